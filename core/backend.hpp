@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// backend.hpp: what a CPU or a device must be able to do.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/batch.hpp"
+#include "core/plan.hpp"
+#include "core/report.hpp"
+
+namespace qrtool {
+
+/// Where the factors of a chunk go; views that a mode does not ask for are empty.
+template <class T>
+struct Factors {
+  BatchView<T> q;    // m x q_cols          reduced, complete
+  BatchView<T> r;    // r_rows x n          reduced, complete, r; exact +0 below the diagonal
+  BatchView<T> v;    // m x n, V\R          raw
+  BatchView<T> tau;  // 1 x k per matrix    raw
+};
+
+/// Time spent on a chunk, in seconds of wall time.
+struct ChunkSeconds {
+  double factor = 0, check = 0, upload = 0, download = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string name() const = 0;                   // "cpu", "opencl"
+  virtual std::string device() const = 0;                 // as the output's attribute states it
+  virtual std::span<const Variant> variants() const = 0;  // in order of preference
+  virtual Limits limits() const = 0;
+
+  /// Memory for the batches of a chunk; a device backend hands out pinned memory.
+  virtual HostMemory allocate(std::size_t bytes) { return allocate_host(bytes); }
+
+  /// Factors a chunk of at most plan.chunk_matrices matrices and measures every one of them.
+  /// On entry a is count x m x n and report has count entries; on exit each matrix has its factors
+  /// and its line of the report. A matrix with NaN or Inf gets NaN factors and status non_finite
+  /// and disturbs no other. `a` comes back untouched. Results do not depend on the chunk.
+  /// Errors: DeviceError, LimitError.
+  virtual ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
+                              std::span<MatrixReport> report) = 0;
+  virtual ChunkSeconds factor(const Plan& plan, BatchView<const double> a,
+                              const Factors<double>& out, std::span<MatrixReport> report) = 0;
+};
+
+}  // namespace qrtool

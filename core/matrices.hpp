@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// matrices.hpp: test matrices by name. Entry (i, j) of matrix b depends on seed, b, i and j alone,
+// so a batch is the same however it is cut.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+struct MatrixKind {
+  std::string_view name;
+  std::string_view summary;
+};
+
+/// Every kind that `fill_matrix` knows: gauss, uniform, identity, zero, upper, constant,
+/// graded-rows, graded-columns, hilbert, rank-deficient, near-deficient, clustered, band, tiny,
+/// huge, mixed, cond, kahan, integers, zero-columns.
+std::span<const MatrixKind> matrix_kinds();
+
+struct MatrixRequest {
+  std::string_view kind = "gauss";
+  double cond =
+      1e6;  // ratio of extreme singular values, for kind "cond"; of scales for graded ones
+  std::uint64_t seed = 0;
+};
+
+/// Fills matrix number b of a batch. Errors: UsageError for an unknown kind.
+template <class T>
+void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a);
+
+/// A standard normal number that depends on its arguments alone.
+double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
+
+}  // namespace qrtool

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// plan.hpp: which variant runs, on how many matrices at a time, in how many bytes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "core/problem.hpp"
+#include "core/variant.hpp"
+
+namespace qrtool {
+
+struct Plan {
+  Problem problem;
+  const Variant* variant = nullptr;
+  Params params;
+  std::string reason;  // why this variant
+
+  index_t chunk_matrices = 1;  // that go through the pipeline together
+  int buffers = 1;             // chunks in flight: read, compute and write overlap from 3 on
+  int threads = 1;
+  std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
+  std::size_t device_bytes = 0;
+};
+
+/// The first variant that fits, in the order of the list, or the one that `forced` names.
+/// Errors: UsageError where the forced variant is unknown or does not fit; LimitError where one
+/// matrix does not fit the host memory, with the bytes that it needs.
+Plan make_plan(const Problem& problem, std::span<const Variant> variants, const Limits& limits,
+               std::string_view forced = {});
+
+/// The plan in a few lines for --explain.
+std::string explain(const Plan& plan, const Limits& limits);
+
+}  // namespace qrtool

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// problem.hpp: what is asked (Problem) and what there is to do it with (Limits).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+enum class ElementType { float32, float64 };
+
+inline std::size_t size_of(ElementType type) { return type == ElementType::float32 ? 4 : 8; }
+inline std::string_view name_of(ElementType type) {
+  return type == ElementType::float32 ? "float32" : "float64";
+}
+template <class T>
+constexpr ElementType element_type = sizeof(T) == 4 ? ElementType::float32 : ElementType::float64;
+
+/// reduced: Q m x k, R k x n; complete: Q m x m, R m x n; r: R k x n alone;
+/// raw: LAPACK geqrf's V\R (m x n) and tau (k). k = min(m, n).
+enum class Mode { reduced, complete, r, raw };
+std::string_view name_of(Mode mode);
+
+/// positive: R_kk >= 0; lapack: the signs that LAPACK's Householder reflectors leave.
+/// `raw` always has LAPACK's signs.
+enum class Sign { positive, lapack };
+std::string_view name_of(Sign sign);
+
+/// `count` matrices m x n, factored in `type`.
+struct Problem {
+  index_t count = 0, m = 0, n = 0;
+  ElementType type = ElementType::float32;
+  Mode mode = Mode::reduced;
+  Sign sign = Sign::positive;
+
+  index_t k() const { return std::min(m, n); }
+  bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
+  /// Columns of Q; 0 where no Q is asked for.
+  index_t q_cols() const { return mode == Mode::complete ? m : wants_q() ? k() : 0; }
+  /// Rows of R (of V\R for raw).
+  index_t r_rows() const { return mode == Mode::reduced || mode == Mode::r ? k() : m; }
+  bool is_empty() const { return count == 0 || m == 0 || n == 0; }
+
+  /// Bytes of one matrix of input, and of one matrix's Q, R, V and tau, in `type`.
+  std::size_t input_bytes() const;
+  std::size_t output_bytes() const;
+};
+
+/// What a backend has to work with. Host fields are the user's --memory and --threads.
+struct Limits {
+  std::size_t host_bytes = 0;
+  int threads = 1;
+  // Of the device; zero for the CPU backend.
+  std::size_t device_bytes = 0;
+  std::size_t max_allocation_bytes = 0;
+  std::size_t local_bytes = 0;
+  int max_group = 0;
+  int compute_units = 0;
+  bool is_cpu = true;
+  bool has_float64 = true;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// variant.hpp: one way of factoring, as the plan sees it. Pure functions of plain structs, so that
+// dispatch is tested without a device.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+/// Whether a variant takes a problem, and in a few words why or why not.
+struct Fit {
+  bool ok = false;
+  std::string reason;
+};
+
+/// Tuned numbers by name; a GPU variant's become -D defines.
+using Params = std::map<std::string, int>;
+
+struct Variant {
+  std::string_view name;     // "cpu/eigen", "opencl/small"
+  std::string_view summary;  // regime and method, one line
+  Fit (*fits)(const Problem&, const Limits&);
+  Params (*tune)(const Problem&, const Limits&);
+  /// Host bytes beside A, Q and R that one thread needs for one matrix.
+  std::size_t (*host_workspace_bytes)(const Problem&);
+  /// Device bytes beside A, Q and R for one matrix; 0 on the CPU.
+  std::size_t (*device_workspace_bytes)(const Problem&);
+  /// The arithmetic that runs, as the output's attribute states it: "float32", "float64", ...
+  std::string (*arithmetic)(const Problem&);
+};
+
+}  // namespace qrtool

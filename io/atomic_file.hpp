@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// atomic_file.hpp: a file that appears under its name complete and synced, or not at all.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace qrtool {
+
+/// A temporary file `.<name>.qrtool-<pid>-<random>.tmp` beside `path`, locked while it lives. Its
+/// destructor removes it unless commit() was called; so does `remove_temporary_files` in a signal
+/// handler. Temporaries that a killed run left for the same output are removed first.
+/// Errors: OutputError where `path` exists without `force`, is a directory, FIFO or device, or
+/// cannot be created.
+class AtomicFile {
+ public:
+  AtomicFile(const std::string& path, bool force);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  const std::string& path() const { return path_; }
+  const std::string& temporary_path() const { return temporary_path_; }
+
+  /// Reserves disk space, so that a disk that is too small is found out before any work.
+  void reserve(std::uint64_t bytes);
+
+  /// Sync the file, rename it, sync its directory. Without `force`, a file that appeared under the
+  /// name meanwhile is kept and OutputError thrown.
+  void commit();
+
+ private:
+  std::string path_, temporary_path_;
+  bool force_;
+  bool committed_ = false;
+  int descriptor_ = -1;
+  int slot_ = -1;  // in the list that the signal handler walks
+};
+
+/// Unlinks every live temporary file. Async-signal-safe.
+void remove_temporary_files() noexcept;
+
+}  // namespace qrtool
