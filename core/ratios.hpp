@@ -53,16 +53,18 @@ Bars m_eps_bars(index_t m);
 /// ok or above_bar. NaN fails; the orthogonality of an R-only result (q_cols = 0) is not judged.
 Status judge(const Errors& errors, const Bars& bars, bool has_q);
 
-/// Exponent e with max |a_ij| in [2^(e-1), 2^e), 0 for A = 0; `finite` is false for NaN or Inf
-/// anywhere (and e is 0 then).
+/// The largest |a_ij|, and whether all entries are finite.
 struct Magnitude {
-  int scale = 0;
+  double largest = 0;
   bool finite = true;
+
+  /// Exponent e with largest in [2^(e-1), 2^e); 0 for 0 or where an entry is not finite.
+  int scale() const;
+  /// Of two parts of one matrix taken together.
+  void include(const Magnitude& other);
 };
 template <class T>
 Magnitude magnitude_of(MatrixView<const T> a);
-/// The magnitude of two parts taken together.
-Magnitude combine(Magnitude a, bool a_is_zero, Magnitude b, bool b_is_zero);
 
 /// Measures one matrix after another of a fixed shape, a few rows of A and Q at a time, so that a
 /// matrix larger than memory can be measured too. The sums do not depend on how rows are handed in.

@@ -32,6 +32,8 @@ struct Variant {
   std::size_t (*device_workspace_bytes)(const Problem&);
   /// The arithmetic that runs, as the output's attribute states it: "float32", "float64", ...
   std::string (*arithmetic)(const Problem&);
+  /// A baseline that the plan never chooses by itself.
+  bool only_when_forced = false;
 };
 
 }  // namespace qrtool

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_backend.hpp: the reference backend, one matrix per thread.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/backend.hpp"
+
+namespace qrtool {
+
+/// Variants of the CPU, in order of preference: cpu/eigen.
+std::span<const Variant> cpu_variants();
+
+class CpuBackend : public Backend {
+ public:
+  /// limits.host_bytes and limits.threads are the user's.
+  explicit CpuBackend(const Limits& limits) : limits_(limits) {}
+
+  std::string name() const override { return "cpu"; }
+  std::string device() const override;
+  std::span<const Variant> variants() const override { return cpu_variants(); }
+  Limits limits() const override { return limits_; }
+
+  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
+                      std::span<MatrixReport> report) override;
+  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
+                      std::span<MatrixReport> report) override;
+
+ private:
+  Limits limits_;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// eigen_qr.hpp: QR of one row-major matrix on one thread: load and scale, factor, form Q, signs,
+// store.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "core/backend.hpp"
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+/// Where the factors of one matrix go (see Factors).
+template <class T>
+struct MatrixFactors {
+  MatrixView<T> q, r, v, tau;
+};
+
+/// Factors one matrix after another of a problem's shape. Not thread-safe: one per thread.
+///
+/// Every column is scaled by a power of two to a largest entry in [1/2, 1) and R's columns are
+/// scaled back: exact, so factor(2^p A) = (Q, 2^p R) bit for bit, and columns of very different
+/// size each keep their own relative accuracy. float32 with fewer than 16 rows is computed in
+/// float64 and rounded once.
+template <class T>
+class EigenQr {
+ public:
+  explicit EigenQr(const Problem& problem);
+  ~EigenQr();
+  EigenQr(EigenQr&&) noexcept;
+
+  /// a is m x n and finite. Returns false where R exceeds the range of T (it then holds
+  /// infinities).
+  bool factor(MatrixView<const T> a, const MatrixFactors<T>& out);
+
+  class Worker;
+
+ private:
+  std::unique_ptr<Worker> worker_;
+};
+
+/// Whether a problem of T is computed in float64.
+bool computes_in_float64(const Problem& problem);
+std::size_t eigen_qr_workspace_bytes(const Problem& problem);
+
+}  // namespace qrtool

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// householder.hpp: Householder QR of one column-major matrix in place, and Q from its reflectors,
+// by Eigen (LAPACK geqrf, orgqr). Private to core.
+#pragma once
+
+#include <Eigen/QR>
+#include <algorithm>
+
+#include "core/batch.hpp"
+
+namespace qrtool::householder {
+
+template <class C>
+using Matrix = Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic>;
+template <class C>
+using Vector = Eigen::Matrix<C, Eigen::Dynamic, 1>;
+
+/// Columns per block of reflectors (Eigen's own block size).
+inline constexpr index_t block_columns = 48;
+/// Rows that are summed plainly before a compensated sum takes over.
+inline constexpr index_t sum_rows = 256;
+
+/// Sums of m terms err by up to m u, the bar is 30 k u: beyond this they are taken block by block.
+inline bool is_tall(index_t m, index_t k) { return m > 32 * k; }
+
+/// w := C' v in blocks of rows with a compensated sum over the blocks.
+template <class C>
+Vector<C> tall_product(const Eigen::Ref<const Matrix<C>>& c, const Eigen::Ref<const Vector<C>>& v) {
+  Vector<C> sum = Vector<C>::Zero(c.cols()), compensation = sum, next;
+  for (index_t i = 0; i < v.size(); i += sum_rows) {
+    const index_t rows = std::min<index_t>(sum_rows, v.size() - i);
+    const Vector<C> term = c.middleRows(i, rows).transpose() * v.segment(i, rows) - compensation;
+    next = sum + term;
+    compensation = (next - sum) - term;
+    sum = next;
+  }
+  return sum;
+}
+
+/// C := (I - tau v v') C.
+template <class C>
+void apply_reflector(Eigen::Ref<Matrix<C>> c, const Eigen::Ref<const Vector<C>>& v, C tau) {
+  if (tau == C(0) || c.cols() == 0) return;
+  const Vector<C> w = tall_product<C>(c, v);
+  c.noalias() -= (tau * v) * w.transpose();
+}
+
+/// x := beta e_1 and the reflector that does it: v(1:) in `essential` (LAPACK larfg).
+template <class C>
+struct Reflector {
+  C beta, tau;
+};
+template <class C>
+Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
+  const C alpha = x(0);
+  const Vector<C> tail = x.tail(x.size() - 1);
+  const C tail_norm = std::sqrt(tall_product<C>(tail, tail)(0));
+  if (!(tail_norm > 0)) {
+    essential.setZero();
+    return {alpha, C(0)};
+  }
+  const C norm = std::hypot(alpha, tail_norm);
+  const C beta = alpha >= 0 ? -norm : norm;
+  essential = tail / (alpha - beta);
+  return {beta, (beta - alpha) / beta};
+}
+
+/// A (m x n) := V\R, tau has k entries. Entries of A are at most 1 in size, columns are scaled.
+template <class C>
+void factor(Matrix<C>& a, Vector<C>& tau) {
+  const index_t m = a.rows(), n = a.cols(), k = std::min(m, n);
+  if (!is_tall(m, k)) {
+    const Eigen::HouseholderQR<Eigen::Ref<Matrix<C>>> qr(a);
+    tau = qr.hCoeffs();
+    return;
+  }
+  tau.resize(k);
+  Vector<C> v;
+  for (index_t j = 0; j < k; ++j) {
+    v = a.col(j).tail(m - j);
+    const Reflector<C> reflector = make_reflector<C>(v, a.col(j).tail(m - j - 1));
+    a(j, j) = reflector.beta;
+    tau(j) = reflector.tau;
+    v(0) = C(1);
+    v.tail(m - j - 1) = a.col(j).tail(m - j - 1);
+    apply_reflector<C>(a.block(j, j + 1, m - j, n - j - 1), v, tau(j));
+  }
+}
+
+/// Q (m x q_cols) from V and tau, backward: a reflector that starts at row j meets Q[j:, j:] only.
+template <class C>
+void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
+  const index_t m = vr.rows(), k = tau.size();
+  q.setIdentity();
+  if (is_tall(m, k)) {
+    Vector<C> v;
+    for (index_t j = k - 1; j >= 0; --j) {
+      v = vr.col(j).tail(m - j);
+      v(0) = C(1);
+      apply_reflector<C>(q.block(j, j, m - j, q.cols() - j), v, tau(j));
+    }
+    return;
+  }
+  for (index_t j = (k - 1) / block_columns * block_columns; j >= 0; j -= block_columns) {
+    const index_t columns = std::min(block_columns, k - j);
+    auto trailing = q.block(j, j, m - j, q.cols() - j);
+    trailing.applyOnTheLeft(
+        Eigen::householderSequence(vr.block(j, j, m - j, columns), tau.segment(j, columns)));
+  }
+}
+
+}  // namespace qrtool::householder

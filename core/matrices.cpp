@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// matrices.cpp: test matrices by name, after LAPACK's TESTING/MATGEN and the collections that QR
+// codes are known to fail on.
+#include "core/matrices.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <string>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a good hash of a counter.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+/// In (0, 1), never 0.
+double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  const std::uint64_t bits = mix(mix(mix(seed) ^ stream) ^ index);
+  return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
+}
+
+/// Everything that an entry may depend on.
+struct Entry {
+  const MatrixRequest& request;
+  std::uint64_t b;
+  index_t i, j, m, n;
+
+  double gauss() const { return gauss(i, j); }
+  double gauss(index_t row, index_t col) const {
+    return normal(request.seed, b, static_cast<std::uint64_t>(row * n + col));
+  }
+  /// 1 at position 0, 1 / cond at the last, geometric between.
+  double grade(index_t position, index_t extent) const {
+    if (extent < 2) return 1;
+    return std::pow(request.cond, -static_cast<double>(position) / static_cast<double>(extent - 1));
+  }
+};
+
+double entry_rank_deficient(const Entry& e) {
+  // Sum of max(1, k/2) outer products of small integers: exact in both types.
+  const index_t rank = std::max<index_t>(1, std::min(e.m, e.n) / 2);
+  double sum = 0;
+  for (index_t p = 0; p < rank; ++p) {
+    const double u = std::floor(7 * uniform(e.request.seed, e.b, 2 * (p * e.m + e.i))) - 3;
+    const double v = std::floor(7 * uniform(e.request.seed, e.b, 2 * (p * e.n + e.j) + 1)) - 3;
+    sum += u * v;
+  }
+  return sum;
+}
+
+/// Columns that agree to about three units in the last place of float32.
+double entry_near_deficient(const Entry& e) { return e.gauss(e.i, 0) + 0x1p-21 * e.gauss(); }
+
+double entry_clustered(const Entry& e) {
+  return e.gauss(e.i, e.j / 4) * (1 + 1e-4 * static_cast<double>(e.j % 4)) + 1e-3 * e.gauss();
+}
+
+double entry_kahan(const Entry& e) {
+  const double s = std::sin(1.2), c = std::cos(1.2);
+  if (e.i > e.j) return 0;
+  return std::pow(s, static_cast<double>(e.i)) * (e.i == e.j ? 1 : -c);
+}
+
+double entry_mixed(const Entry& e) {
+  // Neighbours of very different size: 1e-30, 1e-15, 1, 1e15, 1e30 in turn.
+  return e.gauss() * std::pow(10.0, 15.0 * (static_cast<double>(e.b % 5) - 2));
+}
+
+double entry_zero_columns(const Entry& e) {
+  const bool is_zero = e.j == 0 || e.j == e.n / 2 || e.j == e.n - 1;
+  return is_zero && e.n > 1 ? 0.0 : e.gauss();
+}
+
+struct NamedEntry {
+  MatrixKind kind;
+  double (*value)(const Entry&);  // null: not entry by entry
+};
+
+constexpr double huge_scale = 1e37 / 6;  // six standard deviations stay below 1e37
+
+const std::array named_entries{
+    NamedEntry{{"gauss", "independent standard normal entries"},
+               [](const Entry& e) { return e.gauss(); }},
+    NamedEntry{
+        {"uniform", "independent entries in (-1, 1)"},
+        [](const Entry& e) { return 2 * uniform(e.request.seed, e.b, e.i * e.n + e.j) - 1; }},
+    NamedEntry{{"identity", "ones on the diagonal"},
+               [](const Entry& e) { return e.i == e.j ? 1.0 : 0.0; }},
+    NamedEntry{{"zero", "all zeros"}, [](const Entry&) { return 0.0; }},
+    NamedEntry{{"upper", "upper triangular, normal"},
+               [](const Entry& e) { return e.i <= e.j ? e.gauss() : 0.0; }},
+    NamedEntry{{"constant", "every entry 0.1"}, [](const Entry&) { return 0.1; }},
+    NamedEntry{{"graded-rows", "normal, rows scaled from 1 down to 1/cond"},
+               [](const Entry& e) { return e.gauss() * e.grade(e.i, e.m); }},
+    NamedEntry{{"graded-columns", "normal, columns scaled from 1 down to 1/cond"},
+               [](const Entry& e) { return e.gauss() * e.grade(e.j, e.n); }},
+    NamedEntry{{"hilbert", "1 / (i + j + 1)"},
+               [](const Entry& e) { return 1.0 / static_cast<double>(e.i + e.j + 1); }},
+    NamedEntry{{"rank-deficient", "exactly rank max(1, k/2), small integers"},
+               entry_rank_deficient},
+    NamedEntry{{"near-deficient", "columns that agree to 2^-21"}, entry_near_deficient},
+    NamedEntry{{"clustered", "columns in clusters of four"}, entry_clustered},
+    NamedEntry{{"band", "normal within two diagonals of the main one"},
+               [](const Entry& e) { return std::abs(e.i - e.j) <= 2 ? e.gauss() : 0.0; }},
+    NamedEntry{{"tiny", "normal times 1e-30"}, [](const Entry& e) { return e.gauss() * 1e-30; }},
+    NamedEntry{{"huge", "normal, largest near 1e37"},
+               [](const Entry& e) { return std::clamp(e.gauss(), -6.0, 6.0) * huge_scale; }},
+    NamedEntry{{"mixed", "normal, scales 1e-30 to 1e30 over the batch"}, entry_mixed},
+    NamedEntry{{"kahan", "Kahan's upper triangular matrix, theta = 1.2"}, entry_kahan},
+    NamedEntry{{"integers", "integers from -8 to 8"},
+               [](const Entry& e) {
+                 return std::floor(17 * uniform(e.request.seed, e.b, e.i * e.n + e.j)) - 8;
+               }},
+    NamedEntry{{"zero-columns", "normal, first, middle and last column zero"}, entry_zero_columns},
+    NamedEntry{{"cond", "singular values from 1 down to 1/cond, geometric"}, nullptr},
+};
+
+/// Multiplies rows of a by H = I - 2 v v' / v'v from the left, v a normal vector of its own stream.
+void reflect_rows(MatrixView<double> a, std::uint64_t seed, std::uint64_t stream) {
+  std::vector<double> v(static_cast<std::size_t>(a.rows)), w(static_cast<std::size_t>(a.cols), 0.0);
+  double vv = 0;
+  for (index_t i = 0; i < a.rows; ++i) {
+    v[i] = normal(seed, stream, static_cast<std::uint64_t>(i));
+    vv += v[i] * v[i];
+  }
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) w[j] += v[i] * a(i, j);
+  }
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) a(i, j) -= 2 / vv * v[i] * w[j];
+  }
+}
+
+void transpose_into(MatrixView<const double> a, MatrixView<double> out) {
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) out(j, i) = a(i, j);
+  }
+}
+
+/// A = U S V' with U and V products of three random reflectors: dense, and exact in its spectrum.
+template <class T>
+void fill_cond(const MatrixRequest& request, std::uint64_t b, MatrixView<T> a) {
+  const auto size = static_cast<std::size_t>(a.rows * a.cols);
+  std::vector<double> values(size, 0.0), transposed(size);
+  const MatrixView<double> x{values.data(), a.rows, a.cols, a.cols};
+  const MatrixView<double> xt{transposed.data(), a.cols, a.rows, a.rows};
+  const index_t k = std::min(a.rows, a.cols);
+  for (index_t i = 0; i < k; ++i) x(i, i) = Entry{request, b, i, i, a.rows, a.cols}.grade(i, k);
+  for (std::uint64_t turn = 0; turn < 3; ++turn) reflect_rows(x, request.seed, 8 * b + turn);
+  transpose_into(x, xt);
+  for (std::uint64_t turn = 3; turn < 6; ++turn) reflect_rows(xt, request.seed, 8 * b + turn);
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) a(i, j) = static_cast<T>(xt(j, i));
+  }
+}
+
+const NamedEntry& find_kind(std::string_view name) {
+  for (const NamedEntry& named : named_entries) {
+    if (named.kind.name == name) return named;
+  }
+  std::vector<std::string_view> names;
+  for (const NamedEntry& named : named_entries) names.push_back(named.kind.name);
+  const std::string_view guess = nearest(name, names);
+  throw UsageError("unknown kind of matrix '" + escape(name) + "'" +
+                   (guess.empty() ? "" : "; did you mean '" + std::string(guess) + "'?"));
+}
+
+}  // namespace
+
+double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+  // Box and Muller 1958, one of the two numbers.
+  const double radius = std::sqrt(-2 * std::log(uniform(seed, stream, 2 * index)));
+  return radius * std::cos(2 * std::numbers::pi * uniform(seed, stream, 2 * index + 1));
+}
+
+std::span<const MatrixKind> matrix_kinds() {
+  static const auto kinds = [] {
+    std::array<MatrixKind, named_entries.size()> list;
+    for (std::size_t i = 0; i < list.size(); ++i) list[i] = named_entries[i].kind;
+    return list;
+  }();
+  return kinds;
+}
+
+template <class T>
+void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
+  const NamedEntry& named = find_kind(request.kind);
+  const auto number = static_cast<std::uint64_t>(b);
+  if (named.value == nullptr) {
+    fill_cond(request, number, a);
+    return;
+  }
+  for (index_t i = 0; i < a.rows; ++i) {
+    for (index_t j = 0; j < a.cols; ++j) {
+      a(i, j) = static_cast<T>(named.value({request, number, i, j, a.rows, a.cols}));
+    }
+  }
+}
+
+template void fill_matrix(const MatrixRequest&, index_t, MatrixView<float>);
+template void fill_matrix(const MatrixRequest&, index_t, MatrixView<double>);
+
+}  // namespace qrtool

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// problem.cpp: names and sizes of a problem.
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+std::string_view name_of(Mode mode) {
+  switch (mode) {
+    case Mode::reduced:
+      return "reduced";
+    case Mode::complete:
+      return "complete";
+    case Mode::r:
+      return "r";
+    case Mode::raw:
+      return "raw";
+  }
+  return "";
+}
+
+std::string_view name_of(Sign sign) { return sign == Sign::positive ? "positive" : "lapack"; }
+
+std::size_t Problem::input_bytes() const {
+  return static_cast<std::size_t>(m) * static_cast<std::size_t>(n) * size_of(type);
+}
+
+std::size_t Problem::output_bytes() const {
+  const auto rows = static_cast<std::size_t>(m), cols = static_cast<std::size_t>(n);
+  const std::size_t q = rows * static_cast<std::size_t>(q_cols());
+  const std::size_t r = static_cast<std::size_t>(r_rows()) * cols;
+  const std::size_t tau = mode == Mode::raw ? static_cast<std::size_t>(k()) : 0;
+  return (q + r + tau) * size_of(type);
+}
+
+}  // namespace qrtool

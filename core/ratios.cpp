@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// ratios.cpp: the errors of a factorization (compare LAPACK's TESTING/LIN/dqrt01), tile by tile.
+#include "core/ratios.hpp"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "core/cpu/householder.hpp"
+
+namespace qrtool {
+namespace {
+
+using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+/// Kahan's sum. A plain one is biased where many equal terms are added (a column of 10^6 equal
+/// entries), by more than the bar allows.
+struct CompensatedSum {
+  double sum = 0, compensation = 0;
+
+  void add(double term) {
+    const double corrected = term - compensation;
+    const double next = sum + corrected;
+    compensation = (next - sum) - corrected;
+    sum = next;
+  }
+};
+
+/// Kahan's sum of matrices, entry by entry.
+struct CompensatedMatrix {
+  RowMatrix sum, compensation;
+
+  explicit CompensatedMatrix(index_t size)
+      : sum(RowMatrix::Zero(size, size)), compensation(RowMatrix::Zero(size, size)) {}
+
+  void clear() {
+    sum.setZero();
+    compensation.setZero();
+  }
+
+  void add(const RowMatrix& term) {
+    double* s = sum.data();
+    double* c = compensation.data();
+    const double* t = term.data();
+    for (Eigen::Index i = 0; i < term.size(); ++i) {
+      const double corrected = t[i] - c[i];
+      const double next = s[i] + corrected;
+      c[i] = (next - s[i]) - corrected;
+      s[i] = next;
+    }
+  }
+};
+
+/// Tall enough for products to run well, low enough that a plain sum within a tile stays far below
+/// the bar of 30 k u, also where all its terms are equal and their roundings add up. A complete Q
+/// has the bar of a reduced one but m columns that each add their share: its tiles are lower.
+index_t choose_tile_rows(index_t m, index_t n, index_t q_cols) {
+  const index_t k = std::min(m, n);
+  return std::clamp<index_t>(2 * k, q_cols > k ? 16 : 64, 1024);
+}
+
+/// x 2^-scale. In two halves, since 2^-scale alone may overflow for denormal data.
+struct Scaling {
+  double half, rest;
+  explicit Scaling(int scale)
+      : half(std::ldexp(1.0, -(scale / 2))), rest(std::ldexp(1.0, -(scale - scale / 2))) {}
+  double operator()(double x) const { return x * half * rest; }
+};
+
+template <class T>
+void copy_scaled(MatrixView<const T> from, const Scaling& scaling, RowMatrix& to) {
+  for (index_t i = 0; i < from.rows; ++i) {
+    const T* source = from.data + i * from.ld;
+    double* target = to.data() + i * to.cols();
+    for (index_t j = 0; j < from.cols; ++j) target[j] = scaling(static_cast<double>(source[j]));
+  }
+}
+
+}  // namespace
+
+Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors) {
+  const auto rows = static_cast<double>(m), k = static_cast<double>(std::min(m, n));
+  const double bar = precision.u * std::min(std::max(rows, 16.0), 30 * k);
+  // sqrt(mn) denormals over ||A||: what rounding R and Q to denormal numbers alone may cost.
+  const double rounding = std::ldexp(std::sqrt(rows * static_cast<double>(n)),
+                                     precision.denormal_exponent - errors.scale);
+  const double residual = errors.norm > 0 ? bar + rounding / errors.norm : bar;
+  return {residual, bar, rows * precision.u};
+}
+
+Bars m_eps_bars(index_t m) {
+  const double bar = static_cast<double>(m) * 0x1p-23;
+  return {bar, bar, bar};
+}
+
+Status judge(const Errors& errors, const Bars& bars, bool has_q) {
+  const bool ok = errors.residual <= bars.residual && errors.lower <= bars.lower &&
+                  (!has_q || errors.orthogonality <= bars.orthogonality);
+  return ok ? Status::ok : Status::above_bar;
+}
+
+int Magnitude::scale() const {
+  int exponent = 0;
+  if (finite) std::frexp(largest, &exponent);
+  return exponent;
+}
+
+void Magnitude::include(const Magnitude& other) {
+  largest = std::max(largest, other.largest);
+  finite = finite && other.finite;
+}
+
+template <class T>
+Magnitude magnitude_of(MatrixView<const T> a) {
+  // Without its sign bit an IEEE number orders like an integer, and Inf and NaN come last: one
+  // integer maximum, which compilers vectorise, finds both answers.
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
+  Bits largest = 0;
+  for (index_t i = 0; i < a.rows; ++i) {
+    const T* row = a.data + i * a.ld;
+    for (index_t j = 0; j < a.cols; ++j) {
+      largest = std::max<Bits>(largest, std::bit_cast<Bits>(row[j]) & ~sign);
+    }
+  }
+  const T value = std::bit_cast<T>(largest);
+  return {static_cast<double>(value), std::isfinite(value)};
+}
+
+struct ErrorMeter::State {
+  State(index_t m, index_t n, index_t q_cols, index_t r_rows)
+      : has_q(q_cols > 0),
+        tile_rows(choose_tile_rows(m, n, q_cols)),
+        r(r_rows, n),
+        gram(has_q ? q_cols : n),
+        gram_tile(gram.sum.rows(), gram.sum.cols()) {
+    const index_t rows = std::min(tile_rows, std::max<index_t>(m, 1));
+    a_tile.resize(rows, n);
+    q_tile.resize(rows, q_cols);
+  }
+
+  void start_norms() {
+    norm_a = residual = {};
+    gram.clear();
+    lower = 0;
+    for (index_t i = 1; i < r.rows(); ++i) {
+      lower += r.row(i).head(std::min<index_t>(i, r.cols())).squaredNorm();
+    }
+    const Eigen::ArrayXd diagonal = r.diagonal().array().abs();
+    const double largest = diagonal.size() > 0 ? diagonal.maxCoeff() : 0;
+    diagonal_ratio = largest > 0 ? diagonal.minCoeff() / largest : 0;
+  }
+
+  /// ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles. R alone: A'A.
+  void add_tile(index_t rows) {
+    auto a = a_tile.topRows(rows);
+    norm_a.add(a.squaredNorm());
+    if (has_q) {
+      const auto q = q_tile.topRows(rows);
+      gram_tile.noalias() = q.transpose() * q;
+      a.noalias() -= q * r;
+      residual.add(a.squaredNorm());
+    } else {
+      gram_tile.noalias() = a.transpose() * a;
+    }
+    gram.add(gram_tile);
+  }
+
+  /// R alone: A'A - R'R, by tiles of R.
+  void subtract_r_gram() {
+    for (index_t i = 0; i < r.rows(); i += tile_rows) {
+      const auto tile = r.middleRows(i, std::min(tile_rows, r.rows() - i));
+      gram_tile.noalias() = -(tile.transpose() * tile);
+      gram.add(gram_tile);
+    }
+  }
+
+  bool has_q;
+  index_t tile_rows;
+  int scale = 0;
+  RowMatrix r;
+  CompensatedMatrix gram;
+  RowMatrix gram_tile, a_tile, q_tile;
+  CompensatedSum norm_a, residual;
+  double lower = 0, diagonal_ratio = 0;
+};
+
+ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
+    : state_(std::make_unique<State>(m, n, q_cols, r_rows)) {}
+ErrorMeter::~ErrorMeter() = default;
+ErrorMeter::ErrorMeter(ErrorMeter&&) noexcept = default;
+
+index_t ErrorMeter::tile_rows() const { return state_->tile_rows; }
+
+std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows) {
+  const auto gram = static_cast<std::size_t>(q_cols > 0 ? q_cols : n);
+  const index_t tile = std::min(choose_tile_rows(m, n, q_cols), std::max<index_t>(m, 1));
+  return sizeof(double) * (3 * gram * gram + static_cast<std::size_t>(r_rows * n) +
+                           static_cast<std::size_t>(tile * (n + q_cols)));
+}
+
+template <class T>
+void ErrorMeter::start(MatrixView<const T> r, int scale) {
+  state_->scale = scale;
+  copy_scaled(r, Scaling(scale), state_->r);
+  state_->start_norms();
+}
+
+template <class T>
+void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
+  const Scaling scaling(state_->scale), unscaled(0);
+  for (index_t i = 0; i < a.rows; i += state_->tile_rows) {
+    const index_t rows = std::min(state_->tile_rows, a.rows - i);
+    copy_scaled(a.row_block(i, rows), scaling, state_->a_tile);
+    if (state_->has_q) copy_scaled(q.row_block(i, rows), unscaled, state_->q_tile);
+    state_->add_tile(rows);
+  }
+}
+
+Errors ErrorMeter::finish() {
+  State& s = *state_;
+  Errors errors;
+  errors.scale = s.scale;
+  errors.norm = std::sqrt(s.norm_a.sum);
+  double residual = std::sqrt(s.residual.sum), unit = errors.norm;
+  if (s.has_q) {
+    s.gram.sum.diagonal().array() -= 1;
+    errors.orthogonality = s.gram.sum.norm();
+  } else {
+    s.subtract_r_gram();
+    residual = s.gram.sum.norm();
+    unit = s.norm_a.sum;
+  }
+  // A = 0 must come back exactly; anything else is infinitely far off.
+  const auto relative = [&](double error) {
+    if (unit > 0 || std::isnan(error)) return error / unit;
+    return error > 0 ? std::numeric_limits<double>::infinity() : 0.0;
+  };
+  errors.residual = relative(residual);
+  unit = errors.norm;
+  errors.lower = relative(std::sqrt(s.lower));
+  errors.diagonal_ratio = s.diagonal_ratio;
+  return errors;
+}
+
+template <class T>
+void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<double> q) {
+  const index_t k = std::min(v.rows, v.cols);
+  householder::Matrix<double> vr(v.rows, k), formed(q.rows, q.cols);
+  householder::Vector<double> coefficients(k);
+  for (index_t j = 0; j < k; ++j) {
+    for (index_t i = 0; i < v.rows; ++i) vr(i, j) = static_cast<double>(v(i, j));
+    coefficients(j) = static_cast<double>(tau[j]);
+  }
+  householder::form_q<double>(vr, coefficients, formed);
+  for (index_t i = 0; i < q.rows; ++i) {
+    for (index_t j = 0; j < q.cols; ++j) q(i, j) = formed(i, j);
+  }
+}
+
+#define QRTOOL_FOR(T)                                                           \
+  template Magnitude magnitude_of(MatrixView<const T>);                         \
+  template void ErrorMeter::start(MatrixView<const T>, int);                    \
+  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>); \
+  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+#undef QRTOOL_FOR
+
+}  // namespace qrtool

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// text.cpp: sizes, shapes and foreign names in messages.
+#include "core/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <numeric>
+#include <vector>
+
+namespace qrtool {
+
+std::string escape(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    // C1 controls (0x80..0x9f) also steer terminals, but those bytes are needed by UTF-8 letters;
+    // on their own they are harmless in a UTF-8 terminal.
+    if (byte < 0x20 || byte == 0x7f) {
+      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  constexpr std::array units{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.{}f} {}", value, value < 9.95 ? 1 : 0, units[unit]);
+}
+
+std::string format_shape(std::span<const index_t> leading, index_t rows, index_t cols) {
+  std::string out;
+  for (const index_t extent : leading) out += fmt::format("{}x", extent);
+  return out + fmt::format("{}x{}", rows, cols);
+}
+
+std::string format_count(index_t count) {
+  std::string digits = std::to_string(count);
+  const index_t first = digits.starts_with('-') ? 1 : 0;
+  for (index_t i = std::ssize(digits) - 3; i > first; i -= 3) {
+    digits.insert(static_cast<std::size_t>(i), ",");
+  }
+  return digits;
+}
+
+std::string format_seconds(double seconds) {
+  if (seconds < 0.9995e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
+  if (seconds < 99.95) return fmt::format("{:.3g} s", seconds);
+  return fmt::format("{:.0f} s", seconds);
+}
+
+namespace {
+
+/// Levenshtein distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t change = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({change, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  std::string_view best;
+  std::size_t best_distance = std::min<std::size_t>(3, word.size());
+  for (const std::string_view candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+}  // namespace qrtool

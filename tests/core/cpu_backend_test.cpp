@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_backend_test.cpp: every CPU variant x type x shape x hard matrix, at the plain bar.
+#include "core/cpu/cpu_backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "core/matrices.hpp"
+#include "core/ratios.hpp"
+#include "tests/support/householder.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr float nan_f = std::numeric_limits<float>::quiet_NaN();
+
+Limits test_limits(int threads = 2) {
+  Limits limits;
+  limits.host_bytes = std::size_t{1} << 30;
+  limits.threads = threads;
+  return limits;
+}
+
+/// A batch and its poisoned outputs, with padding around every row and matrix.
+template <class T>
+struct Case {
+  Problem problem;
+  index_t pad;
+  std::vector<T> a, q, r, v, tau, a_before;
+  std::vector<MatrixReport> report;
+
+  explicit Case(Problem p, index_t padding = 0) : problem(p), pad(padding) {
+    problem.type = element_type<T>;
+    const auto make = [&](std::vector<T>& data, index_t rows, index_t cols) {
+      data.assign(static_cast<std::size_t>(p.count * (rows * (cols + pad) + pad)), T(nan_f));
+    };
+    make(a, p.m, p.n);
+    make(q, p.m, p.q_cols());
+    make(r, p.mode == Mode::raw ? 0 : p.r_rows(), p.n);
+    make(v, p.mode == Mode::raw ? p.m : 0, p.n);
+    make(tau, p.mode == Mode::raw ? 1 : 0, p.k());
+    report.resize(static_cast<std::size_t>(p.count));
+  }
+  BatchView<T> view(std::vector<T>& data, index_t rows, index_t cols) {
+    return {data.data(), problem.count, rows, cols, cols + pad, rows * (cols + pad) + pad};
+  }
+  BatchView<T> view_a() { return view(a, problem.m, problem.n); }
+  Factors<T> factors() {
+    const bool raw = problem.mode == Mode::raw;
+    return {view(q, problem.m, problem.q_cols()), view(r, raw ? 0 : problem.r_rows(), problem.n),
+            view(v, raw ? problem.m : 0, problem.n), view(tau, raw ? 1 : 0, problem.k())};
+  }
+  void fill(std::string_view kind, std::uint64_t seed = 3) {
+    for (index_t b = 0; b < problem.count; ++b) {
+      fill_matrix<T>({kind, 1e6, seed}, b, view_a()[b]);
+    }
+  }
+  void run(int threads = 2) {
+    a_before = a;
+    CpuBackend backend(test_limits(threads));
+    const Plan plan = make_plan(problem, backend.variants(), backend.limits());
+    backend.factor(plan, view_a(), factors(), report);
+  }
+};
+
+template <class T>
+bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
+  return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(T)) == 0;
+}
+
+/// Measured anew, apart from the report; also the published bar where few rows demand it.
+template <class T>
+void expect_good(Case<T>& c, const std::string& what) {
+  const Problem& p = c.problem;
+  EXPECT_TRUE(same_bits(c.a, c.a_before)) << what << ": input changed";
+  const Factors<T> f = c.factors();
+  ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
+  for (index_t b = 0; b < p.count; ++b) {
+    const MatrixView<const T> a = c.view_a()[b];
+    const Errors errors = meter.measure<T>(a, f.q[b], f.r[b], magnitude_of<T>(a).scale());
+    const Bars bars = standard_bars(p.m, p.n, precision_of(p.type), errors);
+    EXPECT_EQ(judge(errors, bars, p.wants_q()), Status::ok)
+        << what << " matrix " << b << ": residual " << errors.residual << " orthogonality "
+        << errors.orthogonality << " bar " << bars.orthogonality;
+    EXPECT_EQ(errors.lower, 0) << what;
+    EXPECT_EQ(c.report[b].status, Status::ok) << what;
+    EXPECT_EQ(c.report[b].residual, errors.residual) << what;
+    if (p.type == ElementType::float32 && p.m < 16 && p.wants_q()) {
+      EXPECT_LE(errors.orthogonality, m_eps_bars(p.m).orthogonality) << what;
+      EXPECT_LE(errors.residual, std::max(m_eps_bars(p.m).residual, bars.residual - 16 * 0x1p-23))
+          << what;
+    }
+    if (p.sign == Sign::positive) {
+      for (index_t i = 0; i < p.k(); ++i) {
+        EXPECT_FALSE(std::signbit(f.r[b](i, i))) << what << " R(" << i << ")";
+      }
+    }
+    for (index_t i = 1; i < p.r_rows(); ++i) {
+      for (index_t j = 0; j < std::min(i, p.n); ++j) {
+        const T zero = f.r[b](i, j);
+        EXPECT_TRUE(zero == 0 && !std::signbit(zero)) << what;
+      }
+    }
+  }
+}
+
+std::string describe(std::string_view kind, const Problem& p) {
+  return std::string(kind) + " " + std::to_string(p.m) + "x" + std::to_string(p.n) + " " +
+         std::string(name_of(p.mode)) + " " + std::string(name_of(p.sign));
+}
+
+template <class T>
+class CpuBackendTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(CpuBackendTest, Types);
+
+// Around Eigen's block of 48 columns, the 16 rows of float64 inside, and the 32 k rows of tall.
+const std::vector<std::pair<index_t, index_t>> shapes = {
+    {1, 1},   {1, 7},   {7, 1},   {2, 2},   {3, 2},   {2, 3},   {8, 8},    {15, 15},
+    {16, 16}, {17, 17}, {47, 47}, {48, 48}, {49, 49}, {97, 49}, {100, 50}, {33, 17},
+    {17, 33}, {5, 60},  {64, 2},  {65, 2},  {96, 3},  {97, 3},  {300, 4},  {1500, 1}};
+
+TYPED_TEST(CpuBackendTest, EveryHardMatrixMeetsTheBar) {
+  for (const MatrixKind& kind : matrix_kinds()) {
+    for (const auto& [m, n] : shapes) {
+      for (const Mode mode : {Mode::reduced, Mode::complete}) {
+        if (mode == Mode::complete && m > 300) continue;
+        Case<TypeParam> c({3, m, n, element_type<TypeParam>, mode});
+        c.fill(kind.name);
+        c.run();
+        expect_good(c, describe(kind.name, c.problem));
+      }
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, SmallMatricesNeverMissThePublishedBar) {
+  for (index_t m = 1; m <= 17; ++m) {
+    for (const index_t n : {index_t{1}, m, m + 3}) {
+      Case<TypeParam> c({400, m, n});
+      c.fill("gauss", static_cast<std::uint64_t>(m));
+      c.run();
+      expect_good(c, describe("gauss", c.problem));
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, TallConstantColumnsAreSummedWithoutBias) {
+  Case<TypeParam> c({1, 200000, 2});
+  c.fill("constant");
+  c.run();
+  expect_good(c, "constant 200000x2");
+}
+
+TYPED_TEST(CpuBackendTest, LeavesPaddingUntouched) {
+  Case<TypeParam> c({3, 20, 12}, 5);
+  c.fill("gauss");
+  c.run();
+  expect_good(c, "padded");
+  const BatchView<TypeParam> q = c.factors().q;
+  for (index_t b = 0; b < 3; ++b) {
+    for (index_t i = 0; i < 20; ++i) {
+      for (index_t j = 12; j < 17; ++j) EXPECT_TRUE(std::isnan(q[b].data[i * q.ld + j]));
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, AgreesWithTheReferenceInLapackSigns) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{3, 3}, {9, 5}, {5, 9}, {60, 50}}) {
+    Case<TypeParam> c({1, m, n, element_type<TypeParam>, Mode::reduced, Sign::lapack});
+    c.fill("gauss");
+    c.run();
+    const test::ReferenceQr reference = test::reference_qr<TypeParam>(c.view_a()[0]);
+    const double tolerance = 200 * precision_of(element_type<TypeParam>).u * static_cast<double>(m);
+    for (index_t i = 0; i < c.problem.k(); ++i) {
+      for (index_t j = 0; j < n; ++j) {
+        EXPECT_NEAR(c.factors().r[0](i, j), reference.r_at(i, j), tolerance);
+      }
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, RawIsLapacksGeqrf) {
+  for (const auto& [m, n] :
+       {std::pair<index_t, index_t>{3, 3}, {9, 5}, {5, 9}, {60, 50}, {200, 3}}) {
+    Case<TypeParam> c({2, m, n, element_type<TypeParam>, Mode::raw, Sign::lapack});
+    c.fill("gauss");
+    c.run();
+    const test::ReferenceQr reference = test::reference_qr<TypeParam>(c.view_a()[0]);
+    const double tolerance = 200 * precision_of(element_type<TypeParam>).u * static_cast<double>(m);
+    for (index_t j = 0; j < c.problem.k(); ++j) {
+      EXPECT_NEAR(c.factors().tau[0](0, j), reference.tau[j], tolerance);
+      EXPECT_NEAR(c.factors().v[0](j, n - 1), reference.r_at(j, n - 1), tolerance);
+    }
+    for (const MatrixReport& report : c.report) {
+      EXPECT_EQ(report.status, Status::ok);
+      if (m < 16) {
+        EXPECT_LE(report.orthogonality, m_eps_bars(m).orthogonality);
+      }
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, ROnlyIsTheReducedR) {
+  for (const auto& [m, n] : shapes) {
+    Case<TypeParam> full({2, m, n}), r_only({2, m, n, element_type<TypeParam>, Mode::r});
+    full.fill("gauss");
+    r_only.fill("gauss");
+    full.run();
+    r_only.run();
+    EXPECT_TRUE(same_bits(full.r, r_only.r)) << m << "x" << n;
+    EXPECT_EQ(r_only.report[0].status, Status::ok);
+    EXPECT_TRUE(std::isnan(r_only.report[0].orthogonality));
+  }
+}
+
+TYPED_TEST(CpuBackendTest, ScalingByAPowerOfTwoScalesROnly) {
+  for (const int exponent : {-100, -3, 1, 90}) {
+    Case<TypeParam> c({4, 21, 13}), scaled({4, 21, 13});
+    c.fill("gauss");
+    scaled.fill("gauss");
+    for (TypeParam& x : scaled.a) x = std::ldexp(x, exponent);
+    c.run();
+    scaled.run();
+    EXPECT_TRUE(same_bits(c.q, scaled.q)) << exponent;
+    for (TypeParam& x : c.r) x = std::ldexp(x, exponent);
+    EXPECT_TRUE(same_bits(c.r, scaled.r)) << exponent;
+    EXPECT_EQ(c.report[0].scale + exponent, scaled.report[0].scale);
+  }
+}
+
+TYPED_TEST(CpuBackendTest, ABatchIsItsMatricesOneByOne) {
+  for (const auto& [m, n] : shapes) {
+    Case<TypeParam> batch({5, m, n});
+    batch.fill("gauss");
+    batch.run(2);
+    for (index_t b = 0; b < 5; ++b) {
+      Case<TypeParam> single({1, m, n});
+      fill_matrix<TypeParam>({"gauss", 1e6, 3}, b, single.view_a()[0]);
+      single.run(1);
+      const Factors<TypeParam> f = batch.factors();
+      EXPECT_EQ(0, std::memcmp(f.q[b].data, single.q.data(), single.q.size() * sizeof(TypeParam)));
+      EXPECT_EQ(0, std::memcmp(f.r[b].data, single.r.data(), single.r.size() * sizeof(TypeParam)));
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, ABadMatrixStaysAlone) {
+  for (const TypeParam bad : {TypeParam(nan_f), std::numeric_limits<TypeParam>::infinity()}) {
+    Case<TypeParam> good({5, 20, 10}), mixed({5, 20, 10});
+    good.fill("gauss");
+    mixed.fill("gauss");
+    mixed.view_a()[2](7, 3) = bad;
+    good.run();
+    mixed.run();
+    for (index_t b = 0; b < 5; ++b) {
+      const Factors<TypeParam> f = mixed.factors(), g = good.factors();
+      if (b == 2) {
+        for (index_t i = 0; i < 200; ++i) EXPECT_TRUE(std::isnan(f.q[b].data[i]));
+        for (index_t i = 0; i < 100; ++i) EXPECT_TRUE(std::isnan(f.r[b].data[i]));
+        EXPECT_EQ(mixed.report[b].status, Status::non_finite);
+        EXPECT_TRUE(std::isnan(mixed.report[b].residual));
+        continue;
+      }
+      EXPECT_EQ(0, std::memcmp(f.q[b].data, g.q[b].data, 200 * sizeof(TypeParam)));
+      EXPECT_EQ(0, std::memcmp(f.r[b].data, g.r[b].data, 100 * sizeof(TypeParam)));
+      EXPECT_EQ(mixed.report[b].status, Status::ok);
+    }
+  }
+}
+
+TYPED_TEST(CpuBackendTest, AnROutOfRangeIsReported) {
+  Case<TypeParam> c({2, 4, 1});
+  c.fill("gauss");
+  const TypeParam large = std::numeric_limits<TypeParam>::max() * TypeParam(0.9);
+  for (index_t i = 0; i < 4; ++i) c.view_a()[1](i, 0) = large;
+  c.run();
+  EXPECT_EQ(c.report[0].status, Status::ok);
+  EXPECT_EQ(c.report[1].status, Status::r_overflows);
+}
+
+TYPED_TEST(CpuBackendTest, TakesTheLargestAndSmallestNumbers) {
+  const TypeParam denormal = std::numeric_limits<TypeParam>::denorm_min();
+  for (const TypeParam size : {denormal, denormal * 64, std::numeric_limits<TypeParam>::min(),
+                               std::numeric_limits<TypeParam>::max() / 64}) {
+    Case<TypeParam> c({2, 24, 12});
+    c.fill("integers");
+    for (TypeParam& x : c.a) x *= size / (size < 1 ? 1 : 8);
+    c.run();
+    expect_good(c, "size " + std::to_string(size));
+  }
+}
+
+TYPED_TEST(CpuBackendTest, ReportsTheRankHint) {
+  Case<TypeParam> c({1, 20, 10});
+  c.fill("zero-columns");
+  c.run();
+  EXPECT_LT(c.report[0].diagonal_ratio, 1e-6);
+  c.fill("identity");
+  c.run();
+  EXPECT_EQ(c.report[0].diagonal_ratio, 1);
+}
+
+}  // namespace
+}  // namespace qrtool

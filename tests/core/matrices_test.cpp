@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/matrices.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+std::vector<double> matrix(std::string_view kind, index_t b, index_t m, index_t n,
+                           std::uint64_t seed = 1) {
+  std::vector<double> a(static_cast<std::size_t>(m * n), NAN);
+  fill_matrix<double>({kind, 1e6, seed}, b, {a.data(), m, n, n});
+  return a;
+}
+
+TEST(Matrices, AreFiniteAndFullyWrittenForEveryKindAndShape) {
+  for (const MatrixKind& kind : matrix_kinds()) {
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{7, 5}, {5, 7}, {1, 1}, {1, 4}, {4, 1}}) {
+      const std::vector<double> a = matrix(kind.name, 3, m, n);
+      EXPECT_TRUE(magnitude_of<double>({a.data(), m, n, n}).finite) << kind.name << m << n;
+    }
+  }
+}
+
+TEST(Matrices, DependOnSeedAndNumberAlone) {
+  EXPECT_EQ(matrix("gauss", 2, 4, 4), matrix("gauss", 2, 4, 4));
+  EXPECT_NE(matrix("gauss", 2, 4, 4), matrix("gauss", 3, 4, 4));
+  EXPECT_NE(matrix("gauss", 2, 4, 4, 1), matrix("gauss", 2, 4, 4, 2));
+}
+
+TEST(Matrices, GaussHasMeanZeroAndVarianceOne) {
+  const std::vector<double> a = matrix("gauss", 0, 300, 300);
+  double sum = 0, squares = 0;
+  for (const double x : a) {
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / 90000, 0, 0.02);
+  EXPECT_NEAR(squares / 90000, 1, 0.03);
+}
+
+TEST(Matrices, CondHasTheNormOfItsSpectrum) {
+  // Reflectors keep the Frobenius norm: that of 1, 1e-2, 1e-4, 1e-6.
+  std::vector<double> a(24);
+  fill_matrix<double>({"cond", 1e6, 5}, 0, {a.data(), 6, 4, 4});
+  double squares = 0;
+  for (const double x : a) squares += x * x;
+  EXPECT_NEAR(squares, 1 + 1e-4 + 1e-8 + 1e-12, 1e-12);
+}
+
+TEST(Matrices, UnknownKindNamesANearOne) {
+  try {
+    matrix("gaus", 0, 2, 2);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "unknown kind of matrix 'gaus'; did you mean 'gauss'?");
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+Fit fits_small(const Problem& p, const Limits&) {
+  return p.n <= 8 ? Fit{true, "n <= 8"} : Fit{false, "n > 8"};
+}
+Fit fits_all(const Problem&, const Limits&) { return {true, "takes all"}; }
+Params no_params(const Problem&, const Limits&) { return {}; }
+std::size_t workspace(const Problem&) { return mib; }
+std::size_t no_bytes(const Problem&) { return 0; }
+std::string arithmetic(const Problem&) { return "float32"; }
+
+const std::array variants{
+    Variant{"test/baseline", "", fits_all, no_params, workspace, no_bytes, arithmetic, true},
+    Variant{"test/small", "", fits_small, no_params, workspace, no_bytes, arithmetic},
+    Variant{"test/general", "", fits_all, no_params, workspace, no_bytes, arithmetic},
+};
+
+Plan plan_for(Problem problem, std::size_t memory, int threads, std::string_view forced = {}) {
+  Limits limits;
+  limits.host_bytes = memory;
+  limits.threads = threads;
+  return make_plan(problem, variants, limits, forced);
+}
+
+TEST(Plan, TakesTheFirstVariantThatFits) {
+  EXPECT_EQ(plan_for({100, 8, 8}, 64 * mib, 2).variant->name, "test/small");
+  EXPECT_EQ(plan_for({100, 9, 9}, 64 * mib, 2).variant->name, "test/general");
+}
+
+TEST(Plan, TakesABaselineOnlyWhenForced) {
+  EXPECT_EQ(plan_for({100, 8, 8}, 64 * mib, 2, "test/baseline").variant->name, "test/baseline");
+}
+
+TEST(Plan, RefusesAForcedVariantThatDoesNotFit) {
+  try {
+    plan_for({100, 9, 9}, 64 * mib, 2, "test/small");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "--variant test/small does not take this problem: n > 8");
+  }
+}
+
+TEST(Plan, SuggestsTheVariantThatWasMeant) {
+  try {
+    plan_for({1, 9, 9}, 64 * mib, 1, "test/smal");
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "--variant: there is no 'test/smal'; did you mean 'test/small'?");
+  }
+}
+
+TEST(Plan, KeepsWithinTheMemoryForEveryBudgetThatItAccepts) {
+  for (const std::size_t memory : {3 * mib, 5 * mib, 16 * mib, 100 * mib, 4096 * mib}) {
+    for (const int threads : {1, 2, 64}) {
+      const Plan plan = plan_for({100000, 64, 64}, memory, threads);
+      EXPECT_LE(plan.host_bytes, memory);
+      EXPECT_GE(plan.chunk_matrices, 1);
+      EXPECT_GE(plan.threads, 1);
+      EXPECT_LE(plan.threads, threads);
+      EXPECT_GE(plan.buffers, 1);
+    }
+  }
+}
+
+TEST(Plan, OverlapsTheStagesWhereMemoryAllows) {
+  const Plan plan = plan_for({100000, 64, 64}, 1024 * mib, 2);
+  EXPECT_GE(plan.buffers, 3);
+}
+
+TEST(Plan, GoesDownToOneBufferAndOneThreadBeforeItRefuses) {
+  // One 512 x 512 float32 matrix: A, Q and R take 3 MiB, its workspace 1 MiB.
+  const Plan plan = plan_for({10, 512, 512}, 4 * mib + 4096, 8);
+  EXPECT_EQ(plan.threads, 1);
+  EXPECT_EQ(plan.buffers, 1);
+  EXPECT_EQ(plan.chunk_matrices, 1);
+  EXPECT_THROW(plan_for({10, 512, 512}, 4 * mib - 4096, 8), LimitError);
+}
+
+TEST(Plan, StatesTheBytesThatItNeedsWhenItRefuses) {
+  try {
+    plan_for({1, 512, 512}, mib, 1);
+    FAIL();
+  } catch (const LimitError& error) {
+    EXPECT_STREQ(error.what(),
+                 "one 512x512 matrix of float32 needs 4.0 MiB of host memory (1.0 MiB input, "
+                 "2.0 MiB factors, 1.0 MiB workspace); the limit is 1.0 MiB");
+  }
+}
+
+TEST(Plan, TakesAnEmptyBatch) {
+  const Plan plan = plan_for({0, 64, 64}, 64 * mib, 2);
+  EXPECT_EQ(plan.chunk_matrices, 1);
+  EXPECT_EQ(plan.threads, 1);
+}
+
+TEST(Plan, ExplainsItself) {
+  Limits limits;
+  limits.host_bytes = 64 * mib;
+  limits.threads = 2;
+  const Plan plan = make_plan({1000, 8, 8}, variants, limits);
+  const std::string text = explain(plan, limits);
+  EXPECT_NE(text.find("problem   1,000 of 8x8, float32, mode reduced, sign positive\n"),
+            std::string::npos);
+  EXPECT_NE(text.find("variant   test/small (n <= 8)\n"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace qrtool

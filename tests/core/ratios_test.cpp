@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// ratios_test.cpp: the checker itself, with planted faults.
+#include "core/ratios.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "core/matrices.hpp"
+#include "tests/support/householder.hpp"
+
+namespace qrtool {
+namespace {
+
+/// A with its reduced factors, sound to float64's rounding.
+struct Sound {
+  index_t m, n, k;
+  std::vector<double> a, q, r;
+
+  Sound(index_t rows, index_t cols, index_t b = 0) : m(rows), n(cols), k(std::min(rows, cols)) {
+    a.resize(static_cast<std::size_t>(m * n));
+    fill_matrix<double>({"gauss", 1, 7}, b, view_a());
+    const test::ReferenceQr qr = test::reference_qr<double>(view_a());
+    for (index_t i = 0; i < m; ++i) {
+      for (index_t j = 0; j < k; ++j) q.push_back(qr.q_at(i, j));
+    }
+    r.assign(qr.r.begin(), qr.r.begin() + k * n);
+  }
+  MatrixView<double> view_a() { return {a.data(), m, n, n}; }
+  MatrixView<double> view_q() { return {q.data(), m, k, k}; }
+  MatrixView<double> view_r() { return {r.data(), k, n, n}; }
+
+  Errors measure() {
+    ErrorMeter meter(m, n, k, k);
+    return meter.measure<double>(view_a(), view_q(), view_r(),
+                                 magnitude_of<double>(view_a()).scale());
+  }
+  Status verdict() {
+    const Errors errors = measure();
+    return judge(errors, standard_bars(m, n, double_precision, errors), true);
+  }
+};
+
+TEST(Ratios, PassesSoundFactors) {
+  for (const auto& [m, n] :
+       {std::pair<index_t, index_t>{1, 1}, {2, 2}, {8, 8}, {17, 5}, {5, 17}, {300, 20}, {70, 70}}) {
+    Sound sound(m, n);
+    EXPECT_EQ(sound.verdict(), Status::ok) << m << "x" << n;
+    EXPECT_EQ(sound.measure().lower, 0);
+  }
+}
+
+TEST(Ratios, CatchesEveryPlantedFault) {
+  Sound other(12, 9, 1);
+  const std::vector<std::pair<const char*, std::function<void(Sound&)>>> faults = {
+      {"one entry of Q off by 2^-10", [](Sound& s) { s.q[5] += 0x1p-10; }},
+      {"sign of a column flipped in Q alone",
+       [](Sound& s) {
+         for (index_t i = 0; i < s.m; ++i) s.view_q()(i, 2) *= -1;
+       }},
+      {"sign of a row flipped in R alone",
+       [](Sound& s) {
+         for (index_t j = 0; j < s.n; ++j) s.view_r()(2, j) *= -1;
+       }},
+      {"Q = I",
+       [](Sound& s) {
+         for (index_t i = 0; i < s.m; ++i) {
+           for (index_t j = 0; j < s.k; ++j) s.view_q()(i, j) = i == j ? 1 : 0;
+         }
+       }},
+      {"Q of another matrix", [&](Sound& s) { s.q = other.q; }},
+      {"R of another matrix", [&](Sound& s) { s.r = other.r; }},
+      {"NaN in Q", [](Sound& s) { s.q[3] = NAN; }},
+      {"NaN in R", [](Sound& s) { s.r[3] = NAN; }},
+      {"Inf in R", [](Sound& s) { s.r[3] = INFINITY; }},
+      {"R not triangular", [](Sound& s) { s.view_r()(4, 1) = 1e-3; }},
+      {"Q scaled up, R down",
+       [](Sound& s) {
+         for (double& x : s.q) x *= 2;
+         for (double& x : s.r) x /= 2;
+       }},
+      {"everything zero",
+       [](Sound& s) {
+         s.q.assign(s.q.size(), 0);
+         s.r.assign(s.r.size(), 0);
+       }},
+  };
+  for (const auto& [name, plant] : faults) {
+    Sound sound(12, 9);
+    ASSERT_EQ(sound.verdict(), Status::ok);
+    plant(sound);
+    EXPECT_EQ(sound.verdict(), Status::above_bar) << name;
+  }
+}
+
+TEST(Ratios, SeesWhatLiesOutsideTheRangeOfQ) {
+  // A = e1, Q = e2, R = 0: R - Q'A and Q'Q - I are both zero.
+  const double a[2] = {1, 0}, q[2] = {0, 1}, r[1] = {0};
+  ErrorMeter meter(2, 1, 1, 1);
+  const Errors errors = meter.measure<double>({a, 2, 1, 1}, {q, 2, 1, 1}, {r, 1, 1, 1}, 1);
+  EXPECT_EQ(errors.orthogonality, 0);
+  EXPECT_EQ(errors.residual, 1);
+}
+
+TEST(Ratios, WantsAZeroMatrixBackExactly) {
+  const double a[1] = {0}, q[1] = {1}, zero[1] = {0}, tiny[1] = {1e-150};
+  ErrorMeter meter(1, 1, 1, 1);
+  EXPECT_EQ(meter.measure<double>({a, 1, 1, 1}, {q, 1, 1, 1}, {zero, 1, 1, 1}, 0).residual, 0);
+  EXPECT_EQ(meter.measure<double>({a, 1, 1, 1}, {q, 1, 1, 1}, {tiny, 1, 1, 1}, 0).residual,
+            std::numeric_limits<double>::infinity());
+}
+
+TEST(Ratios, JudgesRAloneByItsGramMatrix) {
+  Sound sound(40, 6);
+  ErrorMeter meter(40, 6, 0, 6);
+  const auto measure = [&] { return meter.measure<double>(sound.view_a(), {}, sound.view_r(), 2); };
+  Errors errors = measure();
+  EXPECT_TRUE(std::isnan(errors.orthogonality));
+  EXPECT_EQ(judge(errors, standard_bars(40, 6, double_precision, errors), false), Status::ok);
+  sound.view_r()(1, 3) += 1e-6;
+  errors = measure();
+  EXPECT_EQ(judge(errors, standard_bars(40, 6, double_precision, errors), false),
+            Status::above_bar);
+}
+
+TEST(Ratios, DoNotDependOnHowRowsAreHandedIn) {
+  Sound sound(500, 6);
+  ErrorMeter meter(500, 6, 6, 6);
+  const Errors whole = sound.measure();
+  meter.start<double>(sound.view_r(), whole.scale);
+  for (index_t i = 0; i < 500; i += 2 * meter.tile_rows()) {
+    const index_t rows = std::min(2 * meter.tile_rows(), 500 - i);
+    meter.add_rows<double>(sound.view_a().row_block(i, rows), sound.view_q().row_block(i, rows));
+  }
+  const Errors parts = meter.finish();
+  EXPECT_EQ(whole.residual, parts.residual);
+  EXPECT_EQ(whole.orthogonality, parts.orthogonality);
+}
+
+TEST(Ratios, ScalesExtremeNumbers) {
+  for (const double factor : {0x1p-1030, 0x1p-1000, 0x1p1000, 0x1p1015}) {
+    Sound sound(20, 10);
+    const Errors before = sound.measure();
+    for (double& x : sound.a) x *= factor;
+    for (double& x : sound.r) x *= factor;
+    const Errors after = sound.measure();
+    EXPECT_EQ(sound.verdict(), Status::ok) << factor;
+    if (factor > 0x1p-1020) {
+      EXPECT_EQ(before.residual, after.residual) << factor;
+    }
+  }
+}
+
+TEST(Ratios, SumAMillionEqualTermsWithoutBias) {
+  // Q = (1, 1, ...)' / 2^9.5... of 2^19 equal entries has norm 1 to the last bits; a plain sum of
+  // so many equal terms is off by thousands of units.
+  const index_t m = 1 << 19;
+  const std::vector<double> q(m, std::sqrt(0x1p-19)), a(m, 0.1);
+  const double r[1] = {0.1 * std::sqrt(0x1p19)};
+  ErrorMeter meter(m, 1, 1, 1);
+  const Errors errors =
+      meter.measure<double>({a.data(), m, 1, 1}, {q.data(), m, 1, 1}, {r, 1, 1, 1}, -3);
+  EXPECT_LE(errors.orthogonality, 8 * 0x1p-52);
+  EXPECT_LE(errors.residual, 8 * 0x1p-52);
+}
+
+TEST(Ratios, HaveTheBarsOfTheDefinition) {
+  Errors errors;
+  errors.norm = 1;
+  EXPECT_EQ(standard_bars(4, 4, single_precision, errors).orthogonality, 16 * 0x1p-23);
+  EXPECT_EQ(standard_bars(100, 50, single_precision, errors).orthogonality, 100 * 0x1p-23);
+  EXPECT_EQ(standard_bars(1000000, 1, single_precision, errors).orthogonality, 30 * 0x1p-23);
+  EXPECT_EQ(standard_bars(100, 50, double_precision, errors).lower, 100 * 0x1p-52);
+  EXPECT_EQ(m_eps_bars(8).residual, 8 * 0x1p-23);
+  // ||A|| = 2^-140: rounding to float32's denormals alone may cost 4 * 2^-149 / 2^-140.
+  errors.scale = -140;
+  EXPECT_EQ(standard_bars(4, 4, single_precision, errors).residual, 16 * 0x1p-23 + 4 * 0x1p-9);
+}
+
+TEST(Ratios, NanNeverPasses) {
+  Errors errors;
+  errors.lower = 0;
+  EXPECT_EQ(judge(errors, {1, 1, 1}, true), Status::above_bar);
+  errors.residual = 0;
+  EXPECT_EQ(judge(errors, {1, 1, 1}, true), Status::above_bar);
+  errors.orthogonality = 0;
+  EXPECT_EQ(judge(errors, {1, 1, 1}, true), Status::ok);
+}
+
+TEST(Ratios, FindTheMagnitude) {
+  const float values[4] = {-0.75f, 0.5f, 0, 0.25f};
+  EXPECT_EQ(magnitude_of<float>({values, 2, 2, 2}).scale(), 0);
+  const double one[1] = {1}, zero[1] = {0}, nan[1] = {NAN}, minus_inf[1] = {-INFINITY};
+  EXPECT_EQ(magnitude_of<double>({one, 1, 1, 1}).scale(), 1);
+  EXPECT_EQ(magnitude_of<double>({zero, 1, 1, 1}).scale(), 0);
+  EXPECT_FALSE(magnitude_of<double>({nan, 1, 1, 1}).finite);
+  EXPECT_FALSE(magnitude_of<double>({minus_inf, 1, 1, 1}).finite);
+}
+
+TEST(Ratios, FormQFromReflectors) {
+  // A = (3, 0, 4)' by hand: beta = -5, v = (1, 0, 4 / 8), tau = 8 / 5.
+  const double v[3] = {-5, 0, 0.5}, tau[1] = {1.6};
+  double q[3];
+  form_q_from_reflectors<double>({v, 3, 1, 1}, tau, {q, 3, 1, 1});
+  EXPECT_NEAR(q[0], -0.6, 1e-15);
+  EXPECT_NEAR(q[1], 0, 1e-15);
+  EXPECT_NEAR(q[2], -0.8, 1e-15);
+}
+
+}  // namespace
+}  // namespace qrtool
