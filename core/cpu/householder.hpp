@@ -69,7 +69,7 @@ Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential)
 template <class C>
 void factor(Matrix<C>& a, Vector<C>& tau) {
   const index_t m = a.rows(), n = a.cols(), k = std::min(m, n);
-  if (!is_tall(m, k)) {
+  if (k > 0 && !is_tall(m, k)) {
     const Eigen::HouseholderQR<Eigen::Ref<Matrix<C>>> qr(a);
     tau = qr.hCoeffs();
     return;
@@ -92,6 +92,7 @@ template <class C>
 void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
   const index_t m = vr.rows(), k = tau.size();
   q.setIdentity();
+  if (k == 0) return;
   if (is_tall(m, k)) {
     Vector<C> v;
     for (index_t j = k - 1; j >= 0; --j) {

@@ -138,6 +138,19 @@ TYPED_TEST(CpuBackendTest, EveryHardMatrixMeetsTheBar) {
   }
 }
 
+TYPED_TEST(CpuBackendTest, EmptyShapesHaveEmptyFactors) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{0, 3}, {3, 0}, {0, 0}}) {
+    for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw}) {
+      Case<TypeParam> c({2, m, n, element_type<TypeParam>, mode});
+      c.run();
+      EXPECT_EQ(c.report[1].status, Status::ok) << describe("empty", c.problem);
+      if (mode == Mode::complete && m == 3) {
+        for (index_t i = 0; i < 9; ++i) EXPECT_EQ(c.factors().q[1].data[i], i % 4 == 0 ? 1 : 0);
+      }
+    }
+  }
+}
+
 TYPED_TEST(CpuBackendTest, SmallMatricesNeverMissThePublishedBar) {
   for (index_t m = 1; m <= 17; ++m) {
     for (const index_t n : {index_t{1}, m, m + 3}) {

@@ -1,0 +1,29 @@
+#!/bin/sh
+# install-deps.sh: the Debian 12 packages that qrtool is built and tested with. As root or with sudo;
+# does nothing where they are all there.
+set -eu
+
+build="g++ cmake ninja-build libeigen3-dev libhdf5-dev libcli11-dev libfast-float-dev libfmt-dev
+nlohmann-json3-dev"
+tests="libgtest-dev python3-h5py man-db mandoc util-linux"
+
+missing=""
+for package in $build $tests; do
+  state=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" -eq 0 ]; then
+  as_root=""
+elif command -v sudo >/dev/null 2>&1; then
+  as_root="sudo"
+else
+  echo "install-deps.sh: not root and no sudo; please install:$missing" >&2
+  exit 1
+fi
+
+echo "installing:$missing"
+$as_root apt-get update -qq
+# shellcheck disable=SC2086 # the list is meant to be split
+$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
