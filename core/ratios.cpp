@@ -131,7 +131,8 @@ Magnitude magnitude_of(MatrixView<const T> a) {
 
 struct ErrorMeter::State {
   State(index_t m, index_t n, index_t q_cols, index_t r_rows)
-      : has_q(q_cols > 0),
+      : is_empty(std::min(m, n) == 0),
+        has_q(q_cols > 0),
         tile_rows(choose_tile_rows(m, n, q_cols)),
         r(r_rows, n),
         gram(has_q ? q_cols : n),
@@ -177,7 +178,7 @@ struct ErrorMeter::State {
     }
   }
 
-  bool has_q;
+  bool is_empty, has_q;
   index_t tile_rows;
   int scale = 0;
   RowMatrix r;
@@ -232,6 +233,7 @@ Errors ErrorMeter::finish() {
     s.subtract_r_gram();
     residual = s.gram.sum.norm();
     unit = s.norm_a.sum;
+    if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }
   // A = 0 must come back exactly; anything else is infinitely far off.
   const auto relative = [&](double error) {

@@ -31,9 +31,10 @@ class AtomicFile {
   void commit();
 
  private:
-  std::string path_, temporary_path_;
+  std::string path_, target_, temporary_path_;  // target_: path_ with links resolved
   bool force_;
   bool committed_ = false;
+  bool reserved_ = false;
   int descriptor_ = -1;
   int slot_ = -1;  // in the list that the signal handler walks
 };

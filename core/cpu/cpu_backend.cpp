@@ -74,13 +74,11 @@ class Worker {
   }
 
   void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {
-    Errors errors = problem_.mode == Mode::raw
-                        ? measure_reflectors(a, out)
-                        : meter_.measure<T>(a, out.q, out.r, report.scale);
+    const Errors errors = problem_.mode == Mode::raw
+                              ? measure_reflectors(a, out)
+                              : meter_.measure<T>(a, out.q, out.r, report.scale);
     const Bars bars = standard_bars(problem_.m, problem_.n, precision_of(problem_.type), errors);
     const bool has_q = problem_.mode != Mode::r;
-    // A Q without columns is orthonormal; the meter takes it for R alone.
-    if (has_q && measured_q_cols(problem_) == 0) errors.orthogonality = 0;
     report.residual = errors.residual;
     report.orthogonality = errors.orthogonality;
     report.lower = errors.lower;

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// commands.hpp: one function per command; each prints its result and says how it went.
+#pragma once
+
+#include "app/options.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+
+/// Errors: every class of core/error.hpp. Nothing is left on disk then, apart from a complete
+/// output where standard output failed after the work was done.
+ExitCode run_factor(const FactorOptions& options);
+ExitCode run_verify(const VerifyOptions& options);
+ExitCode run_generate(const GenerateOptions& options);
+
+}  // namespace qrtool

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+# completion.bash: commands, options, their values and files of qrtool, for bash.
+
+_qrtool() {
+  local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}" command="" word
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    case "$word" in factor | verify | generate | help) command="$word" && break ;; esac
+  done
+
+  local input="--dataset --order" resources="--memory --threads"
+  local print="--report --force --json --quiet --verbose --progress"
+  local options="" values=""
+  case "$command" in
+    factor) options="--mode --sign --precision $input --backend --variant $resources --explain $print" ;;
+    verify) options="--criteria --all $input $resources $print" ;;
+    generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
+  esac
+  case "$previous" in
+    --mode) values="reduced complete r raw" ;;
+    --sign) values="positive lapack" ;;
+    --precision) [[ "$command" == factor ]] && values="input single double" || values="single double" ;;
+    --order) values="auto row column" ;;
+    --backend) values="auto cpu" ;;
+    --criteria) values="bar m-eps" ;;
+    --progress) values="auto always never" ;;
+    --kind) values="$(qrtool help generate 2>/dev/null |
+      sed -n '/--kind/,/--precision/{s/--.*gauss;//;/--precision/d;s/,//g;p}')" ;;
+    --dataset | --memory | --threads | --variant | --shape | --cond | --seed) return ;;
+  esac
+
+  if [[ -n "$values" ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
+  elif [[ -z "$command" ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "factor verify generate help --help --version" -- "$current")
+  elif [[ "$command" == help ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "factor verify generate" -- "$current")
+  elif [[ "$current" == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$options --help" -- "$current")
+  else
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
+  fi
+}
+complete -F _qrtool qrtool

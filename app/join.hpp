@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// join.hpp: a list in words. (fmt::join makes GCC 12 warn about code of its own.)
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace qrtool {
+
+template <class Range>
+std::string join(const Range& range, std::string_view separator) {
+  std::string out;
+  for (const auto& item : range) {
+    if (&item != &*std::begin(range)) out += separator;
+    out += fmt::format("{}", item);
+  }
+  return out;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// main.cpp: set up the process, parse, run one command, exit.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "app/commands.hpp"
+#include "app/console.hpp"
+#include "app/options.hpp"
+#include "app/signals.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Files that are opened later must not get the numbers of the standard streams.
+void open_standard_streams() {
+  for (int descriptor = 0; descriptor <= 2; ++descriptor) {
+    if (fcntl(descriptor, F_GETFD) == -1) open("/dev/null", O_RDWR);
+  }
+}
+
+ExitCode run(const HelpRequest& request) {
+  if (!request.was_asked) {
+    write_stderr(request.text);
+    return ExitCode::usage;
+  }
+  write_stdout(request.text);
+  return ExitCode::good;
+}
+
+ExitCode run(const VersionRequest& request) {
+  if (request.json) {
+    write_json({{"schema", "qrtool.version/1"},
+                {"version", QRTOOL_VERSION},
+                {"hdf5", QRTOOL_HDF5_VERSION},
+                {"eigen", QRTOOL_EIGEN_VERSION}});
+  } else {
+    write_stdout(fmt::format("qrtool {} (HDF5 {}, Eigen {})\n", QRTOOL_VERSION, QRTOOL_HDF5_VERSION,
+                             QRTOOL_EIGEN_VERSION));
+  }
+  return ExitCode::good;
+}
+
+ExitCode run(const FactorOptions& options) { return run_factor(options); }
+ExitCode run(const VerifyOptions& options) { return run_verify(options); }
+ExitCode run(const GenerateOptions& options) { return run_generate(options); }
+
+Error internal_error(const char* what) {
+  return InternalError(
+      fmt::format("internal error in version {}: {}; please report", QRTOOL_VERSION, what),
+      "add the command line and, if possible, the input file");
+}
+
+/// The exception that is being handled, as one that says what to tell the user.
+Error current_error() {
+  try {
+    throw;
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return LimitError("out of memory", "try a smaller --memory or fewer --threads");
+  } catch (const std::system_error& error) {
+    if (error.code() != std::errc::resource_unavailable_try_again)
+      return internal_error(error.what());
+    return LimitError("cannot start a thread: too many processes", "raise ulimit -u");
+  } catch (const std::exception& error) {
+    return internal_error(error.what());
+  } catch (...) {
+    return internal_error("unknown exception");
+  }
+}
+
+[[noreturn]] void fail(const Error& error) {
+  print_message(error.what());
+  print_hint(error.hint());
+  const int code = static_cast<int>(error.code());
+  if (error.code() != ExitCode::output) std::exit(code);
+  // After a failed write libhdf5 must not be shut down: that crashes.
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace
+}  // namespace qrtool
+
+int main(int argc, char** argv) {
+  using namespace qrtool;
+  open_standard_streams();
+  install_signal_handlers();
+  try {
+    const Command command = parse_command_line(argc, argv);
+    const ExitCode code = std::visit([](const auto& options) { return run(options); }, command);
+    finish_stdout();
+    return static_cast<int>(code);
+  } catch (...) {
+    fail(current_error());
+  }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// pipeline.hpp: three stages that overlap (read | work | write), with a fixed number of chunk
+// buffers in flight.
+//
+//   free --read--> filled --work--> done --write--> free
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace qrtool {
+
+/// A queue of at most `capacity` items between two threads.
+template <class T>
+class BoundedQueue {
+ public:
+  explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
+
+  /// Waits for room. False, and the item dropped, once the queue is closed or cancelled.
+  bool push(T item) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
+    if (closed_) return false;
+    items_.push_back(std::move(item));
+    changed_.notify_all();
+    return true;
+  }
+
+  /// Waits for an item. Nothing once the queue is cancelled, or closed and empty.
+  std::optional<T> pop() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
+    if (items_.empty()) return std::nullopt;
+    T item = std::move(items_.front());
+    items_.pop_front();
+    changed_.notify_all();
+    return item;
+  }
+
+  /// Nothing more will come; what is there can still be taken.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+
+  /// Nothing more will come or be taken.
+  void cancel() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    items_.clear();
+    changed_.notify_all();
+  }
+
+ private:
+  std::size_t capacity_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<T> items_;
+  bool closed_ = false;
+};
+
+/// Time that each stage was busy, without waiting for its neighbours.
+struct StageSeconds {
+  double read = 0, work = 0, write = 0;
+};
+
+/// Seconds of wall time since construction.
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// Passes every buffer through read(buffer) -> bool (false at the end: the buffer holds nothing),
+/// work(buffer), write(buffer), again and again, in this order for each buffer and first in, first
+/// out between buffers. `work` runs on the calling thread. The first exception of any stage stops
+/// all of them and is rethrown here.
+template <class Buffer, class Read, class Work, class Write>
+StageSeconds run_pipeline(std::vector<Buffer>& buffers, Read read, Work work, Write write) {
+  BoundedQueue<Buffer*> free(buffers.size()), filled(buffers.size()), done(buffers.size());
+  for (Buffer& buffer : buffers) free.push(&buffer);
+
+  std::mutex mutex;
+  std::exception_ptr first_error;
+  const auto run_stage = [&](BoundedQueue<Buffer*>& from, BoundedQueue<Buffer*>& to, auto step,
+                             double& busy_seconds) {
+    try {
+      while (const std::optional<Buffer*> buffer = from.pop()) {
+        const Stopwatch watch;
+        const bool more = step(**buffer);
+        busy_seconds += watch.seconds();
+        if (!more || !to.push(*buffer)) break;
+      }
+      to.close();
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!first_error) first_error = std::current_exception();
+      for (auto* queue : {&free, &filled, &done}) queue->cancel();
+    }
+  };
+  const auto always = [](auto& step) {
+    return [&step](Buffer& buffer) {
+      step(buffer);
+      return true;
+    };
+  };
+
+  // Should the second thread not start, the first one must not wait for it.
+  struct CancelAtExit {
+    BoundedQueue<Buffer*>&free, &filled;
+    ~CancelAtExit() {
+      free.cancel();
+      filled.cancel();
+    }
+  };
+  StageSeconds seconds;
+  {
+    const std::jthread reader([&] { run_stage(free, filled, std::ref(read), seconds.read); });
+    const CancelAtExit cancel{free, filled};
+    const std::jthread writer([&] { run_stage(done, free, always(write), seconds.write); });
+    run_stage(filled, done, always(work), seconds.work);
+  }
+  if (first_error) std::rethrow_exception(first_error);
+  return seconds;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// progress.hpp: one line on standard error that says how far the work is.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+enum class ProgressMode { automatic, always, never };
+
+/// `factor  3,072/15,000  20%  41.2 matrices/s  eta 0:08`. On a terminal one line that is rewritten
+/// and at last cleared, from one second on; with `always` also plain lines into a pipe.
+/// One thread at a time.
+class Progress {
+ public:
+  Progress(std::string_view label, index_t total, ProgressMode mode);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// `count` more are done.
+  void add(index_t count);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  std::string label_;
+  index_t total_, done_ = 0;
+  bool enabled_, terminal_;
+  bool line_is_shown_ = false;
+  Clock::time_point start_, next_;
+};
+
+/// The text of the line.
+std::string progress_line(std::string_view label, index_t done, index_t total, double seconds);
+
+}  // namespace qrtool

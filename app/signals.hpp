@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// signals.hpp: an interrupted run leaves no temporary file and says what is on disk.
+#pragma once
+
+namespace qrtool {
+
+/// SIGINT, SIGTERM and SIGHUP: one line, remove the temporary files, die of the signal. SIGPIPE:
+/// the same without a line. SIGXFSZ: ignored, so that a write fails instead. A signal that the
+/// parent had set to be ignored stays ignored.
+void install_signal_handlers();
+
+/// What an interrupted run says after "interrupted": a string literal, as a handler reads it.
+void set_interrupt_message(const char* literal);
+
+}  // namespace qrtool

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// hdf5_layout.cpp: how a dataset of the output is cut into chunks.
+#include "io/hdf5_layout.hpp"
+
+#include <algorithm>
+
+#include "core/error.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t checksum_bytes = 4;
+constexpr std::uint64_t index_bytes = 32;  // per chunk: address, size, mask, with room to spare
+
+/// The extent of `parts` about equal parts of `whole`.
+std::uint64_t part_of(std::uint64_t whole, std::uint64_t largest) {
+  const std::uint64_t parts = (whole + largest - 1) / largest;
+  return (whole + parts - 1) / parts;
+}
+
+}  // namespace
+
+Layout make_layout(std::span<const index_t> leading, std::span<const index_t> matrix,
+                   std::size_t element_bytes) {
+  Layout layout;
+  layout.dims.assign(leading.begin(), leading.end());
+  layout.dims.insert(layout.dims.end(), matrix.begin(), matrix.end());
+  if (std::find(layout.dims.begin(), layout.dims.end(), 0) != layout.dims.end()) return layout;
+
+  // From the fastest dimension outwards: whole dimensions as long as they fit, then a part of one,
+  // then single indices. A chunk is so one stretch of the flat order.
+  layout.chunk.assign(layout.dims.size(), 1);
+  std::uint64_t room = std::max<std::uint64_t>(1, chunk_bytes / element_bytes);
+  std::uint64_t bytes = element_bytes, chunks = 1;
+  bool overflow = false;
+  for (std::size_t d = layout.dims.size(); d-- > 0;) {
+    const hsize_t extent = layout.dims[d];
+    layout.chunk[d] = part_of(extent, std::min<std::uint64_t>(extent, room));
+    room = layout.chunk[d] == extent ? room / extent : 1;
+    const std::uint64_t across = (extent + layout.chunk[d] - 1) / layout.chunk[d];
+    overflow |= __builtin_mul_overflow(chunks, across, &chunks);
+    overflow |= __builtin_mul_overflow(bytes, layout.chunk[d], &bytes);
+  }
+  overflow |=
+      __builtin_mul_overflow(chunks, bytes + checksum_bytes + index_bytes, &layout.file_bytes);
+  if (overflow || layout.file_bytes > static_cast<std::uint64_t>(INT64_MAX)) {
+    throw LimitError("the output would be larger than a file can be");
+  }
+  return layout;
+}
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.cpp: the reader for a file, by its name and content.
+#include "io/reader.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/csv_reader.hpp"
+#include "io/csv_writer.hpp"
+#include "io/hdf5_reader.hpp"
+#include "io/input_file.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Errors: InputError where a name that says text leads to something else.
+void require_text_file(const std::string& file) {
+  readable_size(file);
+  if (sniff(file) == Content::hdf5) {
+    throw InputError(fmt::format("{}: an HDF5 file, although its name says text", escape(file)),
+                     "rename it to end in .h5");
+  }
+}
+
+std::unique_ptr<Reader> open_text(const std::string& file, const std::string& dataset,
+                                  Order order) {
+  if (!dataset.empty()) {
+    throw UsageError(fmt::format("{}: a CSV file has no datasets to choose from", escape(file)));
+  }
+  if (order == Order::column) {
+    throw UsageError(
+        fmt::format("{}: --order column is for HDF5; CSV is read line by line", escape(file)));
+  }
+  if (file != "-") require_text_file(file);
+  return open_csv(file, false);
+}
+
+std::unique_ptr<Reader> open_text_factor(const std::string& path, const std::string& dataset) {
+  const std::string name = csv_name(path, dataset);
+  struct stat info {};
+  if (stat(name.c_str(), &info) != 0) return nullptr;
+  require_text_file(name);
+  return open_csv(name, true);
+}
+
+StoredFactors open_text_factors(const std::string& path) {
+  StoredFactors factors;
+  factors.file = path;
+  factors.q = open_text_factor(path, "Q");
+  factors.r = open_text_factor(path, "R");
+  factors.v = open_text_factor(path, "V");
+  factors.tau = open_text_factor(path, "tau");
+  if (!factors.r && !factors.v) {
+    throw InputError(
+        fmt::format("cannot read '{}': there is no such file", escape(csv_name(path, "R"))));
+  }
+  return factors;
+}
+
+std::string shape_of(const Source& source) {
+  return format_shape(source.leading, source.m, source.n);
+}
+
+[[noreturn]] void throw_contradiction(const std::string& file, const char* first, const Source& a,
+                                      const char* second, const Source& b) {
+  throw InputError(fmt::format("{}: {} ({}) and {} ({}) do not belong together", escape(file),
+                               first, shape_of(a), second, shape_of(b)));
+}
+
+/// Leaves Q and R, or R, or V and tau; checks that their shapes agree.
+void require_consistent(StoredFactors& factors) {
+  const std::string file = escape(factors.file);
+  if (factors.r) {
+    factors.v.reset();
+    factors.tau.reset();
+    if (!factors.q) return;
+    const Source &q = factors.q->source(), &r = factors.r->source();
+    if (q.leading != r.leading || q.n != r.m) throw_contradiction(file, "Q", q, "R", r);
+    return;
+  }
+  if (factors.q) throw InputError(fmt::format("{}: holds Q, but no R", file));
+  if (!factors.v) throw InputError(fmt::format("{}: holds neither R nor V and tau", file));
+  if (!factors.tau) throw InputError(fmt::format("{}: holds V, but no tau", file));
+  const Source &v = factors.v->source(), &tau = factors.tau->source();
+  if (v.leading != tau.leading || tau.m != 1 || tau.n != std::min(v.m, v.n)) {
+    throw_contradiction(file, "V", v, "tau", tau);
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Order order) {
+  switch (order) {
+    case Order::row:
+      return "row";
+    case Order::column:
+      return "column";
+    default:
+      return "auto";
+  }
+}
+
+std::unique_ptr<Reader> open_input(const InputSpec& spec) {
+  if (spec.path == "-") return open_text("-", spec.dataset, spec.order);
+  const Location location = split_location(spec.path);
+  if (!location.dataset.empty() && !spec.dataset.empty()) {
+    throw UsageError(
+        fmt::format("{}: a dataset is named here and by --dataset as well", escape(spec.path)));
+  }
+  const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
+  if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
+  return open_hdf5_input(location.file, dataset, spec.order);
+}
+
+StoredFactors open_factors(const std::string& path, Order order) {
+  StoredFactors factors =
+      has_text_ending(path) ? open_text_factors(path) : open_hdf5_factors(path, order);
+  require_consistent(factors);
+  return factors;
+}
+
+}  // namespace qrtool

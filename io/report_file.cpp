@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// report_file.cpp: the report of every matrix as CSV or JSON.
+#include "io/report_file.hpp"
+
+#include <fmt/compile.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/batch.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/text_output.hpp"
+
+namespace qrtool {
+namespace {
+
+class CsvReport final : public ReportFile {
+ public:
+  CsvReport(const std::string& path, bool force) : output_(path, force) {
+    output_.buffer().append(
+        std::string_view("matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"));
+  }
+
+  void write(std::span<const MatrixReport> report) override {
+    for (const MatrixReport& line : report) {
+      fmt::format_to(std::back_inserter(output_.buffer()), FMT_COMPILE("{},{},{},{},{},{},{}\n"),
+                     next_++, line.residual, line.orthogonality, line.lower, line.diagonal_ratio,
+                     static_cast<int>(line.status), line.scale);
+      output_.flush_if_full();
+    }
+  }
+
+  void commit() override { output_.commit(); }
+
+ private:
+  TextOutput output_;
+  index_t next_ = 0;
+};
+
+class JsonReport final : public ReportFile {
+ public:
+  JsonReport(const std::string& path, bool force) : output_(path, force) {
+    output_.buffer().append(std::string_view("{\"schema\":\"qrtool.report/1\",\"matrices\":["));
+  }
+
+  void write(std::span<const MatrixReport> report) override {
+    for (const MatrixReport& line : report) {
+      // Numbers that JSON does not have become null.
+      const nlohmann::ordered_json json{{"matrix", next_},
+                                        {"residual", line.residual},
+                                        {"orthogonality", line.orthogonality},
+                                        {"lower", line.lower},
+                                        {"diagonal_ratio", line.diagonal_ratio},
+                                        {"status", static_cast<int>(line.status)},
+                                        {"scale", line.scale}};
+      output_.buffer().append(std::string_view(next_ > 0 ? ",\n" : "\n"));
+      output_.buffer().append(json.dump());
+      output_.flush_if_full();
+      ++next_;
+    }
+  }
+
+  void commit() override {
+    output_.buffer().append(std::string_view("\n]}\n"));
+    output_.commit();
+  }
+
+ private:
+  TextOutput output_;
+  index_t next_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force) {
+  if (path.ends_with(".csv")) return std::make_unique<CsvReport>(path, force);
+  if (path.ends_with(".json")) return std::make_unique<JsonReport>(path, force);
+  throw UsageError(fmt::format("report '{}': the name must end in .csv or .json", escape(path)));
+}
+
+}  // namespace qrtool

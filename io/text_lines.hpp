@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// text_lines.hpp: the lines of a text file, one at a time, from any offset.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+/// Owns the descriptor of a file that can be read at any offset.
+class TextLines {
+ public:
+  /// `shown`: the file's name in messages.
+  TextLines(int descriptor, std::string shown)
+      : descriptor_(descriptor), shown_(std::move(shown)) {}
+  ~TextLines();
+  TextLines(const TextLines&) = delete;
+  TextLines& operator=(const TextLines&) = delete;
+
+  /// Goes to the next line; false at the end of the file. Errors: InputError for a line that is
+  /// longer than 1 GiB, or where reading fails.
+  bool next();
+  /// The line without its end (LF or CR LF) and without a byte order mark; valid until next().
+  std::string_view text() const { return text_; }
+  index_t number() const { return number_; }  // from 1
+  std::uint64_t offset() const { return offset_; }
+
+  /// The line that begins at `offset` and is number `number` comes next.
+  void seek(std::uint64_t offset, index_t number);
+
+  const std::string& shown() const { return shown_; }
+
+ private:
+  bool fill();
+
+  int descriptor_;
+  std::string shown_;
+  std::vector<char> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  // of what was not handed out yet, in buffer_
+  std::uint64_t buffer_offset_ = 0;  // of buffer_[0] in the file
+  std::string_view text_;
+  index_t number_ = 0;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a Python user sees: h5py reads our files, NumPy agrees in float64, and verify notices changes."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+
+QRTOOL, ROOT = sys.argv[1], sys.argv[2]
+DIGITS = os.path.join(ROOT, "samples/digits.h5")
+
+
+def qrtool(*args, status=0):
+    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="qrtool-h5py-")
+        self.q = os.path.join(self.folder, "q.h5")
+        self.a = os.path.join(self.folder, "a.h5")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def write(self, array, name="A", **options):
+        with h5py.File(self.a, "w") as file:
+            file.create_dataset(name, data=array, **options)
+        return array
+
+    def test_report_agrees_with_float64(self):
+        qrtool("factor", DIGITS + ":/images", self.q)
+        with h5py.File(DIGITS) as file:
+            a = file["images"][:].astype(np.float64)
+        with h5py.File(self.q) as file:
+            q, r = file["Q"][:].astype(np.float64), file["R"][:].astype(np.float64)
+            report = {name: file["report"][name][:] for name in file["report"]}
+            self.assertEqual(file.attrs["format"].decode(), "qrtool")
+            self.assertEqual(file.attrs["eps"], 2.0**-23)
+        norm = np.linalg.norm(a, axis=(1, 2))
+        residual = np.linalg.norm(a - q @ r, axis=(1, 2)) / norm
+        orthogonality = np.linalg.norm(np.swapaxes(q, 1, 2) @ q - np.eye(8), axis=(1, 2))
+        np.testing.assert_allclose(report["residual"], residual, rtol=1e-6, atol=1e-15)
+        np.testing.assert_allclose(report["orthogonality"], orthogonality, rtol=1e-6, atol=1e-15)
+        self.assertTrue((residual <= 16 * 2.0**-23).all())
+        self.assertTrue((orthogonality <= 16 * 2.0**-23).all())
+        self.assertTrue((report["status"] == 0).all())
+        self.assertTrue((np.tril(r, -1) == 0).all())
+        self.assertTrue((np.diagonal(r, axis1=1, axis2=2) >= 0).all())
+        self.assertEqual(report["status"].dtype, np.uint8)
+        self.assertEqual(report["scale"].dtype, np.int32)
+
+    def test_published_criteria_hold(self):
+        qrtool("factor", DIGITS + ":/images", self.q)
+        qrtool("verify", DIGITS + ":/images", self.q)
+        qrtool("verify", DIGITS + ":/images", self.q, "--criteria", "m-eps")
+
+    def test_verify_names_the_matrix_that_was_changed(self):
+        qrtool("factor", DIGITS + ":/images", self.q)
+        with h5py.File(self.q, "r+") as file:
+            file["Q"][1234, 2, 3] += 1e-3
+        self.assertIn("1234", qrtool("verify", DIGITS + ":/images", self.q, status=1))
+
+    def test_agrees_with_numpy(self):
+        rng = np.random.default_rng(1)
+        for shape in ((4, 9, 5), (3, 5, 9), (2, 3, 6, 6), (7, 4)):
+            a = self.write(rng.standard_normal(shape))
+            qrtool("factor", self.a, self.q, "--force", "--sign", "lapack")
+            q, r = np.linalg.qr(a)
+            with h5py.File(self.q) as file:
+                np.testing.assert_allclose(file["Q"][:], q, atol=1e-13)
+                np.testing.assert_allclose(file["R"][:], r, atol=1e-13)
+                leading = shape[:-2] or (1,)
+                self.assertEqual(file["report/status"].shape, leading)
+
+    def test_raw_is_numpys_raw(self):
+        a = self.write(np.random.default_rng(2).standard_normal((9, 5)))
+        qrtool("factor", self.a, self.q, "--mode", "raw")
+        h, tau = np.linalg.qr(a, mode="raw")
+        with h5py.File(self.q) as file:
+            np.testing.assert_allclose(file["V"][:], h.T, atol=1e-13)
+            np.testing.assert_allclose(file["tau"][:], tau, atol=1e-13)
+        qrtool("verify", self.a, self.q)
+
+    def test_empty_shapes_are_numpys(self):
+        for shape in ((0, 3), (3, 0), (0, 0), (0, 4, 3), (2, 0, 3)):
+            for mode in ("reduced", "complete"):
+                a = self.write(np.zeros(shape))
+                qrtool("factor", self.a, self.q, "--force", "--mode", mode)
+                q, r = np.linalg.qr(a, mode=mode)
+                with h5py.File(self.q) as file:
+                    self.assertEqual((file["Q"].shape, file["R"].shape), (q.shape, r.shape))
+                    np.testing.assert_array_equal(file["Q"][:], q)
+                qrtool("verify", self.a, self.q)
+
+    def test_reads_what_others_write(self):
+        base = (np.random.default_rng(3).standard_normal((6, 7, 4)) * 9).astype("i2").astype("f8")
+        reference = np.linalg.qr(base)[1]
+        for dtype, options in (
+            ("<f4", {}), (">f4", {}), ("<f8", {}), (">f8", {}), ("<f2", {}), ("i1", {}), ("<i4", {}),
+            (">i8", {}), ("u2", {}), ("<f4", {"compression": "gzip", "shuffle": True, "fletcher32": True}),
+            ("<f8", {"chunks": (4, 3, 2)}), ("<f8", {"maxshape": (None, 7, 4)}),
+        ):
+            a = base if dtype[-2] != "u" else np.abs(base)
+            self.write(a.astype(dtype), **options)
+            qrtool("factor", self.a, self.q, "--force", "--sign", "lapack")
+            with h5py.File(self.q) as file:
+                double = np.dtype(dtype).kind in "iu" or np.dtype(dtype).itemsize == 8
+                self.assertEqual(file["R"].dtype, np.float64 if double else np.float32, dtype)
+                if dtype[-2] != "u":
+                    np.testing.assert_allclose(file["R"][:], reference, rtol=0, atol=1e-4)
+            qrtool("verify", self.a, self.q)
+
+    def test_column_order_goes_in_and_out(self):
+        a = np.random.default_rng(4).standard_normal((5, 7, 4))
+        self.write(np.swapaxes(a, 1, 2))
+        qrtool("factor", self.a, self.q, "--order", "column", "--sign", "lapack")
+        q, r = np.linalg.qr(a)
+        with h5py.File(self.q) as file:
+            np.testing.assert_allclose(np.swapaxes(file["Q"][:], 1, 2), q, atol=1e-13)
+            np.testing.assert_allclose(np.swapaxes(file["R"][:], 1, 2), r, atol=1e-13)
+            self.assertEqual(file.attrs["order"].decode(), "column")
+        qrtool("verify", self.a, self.q, "--order", "column")
+
+    def test_verifies_factors_of_numpy(self):
+        a = self.write(np.random.default_rng(5).standard_normal((5, 7, 4)))
+        q, r = np.linalg.qr(a)
+        for names in (("Q", "R"), ("q", "r")):
+            with h5py.File(self.q, "w") as file:
+                file[names[0]], file[names[1]] = q, r
+            qrtool("verify", self.a, self.q)
+        with h5py.File(self.q, "r+") as file:
+            file["q"][3] = np.eye(7, 4)
+        qrtool("verify", self.a, self.q, status=1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every example of the README, the samples' README and the man pages.
+
+In Markdown: blocks fenced as `console`, where a line "$ command" is followed by its output, and blocks
+fenced as `python`. In man pages: lines "$ command" between .EX and .EE. One folder per document holds
+copies of the samples. The output shown must be the output had, apart from numbers and times; a last line
+"$ echo $?" shows an exit status.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+# Units move with the machine's speed, and the processor's name is its own.
+UNIT = re.compile(r"# (?:us|ms|s|B|KiB|MiB|GiB)\b")
+
+
+def shape_of(text):
+    lines = [re.sub(r"\s+", " ", UNIT.sub("# U", NUMBER.sub("#", line))).strip() for line in text.splitlines()]
+    return [re.sub(r"threads?", "threads", line) for line in lines if line]
+
+
+def markdown_blocks(text):
+    for match in re.finditer(r"^```(console|python)\n(.*?)^```", text, re.M | re.S):
+        yield match.group(1), match.group(2)
+
+
+def console_steps(block):
+    """(command, expected output) pairs."""
+    steps = []
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            steps.append([line[2:], ""])
+        elif steps:
+            steps[-1][1] += line + "\n"
+    return steps
+
+
+class Runner:
+    def __init__(self, qrtool, root, python):
+        self.folder = tempfile.mkdtemp(prefix="qrtool-examples-")
+        self.python = python
+        self.failures = []
+        self.count = 0
+        for sample in (root / "samples").iterdir():
+            if sample.suffix in (".h5", ".csv"):
+                shutil.copy(sample, self.folder)
+        self.environment = dict(os.environ, PATH=f"{pathlib.Path(qrtool).parent}:{os.environ['PATH']}")
+
+    def shell(self, command):
+        self.count += 1
+        return subprocess.run(
+            ["sh", "-c", command], cwd=self.folder, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+        )
+
+    def console(self, where, block):
+        status = 0
+        for command, expected in console_steps(block):
+            if command == "echo $?":
+                if expected.strip() != str(status):
+                    self.failures.append(f"{where}: exit status {status}, shown {expected}")
+                status = 0
+                continue
+            if status != 0:
+                self.failures.append(f"{where}: exit status {status} before: {command}")
+            done = self.shell(command)
+            status = done.returncode
+            if expected and shape_of(done.stdout) != shape_of(expected):
+                self.failures.append(f"{where}: $ {command}\nshown:\n{expected}had:\n{done.stdout}")
+        if status != 0:
+            self.failures.append(f"{where}: the last command ends with {status}")
+
+    def script(self, where, block):
+        self.count += 1
+        done = subprocess.run(
+            [self.python, "-c", block], cwd=self.folder, env=self.environment, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
+        )
+        if done.returncode != 0:
+            self.failures.append(f"{where}: python block\n{block}\n{done.stdout}")
+
+    def close(self):
+        shutil.rmtree(self.folder)
+
+
+def main():
+    qrtool, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    pages = ["README.md", "samples/README.md"] + [f"man/qrtool.{n}" for n in (1, 5, 7)]
+    failures, count = [], 0
+    for name in pages:
+        runner = Runner(qrtool, root, sys.executable)
+        text = (root / name).read_text()
+        if name.endswith(".md"):
+            for kind, block in markdown_blocks(text):
+                (runner.console if kind == "console" else runner.script)(name, block)
+        else:
+            for block in re.findall(r"^\.EX\n(.*?)^\.EE", text, re.M | re.S):
+                runner.console(name, block.replace("\\-", "-"))
+        failures += runner.failures
+        count += runner.count
+        runner.close()
+    print("\n".join(failures))
+    print(f"{count} examples run")
+    return 1 if failures or count < 5 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

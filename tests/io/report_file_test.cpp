@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// report_file_test.cpp: the report as CSV and JSON.
+#include "io/report_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "temporary_folder.hpp"
+
+namespace qrtool {
+namespace {
+
+class ReportFileTest : public TemporaryFolder {
+ protected:
+  const std::vector<MatrixReport> lines_{
+      {1.25e-7, 0.1, 0, 0.5, Status::ok, -3},
+      {not_measured, not_measured, not_measured, not_measured, Status::non_finite, 0},
+      {1e300, 2, 3, 1, Status::above_bar, 129}};
+
+  void write(const std::string& name) {
+    const auto file = create_report_file(name, false);
+    file->write(std::span(lines_).first(1));
+    file->write(std::span(lines_).subspan(1));
+    EXPECT_FALSE(std::filesystem::exists(name));
+    file->commit();
+  }
+};
+
+TEST_F(ReportFileTest, Csv) {
+  write("r.csv");
+  EXPECT_EQ(read_bytes("r.csv"),
+            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"
+            "0,1.25e-07,0.1,0,0.5,0,-3\n"
+            "1,nan,nan,nan,nan,2,0\n"
+            "2,1e+300,2,3,1,1,129\n");
+}
+
+TEST_F(ReportFileTest, Json) {
+  write("r.json");
+  const auto json = nlohmann::json::parse(read_bytes("r.json"));
+  EXPECT_EQ(json["schema"], "qrtool.report/1");
+  ASSERT_EQ(json["matrices"].size(), 3u);
+  EXPECT_EQ(json["matrices"][0]["matrix"], 0);
+  EXPECT_EQ(json["matrices"][0]["residual"], 1.25e-7);
+  EXPECT_EQ(json["matrices"][0]["scale"], -3);
+  EXPECT_TRUE(json["matrices"][1]["residual"].is_null());
+  EXPECT_EQ(json["matrices"][1]["status"], 2);
+  EXPECT_EQ(json["matrices"][2]["diagonal_ratio"], 1);
+}
+
+TEST_F(ReportFileTest, WithoutMatrices) {
+  create_report_file("r.csv", false)->commit();
+  create_report_file("r.json", false)->commit();
+  EXPECT_EQ(read_bytes("r.csv"), "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n");
+  EXPECT_EQ(nlohmann::json::parse(read_bytes("r.json"))["matrices"].size(), 0u);
+}
+
+TEST_F(ReportFileTest, Refusals) {
+  EXPECT_EQ(error_of<UsageError>([] { create_report_file("r.xml", false); }),
+            "report 'r.xml': the name must end in .csv or .json");
+  write_bytes("r.csv", "old");
+  EXPECT_EQ(error_of<OutputError>([] { create_report_file("r.csv", false); }),
+            "'r.csv' exists | use --force to replace it");
+  create_report_file("r.csv", true);
+  EXPECT_EQ(read_bytes("r.csv"), "old");
+}
+
+}  // namespace
+}  // namespace qrtool

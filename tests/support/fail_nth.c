@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
+ *
+ * QRTOOL_FAIL_CALL   pwrite, write, ftruncate, fsync, rename or fallocate
+ * QRTOOL_FAIL_NTH    which call fails, counted from 1
+ * QRTOOL_FAIL_ERRNO  number of the error
+ * QRTOOL_FAIL_STICKY 1: all calls from then on fail
+ * QRTOOL_FAIL_LOG    file that gets a line when a call failed
+ *
+ * Calls on the standard streams are left alone. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static int number_of(const char* name) {
+  const char* text = getenv(name);
+  return text ? atoi(text) : 0;
+}
+
+static int must_fail(const char* call) {
+  static atomic_int calls;
+  const char* chosen = getenv("QRTOOL_FAIL_CALL");
+  if (!chosen || strcmp(chosen, call) != 0) return 0;
+  const int number = atomic_fetch_add(&calls, 1) + 1, nth = number_of("QRTOOL_FAIL_NTH");
+  if (number != nth && !(number > nth && number_of("QRTOOL_FAIL_STICKY"))) return 0;
+  const int log = open(getenv("QRTOOL_FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  if (log >= 0) close(log);
+  errno = number_of("QRTOOL_FAIL_ERRNO");
+  return 1;
+}
+
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
+  return must_fail("pwrite") ? -1 : NEXT(pwrite)(fd, data, size, offset);
+}
+ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
+  return must_fail("pwrite") ? -1 : NEXT(pwrite64)(fd, data, size, offset);
+}
+ssize_t write(int fd, const void* data, size_t size) {
+  return fd > 2 && must_fail("write") ? -1 : NEXT(write)(fd, data, size);
+}
+int ftruncate(int fd, off_t size) { return must_fail("ftruncate") ? -1 : NEXT(ftruncate)(fd, size); }
+int ftruncate64(int fd, off64_t size) {
+  return must_fail("ftruncate") ? -1 : NEXT(ftruncate64)(fd, size);
+}
+int fsync(int fd) { return must_fail("fsync") ? -1 : NEXT(fsync)(fd); }
+int fdatasync(int fd) { return must_fail("fsync") ? -1 : NEXT(fdatasync)(fd); }
+int rename(const char* from, const char* to) {
+  return must_fail("rename") ? -1 : NEXT(rename)(from, to);
+}
+int renameat2(int from_fd, const char* from, int to_fd, const char* to, unsigned flags) {
+  return must_fail("rename") ? -1 : NEXT(renameat2)(from_fd, from, to_fd, to, flags);
+}
+int fallocate(int fd, int mode, off_t offset, off_t size) {
+  return must_fail("fallocate") ? -1 : NEXT(fallocate)(fd, mode, offset, size);
+}
+int fallocate64(int fd, int mode, off64_t offset, off64_t size) {
+  return must_fail("fallocate") ? -1 : NEXT(fallocate64)(fd, mode, offset, size);
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// run_tool.hpp: runs qrtool as a user would, and looks at what it leaves.
+#pragma once
+
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool::test {
+
+struct ToolOptions {
+  std::string input;                                         // on standard input
+  std::map<std::string, std::optional<std::string>> environment;  // changes; no value: unset
+  std::string directory;                                     // to run in
+  std::function<void()> in_child;                            // before exec: limits, streams, ...
+  double timeout_seconds = 60;
+};
+
+struct ToolResult {
+  int exit_code = -1;  // -1: ended by `signal`
+  int signal = 0;
+  bool timed_out = false;
+  std::string out, err;
+};
+
+/// A running qrtool. Its streams are files in memory, so that it never waits for a reader.
+class RunningTool {
+ public:
+  RunningTool(const std::vector<std::string>& arguments, ToolOptions options = {});
+  ~RunningTool();
+  RunningTool(const RunningTool&) = delete;
+  RunningTool& operator=(const RunningTool&) = delete;
+
+  pid_t pid() const { return pid_; }
+  void send(int signal) const;
+  /// Kills it after the timeout.
+  ToolResult wait();
+
+ private:
+  ToolOptions options_;
+  pid_t pid_ = -1;
+  int in_ = -1, out_ = -1, err_ = -1;
+};
+
+ToolResult run_tool(const std::vector<std::string>& arguments, ToolOptions options = {});
+
+/// An empty directory that goes away with its contents.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return path_.string(); }
+  /// Names in it, sorted, hidden ones too.
+  std::vector<std::string> names() const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+
+/// All matrices of a dataset, as float64.
+struct Stored {
+  Source source;
+  Batch<double> batch;
+  BatchView<double> view() const { return batch.view(); }
+};
+Stored read_dataset(const std::string& path, const std::string& dataset);
+
+/// A file with one dataset "A" of `leading` x m x n.
+template <class T>
+void write_matrices(const std::string& path, const std::vector<index_t>& leading,
+                    BatchView<const T> a);
+
+/// A file with Q and R, as another program would store them.
+template <class T>
+void write_factors(const std::string& path, const std::vector<index_t>& leading,
+                   BatchView<const T> q, BatchView<const T> r);
+
+/// `count` matrices of a kind (core/matrices.hpp), seed 0.
+template <class T>
+Batch<T> make_matrices(std::string_view kind, index_t count, index_t m, index_t n);
+
+}  // namespace qrtool::test
