@@ -9,7 +9,7 @@ cmake --preset release -DQRTOOL_TESTS=OFF >/dev/null
 cmake --build --preset release
 
 qrtool=$PWD/build/release/app/qrtool
-work=$PWD/build/quickstart
+work=build/quickstart
 mkdir -p "$work"
 
 run() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // run_tool.cpp: fork, exec, wait with a time limit; small files for tests.
-#include "support/run_tool.hpp"
+#include "tests/support/run_tool.hpp"
 
 #include <poll.h>
 #include <signal.h>
