@@ -50,7 +50,7 @@ class Runner:
         for sample in (root / "samples").iterdir():
             if sample.suffix in (".h5", ".csv"):
                 shutil.copy(sample, self.folder)
-        self.environment = dict(os.environ, PATH=f"{pathlib.Path(qrtool).parent}:{os.environ['PATH']}")
+        self.environment = dict(os.environ, PATH=f"{pathlib.Path(qrtool).resolve().parent}:{os.environ['PATH']}")
 
     def shell(self, command):
         self.count += 1
