@@ -65,6 +65,12 @@ void CommandLine::value(const std::string& name, const std::string& placeholder,
       ->take_last();
 }
 
+void CommandLine::list(const std::string& name, const std::string& placeholder,
+                       const std::string& help,
+                       const std::function<void(const std::string&)>& set) {
+  parser_->app.add_option_function<std::string>(name, set, help)->type_name(placeholder)->join(',');
+}
+
 UsageError CommandLine::usage_error(const std::string& what) const {
   return UsageError(what, fmt::format("qrtool {} --help lists the options", name_));
 }
@@ -114,7 +120,8 @@ void CommandLine::parse(Args args) {
   }
   for (const auto& [name, target] : required_)
     if (target->empty()) throw usage_error(fmt::format("{}: {} is missing", name_, name));
-  const Args extra = parser_->app.remaining();
+  Args extra = parser_->app.remaining();
+  if (!extra.empty() && extra.front() == "--") extra.erase(extra.begin());
   if (!extra.empty())
     throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
 }

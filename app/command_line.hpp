@@ -32,6 +32,10 @@ class CommandLine {
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
              const std::function<void(const std::string&)>& set);
 
+  /// `set` gets a comma list; an option that is repeated adds to it.
+  void list(const std::string& name, const std::string& placeholder, const std::string& help,
+            const std::function<void(const std::string&)>& set);
+
   template <class T, std::size_t N>
   void choice(const std::string& name, T& target, const std::string& help,
               const std::pair<std::string_view, T> (&choices)[N]) {

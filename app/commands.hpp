@@ -12,5 +12,7 @@ namespace qrtool {
 ExitCode run_factor(const FactorOptions& options);
 ExitCode run_verify(const VerifyOptions& options);
 ExitCode run_generate(const GenerateOptions& options);
+ExitCode run_devices(const DevicesOptions& options);
+ExitCode run_bench(const BenchOptions& options);
 
 }  // namespace qrtool

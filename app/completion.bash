@@ -4,36 +4,43 @@
 _qrtool() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}" command="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in factor | verify | generate | help) command="$word" && break ;; esac
+    case "$word" in factor | verify | generate | devices | bench | help) command="$word" && break ;; esac
   done
 
   local input="--dataset --order" resources="--memory --threads"
   local print="--report --force --json --quiet --verbose --progress"
   local options="" values=""
   case "$command" in
-    factor) options="--mode --sign --precision $input --backend --variant $resources --explain $print" ;;
+    factor) options="--mode --sign --precision $input --backend --device --variant $resources --explain $print" ;;
     verify) options="--criteria --all $input $resources $print" ;;
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
+    devices) options="--shape --precision --json" ;;
+    bench)
+      options="--sweep --quick --shape --batch --precision --mode --against --limit-seconds --seed"
+      options+=" --backend --device --variant $resources --export-json --export-csv --export-markdown"
+      options+=" --force --json --quiet"
+      ;;
   esac
   case "$previous" in
-    --mode) values="reduced complete r raw" ;;
+    --mode) [[ "$command" == bench ]] && values="reduced r" || values="reduced complete r raw" ;;
+    --against) values="eigen lapack textbook none" ;;
     --sign) values="positive lapack" ;;
     --precision) [[ "$command" == factor ]] && values="input single double" || values="single double" ;;
     --order) values="auto row column" ;;
-    --backend) values="auto cpu" ;;
+    --backend) values="auto cpu opencl" ;;
     --criteria) values="bar m-eps" ;;
     --progress) values="auto always never" ;;
     --kind) values="$(qrtool help generate 2>/dev/null |
-      sed -n '/--kind/,/--precision/{s/--.*gauss;//;/--precision/d;s/,//g;p}')" ;;
-    --dataset | --memory | --threads | --variant | --shape | --cond | --seed) return ;;
+      sed -n '/^  --kind/,/^  --precision/{s/.*default gauss;//;/--precision/d;s/,//g;p}')" ;;
+    --dataset | --memory | --threads | --device | --variant | --shape | --cond | --seed | --batch | --limit-seconds) return ;;
   esac
 
   if [[ -n "$values" ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
   elif [[ -z "$command" ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "factor verify generate help --help --version" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "factor verify generate devices bench help --help --version" -- "$current")
   elif [[ "$command" == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "factor verify generate" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "factor verify generate devices bench" -- "$current")
   elif [[ "$current" == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options --help" -- "$current")
   else

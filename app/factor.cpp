@@ -9,6 +9,7 @@
 #include "app/factor_summary.hpp"
 #include "app/make_backend.hpp"
 #include "app/signals.hpp"
+#include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
 #include "io/report_file.hpp"
 
@@ -196,6 +197,63 @@ void print_result(const FactorOptions& o, const FactorResult& result) {
   }
 }
 
+/// Everything from the plan to the committed output, on one backend.
+FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input) {
+  const Source& source = input.source();
+  const Problem problem = problem_of(source, o);
+  const Plan plan = make_plan(problem, backend.variants(), backend.limits(), o.backend.variant);
+  if (o.verbose) print_notes(source, problem, backend.limits());
+  if (o.explain) write_stderr(explain(plan, backend.limits()));
+
+  set_interrupt_message("qrtool: interrupted; nothing written\n");
+  const OutputSpec spec = output_spec(o, source, backend, plan);
+  Outputs outputs{create_output(spec), nullptr};
+  if (!o.report.empty()) outputs.report = create_report_file(o.report, o.force);
+
+  FactorResult result{.source = source,
+                      .plan = plan,
+                      .backend = backend.name(),
+                      .device = backend.device(),
+                      .files = outputs.factors->files(),
+                      .datasets = spec.datasets,
+                      .tally = Tally(problem.mode != Mode::r),
+                      .stages = {},
+                      .chunks = {}};
+  run_stages(input, backend, outputs, o.quiet ? ProgressMode::never : o.progress, result);
+  outputs.commit();
+  return result;
+}
+
+/// On the backend that was asked for. Where `auto` chose a device and the device fails, all is done
+/// again on the CPU: results of two backends do not mix.
+FactorResult factor_where_possible(const FactorOptions& o, Reader& input) {
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const auto fall_back = [&](const Error& error) {
+    print_message(fmt::format("note: {}; the CPU does it", error.what()));
+    CpuBackend cpu(limits);
+    return factor_on(cpu, o, input);
+  };
+  BackendChoice choice;
+  try {
+    choice = make_backend(o.backend, problem_of(input.source(), o), limits);
+  } catch (const DeviceError& error) {
+    if (o.backend.asks_for_device()) throw;
+    return fall_back(error);
+  }
+  if (o.verbose)
+    print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
+  const bool may_fall_back = choice.is_automatic && choice.backend->name() != "cpu";
+  try {
+    return factor_on(*choice.backend, o, input);
+  } catch (const DeviceError& error) {
+    if (!may_fall_back) throw;
+    return fall_back(error);
+  } catch (const LimitError& error) {
+    if (!may_fall_back) throw;
+    return fall_back(error);
+  }
+}
+
 }  // namespace
 
 ExitCode run_factor(const FactorOptions& o) {
@@ -204,30 +262,7 @@ ExitCode run_factor(const FactorOptions& o) {
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
 
   const std::unique_ptr<Reader> input = open_input({o.input, o.dataset, o.order});
-  const Source& source = input->source();
-  const Problem problem = problem_of(source, o);
-  const std::unique_ptr<Backend> backend =
-      make_backend(o.backend, o.variant, host_limits(o.memory_bytes, o.threads));
-  const Plan plan = make_plan(problem, backend->variants(), backend->limits(), o.variant);
-  if (o.verbose) print_notes(source, problem, backend->limits());
-  if (o.explain) write_stderr(explain(plan, backend->limits()));
-
-  set_interrupt_message("qrtool: interrupted; nothing written\n");
-  const OutputSpec spec = output_spec(o, source, *backend, plan);
-  Outputs outputs{create_output(spec), nullptr};
-  if (!o.report.empty()) outputs.report = create_report_file(o.report, o.force);
-
-  FactorResult result{.source = source,
-                      .plan = plan,
-                      .backend = backend->name(),
-                      .device = backend->device(),
-                      .files = outputs.factors->files(),
-                      .datasets = spec.datasets,
-                      .tally = Tally(problem.mode != Mode::r),
-                      .stages = {},
-                      .chunks = {}};
-  run_stages(*input, *backend, outputs, o.quiet ? ProgressMode::never : o.progress, result);
-  outputs.commit();
+  FactorResult result = factor_where_possible(o, *input);
   result.total_seconds = watch.seconds();
   print_result(o, result);
   return result.tally.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;

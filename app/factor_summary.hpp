@@ -17,7 +17,7 @@ namespace qrtool {
 /// Everything that is known when the output is complete.
 struct FactorResult {
   const Source& source;
-  const Plan& plan;
+  Plan plan;
   std::string backend, device;
   std::vector<std::string> files;       // that were written
   std::vector<MatrixDataset> datasets;  // in them

@@ -15,6 +15,7 @@
 #include "app/make_backend.hpp"
 #include "app/parallel.hpp"
 #include "app/signals.hpp"
+#include "core/cpu/cpu_backend.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/writer.hpp"
@@ -83,7 +84,7 @@ class Generator {
 
  private:
   void prepare_haar() {
-    backend_ = make_backend("cpu", "", limits_);
+    backend_ = std::make_unique<CpuBackend>(limits_);
     const Problem problem{
         .count = count_, .m = o_.m, .n = o_.n, .type = element_type<T>, .sign = Sign::positive};
     plan_ = make_plan(problem, backend_->variants(), limits_);

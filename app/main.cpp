@@ -51,6 +51,8 @@ ExitCode run(const VersionRequest& request) {
 ExitCode run(const FactorOptions& options) { return run_factor(options); }
 ExitCode run(const VerifyOptions& options) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options) { return run_generate(options); }
+ExitCode run(const DevicesOptions& options) { return run_devices(options); }
+ExitCode run(const BenchOptions& options) { return run_bench(options); }
 
 Error internal_error(const char* what) {
   return InternalError(

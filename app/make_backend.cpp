@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_backend.cpp: the list of backends.
+// make_backend.cpp: the list of backends, and the choice among them.
 #include "app/make_backend.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <vector>
+
 #include "app/host.hpp"
+#include "app/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -12,14 +16,56 @@
 namespace qrtool {
 namespace {
 
+/// What a core does per second on small matrices, and what a device takes to start: platform,
+/// context, kernels. Orders of magnitude: the choice matters where the two are far apart.
+constexpr double cpu_core_flops = 5e9;
+constexpr double device_start_seconds = 0.5;
+
+/// Of R and a reduced Q.
+double flops(const Problem& p) {
+  const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
+  const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;
+  return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
+}
+
 /// The backend that a variant's name begins with; empty without a variant.
 std::string backend_of(const std::string& variant) {
   if (variant.empty()) return {};
   const std::size_t slash = variant.find('/');
   if (slash == std::string::npos)
     throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
-                     "the reference is cpu/eigen");
-  return variant.substr(0, slash);
+                     "qrtool devices lists the variants");
+  const std::string backend = variant.substr(0, slash);
+  if (backend != "cpu" && backend != "opencl")
+    throw UsageError(fmt::format(
+        "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
+  return backend;
+}
+
+/// "auto", "cpu" or "opencl", with what --device and --variant imply.
+std::string requested_backend(const BackendRequest& request) {
+  std::string name = request.name;
+  const auto imply = [&](const std::string& implied, const std::string& by) {
+    if (implied.empty()) return;
+    if (name != "auto" && name != implied)
+      throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
+                       "leave --backend away");
+    name = implied;
+  };
+  imply(backend_of(request.variant), "--variant " + escape(request.variant));
+  if (!request.device.empty() && name == "cpu" && request.name == "auto")
+    throw UsageError(fmt::format("--device contradicts --variant {}", escape(request.variant)));
+  imply(request.device.empty() ? "" : "opencl", "--device");
+  return name;
+}
+
+BackendChoice automatic_backend(const Problem& problem, const Limits& limits) {
+  std::vector<DeviceInfo> devices;
+  if (is_worth_a_device(problem, limits)) devices = opencl_devices();
+  AutomaticChoice choice = choose_automatically(problem, limits, devices);
+  if (choice.device == nullptr)
+    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason), true};
+  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason), true};
 }
 
 }  // namespace
@@ -31,16 +77,29 @@ Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
   return limits;
 }
 
-std::unique_ptr<Backend> make_backend(const std::string& name, const std::string& variant,
-                                      const Limits& limits) {
-  const std::string implied = backend_of(variant);
-  if (!implied.empty() && name != "auto" && name != implied)
-    throw UsageError(fmt::format("--backend {} contradicts --variant {}", name, escape(variant)),
-                     "leave --backend away");
-  const std::string chosen = implied.empty() ? name : implied;
-  if (chosen == "cpu" || chosen == "auto") return std::make_unique<CpuBackend>(limits);
-  throw UsageError(
-      fmt::format("--variant: '{}' names an unknown backend; allowed is cpu", escape(variant)));
+bool is_worth_a_device(const Problem& problem, const Limits& host) {
+  return flops(problem) / (cpu_core_flops * host.threads) > device_start_seconds;
+}
+
+AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
+                                     std::span<const DeviceInfo> devices) {
+  if (!is_worth_a_device(problem, host))
+    return {nullptr, "the CPU is done before a device has started"};
+  const auto gpu = std::find_if(devices.begin(), devices.end(),
+                                [](const DeviceInfo& device) { return !device.limits.is_cpu; });
+  if (gpu == devices.end()) return {nullptr, "there is no GPU"};
+  if (!gpu->limits.has_float64)
+    return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
+  return {&*gpu, "a GPU, and work enough for it"};
+}
+
+BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
+                           const Limits& limits) {
+  const std::string name = requested_backend(request);
+  if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
+  if (name == "opencl")
+    return {make_opencl_backend(choose_opencl_device(request.device), limits), "asked for"};
+  return automatic_backend(problem, limits);
 }
 
 }  // namespace qrtool

@@ -5,18 +5,47 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/backend.hpp"
+#include "gpu/device.hpp"
 
 namespace qrtool {
 
 /// The user's --memory and --threads, or half of what is free and all cores.
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 
-/// `name`: "auto" or "cpu". `variant`: empty, or BACKEND/NAME, which implies its backend.
-/// Errors: UsageError where the two contradict each other or the variant's backend is unknown.
-std::unique_ptr<Backend> make_backend(const std::string& name, const std::string& variant,
-                                      const Limits& limits);
+struct BackendRequest {
+  std::string name = "auto";  // auto, cpu, opencl
+  std::string device;         // --device, implies opencl; empty: the first GPU
+  std::string variant;        // --variant BACKEND/NAME, implies its backend
+
+  bool asks_for_device() const {
+    return name == "opencl" || !device.empty() || variant.starts_with("opencl/");
+  }
+};
+
+struct BackendChoice {
+  std::unique_ptr<Backend> backend;
+  std::string reason;
+  bool is_automatic = false;  // nobody asked for this backend: another may take its place
+};
+
+/// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
+/// device was asked for and is not there.
+BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
+                           const Limits& limits);
+
+/// What `auto` takes for a problem: a device, or the CPU where `device` is null.
+struct AutomaticChoice {
+  const DeviceInfo* device = nullptr;
+  std::string reason;
+};
+AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
+                                     std::span<const DeviceInfo> devices);
+
+/// Whether the CPU would be done before a device had started.
+bool is_worth_a_device(const Problem& problem, const Limits& host);
 
 }  // namespace qrtool

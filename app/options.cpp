@@ -19,7 +19,8 @@
 namespace qrtool {
 namespace {
 
-constexpr std::array<std::string_view, 4> command_names{"factor", "verify", "generate", "help"};
+constexpr std::array<std::string_view, 6> command_names{"factor",  "verify", "generate",
+                                                        "devices", "bench",  "help"};
 
 constexpr std::string_view overview =
     R"(usage: qrtool COMMAND [OPTION]... FILE...
@@ -28,6 +29,8 @@ Factors every matrix of a file by QR and writes factors that have been checked.
 
   qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
   qrtool verify a.h5 q.h5       measures the errors again, from the files alone
+  qrtool devices                what there is to run on
+  qrtool bench                  times devices and libraries against each other
   qrtool generate --shape 1000x64x32 a.h5       test matrices
 
 qrtool COMMAND --help lists the options of a command, qrtool --version the
@@ -49,7 +52,8 @@ constexpr std::pair<std::string_view, std::optional<ElementType>> precisions[] =
     {"input", std::nullopt}, {"single", ElementType::float32}, {"double", ElementType::float64}};
 constexpr std::pair<std::string_view, ElementType> element_types[] = {
     {"single", ElementType::float32}, {"double", ElementType::float64}};
-const std::pair<std::string_view, std::string> backends[] = {{"auto", "auto"}, {"cpu", "cpu"}};
+const std::pair<std::string_view, std::string> backends[] = {
+    {"auto", "auto"}, {"cpu", "cpu"}, {"opencl", "opencl"}};
 constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
                                                               {"m-eps", Criteria::m_eps}};
 
@@ -62,6 +66,18 @@ void add_input_options(CommandLine& line, Options& o) {
               "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
               "column",
               orders);
+}
+
+void add_backend_options(CommandLine& line, BackendRequest& request) {
+  line.choice("--backend", request.name,
+              "what computes; auto: a GPU where there is one and the work is worth its start",
+              backends);
+  line.value("--device", "DEVICE",
+             "OpenCL device by number or part of its name, see qrtool devices; default: the first "
+             "GPU",
+             [&request](const std::string& text) { request.device = text; });
+  line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
+             [&request](const std::string& text) { request.variant = text; });
 }
 
 template <class Options>
@@ -95,9 +111,7 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision, "of Q and R", precisions);
   add_input_options(line, o);
-  line.choice("--backend", o.backend, "what computes", backends);
-  line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
-             [&o](const std::string& text) { o.variant = text; });
+  add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.flag("--explain", o.explain, "print the plan before running");
   add_print_options(line, o);
@@ -112,6 +126,25 @@ void describe(CommandLine& line, VerifyOptions& o) {
   add_input_options(line, o);
   add_resource_options(line, o);
   add_print_options(line, o);
+}
+
+void describe(CommandLine& line, BenchOptions& o) {
+  describe_cases(line, o);
+  add_backend_options(line, o.backend);
+  add_resource_options(line, o);
+  describe_exports(line, o);
+}
+
+void describe(CommandLine& line, DevicesOptions& o) {
+  line.value("--shape", "BxMxN", "the problem to answer for; default 15000x64x64",
+             [&o](const std::string& text) {
+               Shape shape = parse_shape("--shape", text);
+               o.leading = std::move(shape.leading);
+               o.m = shape.m;
+               o.n = shape.n;
+             });
+  line.choice("--precision", o.type, "of its elements", element_types);
+  line.flag("--json", o.json, "the result as one JSON document");
 }
 
 std::vector<std::string_view> kind_names() {
@@ -164,6 +197,13 @@ float64, from the files alone. Exit status 1 if any matrix fails.
   qrtool verify a.h5 q.h5
   qrtool verify table.csv out.csv --all
 )";
+constexpr std::string_view devices_about =
+    R"(Lists the OpenCL devices, their limits, the variants that take a problem there
+or why not, and what --backend auto would choose for it.
+
+  qrtool devices
+  qrtool devices --shape 1x5000x5000 --precision double
+)";
 constexpr std::string_view generate_about =
     R"(Writes test matrices, the same for the same seed however many there are.
 
@@ -188,6 +228,7 @@ void check(const FactorOptions& o) {
                      "leave --sign away");
 }
 void check(const VerifyOptions&) {}
+void check(const DevicesOptions&) {}
 void check(const GenerateOptions& o) {
   refuse_standard_output(o.output);
   if (o.m < 0)
@@ -237,6 +278,8 @@ Command parse_command(std::string_view name, const Args& args) {
   if (name == "verify") return parse_command<VerifyOptions>(name, "IN OUT", verify_about, args);
   if (name == "generate")
     return parse_command<GenerateOptions>(name, "--shape BxMxN OUT", generate_about, args);
+  if (name == "bench") return parse_command<BenchOptions>(name, "", bench_about, args);
+  if (name == "devices") return parse_command<DevicesOptions>(name, "", devices_about, args);
   return parse_help(args);
 }
 

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "app/bench_options.hpp"
+#include "app/make_backend.hpp"
 #include "app/progress.hpp"
 #include "core/problem.hpp"
 #include "io/reader.hpp"
@@ -17,8 +19,7 @@ namespace qrtool {
 struct FactorOptions {
   std::string input, output, dataset;
   Order order = Order::automatic;
-  std::string backend = "auto";
-  std::string variant;  // empty: the plan chooses
+  BackendRequest backend;
   Mode mode = Mode::reduced;
   std::optional<Sign> sign;              // not given: positive, or lapack with --mode raw
   std::optional<ElementType> precision;  // not given: that of the input
@@ -27,6 +28,14 @@ struct FactorOptions {
   bool force = false, explain = false, json = false, quiet = false, verbose = false;
   std::string report;
   ProgressMode progress = ProgressMode::automatic;
+};
+
+struct DevicesOptions {
+  // The problem that the answer is about.
+  std::vector<index_t> leading{15000};
+  index_t m = 64, n = 64;
+  ElementType type = ElementType::float32;
+  bool json = false;
 };
 
 enum class Criteria { bar, m_eps };
@@ -62,8 +71,8 @@ struct VersionRequest {
   bool json = false;
 };
 
-using Command =
-    std::variant<FactorOptions, VerifyOptions, GenerateOptions, HelpRequest, VersionRequest>;
+using Command = std::variant<FactorOptions, VerifyOptions, GenerateOptions, DevicesOptions,
+                             BenchOptions, HelpRequest, VersionRequest>;
 
 /// Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);

@@ -12,7 +12,6 @@
 #include "core/text.hpp"
 
 namespace qrtool {
-namespace {
 
 using namespace std::chrono_literals;
 
@@ -20,8 +19,6 @@ bool stderr_is_terminal() {
   const char* term = std::getenv("TERM");
   return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
-
-}  // namespace
 
 std::string progress_line(std::string_view label, index_t done, index_t total, double seconds) {
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;

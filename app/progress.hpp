@@ -35,6 +35,9 @@ class Progress {
   Clock::time_point start_, next_;
 };
 
+/// Whether standard error is a terminal that can rewrite a line.
+bool stderr_is_terminal();
+
 /// The text of the line.
 std::string progress_line(std::string_view label, index_t done, index_t total, double seconds);
 

@@ -23,8 +23,6 @@ std::string matrix_name(std::span<const index_t> leading, index_t matrix) {
   return fmt::format("[{}]", join(position, ","));
 }
 
-Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
 void Worst::add(double measured, double bar, index_t b) {
   // An error of 0 against a bar of 0 (a matrix without columns) is as good as it gets.
   const double measured_ratio = measured == 0 ? 0 : measured / bar;
@@ -64,9 +62,7 @@ std::string Tally::worst_line(std::span<const index_t> leading) const {
 Json Tally::to_json() const {
   const auto one = [](const Worst& worst) -> Json {
     if (worst.matrix < 0) return nullptr;
-    return {{"error", number_or_null(worst.error)},
-            {"ratio", number_or_null(worst.ratio)},
-            {"matrix", worst.matrix}};
+    return {{"error", worst.error}, {"ratio", worst.ratio}, {"matrix", worst.matrix}};
   };
   return {{"matrices", matrices_},
           {"passed", count(Status::ok)},

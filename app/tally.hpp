@@ -16,9 +16,6 @@ namespace qrtool {
 /// Position in the leading dimensions: "17", or "[1,2]" where there are several.
 std::string matrix_name(std::span<const index_t> leading, index_t matrix);
 
-/// null for NaN and Inf, which JSON does not have.
-nlohmann::ordered_json number_or_null(double value);
-
 /// The largest ratio of an error to its bar so far. NaN is worse than any number.
 struct Worst {
   double error = 0, ratio = 0;
@@ -43,7 +40,7 @@ class Tally {
   /// was measured.
   std::string worst_line(std::span<const index_t> leading) const;
 
-  /// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}
+  /// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as null.
   nlohmann::ordered_json to_json() const;
 
  private:

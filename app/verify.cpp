@@ -107,7 +107,7 @@ std::string text_of(const VerifyResult& result) {
 
 Json to_json(const Measurement& m, const VerifyResult& result) {
   const auto one = [](double error, double bar) -> Json {
-    return {{"error", number_or_null(error)}, {"ratio", number_or_null(error / bar)}};
+    return {{"error", error}, {"ratio", error / bar}};
   };
   constexpr const char* names[] = {"ok", "above_bar", "non_finite", "r_overflows", "unchecked"};
   Json json{{"matrix", m.matrix},

@@ -52,13 +52,14 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
       fmt::format("{}: damaged HDF5 file ({})", file.shown, escape(innermost_error(error))));
 }
 
-[[noreturn]] void throw_damaged(const InputFile& file, const std::string& path) {
+[[noreturn]] void throw_cannot_follow(const InputFile& file, const std::string& path) {
   const std::string error = take_error();
   if (error.find("link class") != std::string::npos) {
     throw InputError(
         fmt::format("{}: {} points outside the file (external link); refused", file.shown, path));
   }
-  throw InputError(fmt::format("{}: {} is damaged and cannot be opened", file.shown, path));
+  throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, path,
+                               escape(innermost_error(error))));
 }
 
 /// Whether there is an object at `path`. Each link on the way is looked at before it is followed.
@@ -69,7 +70,7 @@ bool leads_to_object(const InputFile& file, const std::string& path) {
       if (H5Lexists(file.handle, prefix.c_str(), H5P_DEFAULT) <= 0) return false;
       H5L_info_t info{};
       if (H5Lget_info(file.handle, prefix.c_str(), &info, H5P_DEFAULT) < 0) {
-        throw_damaged(file, escape(path));
+        throw_cannot_follow(file, escape(path));
       }
       if (info.type == H5L_TYPE_EXTERNAL) {
         throw InputError(fmt::format("{}: {} points outside the file (external link); refused",
@@ -79,7 +80,10 @@ bool leads_to_object(const InputFile& file, const std::string& path) {
     if (end == std::string::npos) break;
   }
   // A soft link may be there and lead nowhere.
-  return H5Oexists_by_name(file.handle, path.c_str(), H5P_DEFAULT) > 0 || path == "/";
+  if (path == "/") return true;
+  const htri_t found = H5Oexists_by_name(file.handle, path.c_str(), H5P_DEFAULT);
+  if (found < 0) throw_cannot_follow(file, escape(path));
+  return found > 0;
 }
 
 /// Data that lie elsewhere: looked for before anything that would make HDF5 open them.
@@ -257,7 +261,7 @@ Dataset open_dataset(const InputFile& file, const std::string& path) {
   dataset.shown = escape(path);
   if (!leads_to_object(file, path)) return dataset;
   Handle object(H5Oopen(file.handle, path.c_str(), H5P_DEFAULT), H5Oclose);
-  if (!object) throw_damaged(file, dataset.shown);
+  if (!object) throw_cannot_follow(file, dataset.shown);
   if (H5Iget_type(object) == H5I_GROUP && path != "/" && is_octave_variable(file, path)) {
     Dataset value = open_dataset(file, path + "/value");
     value.shown = dataset.shown;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -28,10 +29,20 @@ struct Block {
   index_t row, rows, col, cols;
 };
 
+/// Between native types HDF5 takes infinity for a number out of range as well.
+bool is_infinite(hid_t type, const void* value) {
+  if (H5Tequal(type, H5T_NATIVE_DOUBLE) > 0) return std::isinf(*static_cast<const double*>(value));
+  if (H5Tequal(type, H5T_NATIVE_LDOUBLE) > 0) {
+    return std::isinf(*static_cast<const long double*>(value));
+  }
+  return false;
+}
+
 /// Called by HDF5 where a number does not fit: notes a finite one that becomes infinite.
-H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t, hid_t, void*, void*,
+H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, void* value, void*,
                              void* overflowed) {
-  if (exception == H5T_CONV_EXCEPT_RANGE_HI || exception == H5T_CONV_EXCEPT_RANGE_LOW) {
+  if ((exception == H5T_CONV_EXCEPT_RANGE_HI || exception == H5T_CONV_EXCEPT_RANGE_LOW) &&
+      !is_infinite(from, value)) {
     *static_cast<bool*>(overflowed) = true;
   }
   return H5T_CONV_UNHANDLED;
@@ -115,6 +126,7 @@ class Hdf5Reader final : public Reader {
   Handle space_, transfer_;
   bool is_vector_ = false, is_transposed_ = false;
   bool overflowed_ = false;
+  std::string error_;  // of the last call that failed
   HostMemory scratch_;
   index_t scratch_size_ = 0;  // bytes
 };
@@ -171,8 +183,11 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
                                      nullptr) < 0) {
     return false;
   }
-  return H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) >= 0 &&
-         !overflowed_;
+  if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
+    error_ = hdf5::take_error();  // the next call of HDF5 clears it
+    return false;
+  }
+  return !overflowed_;
 }
 
 template <class T>
@@ -271,23 +286,23 @@ std::string Hdf5Reader::cause(const std::string& error) const {
 
 template <class T>
 void Hdf5Reader::throw_failure(index_t first, index_t count) {
-  std::string error = hdf5::take_error();
+  std::string error = error_;
   bool overflowed = overflowed_;
   index_t matrix = first;
   // One matrix at a time, to name the first that is damaged.
   for (index_t b = first; count > 1 && b < first + count; ++b) {
     overflowed_ = false;
     if (can_be_read<T>(b)) continue;
-    error = hdf5::take_error();
+    error = error_;
     overflowed = overflowed_;
     matrix = b;
     break;
   }
   const std::string where = source_.leading.empty() ? "" : fmt::format(" at matrix {}", matrix);
   if (overflowed) {
-    throw InputError(fmt::format("{}: dataset {} holds a number{} that is too large for float32",
-                                 file_->shown, dataset_.shown, where),
-                     "use --precision double");
+    throw InputError(fmt::format("{}: dataset {} holds a number{} that is too large for {}",
+                                 file_->shown, dataset_.shown, where, name_of(element_type<T>)),
+                     element_type<T> == ElementType::float32 ? "use --precision double" : "");
   }
   throw InputError(fmt::format("{}: dataset {} is damaged ({}{})", file_->shown, dataset_.shown,
                                cause(error), where));

@@ -19,7 +19,7 @@ constexpr std::size_t longest_line = std::size_t{1} << 30;
 TextLines::~TextLines() { close(descriptor_); }
 
 bool TextLines::fill() {
-  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   buffer_offset_ += begin_;
   end_ -= begin_;
   begin_ = 0;

@@ -92,8 +92,7 @@ TEST_F(AtomicFileTest, Refusals) {
   EXPECT_EQ(refusal("folder", true), "cannot write 'folder': it is a directory");
   EXPECT_EQ(refusal("new/", true), "cannot write 'new/': it is a directory");
   EXPECT_EQ(refusal("pipe", true), "cannot write 'pipe': it is a pipe, not a file");
-  EXPECT_EQ(refusal("socket", true),
-            "cannot write 'socket': it is a device or socket, not a file");
+  EXPECT_EQ(refusal("socket", true), "cannot write 'socket': it is a device or socket, not a file");
   EXPECT_EQ(refusal("/dev/full", true),
             "cannot write '/dev/full': it is a device or socket, not a file");
   EXPECT_EQ(refusal("dangling", true),
@@ -187,8 +186,7 @@ TEST_F(AtomicFileTest, ReservedSpaceIsGivenBack) {
 
 TEST_F(AtomicFileTest, TooMuchSpace) {
   AtomicFile file("o.h5", false);
-  const std::string error =
-      error_of<OutputError>([&] { file.reserve(std::uint64_t{1} << 60); });
+  const std::string error = error_of<OutputError>([&] { file.reserve(std::uint64_t{1} << 60); });
   EXPECT_EQ(error.rfind("cannot write 'o.h5': 1.0 EiB needed, ", 0), 0u) << error;
   EXPECT_NE(error.find(" free on /"), std::string::npos) << error;
 }

@@ -50,7 +50,8 @@ TEST_F(ReportFileTest, Json) {
 TEST_F(ReportFileTest, WithoutMatrices) {
   create_report_file("r.csv", false)->commit();
   create_report_file("r.json", false)->commit();
-  EXPECT_EQ(read_bytes("r.csv"), "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n");
+  EXPECT_EQ(read_bytes("r.csv"),
+            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n");
   EXPECT_EQ(nlohmann::json::parse(read_bytes("r.json"))["matrices"].size(), 0u);
 }
 

@@ -51,6 +51,7 @@ class TemporaryFolder : public testing::Test {
 };
 
 inline void write_bytes(const std::string& name, const std::string& bytes) {
+  std::filesystem::remove(name);  // some file systems wait for the disk where a file is cut
   std::ofstream(name, std::ios::binary) << bytes;
 }
 

@@ -164,9 +164,9 @@ void write_matrices(const std::string& path, const std::vector<index_t>& leading
 template <class T>
 void write_factors(const std::string& path, const std::vector<index_t>& leading,
                    BatchView<const T> q, BatchView<const T> r) {
-  const auto writer = create(
-      path, leading,
-      {{"Q", element_type<T>, q.rows, q.cols}, {"R", element_type<T>, r.rows, r.cols}});
+  const auto writer =
+      create(path, leading,
+             {{"Q", element_type<T>, q.rows, q.cols}, {"R", element_type<T>, r.rows, r.cols}});
   writer->write("Q", 0, q);
   writer->write("R", 0, r);
   writer->commit();
@@ -181,11 +181,11 @@ Batch<T> make_matrices(std::string_view kind, index_t count, index_t m, index_t 
   return batch;
 }
 
-#define QRTOOL_FOR(T)                                                                            \
-  template void write_matrices(const std::string&, const std::vector<index_t>&,                  \
-                               BatchView<const T>);                                              \
-  template void write_factors(const std::string&, const std::vector<index_t>&,                   \
-                              BatchView<const T>, BatchView<const T>);                           \
+#define QRTOOL_FOR(T)                                                                              \
+  template void write_matrices(const std::string&, const std::vector<index_t>&,                    \
+                               BatchView<const T>);                                                \
+  template void write_factors(const std::string&, const std::vector<index_t>&, BatchView<const T>, \
+                              BatchView<const T>);                                                 \
   template Batch<T> make_matrices(std::string_view, index_t, index_t, index_t);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)

@@ -17,10 +17,11 @@
 namespace qrtool::test {
 
 struct ToolOptions {
-  std::string input;                                         // on standard input
-  std::map<std::string, std::optional<std::string>> environment;  // changes; no value: unset
-  std::string directory;                                     // to run in
-  std::function<void()> in_child;                            // before exec: limits, streams, ...
+  std::string input = {};  // on standard input
+  // Changes; no value: unset.
+  std::map<std::string, std::optional<std::string>> environment = {};
+  std::string directory = {};           // to run in
+  std::function<void()> in_child = {};  // before exec: limits, streams, ...
   double timeout_seconds = 60;
 };
 

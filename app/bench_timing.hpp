@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_timing.hpp: runs one thing several times, and what came out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/bench_cases.hpp"
+#include "core/report.hpp"
+
+namespace qrtool {
+
+/// Of one run over a batch.
+struct RunSeconds {
+  double factor = 0, check = 0;
+};
+
+/// ||QR - A||_F over a batch, and how many matrices failed.
+struct Accuracy {
+  index_t matrices = 0, failed = 0;
+  double sum = 0, worst = 0;
+
+  /// `norm`: ||A||_F.
+  void add(const MatrixReport& line, double norm);
+  double mean() const { return matrices > 0 ? sum / static_cast<double>(matrices) : 0; }
+};
+
+/// One way of factoring one batch, again and again.
+class TimedRun {
+ public:
+  virtual ~TimedRun() = default;
+  /// "opencl/small"; for a library its name.
+  virtual std::string variant() const = 0;
+  /// Errors: DeviceError, LimitError.
+  virtual RunSeconds run() = 0;
+  /// Of the last run; no matrices where nothing was measured.
+  virtual Accuracy accuracy() const { return {}; }
+};
+
+/// Every timed run, in order.
+struct Timing {
+  std::vector<double> seconds;
+  double check_seconds = 0;  // median
+  bool is_warm = true;       // false: the only run is the first one
+
+  double median() const;
+  double fastest() const;
+  double slowest() const;
+  /// The slowest took more than twice the median.
+  bool has_outlier() const { return slowest() > 2 * median(); }
+};
+
+/// The middle one, or the mean of the two in the middle. `values` is not empty.
+double median_of(std::vector<double> values);
+
+/// Times `run` as often as `wanted` says, or as often as fits `limit_seconds` of running time; at
+/// least one run is made and counts.
+Timing time_runs(TimedRun& run, const Repeats& wanted, double limit_seconds);
+
+}  // namespace qrtool

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl.cpp: the gpu layer as app sees it.
+#include "app/opencl.hpp"
+
+#include "gpu/opencl_backend.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+
+std::vector<DeviceInfo> opencl_devices() { return list_devices(); }
+
+DeviceInfo choose_opencl_device(std::string_view wanted) { return choose_device(wanted); }
+
+std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host) {
+  OpenclOptions options;
+  options.host = host;
+  return std::make_unique<OpenclBackend>(device, options);
+}
+
+std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
+
+}  // namespace qrtool

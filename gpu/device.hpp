@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// device.hpp: what OpenCL devices there are, and which one is meant.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+/// Which body of the sub-group operations a device runs (kernels/common.clh).
+enum class SubGroups { local_memory = 0, nvidia_ptx = 1, khr_shuffle = 2 };
+
+/// One OpenCL device in words and numbers.
+struct DeviceInfo {
+  int index = 0;  // as --device takes it
+  std::string platform, name, vendor, driver, version;
+  Limits limits;  // the device's fields; memory already less what the driver needs
+  std::uint64_t memory_bytes = 0;
+  SubGroups sub_groups = SubGroups::local_memory;
+  bool exact_division = false;  // correctly rounded float32 division and square root on request
+
+  /// "NVIDIA H200 (driver 580.65)".
+  std::string text() const;
+};
+
+/// Every device of every platform, in the order that OpenCL gives them; empty without OpenCL.
+std::vector<DeviceInfo> list_devices();
+
+/// The device that `wanted` means: an index, or a part of a name whatever its case; empty: the
+/// first GPU, else the first device.
+/// Errors: DeviceError where there is no platform or no such device; it lists what there is.
+DeviceInfo choose_device(std::string_view wanted);
+
+}  // namespace qrtool

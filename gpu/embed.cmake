@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# embed.cmake: turns kernels/*.cl into one C++ file of string literals. Run as a script:
+#   cmake -DKERNELS=dir -DOUTPUT=file.cpp -P embed.cmake
+# Every `#include "x.clh"` is replaced by the text of x.clh between #line marks, so that a line
+# number in a build log is that of the file. Strings only, no lists: semicolons and brackets survive.
+
+cmake_minimum_required(VERSION 3.22)
+
+# expand(TEXT NAME OUT): TEXT of file NAME with its includes replaced.
+function(expand text name out)
+  set(result "#line 1 \"${name}\"\n")
+  set(line 1)
+  while(TRUE)
+    string(FIND "${text}" "#include \"" at)
+    if(at LESS 0)
+      break()
+    endif()
+    string(SUBSTRING "${text}" 0 ${at} before)
+    string(SUBSTRING "${text}" ${at} -1 text)
+    string(REGEX MATCH "^#include \"([^\"]+)\"" directive "${text}")
+    set(header "${CMAKE_MATCH_1}")
+    string(LENGTH "${directive}" length)
+    string(SUBSTRING "${text}" ${length} -1 text)
+    string(REGEX REPLACE "[^\n]" "" newlines "${before}")
+    string(LENGTH "${newlines}" count)
+    math(EXPR line "${line} + ${count}")
+    file(READ "${KERNELS}/${header}" header_text)
+    expand("${header_text}" "${header}" inner)
+    # the rest of the directive's line belongs to line number `line`
+    string(APPEND result "${before}${inner}#line ${line} \"${name}\"\n")
+  endwhile()
+  set(${out} "${result}${text}\n" PARENT_SCOPE)
+endfunction()
+
+file(GLOB files RELATIVE "${KERNELS}" "${KERNELS}/*.cl")
+set(entries "")
+foreach(name IN LISTS files)
+  file(READ "${KERNELS}/${name}" text)
+  expand("${text}" "${name}" source)
+  string(APPEND entries "    {\"${name}\", R\"QR_KERNEL(${source})QR_KERNEL\"},\n")
+endforeach()
+file(WRITE "${OUTPUT}" "// Written by gpu/embed.cmake from gpu/kernels.
+#include \"gpu/kernel_sources.hpp\"
+
+namespace qrtool {
+
+std::span<const KernelSource> kernel_sources() {
+  static constexpr KernelSource sources[] = {
+${entries}  };
+  return sources;
+}
+
+}  // namespace qrtool
+")

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpu_variant.hpp: a variant of the OpenCL backend: what the plan sees, and how its kernels are
+// launched.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "core/variant.hpp"
+#include "gpu/kernels/shapes.clh"
+#include "gpu/launcher.hpp"
+#include "gpu/program_cache.hpp"
+
+namespace qrtool {
+
+/// A sub-chunk on the device: `count` packed row-major matrices.
+struct FactorJob {
+  const Problem& problem;
+  const Params& params;
+  index_t count;
+  cl::Buffer a;           // in,  count x m x n
+  cl::Buffer q, r;        // out, reduced, complete and r
+  cl::Buffer v, tau;      // out, raw
+  cl::Buffer magnitudes;  // out, count: exponent of max |a_ij|, or a MAGNITUDE_ code
+  std::vector<cl::Buffer> work;  // as workspace() asked, in its order
+};
+
+struct GpuVariant {
+  Variant plan;
+  std::string_view file;  // in kernels/
+  /// Bytes per matrix of each work buffer.
+  std::vector<std::size_t> (*workspace)(const Problem&);
+  /// Enqueues all steps, in order. `launch` knows the program built from `file` with STORED, REAL
+  /// and the plan's Params as defines.
+  void (*enqueue)(const FactorJob& job, Launcher& launch);
+};
+
+FactorShape factor_shape(const Problem& problem, index_t count);
+
+/// float32 with few rows is computed in float64.
+ElementType computed_type(const Problem& problem);
+/// computed_type as --explain and the output's attribute state it.
+std::string arithmetic_of(const Problem& problem);
+/// Why no kernel takes a problem on this device, or an empty reason where nothing stands against it.
+std::string general_objection(const Problem& problem, const Limits& limits);
+
+/// STORED, REAL and the plan's Params.
+Defines defines_for(const Problem& problem, const Params& params);
+
+
+inline index_t ceil_divide(index_t a, index_t b) { return (a + b - 1) / b; }
+
+}  // namespace qrtool

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: Apache-2.0
+// check.cl: the errors of every matrix of a batch in float64, as core/ratios.hpp defines them
+// (compare LAPACK's TESTING/LIN/dqrt01). A and R are scaled by the matrix's power of two.
+//
+//   step                   what it does                                        group per
+//   form_q_from_reflectors Q (float64) from V and tau as stored (raw only)     matrix x columns
+//   measure_residual       ||A - QR||^2 and ||A||^2, tile by tile              matrix x tile
+//   measure_gram           ||I - Q'Q||^2, or ||A'A - R'R||^2 for R alone       matrix x tile x slab
+//   combine_gram           the same from the sums of row slabs, tall matrices  matrix x tile
+//   finish_errors          sums of the tiles, lower part and diagonal of R     matrix
+//
+// The Gram matrix is symmetric: tiles on and above its diagonal are measured, those above count
+// twice. Sums have a fixed order; sums of many terms are compensated (Kahan), since a plain one is
+// biased where all terms are equal.
+//
+//        tile columns ->                          slab_rows
+//      +----+----+----+        X = Q or A      +-----------+ -> X0'X0  \
+//      | x2 | x2 | 1  |  tj    X'X = sum of    | X0        |            + combine_gram
+//      | x2 | 1  |    |        slabs:          | X1        | -> X1'X1  /
+//      | 1  |    |    |  ti                    +-----------+
+//
+// Defines, set in device_check.cpp   range            meaning
+//   STORED                           float, double    type of A, R, V and tau
+//   Q_REAL                           STORED, double   type of Q (double where it was formed here)
+//   MICRO                            1, 2, 4          tile is 16 MICRO x 16 MICRO
+// Local memory: 512 MICRO + 256 doubles. Work-group: 256.
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#pragma OPENCL FP_CONTRACT OFF
+#include "shapes.clh"
+
+#ifndef STORED
+#define STORED float
+#endif
+#ifndef Q_REAL
+#define Q_REAL STORED
+#endif
+#ifndef MICRO
+#define MICRO 4
+#endif
+
+typedef long index_t;
+#define GROUP_SIZE 256
+#define TILE (16 * MICRO)
+#define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+
+// 2^-scale in two factors, since one alone may overflow for denormal data.
+typedef struct {
+  double first, second;
+} Scaling;
+
+static double pow2(int e) { return as_double((long)(e + 1023) << 52); }
+static Scaling scaling_of(int code) {
+  const int e = code == MAGNITUDE_ZERO || code == MAGNITUDE_NON_FINITE ? 0 : code;
+  const Scaling scaling = {pow2(-(e / 2)), pow2(-(e - e / 2))};
+  return scaling;
+}
+static double scaled(double x, Scaling scaling) { return x * scaling.first * scaling.second; }
+
+static void add_compensated(double term, double* sum, double* rest) {
+  const double corrected = term - *rest;
+  const double next = *sum + corrected;
+  *rest = (next - *sum) - corrected;
+  *sum = next;
+}
+
+// The sum of x over the work-group, in a fixed order. All work-items call it.
+static double sum_over_group(double x, __local double* scratch) {
+  const int item = get_local_id(0);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  scratch[item] = x;
+  for (int width = GROUP_SIZE / 2; width > 0; width /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < width) scratch[item] += scratch[item + width];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return scratch[0];
+}
+
+// get_group_id(0) = *outer * size + (the result)
+static int split_group(index_t size, index_t* outer) {
+  const index_t group = get_group_id(0);
+  *outer = group / size;
+  return (int)(group - *outer * size);
+}
+
+// Q := H_1 .. H_k [I; 0], one column per work-item, backward. No exchange between work-items.
+__kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global const STORED* tau,
+                                           __global double* q, CheckShape shape) {
+  const int blocks = (shape.q_cols + GROUP_SIZE - 1) / GROUP_SIZE;
+  index_t matrix;
+  const int col = split_group(blocks, &matrix) * GROUP_SIZE + get_local_id(0);
+  const index_t ld = shape.n, ldq = shape.q_cols;
+  v += matrix * shape.m * ld;
+  tau += matrix * shape.k;
+  q += matrix * shape.m * ldq + col;
+  if (col < shape.q_cols) {
+    for (index_t row = 0; row < shape.m; ++row) q[row * ldq] = row == col ? 1.0 : 0.0;
+    for (int j = min(col, shape.k - 1); j >= 0; --j) {
+      double sum = q[j * ldq], rest = 0;
+      for (index_t row = j + 1; row < shape.m; ++row) {
+        add_compensated((double)v[row * ld + j] * q[row * ldq], &sum, &rest);
+      }
+      const double weight = (double)tau[j] * sum;
+      q[j * ldq] -= weight;
+      for (index_t row = j + 1; row < shape.m; ++row) {
+        q[row * ldq] = fma(-weight, (double)v[row * ld + j], q[row * ldq]);
+      }
+    }
+  }
+}
+
+// Entry of R, scaled; of V\R only the upper part is R.
+static double entry_of_r(__global const STORED* r, CheckShape shape, Scaling scaling, int row,
+                         int col) {
+  if (row >= shape.k || col >= shape.n || (shape.packed_r && row > col)) return 0;
+  return scaled((double)r[(index_t)row * shape.n + col], scaling);
+}
+
+// partial[matrix][tile] = {||A - QR||^2, ||A||^2} over a tile.
+__kernel GROUP void measure_residual(__global const STORED* a, __global const Q_REAL* q,
+                                     __global const STORED* r, __global const int* magnitudes,
+                                     __global double* partial, CheckShape shape) {
+  __local double left[TILE * 16], right[16 * TILE];
+  __local double scratch[GROUP_SIZE];
+  const int tile_cols = (shape.n + TILE - 1) / TILE;
+  const int tiles = (shape.m + TILE - 1) / TILE * tile_cols;
+  index_t matrix;
+  const int tile = split_group(tiles, &matrix), tile_row = tile / tile_cols;
+  const int row0 = tile_row * TILE, col0 = (tile - tile_row * tile_cols) * TILE;
+  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
+  a += matrix * shape.m * shape.n;
+  q += matrix * shape.m * shape.q_cols;
+  r += matrix * shape.r_rows * shape.n;
+
+  double sum[MICRO][MICRO];
+#pragma unroll
+  for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) sum[u][w] = 0;
+  }
+  const int depth = shape.q_cols;
+#pragma unroll 1
+  for (int p0 = 0; p0 < depth; p0 += 16) {
+#pragma unroll
+    for (int u = 0; u < MICRO; ++u) {
+      const int row = row0 + ty + 16 * u, p = p0 + tx;
+      const bool inside = row < shape.m && p < depth;
+      left[(ty + 16 * u) * 16 + tx] =
+          inside ? (double)q[(index_t)row * shape.q_cols + p] : 0.0;
+      right[ty * TILE + tx + 16 * u] = entry_of_r(r, shape, scaling, p0 + ty, col0 + tx + 16 * u);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int p = 0; p < 16; ++p) {
+#pragma unroll
+      for (int u = 0; u < MICRO; ++u) {
+        const double x = left[(ty + 16 * u) * 16 + p];
+#pragma unroll
+        for (int w = 0; w < MICRO; ++w) {
+          sum[u][w] = fma(x, right[p * TILE + tx + 16 * w], sum[u][w]);
+        }
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+  double error = 0, norm = 0;
+#pragma unroll
+  for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) {
+      const int row = row0 + ty + 16 * u, col = col0 + tx + 16 * w;
+      if (row < shape.m && col < shape.n) {
+        const double x = scaled((double)a[(index_t)row * shape.n + col], scaling);
+        const double d = x - sum[u][w];
+        error = fma(d, d, error);
+        norm = fma(x, x, norm);
+      }
+    }
+  }
+  error = sum_over_group(error, scratch);
+  norm = sum_over_group(norm, scratch);
+  if (item == 0) {
+    partial[2 * get_group_id(0)] = error;
+    partial[2 * get_group_id(0) + 1] = norm;
+  }
+}
+
+// A tile of the Gram matrix: columns row0.. against columns col0..; sums with their compensations.
+typedef struct {
+  double sum[MICRO][MICRO], rest[MICRO][MICRO];
+} GramTile;
+
+static void clear_tile(GramTile* g) {
+#pragma unroll
+  for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) g->sum[u][w] = g->rest[u][w] = 0;
+  }
+}
+
+// G += sign X'X over the 16 rows whose tiles lie in local memory.
+static void add_rows(__local const double* left, __local const double* right, double sign,
+                     GramTile* g) {
+  const int ty = get_local_id(0) / 16, tx = get_local_id(0) % 16;
+#pragma unroll
+  for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) {
+      double part = 0;
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        part = fma(left[i * TILE + ty + 16 * u], right[i * TILE + tx + 16 * w], part);
+      }
+      add_compensated(sign * part, &g->sum[u][w], &g->rest[u][w]);
+    }
+  }
+}
+
+// Tile number -> (row, col), row <= col, row by row.
+static void tile_position(int tile, int across, int* row, int* col) {
+  int first = 0;
+  while (tile >= across - first) {
+    tile -= across - first;
+    ++first;
+  }
+  *row = first;
+  *col = first + tile;
+}
+
+// What the Gram tile differs from: the identity for Q, nothing for R alone (R'R is subtracted as
+// rows). Off the diagonal a tile stands for its mirror image too.
+static double squares_of(const GramTile* g, CheckShape shape, int row0, int col0) {
+  const int ty = get_local_id(0) / 16, tx = get_local_id(0) % 16;
+  double squares = 0;
+#pragma unroll
+  for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) {
+      const int row = row0 + ty + 16 * u, col = col0 + tx + 16 * w;
+      const double one = shape.q_cols > 0 && row == col ? 1.0 : 0.0;
+      const double d = g->sum[u][w] - one;
+      if (row < shape.gram_size && col < shape.gram_size) squares = fma(d, d, squares);
+    }
+  }
+  return row0 == col0 ? squares : 2 * squares;
+}
+
+// X = Q, or A for R alone, in slabs of rows; for R alone one more slab is -R'R.
+// gram_slabs = 1: partial[matrix][tile] = ||.||^2. Else gram[matrix][slab] = the slab's X'X.
+__kernel GROUP void measure_gram(__global const Q_REAL* x, __global const STORED* r,
+                                 __global const int* magnitudes, __global double* partial,
+                                 __global double* gram, CheckShape shape) {
+  __local double left[16 * TILE], right[16 * TILE];
+  __local double scratch[GROUP_SIZE];
+  const int across = (shape.gram_size + TILE - 1) / TILE, tiles = across * (across + 1) / 2;
+  const bool is_r_alone = shape.q_cols == 0;
+  const int slabs = shape.gram_slabs;
+  index_t matrix;
+  const int part = split_group((index_t)tiles * slabs, &matrix);
+  const int tile = part / slabs, slab = part - tile * slabs;
+  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
+  int row0, col0;
+  tile_position(tile, across, &row0, &col0);
+  row0 *= TILE;
+  col0 *= TILE;
+  const Scaling plain = {1, 1}, scaling = scaling_of(magnitudes[matrix]);
+  x += matrix * shape.m * shape.gram_size;
+  r += matrix * shape.r_rows * shape.n;
+
+  GramTile g;
+  clear_tile(&g);
+  const bool is_last = slab == slabs - 1;
+  const int x_first = slab * shape.slab_rows, x_last = min(shape.m, x_first + shape.slab_rows);
+#pragma unroll 1
+  for (int first = x_first; first < x_last; first += 16) {
+    const int row = first + ty;
+#pragma unroll
+    for (int u = 0; u < MICRO; ++u) {
+      const int i = row0 + tx + 16 * u, j = col0 + tx + 16 * u;
+      const index_t at = (index_t)row * shape.gram_size;
+      const Scaling by = is_r_alone ? scaling : plain;
+      const bool inside = row < x_last;
+      left[ty * TILE + tx + 16 * u] =
+          inside && i < shape.gram_size ? scaled((double)x[at + i], by) : 0.0;
+      right[ty * TILE + tx + 16 * u] =
+          inside && j < shape.gram_size ? scaled((double)x[at + j], by) : 0.0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    add_rows(left, right, 1.0, &g);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  const int r_last = is_r_alone && is_last ? shape.k : 0;
+#pragma unroll 1
+  for (int first = 0; first < r_last; first += 16) {
+#pragma unroll
+    for (int u = 0; u < MICRO; ++u) {
+      left[ty * TILE + tx + 16 * u] =
+          entry_of_r(r, shape, scaling, first + ty, row0 + tx + 16 * u);
+      right[ty * TILE + tx + 16 * u] =
+          entry_of_r(r, shape, scaling, first + ty, col0 + tx + 16 * u);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    add_rows(left, right, -1.0, &g);
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+
+  if (slabs == 1) {
+    const double squares = sum_over_group(squares_of(&g, shape, row0, col0), scratch);
+    if (item == 0) partial[get_group_id(0)] = squares;
+  } else {
+    gram += (matrix * slabs + slab) * shape.gram_size * shape.gram_size;
+#pragma unroll
+    for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+      for (int w = 0; w < MICRO; ++w) {
+        const int row = row0 + ty + 16 * u, col = col0 + tx + 16 * w;
+        if (row < shape.gram_size && col < shape.gram_size) {
+          gram[(index_t)row * shape.gram_size + col] = g.sum[u][w];
+        }
+      }
+    }
+  }
+}
+
+// partial[matrix][tile] from the slabs' Gram matrices.
+__kernel GROUP void combine_gram(__global const double* gram, __global double* partial,
+                                 CheckShape shape) {
+  __local double scratch[GROUP_SIZE];
+  const int across = (shape.gram_size + TILE - 1) / TILE, tiles = across * (across + 1) / 2;
+  index_t matrix;
+  const int tile = split_group(tiles, &matrix);
+  const index_t size = shape.gram_size;
+  const int ty = get_local_id(0) / 16, tx = get_local_id(0) % 16;
+  int row0, col0;
+  tile_position(tile, across, &row0, &col0);
+  row0 *= TILE;
+  col0 *= TILE;
+  gram += matrix * shape.gram_slabs * size * size;
+
+  GramTile g;
+  clear_tile(&g);
+#pragma unroll 1
+  for (int slab = 0; slab < shape.gram_slabs; ++slab) {
+#pragma unroll
+    for (int u = 0; u < MICRO; ++u) {
+#pragma unroll
+      for (int w = 0; w < MICRO; ++w) {
+        const int row = row0 + ty + 16 * u, col = col0 + tx + 16 * w;
+        if (row < size && col < size) {
+          add_compensated(gram[(slab * size + row) * size + col], &g.sum[u][w], &g.rest[u][w]);
+        }
+      }
+    }
+  }
+  const double squares = sum_over_group(squares_of(&g, shape, row0, col0), scratch);
+  if (get_local_id(0) == 0) partial[get_group_id(0)] = squares;
+}
+
+// The sum of every `step`-th of count values, over the work-group.
+static double sum_partials(__global const double* values, int count, int step,
+                           __local double* scratch) {
+  double sum = 0, rest = 0;
+  for (index_t i = get_local_id(0); i < count; i += GROUP_SIZE) {
+    add_compensated(values[i * step], &sum, &rest);
+  }
+  return sum_over_group(sum, scratch);
+}
+
+// error / unit. A = 0 must come back exactly; anything else is infinitely far off.
+static double relative(double error, double unit) {
+  if (unit > 0 || isnan(error)) return error / unit;
+  return error > 0 ? (double)INFINITY : 0.0;
+}
+
+// What R itself shows: its part below the diagonal, its diagonal, its range.
+typedef struct {
+  double lower, smallest, largest;
+  int is_finite;
+} RSummary;
+
+static RSummary summarise_r(__global const STORED* r, CheckShape shape, Scaling scaling,
+                            __local double* scratch, __local int* infinite) {
+  const int item = get_local_id(0);
+  if (item == 0) *infinite = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  RSummary s = {0, INFINITY, 0, 1};
+  const int rows = shape.packed_r ? shape.k : shape.r_rows;
+  for (index_t i = item; i < (index_t)rows * shape.n; i += GROUP_SIZE) {
+    const int row = (int)(i / shape.n), col = (int)(i - (index_t)row * shape.n);
+    const double x = (double)r[i];
+    if (row > col && !shape.packed_r) {
+      const double y = scaled(x, scaling);
+      s.lower = fma(y, y, s.lower);
+    }
+    if (row <= col && !isfinite(x)) s.is_finite = 0;
+    if (row == col) {
+      const double y = fabs(scaled(x, scaling));
+      s.smallest = fmin(s.smallest, y);
+      s.largest = fmax(s.largest, y);
+    }
+  }
+  if (!s.is_finite) atomic_or(infinite, 1);
+  s.lower = sum_over_group(s.lower, scratch);
+  s.is_finite = !*infinite;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  scratch[item] = s.smallest;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < GROUP_SIZE; ++i) s.smallest = fmin(s.smallest, scratch[i]);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  scratch[item] = s.largest;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < GROUP_SIZE; ++i) s.largest = fmax(s.largest, scratch[i]);
+  return s;
+}
+
+__kernel GROUP void finish_errors(__global const double* residual_partial,
+                                  __global const double* gram_partial, __global const STORED* r,
+                                  __global const int* magnitudes, __global DeviceErrors* errors,
+                                  CheckShape shape) {
+  __local double scratch[GROUP_SIZE];
+  __local int infinite;
+  const index_t matrix = get_group_id(0);
+  const int tiles = (shape.m + TILE - 1) / TILE * ((shape.n + TILE - 1) / TILE);
+  const int across = (shape.gram_size + TILE - 1) / TILE, gram_tiles = across * (across + 1) / 2;
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
+  residual_partial += matrix * tiles * 2;
+
+  const double residual = sum_partials(residual_partial, tiles, 2, scratch);
+  const double norm = sqrt(sum_partials(residual_partial + 1, tiles, 2, scratch));
+  const double gram =
+      sqrt(sum_partials(gram_partial + matrix * gram_tiles, gram_tiles, 1, scratch));
+  const RSummary s =
+      summarise_r(r + matrix * shape.r_rows * shape.n, shape, scaling, scratch, &infinite);
+  if (get_local_id(0) == 0) {
+    DeviceErrors e;
+    const bool has_q = shape.q_cols > 0;
+    e.residual = has_q ? relative(sqrt(residual), norm) : relative(gram, norm * norm);
+    e.orthogonality = has_q ? gram : (double)NAN;
+    e.lower = relative(sqrt(s.lower), norm);
+    e.diagonal_ratio = s.largest > 0 ? s.smallest / s.largest : 0.0;
+    e.norm = norm;
+    e.magnitude = magnitudes[matrix];
+    e.r_is_finite = s.is_finite;
+    errors[matrix] = e;
+  }
+}

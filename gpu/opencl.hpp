@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl.hpp: the one place that includes OpenCL's C++ binding. The host asks for 1.2 only.
+#pragma once
+
+#define CL_HPP_ENABLE_EXCEPTIONS
+#define CL_HPP_MINIMUM_OPENCL_VERSION 120
+#define CL_HPP_TARGET_OPENCL_VERSION 120
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/opencl.hpp>

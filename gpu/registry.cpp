@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// registry.cpp: the list of variants, and what all of them share.
+#include "gpu/registry.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "gpu/device_check.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+
+std::span<const GpuVariant> gpu_variants() {
+  static const std::array variants{
+      small_variant(),
+      blocked_variant(),
+      textbook_variant(),
+  };
+  return variants;
+}
+
+std::span<const Variant> opencl_variants() {
+  static const std::vector<Variant> variants = [] {
+    std::vector<Variant> list;
+    for (const GpuVariant& variant : gpu_variants()) list.push_back(variant.plan);
+    return list;
+  }();
+  return variants;
+}
+
+const GpuVariant& gpu_variant(const Variant& variant) {
+  for (const GpuVariant& candidate : gpu_variants()) {
+    if (candidate.plan.name == variant.name) return candidate;
+  }
+  throw InternalError(fmt::format("{} is no variant of the OpenCL backend", variant.name));
+}
+
+std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem) {
+  const std::vector<std::size_t> own = variant.workspace(problem);
+  const std::vector<std::size_t> check = check_workspace(problem);
+  return std::accumulate(own.begin(), own.end(), std::size_t{0}) +
+         std::accumulate(check.begin(), check.end(), std::size_t{0});
+}
+
+FactorShape factor_shape(const Problem& p, index_t count) {
+  FactorShape shape{};
+  shape.count = static_cast<int>(count);
+  shape.m = static_cast<int>(p.m);
+  shape.n = static_cast<int>(p.n);
+  shape.k = static_cast<int>(p.k());
+  shape.q_cols = static_cast<int>(p.q_cols());
+  shape.r_rows = p.mode == Mode::raw ? 0 : static_cast<int>(p.r_rows());
+  shape.positive = p.sign == Sign::positive && p.mode != Mode::raw;
+  shape.raw = p.mode == Mode::raw;
+  return shape;
+}
+
+ElementType computed_type(const Problem& problem) {
+  return problem.m < tuning::few_rows ? ElementType::float64 : problem.type;
+}
+
+std::string arithmetic_of(const Problem& problem) {
+  return std::string(name_of(computed_type(problem)));
+}
+
+std::string general_objection(const Problem& p, const Limits& limits) {
+  // The check, and float32 with few rows, need it.
+  if (!limits.has_float64) return "the device has no float64";
+  constexpr index_t most = std::numeric_limits<int>::max() / 2;
+  if (p.m > most || p.n > most) return "more than 2^30 rows or columns";
+  return {};
+}
+
+Defines defines_for(const Problem& problem, const Params& params) {
+  const auto c_name = [](ElementType type) {
+    return type == ElementType::float32 ? "float" : "double";
+  };
+  Defines defines{{"STORED", c_name(problem.type)}, {"REAL", c_name(computed_type(problem))}};
+  for (const auto& [name, value] : params) defines[name] = std::to_string(value);
+  return defines;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// registry.hpp: the list of variants of the OpenCL backend.
+#pragma once
+
+#include <span>
+
+#include "gpu/gpu_variant.hpp"
+
+namespace qrtool {
+
+/// Every variant, in order of preference.
+std::span<const GpuVariant> gpu_variants();
+
+/// The same as the plan sees them.
+std::span<const Variant> opencl_variants();
+
+/// The variant that a plan chose. Errors: InternalError for one of another backend.
+const GpuVariant& gpu_variant(const Variant& variant);
+
+/// Bytes of one matrix on the device beside A, Q, R, V and tau: workspaces of the variant and of
+/// the check.
+std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem);
+
+// One function per variant, in variants/<name>.cpp.
+GpuVariant small_variant();
+GpuVariant blocked_variant();
+GpuVariant textbook_variant();
+
+}  // namespace qrtool

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_test.cpp: `qrtool factor` as a user runs it, and the promises of its results.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "core/matrices.hpp"
+#include "core/ratios.hpp"
+#include "tests/support/run_tool.hpp"
+
+namespace qrtool::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+Strings operator+(Strings a, const Strings& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+class Factor : public testing::Test {
+ protected:
+  /// Writes `count` matrices of a kind to `name`.
+  template <class T>
+  std::string make(const std::string& name, index_t count, index_t m, index_t n,
+                   const char* kind = "gauss") {
+    write_matrices<T>(dir_ / name, {count}, make_matrices<T>(kind, count, m, n).view());
+    return dir_ / name;
+  }
+
+  /// Factors into `name`, which must succeed.
+  std::string factor(const std::string& input, const std::string& name, const Strings& more = {}) {
+    const ToolResult result = run_tool(Strings{"factor", input, dir_ / name, "--force"} + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    return dir_ / name;
+  }
+
+  TemporaryDirectory dir_;
+};
+
+/// Whether matrices first_a .. of a and first_b .. of b have the same bits.
+bool same_bits(const Stored& a, index_t first_a, const Stored& b, index_t first_b, index_t count) {
+  const BatchView<double> x = a.view(), y = b.view();
+  return x.rows == y.rows && x.cols == y.cols &&
+         std::memcmp(x[first_a].data, y[first_b].data,
+                     static_cast<std::size_t>(count * x.rows * x.cols) * sizeof(double)) == 0;
+}
+bool same_bits(const Stored& a, const Stored& b) {
+  return a.view().count == b.view().count && same_bits(a, 0, b, 0, a.view().count);
+}
+
+TEST_F(Factor, GivesQAndRWithinTheirBars) {
+  const std::string a = make<double>("a.h5", 50, 12, 5), q = factor(a, "q.h5");
+  const Stored A = read_dataset(a, "/A"), Q = read_dataset(q, "/Q"), R = read_dataset(q, "/R");
+  ASSERT_EQ(Q.source.leading, (std::vector<index_t>{50}));
+  ASSERT_EQ(Q.source.m, 12);
+  ASSERT_EQ(Q.source.n, 5);
+  ASSERT_EQ(R.source.m, 5);
+  ASSERT_EQ(R.source.n, 5);
+  ErrorMeter meter(12, 5, 5, 5);
+  for (index_t b = 0; b < 50; ++b) {
+    const int scale = magnitude_of<double>(A.view()[b]).scale();
+    const Errors errors = meter.measure<double>(A.view()[b], Q.view()[b], R.view()[b], scale);
+    EXPECT_EQ(judge(errors, standard_bars(12, 5, double_precision, errors), true), Status::ok);
+    for (index_t i = 0; i < 5; ++i) EXPECT_GE(R.view()[b](i, i), 0);
+  }
+}
+
+TEST_F(Factor, SummaryNamesWhatWasDone) {
+  const std::string a = make<float>("a.h5", 1200, 6, 4);
+  const ToolResult result = run_tool({"factor", a, dir_ / "q.h5", "--threads", "2"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+  const std::regex expected(
+      R"(factored 1,200 of 6x4 \(float32, reduced, sign positive\) on cpu \(cpu/\w+, 2 threads\) in .*\n)"
+      R"(worst residual \S+ \(\S+ of its bar, matrix \d+\), orthogonality \S+ \(\S+, matrix \d+\), lower 0\n)"
+      R"(read .* MB/s\), factor .*, check .*, write .* MB/s\); total .*\n)"
+      R"(all 1,200 pass; wrote .*/q\.h5 \(/Q 1200x6x4, /R 1200x4x4, /report\)\n)");
+  EXPECT_TRUE(std::regex_match(result.out, expected)) << result.out;
+}
+
+TEST_F(Factor, QuietPrintsNothing) {
+  const ToolResult result =
+      run_tool({"factor", make<float>("a.h5", 3, 4, 4), dir_ / "q.h5", "--quiet"});
+  EXPECT_EQ(result.out + result.err, "");
+  EXPECT_EQ(result.exit_code, 0);
+}
+
+TEST_F(Factor, JsonIsOneDocument) {
+  const std::string a = make<double>("a.h5", 7, 6, 4);
+  const ToolResult result = run_tool({"factor", a, dir_ / "q.h5", "--json", "--mode", "complete"});
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], "qrtool.factor/1");
+  EXPECT_EQ(json["input"]["shape"], (std::vector<int>{7, 6, 4}));
+  EXPECT_EQ(json["output"]["datasets"][0]["shape"], (std::vector<int>{7, 6, 6}));
+  EXPECT_EQ(json["output"]["mode"], "complete");
+  EXPECT_EQ(json["backend"]["name"], "cpu");
+  EXPECT_EQ(json["check"]["passed"], 7);
+  EXPECT_LE(json["check"]["worst"]["residual"]["ratio"], 1.0);
+  EXPECT_GT(json["seconds"]["total"], 0.0);
+  EXPECT_EQ(json["exit"], 0);
+}
+
+TEST_F(Factor, JsonHasNullForNaN) {
+  Batch<float> a = make_matrices<float>("gauss", 1, 3, 3);
+  a.view()[0](1, 1) = std::numeric_limits<float>::infinity();
+  write_matrices<float>(dir_ / "a.h5", {1}, a.view());
+  const ToolResult result =
+      run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "--json", "--report", dir_ / "r.json"});
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_TRUE(json["check"]["worst"]["residual"].is_null());
+  EXPECT_EQ(json["check"]["status"]["non_finite"], 1);
+  EXPECT_EQ(json["exit"], 1);
+  const auto report = nlohmann::json::parse(read_text(dir_ / "r.json"));
+  EXPECT_TRUE(report["matrices"][0]["residual"].is_null());
+}
+
+TEST_F(Factor, ShapesOfEveryMode) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{7, 4}, {4, 7}, {5, 5}, {1, 1}, {1, 6}}) {
+    const index_t k = std::min(m, n);
+    const std::string a = make<float>("a.h5", 2, m, n);
+    const auto shape = [&](const std::string& file, const char* dataset) {
+      const Source source = read_dataset(file, dataset).source;
+      return std::pair(source.m, source.n);
+    };
+    const std::string reduced = factor(a, "reduced.h5"), r = factor(a, "r.h5", {"--mode", "r"}),
+                      complete = factor(a, "complete.h5", {"--mode", "complete"}),
+                      raw = factor(a, "raw.h5", {"--mode", "raw"});
+    EXPECT_EQ(shape(reduced, "/Q"), std::pair(m, k));
+    EXPECT_EQ(shape(reduced, "/R"), std::pair(k, n));
+    EXPECT_EQ(shape(complete, "/Q"), std::pair(m, m));
+    EXPECT_EQ(shape(complete, "/R"), std::pair(m, n));
+    EXPECT_EQ(shape(r, "/R"), std::pair(k, n));
+    EXPECT_EQ(shape(raw, "/V"), std::pair(m, n));
+    EXPECT_EQ(shape(raw, "/tau"), std::pair(index_t{2}, k)) << "2 matrices, k each";
+    EXPECT_TRUE(same_bits(read_dataset(reduced, "/R"), read_dataset(r, "/R")))
+        << "R does not depend on whether Q was asked for";
+    for (const std::string& file : {reduced, r, complete, raw})
+      EXPECT_EQ(run_tool({"verify", a, file}).exit_code, 0) << file;
+  }
+}
+
+TEST_F(Factor, EmptyBatchesAndZeroDimensionsGiveNumpysShapes) {
+  const auto shapes = [&](std::vector<index_t> leading, index_t m, index_t n,
+                          const Strings& more = {}) {
+    write_matrices<float>(dir_ / "a.h5", leading,
+                          Batch<float>(leading.empty() ? 1 : leading[0], m, n).view());
+    const ToolResult result =
+        run_tool(Strings{"factor", dir_ / "a.h5", dir_ / "q.h5", "--force"} + more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const Source q = read_dataset(dir_ / "q.h5", "/Q").source;
+    const Source r = read_dataset(dir_ / "q.h5", "/R").source;
+    EXPECT_EQ(q.leading, leading);
+    EXPECT_EQ(run_tool({"verify", dir_ / "a.h5", dir_ / "q.h5"}).exit_code, 0);
+    return std::vector<index_t>{q.m, q.n, r.m, r.n};
+  };
+  EXPECT_EQ(shapes({}, 3, 0), (std::vector<index_t>{3, 0, 0, 0}));
+  EXPECT_EQ(shapes({}, 0, 3), (std::vector<index_t>{0, 0, 0, 3}));
+  EXPECT_EQ(shapes({}, 0, 0), (std::vector<index_t>{0, 0, 0, 0}));
+  EXPECT_EQ(shapes({2}, 3, 0), (std::vector<index_t>{3, 0, 0, 0}));
+  EXPECT_EQ(shapes({0}, 5, 3), (std::vector<index_t>{5, 3, 3, 3}));
+  EXPECT_EQ(shapes({}, 3, 0, {"--mode", "complete"}), (std::vector<index_t>{3, 3, 3, 0}));
+}
+
+TEST_F(Factor, EmptyBatchIsSaid) {
+  const std::string a = make<float>("a.h5", 0, 4, 4);
+  const ToolResult result = run_tool({"factor", a, dir_ / "q.h5"});
+  EXPECT_EQ(result.err, "qrtool: " + a + ": 0 matrices\n");
+  EXPECT_EQ(result.exit_code, 0);
+}
+
+TEST_F(Factor, LeadingDimensionsAreKept) {
+  write_matrices<double>(dir_ / "a.h5", {2, 3}, make_matrices<double>("gauss", 6, 4, 3).view());
+  const std::string q = factor(dir_ / "a.h5", "q.h5");
+  EXPECT_EQ(read_dataset(q, "/Q").source.leading, (std::vector<index_t>{2, 3}));
+  EXPECT_EQ(read_dataset(q, "/report/residual").source.m, 2) << "a 2 x 3 report";
+}
+
+TEST_F(Factor, PrecisionFollowsTheInputUnlessAsked) {
+  const std::string single = make<float>("s.h5", 3, 20, 4), wide = make<double>("d.h5", 3, 20, 4);
+  const auto type = [](const std::string& file) { return read_dataset(file, "/Q").source.type; };
+  EXPECT_EQ(type(factor(single, "q.h5")), ElementType::float32);
+  EXPECT_EQ(type(factor(wide, "q.h5")), ElementType::float64);
+  EXPECT_EQ(type(factor(single, "q.h5", {"--precision", "double"})), ElementType::float64);
+  EXPECT_EQ(run_tool({"verify", single, dir_ / "q.h5"}).exit_code, 0);
+  EXPECT_EQ(type(factor(wide, "q.h5", {"--precision", "single"})), ElementType::float32);
+  EXPECT_EQ(type(factor(wide, "q.h5", {"--precision", "input"})), ElementType::float64);
+}
+
+TEST_F(Factor, CsvInCsvOut) {
+  write_text(dir_ / "a.csv", "1,2\n3,4\n5,6\n\n7,8\n9,10\n11,13\n");
+  const ToolResult result = run_tool({"factor", "a.csv", "out.csv"}, {.directory = dir_.path()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(dir_.names(), (Strings{"a.csv", "out.Q.csv", "out.R.csv", "out.report.csv"}));
+  EXPECT_NE(result.out.find("wrote out.Q.csv, out.R.csv, out.report.csv"), std::string::npos);
+  EXPECT_EQ(run_tool({"verify", "a.csv", "out.csv"}, {.directory = dir_.path()}).exit_code, 0);
+}
+
+TEST_F(Factor, StandardInputIsCsv) {
+  const ToolResult result = run_tool({"factor", "-", dir_ / "q.h5"}, {.input = "1 2\n3 4\n"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NEAR(read_dataset(dir_ / "q.h5", "/R").view()[0](0, 0), std::sqrt(10.0), 1e-14);
+}
+
+TEST_F(Factor, ReportFileSaysTheSameAsTheOutput) {
+  const std::string a = make<float>("a.h5", 5, 8, 3);
+  factor(a, "q.h5", {"--report", dir_ / "r.csv"});
+  const std::string text = read_text(dir_ / "r.csv");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 6) << "a header and 5 matrices";
+  EXPECT_EQ(run_tool({"factor", a, dir_ / "p.h5", "--report", dir_ / "r.txt"}).exit_code, 2);
+}
+
+TEST_F(Factor, ExplainPrintsThePlanAndTheForcedVariantRuns) {
+  const std::string a = make<float>("a.h5", 5, 8, 3);
+  const ToolResult result =
+      run_tool({"factor", a, dir_ / "q.h5", "--explain", "--variant", "cpu/eigen", "--json"});
+  EXPECT_NE(result.err.find("variant   cpu/eigen (asked for)"), std::string::npos) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["backend"]["variant"], "cpu/eigen");
+  const ToolResult unknown = run_tool({"factor", a, dir_ / "p.h5", "--variant", "cpu/eigne"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_NE(unknown.err.find("did you mean 'cpu/eigen'?"), std::string::npos) << unknown.err;
+}
+
+TEST_F(Factor, VerboseNamesTheConversion) {
+  write_text(dir_ / "a.csv", "1,2\n3,4\n");
+  const ToolResult result =
+      run_tool({"factor", dir_ / "a.csv", dir_ / "q.h5", "-v", "--precision", "single"});
+  EXPECT_NE(result.err.find("factored in float32"), std::string::npos) << result.err;
+}
+
+TEST_F(Factor, TheSameBitsWhateverMemoryAndThreads) {
+  write_matrices<float>(dir_ / "a.h5", {30, 100},
+                        make_matrices<float>("mixed", 3000, 24, 16).view());
+  const std::string a = dir_ / "a.h5", expected = factor(a, "expected.h5");
+  const char* datasets[] = {"/Q",
+                            "/R",
+                            "/report/residual",
+                            "/report/orthogonality",
+                            "/report/lower",
+                            "/report/diagonal_ratio",
+                            "/report/status",
+                            "/report/scale"};
+  for (const Strings& more : std::vector<Strings>{{"--memory", "200KiB"},
+                                                  {"--memory", "1MiB", "--threads", "1"},
+                                                  {"--memory", "3MiB", "--threads", "5"}}) {
+    const std::string q = factor(a, "q.h5", more);
+    for (const char* dataset : datasets)
+      EXPECT_TRUE(same_bits(read_dataset(expected, dataset), read_dataset(q, dataset)))
+          << dataset << testing::PrintToString(more);
+  }
+}
+
+TEST_F(Factor, TheSameFileWhateverThreadsAndTime) {
+  const std::string a = make<float>("a.h5", 3000, 24, 16);
+  const std::string expected = read_text(factor(a, "q.h5"));
+  EXPECT_TRUE(read_text(factor(a, "q.h5")) == expected);
+  EXPECT_TRUE(read_text(factor(a, "q.h5", {"--threads", "1"})) == expected);
+  EXPECT_TRUE(read_text(factor(a, "q.h5", {"--threads", "7"})) == expected);
+}
+
+TEST_F(Factor, ABatchIsItsMatricesOneByOne) {
+  const index_t count = 6;
+  for (const char* kind : {"gauss", "mixed", "rank-deficient"}) {
+    const Batch<float> a = make_matrices<float>(kind, count, 17, 9);
+    write_matrices<float>(dir_ / "a.h5", {count}, a.view());
+    const std::string all = factor(dir_ / "a.h5", "all.h5");
+    const Stored Q = read_dataset(all, "/Q"), R = read_dataset(all, "/R");
+    for (index_t b = 0; b < count; ++b) {
+      write_matrices<float>(dir_ / "one.h5", {}, a.view().slice(b, 1));
+      const std::string one = factor(dir_ / "one.h5", "q.h5");
+      EXPECT_TRUE(same_bits(Q, b, read_dataset(one, "/Q"), 0, 1)) << kind << b;
+      EXPECT_TRUE(same_bits(R, b, read_dataset(one, "/R"), 0, 1)) << kind << b;
+    }
+  }
+}
+
+TEST_F(Factor, ScalingByAPowerOfTwoScalesROnly) {
+  const index_t count = 4;
+  const Batch<float> a = make_matrices<float>("gauss", count, 20, 7);
+  write_matrices<float>(dir_ / "a.h5", {count}, a.view());
+  const std::string plain = factor(dir_ / "a.h5", "q.h5");
+  const Stored Q = read_dataset(plain, "/Q"), R = read_dataset(plain, "/R");
+  for (const int power : {-90, -3, 1, 60, 110}) {
+    const Batch<float> scaled(count, 20, 7);
+    for (index_t i = 0; i < count * 20 * 7; ++i)
+      scaled.view().data[i] = std::ldexp(a.view().data[i], power);
+    write_matrices<float>(dir_ / "s.h5", {count}, scaled.view());
+    const std::string s = factor(dir_ / "s.h5", "sq.h5");
+    EXPECT_TRUE(same_bits(Q, read_dataset(s, "/Q"))) << power;
+    const Stored scaled_r = read_dataset(s, "/R");
+    for (index_t i = 0; i < count * 7 * 7; ++i)
+      ASSERT_EQ(scaled_r.view().data[i], std::ldexp(R.view().data[i], power)) << power;
+  }
+}
+
+TEST_F(Factor, ABadMatrixStaysAlone) {
+  const index_t count = 8;
+  const Batch<float> a = make_matrices<float>("gauss", count, 10, 6);
+  write_matrices<float>(dir_ / "good.h5", {count}, a.view());
+  a.view()[2](3, 4) = std::numeric_limits<float>::quiet_NaN();
+  a.view()[5](0, 0) = -std::numeric_limits<float>::infinity();
+  write_matrices<float>(dir_ / "bad.h5", {count}, a.view());
+  const std::string good = factor(dir_ / "good.h5", "good.q.h5"), bad = dir_ / "bad.q.h5";
+  const ToolResult result = run_tool({"factor", dir_ / "bad.h5", bad, "-q"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "qrtool: " + (dir_ / "bad.h5") +
+                            ": 2 of 8 matrices contain NaN or Inf (first: 2); their Q and R are "
+                            "NaN\n");
+  for (const char* dataset : {"/Q", "/R"}) {
+    const Stored x = read_dataset(good, dataset), y = read_dataset(bad, dataset);
+    for (index_t b = 0; b < count; ++b) {
+      if (b != 2 && b != 5) {
+        EXPECT_TRUE(same_bits(x, b, y, b, 1)) << b;
+        continue;
+      }
+      const BatchView<double> v = y.view();
+      for (index_t i = 0; i < v.rows * v.cols; ++i) EXPECT_TRUE(std::isnan(v[b].data[i]));
+    }
+  }
+}
+
+TEST_F(Factor, PositionOfABadMatrixHasAllLeadingDimensions) {
+  const Batch<float> a = make_matrices<float>("gauss", 6, 3, 3);
+  a.view()[5](0, 0) = std::numeric_limits<float>::quiet_NaN();
+  write_matrices<float>(dir_ / "a.h5", {2, 3}, a.view());
+  const ToolResult result = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5"});
+  EXPECT_NE(result.err.find("1 of 6 matrices contain NaN or Inf (first: [1,2])"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("5 of 6 pass, 1 not finite"), std::string::npos) << result.out;
+}
+
+TEST_F(Factor, AnRThatOverflowsIsNamedWithTheRemedy) {
+  const Batch<float> a(1, 4, 1);
+  for (index_t i = 0; i < 4; ++i) a.view()[0](i, 0) = 3e38f;
+  write_matrices<float>(dir_ / "a.h5", {}, a.view());
+  const ToolResult result = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "-q"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.err, "qrtool: " + (dir_ / "a.h5") +
+                            ": 1 of 1 matrix have an R that exceeds the float32 range (first: 0)\n"
+                            "hint: use --precision double\n");
+  EXPECT_EQ(
+      run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "-f", "--precision", "double"}).exit_code,
+      0);
+}
+
+TEST_F(Factor, EveryKindOfMatrixPasses) {
+  for (const MatrixKind& kind : matrix_kinds()) {
+    const std::string name(kind.name);
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{13, 13}, {40, 6}, {6, 40}}) {
+      make<float>("a.h5", 3, m, n, name.c_str());
+      const ToolResult factored = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "-fq"});
+      EXPECT_EQ(factored.exit_code, 0) << name << factored.err;
+      const ToolResult verified = run_tool({"verify", dir_ / "a.h5", dir_ / "q.h5", "-q"});
+      EXPECT_EQ(verified.exit_code, 0) << name << verified.err;
+    }
+  }
+}
+
+TEST_F(Factor, OutputFollowsTheOrderOfTheInput) {
+  const std::string a = make<double>("a.h5", 3, 5, 5);
+  factor(a, "q.h5", {"--order", "column"});
+  const ToolResult verified = run_tool({"verify", a, dir_ / "q.h5", "--order", "column"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_EQ(run_tool({"verify", a, dir_ / "q.h5", "--order", "row"}).exit_code, 1)
+      << "these are the factors of the transposed matrices";
+}
+
+TEST_F(Factor, MemoryThatIsTooSmallIsRefusedWithTheNeed) {
+  const std::string a = make<double>("a.h5", 2, 300, 300);
+  const ToolResult result = run_tool({"factor", a, dir_ / "q.h5", "--memory", "1MiB"});
+  EXPECT_EQ(result.exit_code, 6);
+  EXPECT_NE(result.err.find("the limit is 1.0 MiB"), std::string::npos) << result.err;
+  EXPECT_EQ(dir_.names(), Strings{"a.h5"});
+}
+
+TEST_F(Factor, NothingIsOverwrittenUnasked) {
+  const std::string a = make<float>("a.h5", 2, 4, 4);
+  write_text(dir_ / "q.h5", "precious");
+  const ToolResult result = run_tool({"factor", a, dir_ / "q.h5"});
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_EQ(result.err,
+            "qrtool: '" + (dir_ / "q.h5") + "' exists\nhint: use --force to replace it\n");
+  EXPECT_EQ(read_text(dir_ / "q.h5"), "precious");
+  for (const std::string& output : {a, dir_ / "./a.h5"}) {
+    const ToolResult same = run_tool({"factor", a, output, "--force"});
+    EXPECT_EQ(same.exit_code, 2) << same.err;
+  }
+  EXPECT_EQ(run_tool({"verify", a, a}).exit_code, 3);
+}
+
+TEST_F(Factor, ReportMustNotReplaceTheInput) {
+  write_text(dir_ / "a.csv", "1,2\n3,4\n");
+  const ToolResult result =
+      run_tool({"factor", dir_ / "a.csv", dir_ / "q.h5", "-f", "--report", dir_ / "a.csv"});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_EQ(read_text(dir_ / "a.csv"), "1,2\n3,4\n");
+}
+
+TEST_F(Factor, NoPrivatePathInTheOutput) {
+  const std::string a = make<float>("a.h5", 2, 4, 4);
+  EXPECT_EQ(read_text(factor(a, "q.h5")).find(dir_.path()), std::string::npos);
+}
+
+}  // namespace
+}  // namespace qrtool::test

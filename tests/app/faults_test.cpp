@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// faults_test.cpp: kills, full disks, failing calls and odd surroundings. Under the output's name
+// there is afterwards what was there before, or a complete result, and never anything else.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "tests/support/run_tool.hpp"
+
+namespace qrtool::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+class Faults : public testing::Test {
+ protected:
+  /// Input of `count` 32 x 32 matrices, and what factoring it gives.
+  void make_input(index_t count) {
+    write_matrices<float>(a_, {count}, make_matrices<float>("gauss", count, 32, 32).view());
+    ASSERT_EQ(run_tool({"factor", a_, expected_, "-q"}).exit_code, 0);
+    ASSERT_EQ(before_, dir_.names());
+  }
+
+  /// Nothing but input and expected output, or these and a complete output.
+  void expect_nothing_or_all(const std::string& when) {
+    Strings after = before_;
+    if (std::filesystem::exists(q_)) {
+      EXPECT_TRUE(read_text(q_) == read_text(expected_)) << when << ": the output is damaged";
+      after.push_back("q.h5");
+    }
+    EXPECT_EQ(dir_.names(), after) << when;
+    std::filesystem::remove(q_);
+  }
+
+  TemporaryDirectory dir_;
+  std::string a_ = dir_ / "a.h5", expected_ = dir_ / "expected.h5", q_ = dir_ / "q.h5";
+  Strings before_{"a.h5", "expected.h5"};
+};
+
+void sleep_for(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+double seconds_of_a_run(const Strings& arguments) {
+  const auto start = std::chrono::steady_clock::now();
+  run_tool(arguments);
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+TEST_F(Faults, KilledAtAnyMomentLeavesOldOrCompleteAndTheNextRunCleansUp) {
+  make_input(1500);
+  const double usual = seconds_of_a_run({"factor", a_, q_, "-q"});
+  std::filesystem::remove(q_);
+  std::mt19937 random(1);
+  for (int i = 0; i < 20; ++i) {
+    RunningTool tool({"factor", a_, q_, "-q"});
+    sleep_for(std::uniform_real_distribution<>(0, 1.1 * usual)(random));
+    tool.send(SIGKILL);
+    tool.wait();
+    Strings names = dir_.names();
+    std::erase_if(names, [](const std::string& name) { return name.ends_with(".tmp"); });
+    EXPECT_GE(names.size() + 1, dir_.names().size()) << "more than one temporary file";
+    if (!std::filesystem::exists(q_)) {
+      EXPECT_EQ(run_tool({"factor", a_, q_, "-q"}).exit_code, 0);
+    }
+    expect_nothing_or_all("after kill -9 and a normal run");
+  }
+}
+
+TEST_F(Faults, KilledWithForceKeepsTheOldFile) {
+  make_input(1500);
+  for (int i = 0; i < 5; ++i) {
+    write_text(q_, "precious");
+    RunningTool tool({"factor", a_, q_, "-qf"});
+    sleep_for(0.005 + 0.01 * i);
+    tool.send(SIGKILL);
+    const ToolResult result = tool.wait();
+    const std::string after = read_text(q_);
+    EXPECT_TRUE(after == "precious" || after == read_text(expected_));
+  }
+}
+
+TEST_F(Faults, InterruptsLeaveNothingAndSaySo) {
+  make_input(1500);
+  const double usual = seconds_of_a_run({"factor", a_, q_, "-q"});
+  std::filesystem::remove(q_);
+  std::mt19937 random(2);
+  int interrupted = 0;
+  for (int i = 0; i < 30; ++i) {
+    const int signal = std::array{SIGINT, SIGTERM, SIGHUP}[static_cast<std::size_t>(i % 3)];
+    RunningTool tool({"factor", a_, q_, "-q"});
+    sleep_for(0.02 + std::uniform_real_distribution<>(0, 0.9 * usual)(random));
+    tool.send(signal);
+    const ToolResult result = tool.wait();
+    if (result.exit_code == 0) {
+      expect_nothing_or_all("a run that was done before the signal came");
+      continue;
+    }
+    EXPECT_EQ(result.signal, signal) << "the shell sees 128 + n";
+    EXPECT_TRUE(result.err.starts_with("qrtool: interrupted")) << result.err;
+    if (result.err == "qrtool: interrupted; nothing written\n") {
+      EXPECT_FALSE(std::filesystem::exists(q_));
+      ++interrupted;
+    }
+    expect_nothing_or_all("signal " + std::to_string(signal));
+  }
+  EXPECT_GT(interrupted, 5) << "the signals came too late to show anything";
+}
+
+TEST_F(Faults, AnIgnoredSignalStaysIgnored) {
+  make_input(1000);
+  RunningTool tool({"factor", a_, q_, "-q"}, {.in_child = [] { signal(SIGHUP, SIG_IGN); }});
+  sleep_for(0.02);
+  tool.send(SIGHUP);
+  EXPECT_EQ(tool.wait().exit_code, 0) << "as under nohup";
+}
+
+struct FailingCall {
+  const char* name;
+  int error;
+};
+
+/// The run's environment in which the Nth of these calls fails.
+ToolOptions failing(const FailingCall& call, int nth, bool sticky, const std::string& log) {
+  return {.environment = {{"LD_PRELOAD", QRTOOL_FAIL_NTH},
+                          {"ASAN_OPTIONS", "verify_asan_link_order=0"},
+                          {"QRTOOL_FAIL_CALL", call.name},
+                          {"QRTOOL_FAIL_NTH", std::to_string(nth)},
+                          {"QRTOOL_FAIL_ERRNO", std::to_string(call.error)},
+                          {"QRTOOL_FAIL_STICKY", sticky ? "1" : "0"},
+                          {"QRTOOL_FAIL_LOG", log}}};
+}
+
+/// For every N until a run in which nothing failed any more: exit 0, or 5 with a message. Then
+/// `check(result, when)` looks at the files.
+template <class Check>
+void fail_every_call(const std::vector<FailingCall>& calls, const Strings& arguments,
+                     const std::string& log, Check check) {
+  for (const FailingCall& call : calls) {
+    for (const bool sticky : {false, true}) {
+      for (int nth = 1; nth < 500; ++nth) {
+        const std::string when = std::string(call.name) + " " + std::to_string(nth) + " errno " +
+                                 std::to_string(call.error) + (sticky ? " sticky" : " once");
+        const ToolResult result = run_tool(arguments, failing(call, nth, sticky, log));
+        EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 5)
+            << when << ": exit " << result.exit_code << " signal " << result.signal << " "
+            << result.err;
+        EXPECT_EQ(result.exit_code == 5, result.err.starts_with("qrtool: ")) << when << result.err;
+        const bool failed = std::filesystem::remove(log);
+        check(result, when);
+        if (failed) continue;
+        EXPECT_EQ(result.exit_code, 0) << when;
+        EXPECT_GT(nth, 1) << call.name << " is never called";
+        break;
+      }
+    }
+  }
+}
+
+TEST_F(Faults, EveryFailingCallGivesExit5OrACompleteResult) {
+  make_input(40);
+  const std::vector<FailingCall> calls{
+      {"pwrite", ENOSPC}, {"pwrite", EIO},       {"ftruncate", EIO},
+      {"fsync", EIO},     {"fsync", ENOSPC},     {"rename", EIO},
+      {"rename", ENOSPC}, {"fallocate", ENOSPC}, {"fallocate", EIO}};
+  fail_every_call(calls, {"factor", a_, q_, "-q"}, dir_ / "log",
+                  [&](const ToolResult& result, const std::string& when) {
+                    const bool exists = std::filesystem::exists(q_);
+                    // Where only the directory could not be synced, the file is complete.
+                    if (result.exit_code == 0) {
+                      EXPECT_TRUE(exists) << when;
+                    }
+                    if (!when.starts_with("fsync")) {
+                      EXPECT_EQ(exists, result.exit_code == 0) << when;
+                    }
+                    expect_nothing_or_all(when);
+                  });
+}
+
+TEST_F(Faults, EveryFailingCallOfATextOutputToo) {
+  write_text(dir_ / "a.csv", "1,2\n3,4\n5,6\n");
+  const Strings all{"a.csv", "out.Q.csv", "out.R.csv", "out.report.csv"};
+  const std::vector<FailingCall> calls{{"write", ENOSPC}, {"fsync", EIO}, {"rename", EIO}};
+  fail_every_call(calls, {"factor", dir_ / "a.csv", dir_ / "out.csv", "-q"}, dir_ / "log",
+                  [&](const ToolResult& result, const std::string& when) {
+                    const Strings names = dir_.names();
+                    if (result.exit_code == 0) {
+                      EXPECT_EQ(names, all) << when;
+                    }
+                    if (!when.starts_with("fsync") && result.exit_code == 5) {
+                      EXPECT_EQ(names, Strings{"a.csv"}) << when;
+                    }
+                    for (const std::string& name : names)
+                      if (name != "a.csv") std::filesystem::remove(dir_ / name);
+                  });
+}
+
+TEST_F(Faults, FullDisk) {
+  make_input(2000);
+  const std::string disk = dir_ / "disk";
+  std::filesystem::create_directory(disk);
+  if (mount("none", disk.c_str(), "tmpfs", 0, "size=4m") != 0)
+    GTEST_SKIP() << "mounting needs more rights";
+  const ToolResult result = run_tool({"factor", a_, disk + "/q.h5"});
+  const bool is_empty = std::filesystem::is_empty(disk);
+  umount(disk.c_str());
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_NE(result.err.find("cannot write"), std::string::npos) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_TRUE(is_empty);
+}
+
+TEST_F(Faults, FileSizeLimit) {
+  make_input(2000);
+  for (const rlim_t limit : {rlim_t{0}, rlim_t{4096}, rlim_t{1} << 20, rlim_t{10} << 20}) {
+    const ToolResult result = run_tool({"factor", a_, q_}, {.in_child = [limit] {
+                                         const rlimit both{limit, limit};
+                                         setrlimit(RLIMIT_FSIZE, &both);
+                                       }});
+    EXPECT_EQ(result.exit_code, 5) << limit << result.err << result.signal;
+    expect_nothing_or_all("file size limit " + std::to_string(limit));
+  }
+}
+
+TEST_F(Faults, PlacesThatCannotBeWrittenAreFoundBeforeAnyWork) {
+  make_input(4);
+  const std::pair<std::string, const char*> places[] = {
+      {dir_ / "none/q.h5", "its directory does not exist"},
+      {dir_.path(), "it is a directory"},
+      {"/proc/q.h5", ""},
+      {"/dev/null", "it is a device or socket, not a file"},
+      {dir_ / std::string(300, 'x'), "File name too long"}};
+  for (const auto& [place, reason] : places) {
+    const ToolResult result = run_tool({"factor", a_, place, "--force"});
+    EXPECT_EQ(result.exit_code, 5) << place;
+    EXPECT_NE(result.err.find(reason), std::string::npos) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_EQ(dir_.names(), before_);
+}
+
+TEST_F(Faults, UnreadableInputsAreNamed) {
+  mkfifo((dir_ / "fifo.h5").c_str(), 0600);
+  write_text(dir_ / "empty.h5", "");
+  write_text(dir_ / "text.h5", "1,2\n3,4\n");
+  write_text(dir_ / "ragged.csv", "1,2\n3\n");
+  for (const char* name : {"none.h5", "fifo.h5", "empty.h5", "text.h5", "ragged.csv", "none.csv"}) {
+    const ToolResult result = run_tool({"factor", dir_ / name, q_}, {.timeout_seconds = 5});
+    EXPECT_EQ(result.exit_code, 3) << name << result.err;
+    EXPECT_NE(result.err.find(name), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(q_));
+  }
+  EXPECT_EQ(run_tool({"factor", "/dev/zero", q_}, {.timeout_seconds = 5}).exit_code, 3);
+  EXPECT_EQ(run_tool({"factor", dir_.path(), q_}).exit_code, 3);
+}
+
+TEST_F(Faults, ADamagedInputLeavesNothing) {
+  make_input(200);
+  std::string bytes = read_text(a_);
+  write_text(dir_ / "short.h5", bytes.substr(0, bytes.size() / 2));
+  const ToolResult result = run_tool({"factor", dir_ / "short.h5", q_});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(q_));
+}
+
+/// As in sh: `2>/dev/full`, `>&-` and the like, in the child.
+std::function<void()> redirect(int descriptor, const char* path) {
+  return [=] {
+    close(descriptor);
+    if (path != nullptr) dup2(open(path, O_WRONLY), descriptor);
+  };
+}
+
+TEST_F(Faults, StandardOutputThatIsFullIsExit5AndTheResultStays) {
+  make_input(4);
+  const ToolOptions full{.in_child = redirect(STDOUT_FILENO, "/dev/full")};
+  const ToolResult result = run_tool({"factor", a_, q_}, full);
+  EXPECT_EQ(result.exit_code, 5);
+  EXPECT_EQ(result.err, "qrtool: cannot write to standard output\n");
+  EXPECT_TRUE(read_text(q_) == read_text(expected_));
+  for (const Strings& arguments :
+       std::vector<Strings>{{"--help"}, {"--version"}, {"verify", a_, expected_, "--json"}})
+    EXPECT_EQ(run_tool(arguments, full).exit_code, 5) << arguments[0];
+  EXPECT_EQ(run_tool({"factor", a_, q_, "-qf"}, full).exit_code, 0) << "nothing to print";
+}
+
+TEST_F(Faults, AReaderThatIsGoneIsSigpipe) {
+  make_input(500);
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  close(ends[0]);
+  const Strings arguments{"factor", a_, q_, "--progress", "always", "--memory", "200KiB"};
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    const ToolResult result = run_tool(arguments, {.in_child = [&] { dup2(ends[1], descriptor); }});
+    EXPECT_EQ(result.signal, SIGPIPE);
+    EXPECT_EQ(std::filesystem::exists(q_), descriptor == STDOUT_FILENO)
+        << "the progress line comes before the output is complete, the summary after it";
+    expect_nothing_or_all("SIGPIPE");
+  }
+  close(ends[1]);
+}
+
+TEST_F(Faults, OddSurroundingsChangeNothing) {
+  make_input(4);
+  const std::string expected = read_text(expected_);
+  const std::pair<const char*, ToolOptions> surroundings[] = {
+      {"German", {.environment = {{"LC_ALL", "de_DE.UTF-8"}}}},
+      {"no locale", {.environment = {{"LC_ALL", "xx_XX"}, {"LANG", std::nullopt}}}},
+      {"dumb terminal", {.environment = {{"TERM", "dumb"}}}},
+      {"no terminal", {.environment = {{"TERM", std::nullopt}}}},
+      {"no home", {.environment = {{"HOME", std::nullopt}, {"TZ", std::nullopt}}}},
+      {"home away", {.environment = {{"HOME", "/nonexistent"}, {"TMPDIR", "/nonexistent"}}}},
+      {"no path", {.environment = {{"PATH", std::nullopt}}}},
+      {"no stdin", {.in_child = redirect(STDIN_FILENO, nullptr)}},
+      {"no stdout", {.in_child = redirect(STDOUT_FILENO, nullptr)}},
+      {"no stderr", {.in_child = redirect(STDERR_FILENO, nullptr)}},
+      {"full stderr", {.in_child = redirect(STDERR_FILENO, "/dev/full")}},
+      {"no streams",
+       {.in_child =
+            [] {
+              for (const int descriptor : {0, 1, 2}) close(descriptor);
+            }}},
+      {"one thread", {.environment = {{"OMP_NUM_THREADS", "1"}}}},
+      {"one core",
+       {.in_child =
+            [] {
+              cpu_set_t one;
+              CPU_ZERO(&one);
+              CPU_SET(0, &one);
+              sched_setaffinity(0, sizeof one, &one);
+            }}},
+  };
+  for (const auto& [name, options] : surroundings) {
+    const ToolResult result = run_tool({"factor", a_, q_}, options);
+    EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
+    EXPECT_TRUE(read_text(q_) == expected) << name;
+    expect_nothing_or_all(name);
+  }
+}
+
+TEST_F(Faults, MaskOfTheUserIsKept) {
+  make_input(4);
+  for (const mode_t mask : {0777, 0077, 0022}) {
+    const ToolResult result = run_tool({"factor", a_, q_}, {.in_child = [mask] { umask(mask); }});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    struct stat info {};
+    ASSERT_EQ(stat(q_.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0666u & ~mask);
+    std::filesystem::remove(q_);
+  }
+}
+
+TEST_F(Faults, AddressSpaceThatIsTooSmallIsExit6) {
+  make_input(4);
+  for (const rlim_t mebibytes : {60, 100, 200}) {
+    const ToolResult result = run_tool({"factor", a_, q_}, {.in_child = [mebibytes] {
+                                         const rlimit both{mebibytes << 20, mebibytes << 20};
+                                         setrlimit(RLIMIT_AS, &both);
+                                       }});
+    if (result.exit_code == 127) continue;  // not even the libraries could be loaded
+    EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 6)
+        << mebibytes << ": " << result.exit_code << result.err << result.signal;
+    expect_nothing_or_all("address space");
+  }
+}
+
+/// Runs the tool with a terminal as standard error, and gives what appeared there.
+std::string terminal_output(const Strings& arguments, const char* term) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    setenv("TERM", term, 1);
+    dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+    std::vector<char*> argv{const_cast<char*>("qrtool")};
+    for (const std::string& argument : arguments)
+      argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(QRTOOL_BINARY, argv.data());
+    _exit(127);
+  }
+  std::string text;
+  char buffer[4096];
+  for (ssize_t got; (got = read(terminal, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  close(terminal);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << text;
+  return text;
+}
+
+TEST_F(Faults, ProgressLineOnATerminalOnly) {
+  make_input(2000);
+  const Strings always{"factor", a_, q_, "--force", "--progress", "always", "--memory", "1MiB"};
+  const std::string shown = terminal_output(always, "xterm");
+  EXPECT_NE(shown.find("\rfactor  "), std::string::npos) << shown;
+  EXPECT_NE(shown.find("/2,000  "), std::string::npos) << shown;
+  EXPECT_TRUE(shown.ends_with("\r\x1b[K")) << "the line is cleared at the end";
+  EXPECT_EQ(terminal_output(always, "dumb").find('\x1b'), std::string::npos);
+  EXPECT_EQ(terminal_output({"factor", a_, q_, "--force"}, "xterm"), "")
+      << "not within the first second";
+  EXPECT_EQ(terminal_output({"factor", a_, q_, "--force", "--progress", "never"}, "xterm"), "");
+  EXPECT_EQ(run_tool({"factor", a_, q_, "--force"}).err, "");
+}
+
+TEST_F(Faults, TwoRunsForOneOutputLeaveOneCompleteFile) {
+  make_input(500);
+  for (int i = 0; i < 10; ++i) {
+    RunningTool first({"factor", a_, q_, "-q"}), second({"factor", a_, q_, "-q"});
+    const ToolResult one = first.wait(), two = second.wait();
+    EXPECT_EQ(std::min(one.exit_code, two.exit_code), 0) << one.err << two.err;
+    EXPECT_TRUE(std::max(one.exit_code, two.exit_code) == 5) << one.err << two.err;
+    EXPECT_TRUE(std::filesystem::exists(q_));
+    expect_nothing_or_all("two runs at once");
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::test

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify_test.cpp: `qrtool verify` must find every planted fault, and nothing where there is none.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "io/writer.hpp"
+#include "tests/support/run_tool.hpp"
+
+namespace qrtool::test {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Matrix = MatrixView<double>;
+
+constexpr index_t count = 20, m = 12, n = 8;
+
+/// Good factors of `count` matrices, which a test damages.
+class Verify : public testing::Test {
+ protected:
+  Verify() {
+    write_matrices<double>(a_, {count}, make_matrices<double>("gauss", count, m, n).view());
+    EXPECT_EQ(run_tool({"factor", a_, q_, "-q"}).exit_code, 0);
+    Q = read_dataset(q_, "/Q");
+    R = read_dataset(q_, "/R");
+  }
+
+  ToolResult verify(const Strings& more = {}) const {
+    Strings arguments{"verify", a_, foreign_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_tool(arguments);
+  }
+  ToolResult verify_damaged(const Strings& more = {}) const {
+    write_factors<double>(foreign_, {count}, Q.view(), R.view());
+    return verify(more);
+  }
+
+  TemporaryDirectory dir_;
+  std::string a_ = dir_ / "a.h5", q_ = dir_ / "q.h5", foreign_ = dir_ / "foreign.h5";
+  Stored Q, R;
+};
+
+TEST_F(Verify, GoodFactorsPass) {
+  const ToolResult own = run_tool({"verify", a_, q_});
+  EXPECT_EQ(own.exit_code, 0);
+  EXPECT_EQ(own.err, "");
+  const std::regex expected(
+      R"(worst residual \S+ \(0\.\S+ of its bar, matrix \d+\), orthogonality \S+ \(0\.\S+, matrix \d+\), lower 0; u = 2\^-52\n)"
+      R"(verified 20 matrices of .*/q\.h5: all pass\n)");
+  EXPECT_TRUE(std::regex_match(own.out, expected)) << own.out;
+  EXPECT_EQ(verify_damaged().exit_code, 0) << "the same numbers in a foreign file";
+  EXPECT_EQ(run_tool({"verify", a_, q_, "--quiet"}).out, "");
+}
+
+void transpose_square_part(Matrix q) {
+  for (index_t i = 0; i < n; ++i)
+    for (index_t j = 0; j < i; ++j) std::swap(q(i, j), q(j, i));
+}
+
+/// x <- H x for the reflection that maps e_0 to -e_0: Q and R stay factors, R is no triangle.
+void rotate_pair(Matrix q, Matrix r) {
+  const double c = std::sqrt(0.5);
+  for (index_t i = 0; i < q.rows; ++i) {
+    const double x = q(i, 0), y = q(i, 1);
+    q(i, 0) = c * (x - y);
+    q(i, 1) = c * (x + y);
+  }
+  for (index_t j = 0; j < r.cols; ++j) {
+    const double x = r(0, j), y = r(1, j);
+    r(0, j) = c * (x - y);
+    r(1, j) = c * (x + y);
+  }
+}
+
+struct Fault {
+  const char* name;
+  std::function<void(BatchView<double> q, BatchView<double> r)> plant;
+  index_t failing = 1;
+};
+
+const std::vector<Fault> faults{
+    {"one element of Q off by 2^-10", [](auto q, auto) { q[7](3, 2) += 0x1p-10; }},
+    {"one element of Q off by 2^-44", [](auto q, auto) { q[7](3, 2) += 0x1p-44; }},
+    {"one element of R off by 2^-10", [](auto, auto r) { r[7](2, 5) += 0x1p-10; }},
+    {"column of Q negated, row of R not",
+     [](auto q, auto) {
+       for (index_t i = 0; i < m; ++i) q[7](i, 4) *= -1;
+     }},
+    {"row of R negated, column of Q not",
+     [](auto, auto r) {
+       for (index_t j = 0; j < n; ++j) r[7](4, j) *= -1;
+     }},
+    {"Q is the identity",
+     [](auto q, auto) {
+       for (index_t i = 0; i < m; ++i)
+         for (index_t j = 0; j < n; ++j) q[7](i, j) = i == j;
+     }},
+    {"Q from another matrix", [](auto q, auto) { std::copy_n(q[3].data, m * n, q[7].data); }},
+    {"transposed Q", [](auto q, auto) { transpose_square_part(q[7]); }},
+    {"two matrices swapped",
+     [](auto q, auto r) {
+       std::swap_ranges(q[7].data, q[7].data + m * n, q[8].data);
+       std::swap_ranges(r[7].data, r[7].data + n * n, r[8].data);
+     },
+     2},
+    {"NaN in Q", [](auto q, auto) { q[7](11, 7) = std::nan(""); }},
+    {"NaN in R", [](auto, auto r) { r[7](0, 7) = std::nan(""); }},
+    {"NaN below the diagonal of R", [](auto, auto r) { r[7](7, 0) = std::nan(""); }},
+    {"Inf in R", [](auto, auto r) { r[7](1, 1) = std::numeric_limits<double>::infinity(); }},
+    {"R not triangular", [](auto q, auto r) { rotate_pair(q[7], r[7]); }},
+    {"the last matrix",
+     [](auto q, auto) {
+       q[7](0, 0) += 1;
+       q[count - 1](0, 0) += 1;
+     },
+     2},
+    {"Q = 0 and R = 0",
+     [](auto q, auto r) {
+       std::fill_n(q[7].data, m * n, 0.0);
+       std::fill_n(r[7].data, n * n, 0.0);
+     }},
+    {"Q scaled by 2, R by 1/2",
+     [](auto q, auto r) {
+       for (index_t i = 0; i < m * n; ++i) q[7].data[i] *= 2;
+       for (index_t i = 0; i < n * n; ++i) r[7].data[i] /= 2;
+     }},
+};
+
+TEST_F(Verify, FindsEveryPlantedFault) {
+  for (const Fault& fault : faults) {
+    std::copy_n(read_dataset(q_, "/Q").view().data, count * m * n, Q.view().data);
+    std::copy_n(read_dataset(q_, "/R").view().data, count * n * n, R.view().data);
+    fault.plant(Q.view(), R.view());
+    for (const Strings& more : std::vector<Strings>{{}, {"--memory", "7KiB"}, {"--threads", "1"}}) {
+      const ToolResult result = verify_damaged(more);
+      EXPECT_EQ(result.exit_code, 1) << fault.name;
+      EXPECT_NE(result.out.find("\nmatrix 7 fails: "), std::string::npos) << fault.name << "\n"
+                                                                          << result.out;
+      EXPECT_TRUE(result.out.ends_with("verified 20 matrices of " + foreign_ + ": " +
+                                       std::to_string(fault.failing) + " of 20 fail\n"))
+          << fault.name << "\n"
+          << result.out;
+    }
+  }
+}
+
+TEST_F(Verify, SaysWhereTheFactorsAreNotFinite) {
+  Q.view()[7](11, 7) = std::numeric_limits<double>::infinity();
+  R.view()[8](1, 1) = -std::numeric_limits<double>::infinity();
+  const std::string text = verify_damaged().out;
+  for (const char* matrix : {"7", "8"})
+    EXPECT_NE(text.find(std::string("matrix ") + matrix + " fails: its factors hold NaN or Inf\n"),
+              std::string::npos)
+        << text;
+}
+
+TEST_F(Verify, FirstColumnOfQZeroIsNotHiddenByAZeroRow) {
+  // A = e_1, Q = e_2, R = 0 passes R - Q'A and Q'Q - I.
+  const Batch<double> a(1, 2, 1), q(1, 2, 1), r(1, 1, 1);
+  a.view()[0](0, 0) = q.view()[0](1, 0) = 1;
+  a.view()[0](1, 0) = q.view()[0](0, 0) = r.view()[0](0, 0) = 0;
+  write_matrices<double>(a_, {}, a.view());
+  write_factors<double>(foreign_, {}, q.view(), r.view());
+  EXPECT_EQ(verify().exit_code, 1);
+}
+
+TEST_F(Verify, SmallFaultsInSinglePrecisionAreWithinTheBar) {
+  const index_t size = count * m * n;
+  const Batch<float> q(count, m, n), r(count, n, n);
+  std::copy_n(Q.view().data, size, q.view().data);
+  std::copy_n(R.view().data, count * n * n, r.view().data);
+  write_factors<float>(foreign_, {count}, q.view(), r.view());
+  const ToolResult result = verify();
+  EXPECT_EQ(result.exit_code, 0) << "u comes from the stored type: " << result.out;
+  EXPECT_NE(result.out.find("u = 2^-23"), std::string::npos) << result.out;
+}
+
+TEST_F(Verify, NonFiniteMatrixFails) {
+  const Batch<double> a = make_matrices<double>("gauss", count, m, n);
+  a.view()[4](0, 0) = std::nan("");
+  write_matrices<double>(a_, {count}, a.view());
+  const ToolResult result = verify_damaged();
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.out.find("matrix 4 fails: it holds NaN or Inf\n"), std::string::npos)
+      << result.out;
+}
+
+TEST_F(Verify, ListsTenFailuresOrAllMatrices) {
+  for (index_t b = 0; b < count; ++b) Q.view()[b](0, 0) += 1;
+  const auto lines_with = [](const std::string& text, const std::string& word) {
+    index_t lines = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++lines;
+    return lines;
+  };
+  const std::string first = verify_damaged().out;
+  EXPECT_EQ(lines_with(first, " fails: "), 10);
+  EXPECT_NE(first.find("and 10 more; --all lists them\n"), std::string::npos) << first;
+  EXPECT_EQ(lines_with(verify({"--all"}).out, " fails: "), 20);
+  EXPECT_EQ(lines_with(run_tool({"verify", a_, q_, "--all"}).out, " passes: "), 20);
+  const ToolResult quiet = verify({"--quiet"});
+  EXPECT_EQ(quiet.out, "");
+  EXPECT_EQ(quiet.err, "qrtool: verified 20 matrices of " + foreign_ + ": 20 of 20 fail\n");
+  EXPECT_EQ(quiet.exit_code, 1);
+}
+
+TEST_F(Verify, JsonIsOneDocument) {
+  Q.view()[7](0, 0) = std::nan("");
+  Q.view()[9](0, 0) += 1;
+  const auto json = nlohmann::json::parse(verify_damaged({"--json"}).out);
+  EXPECT_EQ(json["schema"], "qrtool.verify/1");
+  EXPECT_EQ(json["check"]["failed"], 2);
+  EXPECT_EQ(json["first_failures"].size(), 2u);
+  EXPECT_EQ(json["first_failures"][0]["matrix"], 7);
+  EXPECT_TRUE(json["first_failures"][0]["residual"]["error"].is_null()) << "NaN is null";
+  EXPECT_GT(json["first_failures"][1]["orthogonality"]["ratio"], 1e6);
+  EXPECT_EQ(json["exit"], 1);
+  EXPECT_EQ(nlohmann::json::parse(verify({"--json", "--all"}).out)["all_matrices"].size(), 20u);
+}
+
+TEST_F(Verify, PublishedCriteria) {
+  Q.view()[7](3, 2) += 0x1p-30;
+  EXPECT_EQ(verify_damaged().exit_code, 1);
+  const ToolResult result = verify({"--criteria", "m-eps"});
+  EXPECT_EQ(result.exit_code, 0) << "12 x 2^-23 is allowed there";
+  EXPECT_NE(result.out.find("bars m 2^-23"), std::string::npos);
+}
+
+TEST_F(Verify, ReportFile) {
+  EXPECT_EQ(run_tool({"verify", a_, q_, "--report", dir_ / "r.csv", "-q"}).exit_code, 0);
+  const std::string text = read_text(dir_ / "r.csv");
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 21);
+  EXPECT_EQ(run_tool({"verify", a_, q_, "--report", dir_ / "r.csv", "-q"}).exit_code, 5);
+  EXPECT_EQ(run_tool({"verify", a_, q_, "--report", q_, "-qf"}).exit_code, 2);
+}
+
+TEST_F(Verify, RAloneIsTheWeakerCheckAndSaysSo) {
+  EXPECT_EQ(run_tool({"factor", a_, q_, "-fq", "--mode", "r"}).exit_code, 0);
+  const ToolResult good = run_tool({"verify", a_, q_});
+  EXPECT_EQ(good.exit_code, 0);
+  EXPECT_NE(good.out.find("a weaker check"), std::string::npos);
+  EXPECT_EQ(good.out.find("orthogonality"), std::string::npos);
+
+  const Stored r = read_dataset(q_, "/R");
+  r.view()[7](2, 5) += 0x1p-10;
+  // The data set is named A there, which does not matter to what is measured.
+  const auto write_r = [&] {
+    OutputSpec spec;
+    spec.path = foreign_;
+    spec.force = true;
+    spec.leading = {count};
+    spec.datasets = {{"R", ElementType::float64, n, n}};
+    const auto writer = create_output(spec);
+    writer->write("R", 0, BatchView<const double>(r.view()));
+    writer->commit();
+  };
+  write_r();
+  const ToolResult bad = verify();
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_NE(bad.out.find("matrix 7 fails"), std::string::npos) << bad.out;
+}
+
+TEST_F(Verify, ReflectorsOfEveryShape) {
+  for (const auto& [rows, cols] : {std::pair<index_t, index_t>{9, 5}, {5, 9}, {6, 6}, {1, 1}}) {
+    write_matrices<float>(a_, {3}, make_matrices<float>("gauss", 3, rows, cols).view());
+    EXPECT_EQ(run_tool({"factor", a_, q_, "-fq", "--mode", "raw"}).exit_code, 0);
+    EXPECT_EQ(run_tool({"verify", a_, q_}).exit_code, 0);
+    const Stored v = read_dataset(q_, "/V"), tau = read_dataset(q_, "/tau");
+    OutputSpec spec;
+    spec.path = foreign_;
+    spec.force = true;
+    spec.leading = {3};
+    spec.datasets = {{"V", ElementType::float32, rows, cols},
+                     {"tau", ElementType::float32, 1, std::min(rows, cols), true}};
+    const auto writer = create_output(spec);
+    v.view()[1](0, 0) += 0.5;
+    writer->write("V", 0, BatchView<const double>(v.view()));
+    writer->write("tau", 0,
+                  BatchView<const double>(packed(tau.view().data, 3, 1, std::min(rows, cols))));
+    writer->commit();
+    const ToolResult bad = verify();
+    EXPECT_EQ(bad.exit_code, 1);
+    EXPECT_NE(bad.out.find("matrix 1 fails"), std::string::npos) << bad.out;
+  }
+}
+
+TEST_F(Verify, AMatrixLargerThanTheMemoryIsStreamed) {
+  const index_t rows = 20000, cols = 12;
+  write_matrices<double>(a_, {2}, make_matrices<double>("gauss", 2, rows, cols).view());
+  EXPECT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
+  const Strings small{"verify", a_, q_, "--memory", "500KiB", "--all"};
+  const ToolResult streamed = run_tool(small);
+  EXPECT_EQ(streamed.exit_code, 0) << streamed.err;
+  EXPECT_EQ(streamed.out, run_tool({"verify", a_, q_, "--all"}).out)
+      << "the same numbers however the rows are handed in";
+  Stored q = read_dataset(q_, "/Q");
+  const Stored r = read_dataset(q_, "/R");
+  for (const double damage : {0x1p-10, std::numeric_limits<double>::infinity()}) {
+    q.view()[1](19999, 11) += damage;
+    write_factors<double>(foreign_, {2}, q.view(), r.view());
+    const ToolResult bad = verify({"--memory", "500KiB"});
+    EXPECT_EQ(bad.exit_code, 1);
+    EXPECT_NE(bad.out.find("matrix 1 fails"), std::string::npos) << bad.out;
+    EXPECT_EQ(bad.out.find("NaN") != std::string::npos, std::isinf(damage)) << bad.out;
+  }
+  EXPECT_EQ(run_tool({"verify", a_, q_, "--memory", "2KiB"}).exit_code, 6);
+}
+
+TEST_F(Verify, ShapesThatDoNotFitAreAnInputError) {
+  write_matrices<double>(a_, {count}, make_matrices<double>("gauss", count, m, n + 1).view());
+  const ToolResult result = verify_damaged();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_EQ(result.err, "qrtool: " + foreign_ +
+                            ": the shapes do not fit: A is 20x12x9, Q 20x12x8, R 20x8x8\n"
+                            "hint: for this A reduced factors are Q 20x12x9 and R 20x9x9\n");
+  write_matrices<double>(a_, {count - 1}, make_matrices<double>("gauss", count - 1, m, n).view());
+  EXPECT_EQ(verify().exit_code, 3) << "another number of matrices";
+}
+
+TEST_F(Verify, TransposedQGetsAHint) {
+  const Batch<double> q(count, n, n + 4), r(count, n + 4, n);
+  std::fill_n(q.view().data, count * n * (n + 4), 0.0);
+  std::fill_n(r.view().data, count * n * (n + 4), 0.0);
+  write_factors<double>(foreign_, {count}, q.view(), r.view());
+  const ToolResult result = verify();
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("hint: Q looks transposed; try --order column"), std::string::npos)
+      << result.err;
+}
+
+TEST_F(Verify, MissingFilesAndFactorsAreInputErrors) {
+  EXPECT_EQ(run_tool({"verify", dir_ / "none.h5", q_}).exit_code, 3);
+  EXPECT_EQ(run_tool({"verify", a_, dir_ / "none.h5"}).exit_code, 3);
+  EXPECT_EQ(run_tool({"verify", a_, a_}).exit_code, 3) << "holds no factors";
+}
+
+}  // namespace
+}  // namespace qrtool::test

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl_fixture.hpp: what the tests of the OpenCL backend share: a backend, batches whose padding
+// is watched, errors measured by the host.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/matrices.hpp"
+#include "core/plan.hpp"
+#include "core/ratios.hpp"
+#include "gpu/device.hpp"
+#include "gpu/opencl_backend.hpp"
+
+namespace qrtool::test {
+
+/// The device that QRTOOL_TEST_DEVICE names, or the default.
+inline DeviceInfo device_under_test() {
+  const char* wanted = std::getenv("QRTOOL_TEST_DEVICE");
+  return choose_device(wanted == nullptr ? "" : wanted);
+}
+
+inline OpenclOptions test_options() {
+  OpenclOptions options;
+  options.host.host_bytes = std::size_t{1} << 30;
+  return options;
+}
+
+/// A backend without restrictions, made once.
+inline OpenclBackend& backend() {
+  static OpenclBackend instance(device_under_test(), test_options());
+  return instance;
+}
+
+#define SKIP_WITHOUT_OPENCL() \
+  if (list_devices().empty()) GTEST_SKIP() << "no OpenCL device"
+
+/// A batch with `padding` more elements after each row and matrix, filled with a pattern that must
+/// come back. Entries start as NaN.
+template <class T>
+class PaddedBatch {
+ public:
+  PaddedBatch() = default;
+  PaddedBatch(index_t count, index_t rows, index_t cols, index_t padding)
+      : data_(static_cast<std::size_t>(count * (rows * (cols + padding) + padding)), pattern()),
+        view_{data_.data(), count, rows, cols, cols + padding, rows * (cols + padding) + padding} {
+    for (index_t b = 0; b < count; ++b) {
+      for (index_t i = 0; i < rows; ++i) {
+        for (index_t j = 0; j < cols; ++j) view_[b](i, j) = std::numeric_limits<T>::quiet_NaN();
+      }
+    }
+  }
+
+  BatchView<T> view() { return {data_.data(), view_.count, view_.rows, view_.cols, view_.ld,
+                                view_.stride}; }
+  const std::vector<T>& data() const { return data_; }
+
+  bool padding_is_untouched() const {
+    std::vector<bool> is_entry(data_.size(), false);
+    for (index_t b = 0; b < view_.count; ++b) {
+      for (index_t i = 0; i < view_.rows; ++i) {
+        for (index_t j = 0; j < view_.cols; ++j) {
+          is_entry[static_cast<std::size_t>(b * view_.stride + i * view_.ld + j)] = true;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < data_.size(); ++i) {
+      if (!is_entry[i] && data_[i] != pattern()) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr T pattern() { return T(-12345.5); }
+  std::vector<T> data_;
+  BatchView<T> view_;
+};
+
+/// Factors of a batch with their report.
+template <class T>
+struct Result {
+  Result() = default;
+  Result(const Problem& p, index_t padding)
+      : is_raw(p.mode == Mode::raw),
+        q(p.count, p.m, p.q_cols(), padding),
+        r(p.count, is_raw ? 0 : p.r_rows(), p.n, padding),
+        v(p.count, is_raw ? p.m : 0, p.n, padding),
+        tau(p.count, is_raw ? 1 : 0, p.k(), padding),
+        report(static_cast<std::size_t>(p.count)) {}
+
+  Factors<T> factors() { return {q.view(), r.view(), v.view(), tau.view()}; }
+
+  bool is_raw = false;
+  PaddedBatch<T> q, r, v, tau;
+  std::vector<MatrixReport> report;
+};
+
+inline Plan plan_for(const Problem& problem, std::string_view variant) {
+  return make_plan(problem, backend().variants(), backend().limits(), variant);
+}
+
+template <class T>
+Result<T> factor(OpenclBackend& with, const Plan& plan, BatchView<const T> a, index_t padding = 0) {
+  Problem problem = plan.problem;
+  problem.count = a.count;
+  Result<T> result(problem, padding);
+  with.factor(plan, a, result.factors(), result.report);
+  return result;
+}
+
+template <class T>
+bool same_bits(MatrixView<const T> x, MatrixView<const T> y) {
+  for (index_t i = 0; i < x.rows; ++i) {
+    const auto bytes = static_cast<std::size_t>(x.cols) * sizeof(T);
+    if (std::memcmp(x.data + i * x.ld, y.data + i * y.ld, bytes) != 0) return false;
+  }
+  return true;
+}
+
+/// Whether matrix b of x and matrix c of y have the same factors, bit for bit.
+template <class T>
+bool same_factors(Result<T>& x, index_t b, Result<T>& y, index_t c) {
+  const Factors<T> f = x.factors(), g = y.factors();
+  return same_bits<T>(f.q[b], g.q[c]) && same_bits<T>(f.r[b], g.r[c]) &&
+         same_bits<T>(f.v[b], g.v[c]) && same_bits<T>(f.tau[b], g.tau[c]);
+}
+
+/// Errors of one matrix by core's ErrorMeter.
+template <class T>
+Errors measure_on_host(const Problem& p, MatrixView<const T> a, const Factors<T>& out, index_t b) {
+  const int scale = magnitude_of(a).scale();
+  if (p.mode != Mode::raw) {
+    ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
+    return meter.measure<T>(a, out.q[b], out.r[b], scale);
+  }
+  Batch<double> q(1, p.m, p.k()), r(1, p.k(), p.n), wide_a(1, p.m, p.n);
+  form_q_from_reflectors<T>(out.v[b], out.tau[b].data, q.view()[0]);
+  for (index_t i = 0; i < p.m; ++i) {
+    for (index_t j = 0; j < p.n; ++j) {
+      wide_a.view()[0](i, j) = static_cast<double>(a(i, j));
+      if (i < p.k()) r.view()[0](i, j) = i <= j ? static_cast<double>(out.v[b](i, j)) : 0.0;
+    }
+  }
+  ErrorMeter meter(p.m, p.n, p.k(), p.k());
+  return meter.measure<double>(wide_a.view()[0], q.view()[0], r.view()[0], scale);
+}
+
+}  // namespace qrtool::test

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// variants_test.cpp: every variant of the registry, float and double, on shapes around its own
+// block sizes and every kind of matrix, at the plain bar.
+#include "gpu/registry.hpp"
+
+#include <cmath>
+#include <tuple>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "gpu/tuning.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+struct Shape {
+  index_t m, n;
+};
+
+/// Around the edges of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns), panels
+/// of `blocked` (16, 32 from 1024 rows on) and its strips (32 columns), few rows (16), slabs of the
+/// check (4096 rows). Variants leave out what they do not take.
+const std::vector<Shape> shapes{
+    {1, 1},    {1, 7},   {9, 1},   {2, 2},    {3, 5},     {4, 4},    {5, 4},    {8, 8},
+    {15, 15},  {16, 16}, {17, 17}, {16, 15},  {12, 40},   {17, 33},  {31, 31},  {32, 32},
+    {33, 32},  {40, 17}, {47, 48}, {49, 49},  {64, 64},   {65, 63},  {100, 20}, {130, 65},
+    {300, 10}, {512, 3}, {128, 128}, {1023, 5}, {1024, 33}, {1100, 2}, {4100, 3}};
+
+/// What a case runs: the kinds, one NaN matrix among them.
+template <class T>
+struct Kinds {
+  explicit Kinds(Shape shape) : batch(static_cast<index_t>(matrix_kinds().size()) + 1, shape.m,
+                                      shape.n) {
+    const index_t kinds = batch.view().count - 1;
+    nan_at = kinds / 2;
+    for (index_t b = 0; b <= kinds; ++b) {
+      const index_t kind = b < nan_at ? b : b - 1;
+      MatrixRequest request;
+      request.kind = b == nan_at ? "gauss" : matrix_kinds()[static_cast<std::size_t>(kind)].name;
+      fill_matrix<T>(request, b, batch.view()[b]);
+    }
+    batch.view()[nan_at](shape.m / 2, shape.n / 2) = std::numeric_limits<T>::quiet_NaN();
+  }
+  std::string name(index_t b) const {
+    if (b == nan_at) return "NaN";
+    return std::string(matrix_kinds()[static_cast<std::size_t>(b < nan_at ? b : b - 1)].name);
+  }
+  Batch<T> batch;
+  index_t nan_at = 0;
+};
+
+class Variants : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+
+  const GpuVariant& variant() const {
+    for (const GpuVariant& v : gpu_variants()) {
+      if (v.plan.name == GetParam()) return v;
+    }
+    throw std::runtime_error("unknown variant");
+  }
+
+  template <class T>
+  Problem problem(Shape shape, Mode mode, Sign sign = Sign::positive) const {
+    return {static_cast<index_t>(matrix_kinds().size()) + 1, shape.m, shape.n, element_type<T>,
+            mode, sign};
+  }
+
+  bool takes(const Problem& p) const { return variant().plan.fits(p, backend().limits()).ok; }
+
+  template <class T>
+  void check_shape(Shape shape, Mode mode, Sign sign);
+};
+
+template <class T>
+void expect_all_nan(MatrixView<const T> x) {
+  for (index_t i = 0; i < x.rows; ++i) {
+    for (index_t j = 0; j < x.cols; ++j) ASSERT_TRUE(std::isnan(x(i, j))) << i << ", " << j;
+  }
+}
+
+/// R's form: +0 below the diagonal, a diagonal that is not negative (nor -0) where so asked.
+template <class T>
+void expect_r_form(const Problem& p, MatrixView<const T> r) {
+  for (index_t i = 0; i < r.rows; ++i) {
+    for (index_t j = 0; j < std::min(i, r.cols); ++j) {
+      ASSERT_TRUE(r(i, j) == 0 && !std::signbit(r(i, j))) << i << ", " << j;
+    }
+    if (i < p.k() && p.sign == Sign::positive) {
+      ASSERT_TRUE(!std::signbit(r(i, i))) << i;
+    }
+  }
+}
+
+template <class T>
+void expect_good(const Problem& p, MatrixView<const T> a, Result<T>& result, index_t b) {
+  const Factors<T> out = result.factors();
+  const Errors host = measure_on_host<T>(p, a, out, b);
+  const Bars bars = standard_bars(p.m, p.n, precision_of(p.type), host);
+  EXPECT_EQ(judge(host, bars, p.mode != Mode::r), Status::ok)
+      << "residual " << host.residual / bars.residual << " orthogonality "
+      << host.orthogonality / bars.orthogonality << " of the bar";
+  if (p.mode != Mode::raw) {
+    EXPECT_EQ(host.lower, 0);
+    expect_r_form<T>(p, out.r[b]);
+  }
+
+  const MatrixReport& device = result.report[static_cast<std::size_t>(b)];
+  EXPECT_EQ(device.status, Status::ok);
+  EXPECT_EQ(device.scale, magnitude_of(a).scale());
+  // Sums in another order: float64's own rounding shows where the errors are of that size.
+  const double noise = 8 * 0x1p-52 * std::sqrt(static_cast<double>(p.m));
+  EXPECT_NEAR(device.residual, host.residual, 1e-3 * host.residual + noise);
+  EXPECT_NEAR(device.diagonal_ratio, host.diagonal_ratio, 1e-12);
+  EXPECT_EQ(device.lower, host.lower);
+  if (p.mode == Mode::r) {
+    EXPECT_TRUE(std::isnan(device.orthogonality));
+  } else {
+    EXPECT_NEAR(device.orthogonality, host.orthogonality, 1e-3 * host.orthogonality + noise);
+  }
+}
+
+template <class T>
+void Variants::check_shape(Shape shape, Mode mode, Sign sign) {
+  const Problem p = problem<T>(shape, mode, sign);
+  if (!takes(p)) return;
+  SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " " << name_of(p.type) << " "
+                                  << name_of(mode) << " " << name_of(sign));
+  const Plan plan = plan_for(p, GetParam());
+  EXPECT_EQ(plan.variant->name, GetParam());
+  Kinds<T> kinds(shape);
+  const Kinds<T> untouched(shape);
+  const BatchView<const T> a = kinds.batch.view();
+  Result<T> result = factor<T>(backend(), plan, a);
+  for (index_t b = 0; b < p.count; ++b) {
+    SCOPED_TRACE(kinds.name(b));
+    ASSERT_TRUE(same_bits<T>(a[b], untouched.batch.view()[b]));
+    if (b != kinds.nan_at) {
+      expect_good<T>(p, a[b], result, b);
+      continue;
+    }
+    EXPECT_EQ(result.report[static_cast<std::size_t>(b)].status, Status::non_finite);
+    const Factors<T> out = result.factors();
+    for (const MatrixView<T>& x : {out.q[b], out.r[b], out.v[b], out.tau[b]}) expect_all_nan<T>(x);
+  }
+}
+
+TEST_P(Variants, EveryShapeAndKindReduced) {
+  for (const Shape shape : shapes) {
+    check_shape<float>(shape, Mode::reduced, Sign::positive);
+    check_shape<double>(shape, Mode::reduced, Sign::positive);
+  }
+}
+
+TEST_P(Variants, OtherModesAndSigns) {
+  for (const Shape shape : {Shape{1, 1}, {7, 5}, {5, 7}, {16, 16}, {40, 33}, {33, 40}, {70, 17}}) {
+    for (const Mode mode : {Mode::complete, Mode::r, Mode::raw}) {
+      check_shape<float>(shape, mode, Sign::positive);
+    }
+    check_shape<double>(shape, Mode::raw, Sign::lapack);
+    check_shape<float>(shape, Mode::reduced, Sign::lapack);
+  }
+  check_shape<double>({33, 20}, Mode::complete, Sign::lapack);
+  check_shape<double>({33, 20}, Mode::r, Sign::positive);
+  check_shape<float>({4100, 3}, Mode::r, Sign::positive);  // slabs of A'A, and R'R
+}
+
+/// R and the signs are those of the CPU backend, up to rounding.
+TEST_P(Variants, AgreesWithTheCpu) {
+  CpuBackend cpu({.host_bytes = std::size_t{1} << 30, .threads = 1});
+  for (const Shape shape : {Shape{33, 33}, {40, 20}, {20, 40}}) {
+    for (const Sign sign : {Sign::positive, Sign::lapack}) {
+      Problem p{2, shape.m, shape.n, ElementType::float64, Mode::reduced, sign};
+      if (!takes(p)) continue;
+      Batch<double> a(p.count, p.m, p.n);
+      for (index_t b = 0; b < p.count; ++b) fill_matrix<double>({}, b, a.view()[b]);
+      Result<double> ours = factor<double>(backend(), plan_for(p, GetParam()), a.view());
+      Result<double> theirs(p, 0);
+      const Plan plan = make_plan(p, cpu.variants(), cpu.limits());
+      cpu.factor(plan, a.view(), theirs.factors(), theirs.report);
+      for (std::size_t i = 0; i < ours.r.data().size(); ++i) {
+        ASSERT_NEAR(ours.r.data()[i], theirs.r.data()[i], 1e-11);
+      }
+      for (std::size_t i = 0; i < ours.q.data().size(); ++i) {
+        ASSERT_NEAR(ours.q.data()[i], theirs.q.data()[i], 1e-10);
+      }
+    }
+  }
+}
+
+/// The same bits twice, one by one, in sub-chunks, padded, beside a NaN and without it.
+template <class T>
+void check_determinism(const Plan& plan, Shape shape) {
+  const Problem& p = plan.problem;
+  Kinds<T> kinds(shape);
+  const BatchView<T> a = kinds.batch.view();
+  Result<T> first = factor<T>(backend(), plan, a);
+
+  Result<T> second = factor<T>(backend(), plan, a);
+  OpenclOptions options = test_options();
+  const std::size_t one_matrix =
+      std::max<std::size_t>({p.input_bytes(), p.output_bytes(), 2 * p.m * p.n * 8u});
+  options.pretend_max_allocation = 5 * one_matrix;
+  OpenclBackend limited(device_under_test(), options);
+  Result<T> in_chunks = factor<T>(limited, plan, a);
+
+  PaddedBatch<T> padded_a(p.count, p.m, p.n, 3);
+  for (index_t b = 0; b < p.count; ++b) {
+    for (index_t i = 0; i < p.m; ++i) {
+      for (index_t j = 0; j < p.n; ++j) padded_a.view()[b](i, j) = a[b](i, j);
+    }
+  }
+  Result<T> padded = factor<T>(backend(), plan, padded_a.view(), 5);
+  EXPECT_TRUE(padded_a.padding_is_untouched());
+  for (const PaddedBatch<T>* x : {&padded.q, &padded.r, &padded.v, &padded.tau}) {
+    EXPECT_TRUE(x->padding_is_untouched());
+  }
+
+  fill_matrix<T>({}, 0, a[kinds.nan_at]);
+  Result<T> without_nan = factor<T>(backend(), plan, a);
+  for (index_t b = 0; b < p.count; ++b) {
+    if (b == kinds.nan_at) continue;
+    SCOPED_TRACE(kinds.name(b));
+    EXPECT_TRUE(same_factors(first, b, second, b));
+    EXPECT_TRUE(same_factors(first, b, in_chunks, b));
+    EXPECT_TRUE(same_factors(first, b, padded, b));
+    EXPECT_TRUE(same_factors(first, b, without_nan, b));
+    EXPECT_EQ(first.report[static_cast<std::size_t>(b)].residual,
+              in_chunks.report[static_cast<std::size_t>(b)].residual);
+    Result<T> alone = factor<T>(backend(), plan, a.slice(b, 1));
+    EXPECT_TRUE(same_factors(first, b, alone, 0));
+  }
+}
+
+TEST_P(Variants, BitsDoNotDependOnCompany) {
+  for (const Shape shape : {Shape{33, 33}, {70, 17}, {9, 14}}) {
+    for (const Mode mode : {Mode::reduced, Mode::raw}) {
+      SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " " << name_of(mode));
+      const Problem single = problem<float>(shape, mode), wide = problem<double>(shape, mode);
+      if (takes(single)) check_determinism<float>(plan_for(single, GetParam()), shape);
+      if (takes(wide)) check_determinism<double>(plan_for(wide, GetParam()), shape);
+    }
+  }
+}
+
+TEST_P(Variants, RAloneHasTheBitsOfReduced) {
+  for (const Shape shape : {Shape{33, 33}, {70, 17}, {12, 40}}) {
+    const Problem p = problem<float>(shape, Mode::reduced), r_alone = problem<float>(shape, Mode::r);
+    if (!takes(p)) continue;
+    const Kinds<float> kinds(shape);
+    Result<float> x = factor<float>(backend(), plan_for(p, GetParam()), kinds.batch.view());
+    Result<float> y = factor<float>(backend(), plan_for(r_alone, GetParam()), kinds.batch.view());
+    for (index_t b = 0; b < p.count; ++b) {
+      EXPECT_TRUE(same_bits<float>(x.r.view()[b], y.r.view()[b])) << kinds.name(b);
+    }
+  }
+}
+
+/// factor(2^p A) = (Q, 2^p R), bit for bit.
+TEST_P(Variants, PowersOfTwoOnlyScaleR) {
+  const Shape shape{33, 33};
+  Problem p = problem<float>(shape, Mode::reduced);
+  p.count = 3;
+  if (!takes(p)) GTEST_SKIP() << "shape not taken";
+  const Plan plan = plan_for(p, GetParam());
+  Batch<float> a(3, p.m, p.n), scaled(3, p.m, p.n);
+  constexpr int exponents[3] = {90, -90, 1};
+  for (index_t b = 0; b < 3; ++b) {
+    fill_matrix<float>({}, 0, a.view()[b]);
+    for (index_t i = 0; i < p.m * p.n; ++i) {
+      scaled.view()[b].data[i] = std::ldexp(a.view()[b].data[i], exponents[b]);
+    }
+  }
+  Result<float> x = factor<float>(backend(), plan, a.view());
+  Result<float> y = factor<float>(backend(), plan, scaled.view());
+  for (index_t b = 0; b < 3; ++b) {
+    EXPECT_TRUE(same_bits<float>(x.q.view()[b], y.q.view()[b]));
+    for (index_t i = 0; i < p.k() * p.n; ++i) {
+      EXPECT_EQ(std::ldexp(x.r.view()[b].data[i], exponents[b]), y.r.view()[b].data[i]);
+    }
+  }
+}
+
+/// The ends of the range: denormal numbers, numbers whose column norm overflows, Inf, columns of
+/// very different size, a tail too small to square.
+TEST_P(Variants, EndsOfTheRange) {
+  const Shape shape{20, 20};
+  Problem p = problem<float>(shape, Mode::reduced);
+  p.count = 5;
+  if (!takes(p)) GTEST_SKIP() << "shape not taken";
+  Batch<float> a(p.count, p.m, p.n);
+  const BatchView<float> view = a.view();
+  for (index_t b = 0; b < p.count; ++b) fill_matrix<float>({}, b, view[b]);
+  for (index_t i = 0; i < p.m; ++i) {
+    for (index_t j = 0; j < p.n; ++j) {
+      view[0](i, j) = std::ldexp(std::nearbyint(8 * view[0](i, j)), -149);  // denormal
+      view[1](i, j) = std::copysign(3e38f, view[1](i, j));                  // R overflows
+      view[3](i, j) = std::ldexp(view[3](i, j), static_cast<int>(j % 2 == 0 ? 100 : -100));
+      view[4](i, j) = i == j ? 1.0f : std::ldexp(view[4](i, j), -80);
+    }
+  }
+  view[2](19, 0) = std::numeric_limits<float>::infinity();
+  Result<float> result = factor<float>(backend(), plan_for(p, GetParam()), view);
+  EXPECT_EQ(result.report[1].status, Status::r_overflows);
+  EXPECT_EQ(result.report[2].status, Status::non_finite);
+  for (const index_t b : {0, 3, 4}) {
+    SCOPED_TRACE(b);
+    const Errors host = measure_on_host<float>(p, view[b], result.factors(), b);
+    const Bars bars = standard_bars(p.m, p.n, single_precision, host);
+    EXPECT_LE(host.residual, bars.residual);
+    EXPECT_LE(host.orthogonality, bars.orthogonality);
+    EXPECT_EQ(result.report[static_cast<std::size_t>(b)].status, Status::ok);
+  }
+  // Q stays good where only R overflows.
+  const MatrixView<float> q = result.q.view()[1];
+  for (index_t j = 0; j < p.n; ++j) {
+    double sum = 0;
+    for (index_t i = 0; i < p.m; ++i) sum += static_cast<double>(q(i, j)) * q(i, j);
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+/// float32 with few rows meets the published bar of m 2^-23 to the letter.
+TEST_P(Variants, FewRowsMeetThePublishedBar) {
+  const Shape shape{2, 2};
+  Problem p = problem<float>(shape, Mode::reduced);
+  p.count = 2000;
+  if (!takes(p)) GTEST_SKIP() << "shape not taken";
+  Batch<float> a(p.count, p.m, p.n);
+  for (index_t b = 0; b < p.count; ++b) fill_matrix<float>({}, b, a.view()[b]);
+  const Plan plan = plan_for(p, GetParam());
+  EXPECT_EQ(plan.variant->arithmetic(p), "float64");
+  Result<float> result = factor<float>(backend(), plan, a.view());
+  for (index_t b = 0; b < p.count; ++b) {
+    const Errors errors = measure_on_host<float>(p, a.view()[b], result.factors(), b);
+    EXPECT_EQ(judge(errors, m_eps_bars(p.m), true), Status::ok) << b;
+  }
+}
+
+std::vector<std::string> variant_names() {
+  std::vector<std::string> names;
+  for (const GpuVariant& variant : gpu_variants()) names.emplace_back(variant.plan.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Opencl, Variants, testing::ValuesIn(variant_names()),
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           return info.param.substr(info.param.find('/') + 1);
+                         });
+
+}  // namespace
+}  // namespace qrtool::test

@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: Apache-2.0
+// hdf5_writer_test.cpp: what is written is what is read back, to the byte, or nothing is there.
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
+
+#include "hdf5_fixture.hpp"
+#include "io/hdf5_layout.hpp"
+#include "io/reader.hpp"
+#include "io/writer.hpp"
+#include "temporary_folder.hpp"
+
+/// HDF5 itself forgets memory where it gives up on a damaged file.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
+
+namespace qrtool {
+namespace {
+
+using Names = std::vector<std::string>;
+
+class Hdf5WriterTest : public TemporaryFolder {};
+
+index_t count_of(const std::vector<index_t>& leading) {
+  return std::accumulate(leading.begin(), leading.end(), index_t{1}, std::multiplies<>());
+}
+
+/// Reduced factors of m x n matrices with a report.
+OutputSpec factors_spec(const std::vector<index_t>& leading, index_t m, index_t n, Order order,
+                        ElementType type) {
+  const index_t k = std::min(m, n);
+  OutputSpec spec;
+  spec.path = "o.h5";
+  spec.leading = leading;
+  spec.order = order;
+  spec.datasets = {{"Q", type, m, k}, {"R", type, k, n}};
+  spec.with_report = true;
+  spec.attributes = {{"format", "qrtool"},
+                     {"order", std::string(name_of(order))},
+                     {"variant", ""},
+                     {"eps", 0x1p-23},
+                     {"format_version", std::int64_t{1}}};
+  return spec;
+}
+
+template <class T>
+std::vector<T> random_numbers(index_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<T> normal;
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (T& value : values) value = normal(random);
+  return values;
+}
+
+std::vector<MatrixReport> some_report(index_t count) {
+  std::vector<MatrixReport> report(static_cast<std::size_t>(count));
+  for (index_t i = 0; i < count; ++i) {
+    const auto x = static_cast<double>(i);
+    report[i] = {x + 0.1,
+                 x + 0.2,
+                 x + 0.3,
+                 x + 0.4,
+                 static_cast<Status>(i % 5),
+                 static_cast<std::int32_t>(100 - i)};
+  }
+  return report;
+}
+
+/// Writes everything in calls of `step` matrices.
+template <class T>
+void write_file(const OutputSpec& spec, index_t step) {
+  const auto writer = create_output(spec);
+  const index_t count = count_of(spec.leading);
+  unsigned seed = 0;
+  for (const MatrixDataset& each : spec.datasets) {
+    const auto values = random_numbers<T>(count * each.rows * each.cols, ++seed);
+    const auto all = packed<const T>(values.data(), count, each.rows, each.cols);
+    for (index_t first = 0; first < count; first += step) {
+      writer->write(each.name, first, all.slice(first, std::min(step, count - first)));
+    }
+  }
+  const auto report = some_report(count);
+  for (index_t first = 0; first < count && spec.with_report; first += step) {
+    writer->write_report(first, std::span(report).subspan(first, std::min(step, count - first)));
+  }
+  writer->commit();
+}
+
+template <class T>
+std::vector<T> read_all(Reader& reader) {
+  const Source& s = reader.source();
+  auto values = poisoned<T>(s.count() * s.m * s.n);
+  reader.read(0, packed(values.data(), s.count(), s.m, s.n));
+  return values;
+}
+
+template <class T>
+std::vector<T> read_dataset(const std::string& file, const std::string& name, Dims& dims) {
+  const hdf5::Session session;
+  const Handle opened(valid(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)), H5Fclose);
+  const Handle dataset(valid(H5Dopen2(opened, name.c_str(), H5P_DEFAULT)), H5Dclose);
+  const Handle space(H5Dget_space(dataset), H5Sclose);
+  dims.resize(static_cast<std::size_t>(H5Sget_simple_extent_ndims(space)));
+  H5Sget_simple_extent_dims(space, dims.data(), nullptr);
+  std::vector<T> values(elements_of(dims));
+  EXPECT_GE(H5Dread(dataset, hdf5::native_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()),
+            0);
+  return values;
+}
+
+template <class T>
+void expect_round_trip(const std::vector<index_t>& leading, index_t m, index_t n, Order order,
+                       index_t step) {
+  SCOPED_TRACE(testing::Message() << leading.size() << " leading, " << m << "x" << n << " "
+                                  << name_of(order) << " by " << step);
+  OutputSpec spec = factors_spec(leading, m, n, order, element_type<T>);
+  spec.force = true;
+  write_file<T>(spec, step);
+  const StoredFactors factors = open_factors("o.h5", Order::automatic);
+  ASSERT_TRUE(factors.by_qrtool);
+  EXPECT_EQ(factors.q->source().leading, leading);
+  EXPECT_EQ(factors.q->source().m, m);
+  EXPECT_EQ(factors.r->source().n, n);
+  EXPECT_EQ(factors.r->source().order, order);
+  EXPECT_EQ(factors.q->source().type, element_type<T>);
+  const index_t count = count_of(leading), k = std::min(m, n);
+  EXPECT_EQ(read_all<T>(*factors.q), random_numbers<T>(count * m * k, 1));
+  EXPECT_EQ(read_all<T>(*factors.r), random_numbers<T>(count * k * n, 2));
+}
+
+TEST_F(Hdf5WriterTest, RoundTrips) {
+  for (const auto& leading : std::vector<std::vector<index_t>>{{}, {1}, {7}, {2, 3}, {2, 1, 3}}) {
+    for (const Order order : {Order::row, Order::column}) {
+      for (const index_t step : {1, 4, 100}) {
+        expect_round_trip<float>(leading, 5, 3, order, step);
+        expect_round_trip<double>(leading, 3, 5, order, step);
+      }
+    }
+  }
+}
+
+TEST_F(Hdf5WriterTest, RoundTripsOfManyChunks) {
+  expect_round_trip<float>({5000}, 16, 16, Order::row, 777);
+  expect_round_trip<double>({3, 700}, 16, 16, Order::row, 500);
+  expect_round_trip<float>({3}, 1000, 900, Order::row, 1);
+  expect_round_trip<float>({2}, 1000, 900, Order::column, 2);
+  expect_round_trip<double>({}, 2, 300000, Order::row, 1);
+  expect_round_trip<double>({}, 2, 300000, Order::column, 1);
+  expect_round_trip<double>({}, 1500, 1100, Order::column, 1);
+}
+
+TEST_F(Hdf5WriterTest, EmptyDimensions) {
+  for (const auto& leading : std::vector<std::vector<index_t>>{{}, {0}, {2, 0}, {2}}) {
+    for (const Order order : {Order::row, Order::column}) {
+      expect_round_trip<float>(leading, 3, 0, order, 1);
+      expect_round_trip<float>(leading, 0, 3, order, 1);
+    }
+  }
+}
+
+TEST_F(Hdf5WriterTest, StoredShapes) {
+  Dims dims;
+  OutputSpec spec = factors_spec({2, 3}, 4, 3, Order::column, ElementType::float64);
+  write_file<double>(spec, 4);
+  const std::vector<double> stored = read_dataset<double>("o.h5", "Q", dims);
+  EXPECT_EQ(dims, (Dims{2, 3, 3, 4}));
+  EXPECT_EQ(stored[1], random_numbers<double>(12, 1)[3]);
+  EXPECT_EQ(read_dataset<double>("o.h5", "report/lower", dims)[4], 4.3);
+  EXPECT_EQ(dims, (Dims{2, 3}));
+  EXPECT_EQ(read_dataset<double>("o.h5", "report/residual", dims)[1], 1.1);
+  EXPECT_EQ(read_dataset<double>("o.h5", "report/orthogonality", dims)[1], 1.2);
+  EXPECT_EQ(read_dataset<double>("o.h5", "report/diagonal_ratio", dims)[1], 1.4);
+  EXPECT_EQ(read_dataset<std::uint8_t>("o.h5", "report/status", dims),
+            (std::vector<std::uint8_t>{0, 1, 2, 3, 4, 0}));
+  EXPECT_EQ(read_dataset<std::int32_t>("o.h5", "report/scale", dims)[5], 95);
+
+  spec = factors_spec({}, 4, 3, Order::row, ElementType::float32);
+  spec.path = "single.h5";
+  write_file<float>(spec, 1);
+  read_dataset<float>("single.h5", "Q", dims);
+  EXPECT_EQ(dims, (Dims{4, 3}));
+  EXPECT_EQ(read_dataset<std::int32_t>("single.h5", "report/scale", dims)[0], 100);
+  EXPECT_EQ(dims, Dims{1});
+}
+
+TEST_F(Hdf5WriterTest, ReflectorsAndTau) {
+  for (const auto& leading : std::vector<std::vector<index_t>>{{}, {5}, {2, 3}}) {
+    for (const Order order : {Order::row, Order::column}) {
+      OutputSpec spec = factors_spec(leading, 4, 3, order, ElementType::float64);
+      spec.force = true;
+      spec.datasets = {{"V", ElementType::float64, 4, 3},
+                       {"tau", ElementType::float64, 1, 3, true}};
+      write_file<double>(spec, 2);
+      const StoredFactors factors = open_factors("o.h5", Order::automatic);
+      const index_t count = count_of(leading);
+      EXPECT_EQ(read_all<double>(*factors.v), random_numbers<double>(count * 12, 1));
+      EXPECT_EQ(read_all<double>(*factors.tau), random_numbers<double>(count * 3, 2));
+      Dims dims;
+      read_dataset<double>("o.h5", "tau", dims);
+      EXPECT_EQ(dims.size(), leading.size() + 1);
+      EXPECT_EQ(dims.back(), 3u);
+    }
+  }
+}
+
+TEST_F(Hdf5WriterTest, ViewsWithGaps) {
+  const auto padded = random_numbers<float>(2 * 60, 7);
+  const BatchView<const float> view{padded.data(), 2, 5, 3, 10, 60};
+  for (const Order order : {Order::row, Order::column}) {
+    OutputSpec spec = factors_spec({2}, 5, 3, order, ElementType::float32);
+    spec.force = true;
+    const auto writer = create_output(spec);
+    writer->write("Q", 0, view);
+    writer->write("R", 0, BatchView<const float>{padded.data(), 2, 3, 3, 10, 60});
+    writer->write_report(0, some_report(2));
+    writer->commit();
+    const std::vector<float> found = read_all<float>(*open_factors("o.h5", Order::row).q);
+    for (index_t at = 0; at < 30; ++at) {
+      EXPECT_EQ(found[at], padded[at / 15 * 60 + at / 3 % 5 * 10 + at % 3]);
+    }
+  }
+}
+
+TEST_F(Hdf5WriterTest, Attributes) {
+  write_file<float>(factors_spec({2}, 4, 3, Order::row, ElementType::float32), 2);
+  const hdf5::Session session;
+  const Handle file(valid(H5Fopen("o.h5", H5F_ACC_RDONLY, H5P_DEFAULT)), H5Fclose);
+  EXPECT_EQ(hdf5::string_attribute(file, "format"), "qrtool");
+  EXPECT_EQ(hdf5::string_attribute(file, "variant"), "");
+  EXPECT_GT(H5Aexists(file, "variant"), 0);
+  const Handle eps(valid(H5Aopen(file, "eps", H5P_DEFAULT)), H5Aclose);
+  double number = 0;
+  H5Aread(eps, H5T_NATIVE_DOUBLE, &number);
+  EXPECT_EQ(number, 0x1p-23);
+  const Handle version(valid(H5Aopen(file, "format_version", H5P_DEFAULT)), H5Aclose);
+  std::int64_t integer = 0;
+  H5Aread(version, H5T_NATIVE_INT64, &integer);
+  EXPECT_EQ(integer, 1);
+}
+
+TEST_F(Hdf5WriterTest, EqualRunsAreEqualFiles) {
+  // Two chunks of 4002 matrices: the last one has a part without data.
+  OutputSpec spec = factors_spec({8003}, 8, 5, Order::row, ElementType::float32);
+  write_file<float>(spec, 1000);
+  const std::string first = read_bytes("o.h5");
+  spec.path = "p.h5";
+  mallopt(M_PERTURB, 0x55);                                      // what is never written shows
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // and so do times
+  write_file<float>(spec, 1000);
+  mallopt(M_PERTURB, 0);
+  EXPECT_TRUE(read_bytes("p.h5") == first);
+}
+
+TEST_F(Hdf5WriterTest, NothingIsLeftWithoutCommit) {
+  write_bytes("o.h5", "old");
+  OutputSpec spec = factors_spec({2}, 4, 3, Order::row, ElementType::float32);
+  EXPECT_EQ(error_of<OutputError>([&] { create_output(spec); }),
+            "'o.h5' exists | use --force to replace it");
+  spec.force = true;
+  {
+    const auto writer = create_output(spec);
+    const auto values = random_numbers<float>(24, 1);
+    writer->write("Q", 0, packed(values.data(), 2, 4, 3));
+    EXPECT_EQ(names().size(), 2u);
+  }
+  EXPECT_EQ(names(), Names{"o.h5"});
+  EXPECT_EQ(read_bytes("o.h5"), "old");
+  spec.force = false;
+  spec.path = "new.h5";
+  {
+    const auto writer = create_output(spec);
+    EXPECT_EQ(writer->files(), Names{"new.h5"});
+    write_bytes("new.h5", "other");
+    EXPECT_EQ(error_of<OutputError>([&] { writer->commit(); }),
+              "'new.h5' was created meanwhile | use --force to replace it");
+  }
+  EXPECT_EQ(read_bytes("new.h5"), "other");
+  EXPECT_EQ(names(), (Names{"new.h5", "o.h5"}));
+}
+
+TEST_F(Hdf5WriterTest, TooLittleSpace) {
+  OutputSpec spec = factors_spec({1 << 20}, 1 << 10, 1 << 10, Order::row, ElementType::float64);
+  const std::string error = error_of<OutputError>([&] { create_output(spec); });
+  EXPECT_EQ(error.rfind("cannot write 'o.h5': 16 TiB needed, ", 0), 0u) << error;
+  spec.leading = {1 << 30, 1 << 30};
+  EXPECT_EQ(error_of<LimitError>([&] { create_output(spec); }),
+            "the output would be larger than a file can be");
+  EXPECT_EQ(names(), Names{});
+}
+
+/// Runs `action` in a process of its own, which may write `bytes` to a file at the most from the
+/// moment that it calls its argument; its exit code, or 128 + signal.
+template <class Action>
+int run_with_size_limit(rlim_t bytes, Action action) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_IGN);
+    const auto set_limit = [bytes] {
+      const rlimit limit{bytes, bytes};
+      setrlimit(RLIMIT_FSIZE, &limit);
+    };
+    int code = 7;
+    try {
+      action(set_limit);
+      code = 0;
+    } catch (const Error& error) {
+      code = static_cast<int>(error.code());
+      if (std::string(error.what()).find("file size limit") == std::string::npos) code = 8;
+    }
+    std::exit(code);  // with all exit handlers, which are where HDF5 crashes
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+TEST_F(Hdf5WriterTest, FailedWritesAtEveryPoint) {
+  const OutputSpec spec = factors_spec({300}, 16, 16, Order::row, ElementType::float64);
+  write_file<double>(spec, 50);
+  const auto size = static_cast<rlim_t>(std::filesystem::file_size("o.h5"));
+  const std::string whole = read_bytes("o.h5");
+  OutputSpec forced = spec;
+  forced.force = true;
+  int failed = 0;
+  for (rlim_t limit = 0; limit <= size + 60000; limit += 40009) {
+    const int code = run_with_size_limit(limit, [&](auto set_limit) {
+      const auto writer = create_output(forced);
+      set_limit();
+      for (const MatrixDataset& each : spec.datasets) {
+        const auto values = random_numbers<double>(300 * 256, each.name == "Q" ? 1 : 2);
+        for (index_t b = 0; b < 300; b += 50) {
+          writer->write(each.name, b, packed(values.data() + b * 256, 50, 16, 16));
+        }
+      }
+      writer->write_report(0, some_report(300));
+      writer->commit();
+    });
+    EXPECT_EQ(code, limit < size ? 5 : 0) << limit << " of " << size;
+    failed += code == 5;
+    EXPECT_EQ(names(), Names{"o.h5"});
+    ASSERT_TRUE(read_bytes("o.h5") == whole);
+  }
+  EXPECT_GT(failed, 20);
+  EXPECT_EQ(run_with_size_limit(100000,
+                                [&](auto set_limit) {
+                                  set_limit();
+                                  create_output(forced);
+                                }),
+            5);
+}
+
+TEST_F(Hdf5WriterTest, AfterAFailedWriteNothingCanBeCommitted) {
+  // More than the chunk cache holds, so that the write fails and not only the commit.
+  const OutputSpec spec = factors_spec({4000}, 16, 16, Order::row, ElementType::float64);
+  std::string second = "no error";
+  const int code = run_with_size_limit(1 << 20, [&](auto set_limit) {
+    const auto writer = create_output(spec);
+    set_limit();
+    const auto values = random_numbers<double>(4000 * 256, 1);
+    const auto view = packed(values.data(), 4000, 16, 16);
+    try {
+      writer->write("Q", 0, view);
+      writer->write("R", 0, view);
+    } catch (const OutputError&) {
+      second = error_of<OutputError>([&] { writer->commit(); });
+      if (second == "cannot write 'o.h5': an earlier write failed") throw;
+    }
+  });
+  EXPECT_EQ(code, 5);
+  EXPECT_EQ(names(), Names{});
+}
+
+TEST_F(Hdf5WriterTest, NoMoreSpaceThanNeeded) {
+  write_file<float>(factors_spec({5000}, 16, 16, Order::row, ElementType::float32), 1000);
+  struct stat info {};
+  ASSERT_EQ(stat("o.h5", &info), 0);
+  const auto data = 5000.0 * (2 * 256 * 4 + 4 * 8 + 1 + 4);
+  EXPECT_LT(static_cast<double>(info.st_size), 1.01 * data + 20000);
+  EXPECT_LT(static_cast<double>(info.st_blocks) * 512, 1.01 * data + 60000);
+}
+
+TEST(MakeLayout, ChunksAreWholeMatricesUpToAMebibyte) {
+  const auto chunk = [](std::vector<index_t> leading, std::vector<index_t> matrix) {
+    return hdf5::make_layout(leading, matrix, 4).chunk;
+  };
+  EXPECT_EQ(chunk({}, {4, 3}), (Dims{4, 3}));
+  EXPECT_EQ(chunk({10}, {4, 3}), (Dims{10, 4, 3}));
+  EXPECT_EQ(chunk({65}, {64, 64}), (Dims{33, 64, 64}));
+  EXPECT_EQ(chunk({15000}, {64, 64}), (Dims{64, 64, 64}));
+  EXPECT_EQ(chunk({10, 32}, {64, 64}), (Dims{2, 32, 64, 64}));
+  EXPECT_EQ(chunk({10, 100}, {64, 64}), (Dims{1, 50, 64, 64}));
+  EXPECT_EQ(chunk({10}, {1000, 1000}), (Dims{1, 250, 1000}));
+  EXPECT_EQ(chunk({10}, {3, 1 << 20}), (Dims{1, 1, 1 << 18}));
+  EXPECT_EQ(chunk({}, {5}), Dims{5});
+  EXPECT_EQ(chunk({3, 0}, {4, 3}), Dims{});
+  EXPECT_EQ(
+      hdf5::make_layout(std::vector<index_t>{10}, std::vector<index_t>{1000, 1000}, 4).file_bytes,
+      40u * (1000000 + 36));
+}
+
+/// Opens and reads all factors; true where that gives the numbers that were written.
+bool reads_right(const std::string& name, index_t count, index_t m, index_t n) {
+  const StoredFactors factors = open_factors(name, Order::automatic);
+  return factors.q->source().type == ElementType::float64 &&
+         read_all<double>(*factors.q) == random_numbers<double>(count * m * n, 1) &&
+         read_all<double>(*factors.r) == random_numbers<double>(count * n * n, 2);
+}
+
+TEST_F(Hdf5WriterTest, EveryTruncationIsRefused) {
+  write_file<double>(factors_spec({20}, 8, 4, Order::row, ElementType::float64), 20);
+  const std::string bytes = read_bytes("o.h5");
+  for (std::size_t length = 1; length < bytes.size(); length += 50) {
+    write_bytes("t.h5", bytes.substr(0, length));
+    const std::string error = error_of<InputError>([] { open_factors("t.h5", Order::row); });
+    EXPECT_EQ(error.rfind("t.h5: ", 0), 0u) << error;
+    if (length > 100) {
+      EXPECT_EQ(error, "t.h5: truncated: " + std::to_string(length) + " of " +
+                           std::to_string(bytes.size()) + " bytes");
+    }
+  }
+}
+
+TEST_F(Hdf5WriterTest, FlippedBitsAreNeverReadAsNumbers) {
+  OutputSpec spec = factors_spec({2, 30}, 8, 4, Order::row, ElementType::float64);
+  write_file<double>(spec, 60);
+  const std::string bytes = read_bytes("o.h5");
+  ASSERT_TRUE(reads_right("o.h5", 60, 8, 4));
+  std::mt19937 random(5);
+  int refused = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string damaged = bytes;
+    // Half of them in the first part, where the metadata are.
+    const std::size_t at = random() % (round % 2 == 0 ? bytes.size() : 4096);
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
+    write_bytes("d.h5", damaged);
+    try {
+      EXPECT_TRUE(reads_right("d.h5", 60, 8, 4)) << "byte " << at;
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind("d.h5: ", 0), 0u) << error.what();
+      ++refused;
+    } catch (const LimitError&) {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 200);
+}
+
+TEST_F(Hdf5WriterTest, SameFile) {
+  write_numbers("a.h5", "A", H5T_IEEE_F64LE, {2, 2});
+  write_bytes("a.csv", "1\n");
+  write_bytes("b.Q.csv", "1\n");
+  ASSERT_EQ(symlink("a.h5", "soft.h5"), 0);
+  ASSERT_EQ(link("a.h5", "hard.h5"), 0);
+  for (const char* input : {"a.h5", "a.h5:/A", "./a.h5"}) {
+    for (const char* output : {"a.h5", "soft.h5", "hard.h5"}) {
+      EXPECT_EQ(error_of<UsageError>([&] { refuse_same_file(input, output); }),
+                "'" + std::string(output) + "': input and output are the same file");
+    }
+  }
+  EXPECT_EQ(error_of<UsageError>([] { refuse_same_file("a.csv", "a.csv"); }),
+            "'a.csv': input and output are the same file");
+  EXPECT_EQ(error_of<UsageError>([] { refuse_same_file("b.Q.csv", "b.csv"); }),
+            "'b.Q.csv': input and output are the same file");
+  EXPECT_NO_THROW(refuse_same_file("a.h5", "new.h5"));
+  EXPECT_NO_THROW(refuse_same_file("none.h5", "none.h5"));
+  EXPECT_NO_THROW(refuse_same_file("a.h5", "a.csv"));
+}
+
+}  // namespace
+}  // namespace qrtool
