@@ -136,11 +136,14 @@ class DeviceContestant final : public Contestant {
       : name_(std::move(name)), ground_(ground), forced_(std::move(forced)) {}
 
   std::string name() const override { return name_; }
-  std::string text() const override { return "the same device, data resident"; }
+  std::string text() const override {
+    return ground_.backend.name() == "cpu" ? "needs --backend opencl"
+                                           : "the same device, data resident";
+  }
 
   std::unique_ptr<TimedRun> prepare(const Problem& problem) override {
     if (ground_.backend.name() == "cpu")
-      throw DeviceError(name_ + " runs on an OpenCL device: --backend opencl");
+      throw DeviceError("runs on an OpenCL device: --backend opencl");
     Plan plan = plan_for(ground_.backend, forced_, problem);
     const std::size_t bytes = problem.input_bytes() + problem.output_bytes() +
                               plan.variant->device_workspace_bytes(problem);

@@ -109,13 +109,13 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
     lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
                                              escape(h.device)));
   } else {
-    lines.emplace_back(
-        "cpu", fmt::format("{}, {}; wall time without the check", escape(h.device), threads));
+    lines.emplace_back("cpu", fmt::format("{}, {}; wall time less the share of the check",
+                                          escape(h.device), threads));
   }
   for (const BenchHeader::Baseline& baseline : h.baselines)
     lines.emplace_back(baseline.name, escape(baseline.text));
   if (h.is_on_device() && !h.baselines.empty())
-    lines.emplace_back("baselines", fmt::format("{}, {}; wall time without any check",
+    lines.emplace_back("baselines", fmt::format("{}, {}; wall time less the share of any check",
                                                 escape(h.processor), threads));
   lines.emplace_back("each time",
                      fmt::format("median of {} after {} warm-up{}", h.repeats.timed,

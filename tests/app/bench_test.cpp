@@ -219,7 +219,7 @@ TEST(BenchTable, Text) {
 device     Pretend, Inc. GPU (driver 1.2); its own clock, data resident, without the check
 eigen      one matrix per thread
 lapack     not found
-baselines  Pretend CPU, 16 threads; wall time without any check
+baselines  Pretend CPU, 16 threads; wall time less the share of any check
 each time  median of 5 after 2 warm-ups
 error      ||QR - A||, Frobenius norm, of one matrix
 
