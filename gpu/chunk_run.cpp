@@ -94,7 +94,7 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
 void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
                      cl::Event& after_factor, cl::Event& after_check) {
   const FactorJob& job = buffers.job;
-  const Defines defines = defines_for(job.problem, job.params);
+  const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
   Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, factor);
   compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
@@ -206,12 +206,10 @@ void ChunkRun<T>::launch(Flight& flight, index_t first, index_t count, int set) 
 
   write<T>(engine_.upload, buffers.job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
-  if (getenv("DBG1")) engine_.upload.finish();
 
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads, &flight.begun);
   engine_.enqueue(variant_, buffers, flight.factored, flight.checked);
   engine_.compute.flush();
-  if (getenv("DBG2")) engine_.compute.finish();
 
   const std::vector<cl::Event> checked{flight.checked};
   engine_.download.enqueueBarrierWithWaitList(&checked);

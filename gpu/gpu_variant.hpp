@@ -19,10 +19,10 @@ struct FactorJob {
   const Problem& problem;
   const Params& params;
   index_t count;
-  cl::Buffer a;           // in,  count x m x n
-  cl::Buffer q, r;        // out, reduced, complete and r
-  cl::Buffer v, tau;      // out, raw
-  cl::Buffer magnitudes;  // out, count: exponent of max |a_ij|, or a MAGNITUDE_ code
+  cl::Buffer a;                  // in,  count x m x n
+  cl::Buffer q, r;               // out, reduced, complete and r
+  cl::Buffer v, tau;             // out, raw
+  cl::Buffer magnitudes;         // out, count: exponent of max |a_ij|, or a MAGNITUDE_ code
   std::vector<cl::Buffer> work;  // as workspace() asked, in its order
 };
 
@@ -34,20 +34,20 @@ struct GpuVariant {
   /// Enqueues all steps, in order. `launch` knows the program built from `file` with STORED, REAL
   /// and the plan's Params as defines.
   void (*enqueue)(const FactorJob& job, Launcher& launch);
+  /// REAL: the type that a problem is computed in.
+  ElementType (*computes_in)(const Problem&);
 };
 
 FactorShape factor_shape(const Problem& problem, index_t count);
 
-/// float32 with few rows is computed in float64.
-ElementType computed_type(const Problem& problem);
-/// computed_type as --explain and the output's attribute state it.
-std::string arithmetic_of(const Problem& problem);
-/// Why no kernel takes a problem on this device, or an empty reason where nothing stands against it.
+/// float32 with fewer rows than `few_rows` is computed in float64.
+ElementType computed_type(const Problem& problem, index_t few_rows);
+/// Why no kernel takes a problem on this device, or an empty reason where nothing stands against
+/// it.
 std::string general_objection(const Problem& problem, const Limits& limits);
 
 /// STORED, REAL and the plan's Params.
-Defines defines_for(const Problem& problem, const Params& params);
-
+Defines defines_for(const Problem& problem, const Params& params, ElementType real);
 
 inline index_t ceil_divide(index_t a, index_t b) { return (a + b - 1) / b; }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // launcher.cpp: puts kernels of a program into a queue.
 #include "gpu/launcher.hpp"
-#include <cstdlib>
 
 namespace qrtool {
 
@@ -15,7 +14,6 @@ void Launcher::enqueue(const cl::Kernel& kernel, index_t groups, int group_size)
   const auto local = static_cast<std::size_t>(group_size);
   queue_.enqueueNDRangeKernel(kernel, cl::NullRange, static_cast<std::size_t>(groups) * local,
                               local);
-  if (getenv("DBG3")) queue_.finish();
 }
 
 }  // namespace qrtool

@@ -59,12 +59,8 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   return shape;
 }
 
-ElementType computed_type(const Problem& problem) {
-  return problem.m < tuning::few_rows ? ElementType::float64 : problem.type;
-}
-
-std::string arithmetic_of(const Problem& problem) {
-  return std::string(name_of(computed_type(problem)));
+ElementType computed_type(const Problem& problem, index_t few_rows) {
+  return problem.m < few_rows ? ElementType::float64 : problem.type;
 }
 
 std::string general_objection(const Problem& p, const Limits& limits) {
@@ -75,11 +71,11 @@ std::string general_objection(const Problem& p, const Limits& limits) {
   return {};
 }
 
-Defines defines_for(const Problem& problem, const Params& params) {
+Defines defines_for(const Problem& problem, const Params& params, ElementType real) {
   const auto c_name = [](ElementType type) {
     return type == ElementType::float32 ? "float" : "double";
   };
-  Defines defines{{"STORED", c_name(problem.type)}, {"REAL", c_name(computed_type(problem))}};
+  Defines defines{{"STORED", c_name(problem.type)}, {"REAL", c_name(real)}};
   for (const auto& [name, value] : params) defines[name] = std::to_string(value);
   return defines;
 }

@@ -58,7 +58,7 @@
 #define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
 // The code of a whole matrix from those of its columns. All work-items call it.
-static int code_of_matrix(__global const int* exponents, int n, __local int* result) {
+INLINE int code_of_matrix(__global const int* exponents, int n, __local int* result) {
   const int item = get_local_id(0);
   if (item == 0) *result = MAGNITUDE_ZERO;
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -106,7 +106,7 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
 
 // T row by row: T(i, i) = tau_i, T(i, c) = -tau_c sum_l T(i, l) gram(l, c), l = i..c-1, where
 // gram(l, c) = v_l' v_c. Rows do not depend on each other.
-static void form_t(__local const REAL* gram, __local const REAL* taus, __local REAL* t) {
+INLINE void form_t(__local const REAL* gram, __local const REAL* taus, __local REAL* t) {
   const int i = get_local_id(0);
   if (i < PANEL_WIDTH) {
     for (int c = 0; c < PANEL_WIDTH; ++c) {
@@ -213,13 +213,13 @@ typedef struct {
   REAL one, zero;    // sign and 0; both NaN where A is not finite
 } Strip;
 
-static REAL load_strip(const Strip* strip, int row, int col) {
+INLINE REAL load_strip(const Strip* strip, int row, int col) {
   if (row < strip->fresh_rows) return row == strip->one_row ? strip->one : strip->zero;
   return strip->data[row * strip->ld + col];
 }
 
 // v_tile := rows first..first+TILE_ROWS-1 of V: ones on its diagonal, zeros above it.
-static void load_v(__global const REAL* v, index_t ld, int m, int first, const PanelShape* panel,
+INLINE void load_v(__global const REAL* v, index_t ld, int m, int first, const PanelShape* panel,
                    __local REAL* v_tile) {
   for (int i = get_local_id(0); i < TILE_ROWS * PANEL_WIDTH; i += GROUP_SIZE) {
     const int row = first + i / PANEL_WIDTH, p = i % PANEL_WIDTH, one_row = panel->first + p;
@@ -230,7 +230,7 @@ static void load_v(__global const REAL* v, index_t ld, int m, int first, const P
 }
 
 // W := V'C, each work-item LANE_PANEL entries of its column.
-static void multiply_vc(__global const REAL* v, index_t ld, int m, const PanelShape* panel,
+INLINE void multiply_vc(__global const REAL* v, index_t ld, int m, const PanelShape* panel,
                         const Strip* strip, __local REAL* v_tile, __local REAL* c_tile,
                         __local REAL* w) {
   const int item = get_local_id(0), col = item % STRIP_COLUMNS, lane = item / STRIP_COLUMNS;
@@ -264,7 +264,7 @@ static void multiply_vc(__global const REAL* v, index_t ld, int m, const PanelSh
 }
 
 // W := T W, or T'W.
-static void multiply_tw(__global const REAL* t, const bool transposed, __local REAL* t_tile,
+INLINE void multiply_tw(__global const REAL* t, const bool transposed, __local REAL* t_tile,
                         __local REAL* w) {
   const int item = get_local_id(0), col = item % STRIP_COLUMNS, lane = item / STRIP_COLUMNS;
   for (int i = item; i < PANEL_WIDTH * PANEL_WIDTH; i += GROUP_SIZE) t_tile[i] = t[i];
@@ -287,7 +287,7 @@ static void multiply_tw(__global const REAL* t, const bool transposed, __local R
 }
 
 // C := C - V W
-static void subtract_vw(__global const REAL* v, index_t ld, int m, const PanelShape* panel,
+INLINE void subtract_vw(__global const REAL* v, index_t ld, int m, const PanelShape* panel,
                         const Strip* strip, __local REAL* v_tile, __local const REAL* w) {
   const int item = get_local_id(0), col = item % STRIP_COLUMNS, lane = item / STRIP_COLUMNS;
 #pragma unroll 1
@@ -376,7 +376,7 @@ __kernel GROUP void form_q(__global const REAL* work, __global const REAL* t,
 
 // Entry (row, col) of R, row <= col: unscaled, its row's sign flipped where R_ii must be positive.
 // + 0 turns -0 into +0.
-static STORED entry_of_r(__global const REAL* work, __global const int* exponents,
+INLINE STORED entry_of_r(__global const REAL* work, __global const int* exponents,
                          FactorShape shape, int row, int col) {
   const index_t ld = shape.n;
   const bool flips = shape.positive && work[row * ld + row] < 0;

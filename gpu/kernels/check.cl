@@ -26,6 +26,7 @@
 // Local memory: 512 MICRO + 256 doubles. Work-group: 256.
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL FP_CONTRACT OFF
+#include "inline.clh"
 #include "shapes.clh"
 
 #ifndef STORED
@@ -48,15 +49,15 @@ typedef struct {
   double first, second;
 } Scaling;
 
-static double pow2(int e) { return as_double((long)(e + 1023) << 52); }
-static Scaling scaling_of(int code) {
+INLINE double pow2(int e) { return as_double((long)(e + 1023) << 52); }
+INLINE Scaling scaling_of(int code) {
   const int e = code == MAGNITUDE_ZERO || code == MAGNITUDE_NON_FINITE ? 0 : code;
   const Scaling scaling = {pow2(-(e / 2)), pow2(-(e - e / 2))};
   return scaling;
 }
-static double scaled(double x, Scaling scaling) { return x * scaling.first * scaling.second; }
+INLINE double scaled(double x, Scaling scaling) { return x * scaling.first * scaling.second; }
 
-static void add_compensated(double term, double* sum, double* rest) {
+INLINE void add_compensated(double term, double* sum, double* rest) {
   const double corrected = term - *rest;
   const double next = *sum + corrected;
   *rest = (next - *sum) - corrected;
@@ -64,7 +65,7 @@ static void add_compensated(double term, double* sum, double* rest) {
 }
 
 // The sum of x over the work-group, in a fixed order. All work-items call it.
-static double sum_over_group(double x, __local double* scratch) {
+INLINE double sum_over_group(double x, __local double* scratch) {
   const int item = get_local_id(0);
   barrier(CLK_LOCAL_MEM_FENCE);
   scratch[item] = x;
@@ -77,7 +78,7 @@ static double sum_over_group(double x, __local double* scratch) {
 }
 
 // get_group_id(0) = *outer * size + (the result)
-static int split_group(index_t size, index_t* outer) {
+INLINE int split_group(index_t size, index_t* outer) {
   const index_t group = get_group_id(0);
   *outer = group / size;
   return (int)(group - *outer * size);
@@ -110,7 +111,7 @@ __kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global co
 }
 
 // Entry of R, scaled; of V\R only the upper part is R.
-static double entry_of_r(__global const STORED* r, CheckShape shape, Scaling scaling, int row,
+INLINE double entry_of_r(__global const STORED* r, CheckShape shape, Scaling scaling, int row,
                          int col) {
   if (row >= shape.k || col >= shape.n || (shape.packed_r && row > col)) return 0;
   return scaled((double)r[(index_t)row * shape.n + col], scaling);
@@ -191,7 +192,7 @@ typedef struct {
   double sum[MICRO][MICRO], rest[MICRO][MICRO];
 } GramTile;
 
-static void clear_tile(GramTile* g) {
+INLINE void clear_tile(GramTile* g) {
 #pragma unroll
   for (int u = 0; u < MICRO; ++u) {
 #pragma unroll
@@ -200,7 +201,7 @@ static void clear_tile(GramTile* g) {
 }
 
 // G += sign X'X over the 16 rows whose tiles lie in local memory.
-static void add_rows(__local const double* left, __local const double* right, double sign,
+INLINE void add_rows(__local const double* left, __local const double* right, double sign,
                      GramTile* g) {
   const int ty = get_local_id(0) / 16, tx = get_local_id(0) % 16;
 #pragma unroll
@@ -218,7 +219,7 @@ static void add_rows(__local const double* left, __local const double* right, do
 }
 
 // Tile number -> (row, col), row <= col, row by row.
-static void tile_position(int tile, int across, int* row, int* col) {
+INLINE void tile_position(int tile, int across, int* row, int* col) {
   int first = 0;
   while (tile >= across - first) {
     tile -= across - first;
@@ -230,7 +231,7 @@ static void tile_position(int tile, int across, int* row, int* col) {
 
 // What the Gram tile differs from: the identity for Q, nothing for R alone (R'R is subtracted as
 // rows). Off the diagonal a tile stands for its mirror image too.
-static double squares_of(const GramTile* g, CheckShape shape, int row0, int col0) {
+INLINE double squares_of(const GramTile* g, CheckShape shape, int row0, int col0) {
   const int ty = get_local_id(0) / 16, tx = get_local_id(0) % 16;
   double squares = 0;
 #pragma unroll
@@ -358,7 +359,7 @@ __kernel GROUP void combine_gram(__global const double* gram, __global double* p
 }
 
 // The sum of every `step`-th of count values, over the work-group.
-static double sum_partials(__global const double* values, int count, int step,
+INLINE double sum_partials(__global const double* values, int count, int step,
                            __local double* scratch) {
   double sum = 0, rest = 0;
   for (index_t i = get_local_id(0); i < count; i += GROUP_SIZE) {
@@ -368,7 +369,7 @@ static double sum_partials(__global const double* values, int count, int step,
 }
 
 // error / unit. A = 0 must come back exactly; anything else is infinitely far off.
-static double relative(double error, double unit) {
+INLINE double relative(double error, double unit) {
   if (unit > 0 || isnan(error)) return error / unit;
   return error > 0 ? (double)INFINITY : 0.0;
 }
@@ -379,7 +380,7 @@ typedef struct {
   int is_finite;
 } RSummary;
 
-static RSummary summarise_r(__global const STORED* r, CheckShape shape, Scaling scaling,
+INLINE RSummary summarise_r(__global const STORED* r, CheckShape shape, Scaling scaling,
                             __local double* scratch, __local int* infinite) {
   const int item = get_local_id(0);
   if (item == 0) *infinite = 0;

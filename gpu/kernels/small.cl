@@ -86,7 +86,7 @@ typedef struct {
 } Lane;
 
 // Rows of the lane's word i: four of them, ROW_SPLITS apart.
-static mask4_t rows_of(const Lane* at, int i) {
+INLINE mask4_t rows_of(const Lane* at, int i) {
   return (mask4_t)(0, 1, 2, 3) * (mask_t)ROW_SPLITS + (mask_t)(4 * i * ROW_SPLITS + at->s);
 }
 // Whether word i has no row below `row`.
@@ -95,7 +95,7 @@ static mask4_t rows_of(const Lane* at, int i) {
 #define NEEDS_MASK(i, row) (4 * (i) * ROW_SPLITS < (row) + COLUMN_STEP)
 
 // Puts column c of the owners' tiles where all lanes of the matrix see it; split s at s TILE_ROWS.
-static void show_column(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const int c, int j,
+INLINE void show_column(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const int c, int j,
                         const int first_row) {
   __local real4* words = (__local real4*)(at->shown) + (j & 1) * SHOWN_WORDS + at->s * WORDS;
   if (at->p == j % LANES_ACROSS) {
@@ -107,18 +107,18 @@ static void show_column(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const i
   sync_lanes(LANES);
 }
 
-static __local const REAL* shown_column(const Lane* at, int j) {
+INLINE __local const REAL* shown_column(const Lane* at, int j) {
   return at->shown + (j & 1) * 4 * SHOWN_WORDS;
 }
 
 // Entry (j, j), which column j shows; past the last row there is none.
-static REAL shown_pivot(const Lane* at, int j) {
+INLINE REAL shown_pivot(const Lane* at, int j) {
   const int row = min(j, ROWS - 1);
   return shown_column(at, j)[row % ROW_SPLITS * TILE_ROWS + row / ROW_SPLITS];
 }
 
 // The reflector of the shown column j: sums over its rows below j.
-static Reflector reflector_of(const Lane* at, int j) {
+INLINE Reflector reflector_of(const Lane* at, int j) {
   __local const REAL* x = shown_column(at, j);
   REAL tail = 0, raised_tail = 0;
   for (int i = at->lane % NORM_LANES; i < ROWS; i += NORM_LANES) {
@@ -133,7 +133,7 @@ static Reflector reflector_of(const Lane* at, int j) {
 }
 
 // Word i of the vector [0; top; x below j] of the shown column.
-static real4 vector_word(const Lane* at, __local const real4* words, int i, int j, REAL top,
+INLINE real4 vector_word(const Lane* at, __local const real4* words, int i, int j, REAL top,
                          const int first_row) {
   real4 v = words[i];
   if (NEEDS_MASK(i, first_row)) {
@@ -145,7 +145,7 @@ static real4 vector_word(const Lane* at, __local const real4* words, int i, int 
 }
 
 // Columns c >= first_c of the lane that lie right of j: a -= weight v (v'a). v = [0; top; x].
-static void apply_reflector(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int j, REAL top,
+INLINE void apply_reflector(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int j, REAL top,
                             REAL inner_weight, REAL outer_weight, const int first_c,
                             const int first_row) {
   __local const real4* words = (__local const real4*)shown_column(at, j) + at->s * WORDS;
@@ -186,7 +186,7 @@ static void apply_reflector(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int
 }
 
 // The owners' column c becomes R above row j, beta in row j, v below it.
-static void keep_reflector(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const int c, int j,
+INLINE void keep_reflector(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const int c, int j,
                            Reflector h, const int first_row) {
   const bool owns = at->p == j % LANES_ACROSS;
   const REAL factor = owns ? h.inverse : (REAL)1;
@@ -209,7 +209,7 @@ static void keep_reflector(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], cons
 }
 
 // tile := V\R
-static void factor(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
+INLINE void factor(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
 #pragma unroll
@@ -229,7 +229,7 @@ static void factor(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
 }
 
 // Columns from k on start as columns of the identity (a complete Q has them).
-static void start_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
+INLINE void start_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
@@ -242,7 +242,7 @@ static void start_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
 }
 
 // The owners' column c becomes e_j - tau v.
-static void start_column(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const int c, int j,
+INLINE void start_column(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const int c, int j,
                          REAL tau, const int first_row) {
   if (at->p == j % LANES_ACROSS) {
 #pragma unroll
@@ -263,7 +263,7 @@ static void start_column(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], const 
 }
 
 // tile := Q
-static void form_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
+INLINE void form_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
   start_q(at, tile, k);
 #pragma unroll
   for (int c = LANE_COLUMNS - 1; c >= 0; --c) {
@@ -282,7 +282,7 @@ static void form_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int k) {
 }
 
 // tile := A D, zeros around it. codes[c]: of the lane's columns.
-static void load(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int codes[LANE_COLUMNS],
+INLINE void load(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int codes[LANE_COLUMNS],
                  __global const STORED* a, int m, int n, __local int* column_codes) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -319,7 +319,7 @@ static void load(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int codes[LANE
 }
 
 // R, or V\R: zeros or v below the diagonal. + 0 turns -0 into +0.
-static void store_r(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int codes[LANE_COLUMNS],
+INLINE void store_r(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int codes[LANE_COLUMNS],
                     __global STORED* r, FactorShape shape, bool is_finite) {
   const int rows = RAW ? shape.m : shape.r_rows;
 #pragma unroll
@@ -343,7 +343,7 @@ static void store_r(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], int codes[L
 }
 
 // tau; where V is rounded, tau = 2 / v'v of the rounded v keeps I - tau v v' orthogonal.
-static void store_tau(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], __global STORED* tau, int k,
+INLINE void store_tau(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], __global STORED* tau, int k,
                       bool is_finite) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -369,7 +369,7 @@ static void store_tau(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], __global 
 }
 
 // Q, its columns with the signs of R's rows.
-static void store_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], __global STORED* q,
+INLINE void store_q(const Lane* at, real4 tile[LANE_COLUMNS][WORDS], __global STORED* q,
                     FactorShape shape, bool is_finite) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {

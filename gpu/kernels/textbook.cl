@@ -20,7 +20,7 @@
 #define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 // Column t of r := A D and of q := I. Returns the column's code.
-static int load_column(__global const STORED* a, __global REAL* r, __global REAL* q) {
+INLINE int load_column(__global const STORED* a, __global REAL* r, __global REAL* q) {
   const int t = get_local_id(0);
   STORED largest = 0;
   int is_finite = 1;
@@ -38,7 +38,7 @@ static int load_column(__global const STORED* a, __global REAL* r, __global REAL
 }
 
 // Column t of P = I - tau v v' for column j of r.
-static void form_p(__global const REAL* r, int j, __global REAL* p) {
+INLINE void form_p(__global const REAL* r, int j, __global REAL* p) {
   const int t = get_local_id(0);
   REAL tail = 0, raised_tail = 0;
   for (int i = j + 1; i < SIZE; ++i) {

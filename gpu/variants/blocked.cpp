@@ -10,6 +10,9 @@
 namespace qrtool {
 namespace {
 
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_blocked); }
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
 int panel_width(const Problem& p) {
   return p.m >= tuning::blocked_wide_rows ? tuning::blocked_wide_panel_width
                                           : tuning::blocked_panel_width;
@@ -33,12 +36,12 @@ Params tune(const Problem& p, const Limits&) {
 
 /// work, exponents, taus, T, and Q where it is computed in a wider type.
 std::vector<std::size_t> workspace(const Problem& p) {
-  const std::size_t real = size_of(computed_type(p));
+  const std::size_t real = size_of(computes_in(p));
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   const auto k = static_cast<std::size_t>(p.k()), width = static_cast<std::size_t>(panel_width(p));
   const auto q_cols = static_cast<std::size_t>(p.q_cols());
   const std::size_t panels = (k + width - 1) / width;
-  const bool rounds_q = computed_type(p) != p.type;
+  const bool rounds_q = computes_in(p) != p.type;
   return {real * m * n, sizeof(int) * n, real * k, real * panels * width * width,
           rounds_q ? real * m * q_cols : 0};
 }
@@ -86,7 +89,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   launch("store_r", job.count * ceil_divide(p.r_rows(), 32), group, work, exponents, job.r,
          job.magnitudes, shape);
   if (!p.wants_q()) return;
-  const bool rounds_q = computed_type(p) != p.type;
+  const bool rounds_q = computes_in(p) != p.type;
   enqueue_form_q(job, shape, rounds_q ? wide_q : job.q, launch);
   if (rounds_q) {
     launch("store_q", ceil_divide(job.count * p.m * p.q_cols(), group), group, wide_q, job.q,
@@ -100,10 +103,11 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(block
 
 GpuVariant blocked_variant() {
   return {{"opencl/blocked", "any shape; panels, compact WY, Q backward", fits, tune,
-           host_check_bytes, device_bytes, arithmetic_of},
+           host_check_bytes, device_bytes, arithmetic},
           "blocked.cl",
           workspace,
-          enqueue};
+          enqueue,
+          computes_in};
 }
 
 }  // namespace qrtool

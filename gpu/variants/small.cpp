@@ -11,6 +11,9 @@
 namespace qrtool {
 namespace {
 
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows); }
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
 /// A tile of the small family that a matrix fits in.
 struct Tile {
   int rows_per_lane, columns_per_lane, lanes_across, row_splits;
@@ -26,10 +29,9 @@ int round_up(index_t x) {
 Tile choose_tile(const Problem& p) {
   const int columns = round_up(std::max(p.n, p.q_cols())), rows = round_up(p.m);
   const int budget =
-      tuning::small_tile_bytes / static_cast<int>(size_of(computed_type(p)));  // elements
+      tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
   Tile tile{};
-  tile.columns_per_lane =
-      columns < tuning::small_wide_columns ? tuning::small_columns_per_lane : 2;
+  tile.columns_per_lane = columns < tuning::small_wide_columns ? tuning::small_columns_per_lane : 2;
   tile.lanes_across = columns / tile.columns_per_lane;
   tile.rows_per_lane = std::min(rows, budget / tile.columns_per_lane);
   tile.row_splits = rows / tile.rows_per_lane;
@@ -39,7 +41,7 @@ Tile choose_tile(const Problem& p) {
 /// Bytes of local memory for one matrix; the last term is what lanes without sub-groups need.
 int local_bytes(const Problem& p, const Tile& tile) {
   const int reals = 2 * (tile.rows() + 4) + 2 * tile.columns() + tile.lanes();
-  return reals * static_cast<int>(size_of(computed_type(p))) +
+  return reals * static_cast<int>(size_of(computes_in(p))) +
          tile.columns() * static_cast<int>(sizeof(int));
 }
 
@@ -101,10 +103,11 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(small
 
 GpuVariant small_variant() {
   return {{"opencl/small", "to 128 columns and 512 rows; each matrix in registers", fits, tune,
-           host_check_bytes, device_bytes, arithmetic_of},
+           host_check_bytes, device_bytes, arithmetic},
           "small.cl",
           workspace,
-          enqueue};
+          enqueue,
+          computes_in};
 }
 
 }  // namespace qrtool

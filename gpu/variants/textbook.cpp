@@ -8,13 +8,15 @@
 namespace qrtool {
 namespace {
 
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_blocked); }
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.m != p.n) return {false, "takes square matrices"};
   if (p.n > tuning::textbook_max_columns || p.n > limits.max_group) {
-    return {false,
-            "takes at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
+    return {false, "takes at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
   }
   if (p.mode == Mode::raw) return {false, "keeps no reflectors"};
   return {true, "square, at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
@@ -24,7 +26,7 @@ Params tune(const Problem& p, const Limits&) { return {{"SIZE", static_cast<int>
 
 /// R and Q, each twice: a product is not formed in place. P.
 std::vector<std::size_t> workspace(const Problem& p) {
-  const std::size_t matrix = size_of(computed_type(p)) * static_cast<std::size_t>(p.m * p.n);
+  const std::size_t matrix = size_of(computes_in(p)) * static_cast<std::size_t>(p.m * p.n);
   return {5 * matrix};
 }
 
@@ -39,10 +41,11 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(textb
 
 GpuVariant textbook_variant() {
   return {{"opencl/textbook", "small square; every reflector formed and multiplied: a baseline",
-           fits, tune, host_check_bytes, device_bytes, arithmetic_of, true},
+           fits, tune, host_check_bytes, device_bytes, arithmetic, true},
           "textbook.cl",
           workspace,
-          enqueue};
+          enqueue,
+          computes_in};
 }
 
 }  // namespace qrtool

@@ -409,7 +409,9 @@ TEST_F(Faults, ProgressLineOnATerminalOnly) {
   EXPECT_NE(shown.find("/2,000  "), std::string::npos) << shown;
   EXPECT_TRUE(shown.ends_with("\r\x1b[K")) << "the line is cleared at the end";
   EXPECT_EQ(terminal_output(always, "dumb").find('\x1b'), std::string::npos);
-  EXPECT_EQ(terminal_output({"factor", a_, q_, "--force"}, "xterm"), "")
+  const std::string small = dir_ / "small.h5";
+  write_matrices<float>(small, {}, make_matrices<float>("gauss", 1, 3, 3).view());
+  EXPECT_EQ(terminal_output({"factor", small, q_, "--force"}, "xterm"), "")
       << "not within the first second";
   EXPECT_EQ(terminal_output({"factor", a_, q_, "--force", "--progress", "never"}, "xterm"), "");
   EXPECT_EQ(run_tool({"factor", a_, q_, "--force"}).err, "");
