@@ -207,7 +207,9 @@ void ChunkRun<T>::launch(Flight& flight, index_t first, index_t count, int set) 
   write<T>(engine_.upload, buffers.job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
 
-  engine_.compute.enqueueBarrierWithWaitList(&flight.uploads, &flight.begun);
+  // A marker of its own: a command that waits for another queue has no time on every driver.
+  engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
   engine_.enqueue(variant_, buffers, flight.factored, flight.checked);
   engine_.compute.flush();
 

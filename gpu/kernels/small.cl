@@ -75,6 +75,8 @@
   (SUB_GROUP_BODY == 1 ? min((first) + COLUMN_STEP, k) : (first) + COLUMN_STEP)
 // Lanes that share the sum over a shown column.
 #define NORM_LANES (LANES < WIDEST_SUM ? LANES : WIDEST_SUM)
+// Terms that are added plainly before a compensated sum takes them over.
+#define NORM_TERMS (ROWS < 16 * NORM_LANES ? (ROWS + NORM_LANES - 1) / NORM_LANES : 16)
 
 // A lane's place, and what of local memory belongs to its matrix.
 typedef struct {
@@ -120,12 +122,18 @@ INLINE REAL shown_pivot(const Lane* at, int j) {
 // The reflector of the shown column j: sums over its rows below j.
 INLINE Reflector reflector_of(const Lane* at, int j) {
   __local const REAL* x = shown_column(at, j);
-  REAL tail = 0, raised_tail = 0;
-  for (int i = at->lane % NORM_LANES; i < ROWS; i += NORM_LANES) {
-    const int row = i % TILE_ROWS * ROW_SPLITS + i / TILE_ROWS;
-    const REAL y = row > j ? x[i] : (REAL)0, raised = y * RAISE;
-    tail = fma(y, y, tail);
-    raised_tail = fma(raised, raised, raised_tail);
+  REAL tail = 0, tail_rest = 0, raised_tail = 0, raised_rest = 0;
+  for (int first = at->lane % NORM_LANES; first < ROWS; first += NORM_TERMS * NORM_LANES) {
+    REAL part = 0, raised_part = 0;
+#pragma unroll
+    for (int term = 0; term < NORM_TERMS; ++term) {
+      const int i = first + term * NORM_LANES, row = i % TILE_ROWS * ROW_SPLITS + i / TILE_ROWS;
+      const REAL y = i < ROWS && row > j ? x[i] : (REAL)0, raised = y * RAISE;
+      part = fma(y, y, part);
+      raised_part = fma(raised, raised, raised_part);
+    }
+    add_compensated(part, &tail, &tail_rest);
+    add_compensated(raised_part, &raised_tail, &raised_rest);
   }
   tail = sum_over_lanes(tail, NORM_LANES, at->scratch);
   raised_tail = sum_over_lanes(raised_tail, NORM_LANES, at->scratch);

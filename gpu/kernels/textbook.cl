@@ -17,6 +17,8 @@
 #define SIZE 16
 #endif
 #define ENTRIES (SIZE * SIZE)
+// Sums are taken in parts: n products of n terms each would otherwise cost more than the bar.
+#define SUM_TERMS 8
 #define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
 // Column t of r := A D and of q := I. Returns the column's code.
@@ -47,10 +49,17 @@ INLINE void form_p(__global const REAL* r, int j, __global REAL* p) {
     raised_tail = fma(raised, raised, raised_tail);
   }
   const Reflector h = make_reflector(r[j * SIZE + j], tail, raised_tail);
+  // tau from v as it was rounded: P is then orthogonal up to the rounding of its entries.
+  REAL squares = 1, rest = 0;
+  for (int i = j + 1; i < SIZE; ++i) {
+    const REAL v_i = r[i * SIZE + j] * h.inverse;
+    add_compensated(v_i * v_i, &squares, &rest);
+  }
+  const REAL tau = h.tau != 0 ? 2 / squares : (REAL)0;
   const REAL v_t = t < j ? (REAL)0 : t == j ? (REAL)1 : r[t * SIZE + j] * h.inverse;
   for (int i = 0; i < SIZE; ++i) {
     const REAL v_i = i < j ? (REAL)0 : i == j ? (REAL)1 : r[i * SIZE + j] * h.inverse;
-    p[i * SIZE + t] = fma(-h.tau * v_i, v_t, i == t ? (REAL)1 : (REAL)0);
+    p[i * SIZE + t] = fma(-tau * v_i, v_t, i == t ? (REAL)1 : (REAL)0);
   }
 }
 
@@ -76,9 +85,14 @@ __kernel __attribute__((reqd_work_group_size(SIZE, 1, 1))) void factor(
     barrier(FENCE);
     for (int i = 0; i < SIZE; ++i) {
       REAL new_r = 0, new_q = 0;
-      for (int l = 0; l < SIZE; ++l) {
-        new_r = fma(p[i * SIZE + l], r[l * SIZE + t], new_r);
-        new_q = fma(q[t * SIZE + l], p[l * SIZE + i], new_q);
+      for (int first = 0; first < SIZE; first += SUM_TERMS) {
+        REAL part_r = 0, part_q = 0;
+        for (int l = first; l < min(first + SUM_TERMS, SIZE); ++l) {
+          part_r = fma(p[i * SIZE + l], r[l * SIZE + t], part_r);
+          part_q = fma(q[t * SIZE + l], p[l * SIZE + i], part_q);
+        }
+        new_r += part_r;
+        new_q += part_q;
       }
       // The reflector makes these zeros; what rounding leaves is dropped.
       next_r[i * SIZE + t] = t == j && i > j ? (REAL)0 : new_r;
