@@ -160,7 +160,7 @@ __kernel GROUP void factor_panel(__global REAL* work, __global REAL* taus, __glo
     }
     dots[item] = sum;
     raised[item] = raised_sum;
-    barrier(CLK_LOCAL_MEM_FENCE);
+    barrier(FENCE);  // global too: alpha and top are read before others write them
 
     REAL dot = 0, tail = 0, raised_tail = 0;  // x'a_p, x'x
     for (int other = 0; other < PANEL_LANES; ++other) {
