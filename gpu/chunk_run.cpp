@@ -154,8 +154,10 @@ ChunkSeconds ChunkRun<T>::run() {
     SubChunks cut = cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_,
                               wanted_bytes);
     cut.sets = std::min(cut.sets, most_sets);
+    // Outlives an exception until the queues are drained: copies into it may be under way.
+    std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
     try {
-      run_from_first_open(cut);
+      run_from_first_open(cut, flights);
     } catch (const cl::Error& error) {
       engine_.drain();
       engine_.pool.clear();
@@ -180,8 +182,7 @@ ChunkSeconds ChunkRun<T>::run() {
 }
 
 template <class T>
-void ChunkRun<T>::run_from_first_open(SubChunks cut) {
-  std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
+void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flights) {
   const index_t begin = open_;
   const index_t sub_chunks = ceil_divide(a_.count - begin, cut.matrices);
   for (index_t i = 0; i < sub_chunks + cut.sets - 1; ++i) {

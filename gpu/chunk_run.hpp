@@ -67,7 +67,7 @@ class ChunkRun {
     std::vector<DeviceErrors> errors;
   };
 
-  void run_from_first_open(SubChunks cut);
+  void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
   void launch(Flight& flight, index_t first, index_t count, int set);
   void collect(Flight& flight);
   void judge_all(const Flight& flight);

@@ -75,9 +75,10 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
   __local STORED largest_of[GROUP_SIZE];
   __local int bad_of[GROUP_SIZE];
   const int strips = (shape.n + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
-  const index_t matrix = get_group_id(0) / strips;
+  index_t matrix;
+  const int strip = split_group(strips, &matrix);
   const int item = get_local_id(0), lane = item / SCAN_COLUMNS;
-  const int col = (int)(get_group_id(0) % strips) * SCAN_COLUMNS + item % SCAN_COLUMNS;
+  const int col = strip * SCAN_COLUMNS + item % SCAN_COLUMNS;
   a += matrix * shape.m * shape.n;
   work += matrix * shape.m * shape.n;
   exponents += matrix * shape.n;
@@ -322,8 +323,9 @@ __kernel GROUP void update_trailing(__global REAL* work, __global const REAL* t,
   __local REAL w[PANEL_WIDTH * STRIP_COLUMNS], t_tile[PANEL_WIDTH * PANEL_WIDTH];
   const int first_trailing = panel.first + panel.width;
   const int strips = (shape.n - first_trailing + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
-  const index_t matrix = get_group_id(0) / strips, ld = shape.n;
-  const int first_col = first_trailing + (int)(get_group_id(0) % strips) * STRIP_COLUMNS;
+  index_t matrix;
+  const int first_col = first_trailing + split_group(strips, &matrix) * STRIP_COLUMNS;
+  const index_t ld = shape.n;
   const int panels = (shape.k + PANEL_WIDTH - 1) / PANEL_WIDTH;
   work += matrix * shape.m * ld;
   t += (matrix * panels + panel.first / PANEL_WIDTH) * PANEL_WIDTH * PANEL_WIDTH;
@@ -344,8 +346,9 @@ __kernel GROUP void form_q(__global const REAL* work, __global const REAL* t,
   __local REAL w[PANEL_WIDTH * STRIP_COLUMNS], t_tile[PANEL_WIDTH * PANEL_WIDTH];
   __local int code;
   const int strips = (shape.q_cols + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
-  const index_t matrix = get_group_id(0) / strips, ld = shape.n;
-  const int first_col = (int)(get_group_id(0) % strips) * STRIP_COLUMNS;
+  index_t matrix;
+  const int first_col = split_group(strips, &matrix) * STRIP_COLUMNS;
+  const index_t ld = shape.n;
   const int col = first_col + get_local_id(0) % STRIP_COLUMNS;
   const int panels = (shape.k + PANEL_WIDTH - 1) / PANEL_WIDTH;
   work += matrix * shape.m * ld;
@@ -389,8 +392,8 @@ __kernel GROUP void store_r(__global const REAL* work, __global const int* expon
                             __global STORED* r, __global int* magnitudes, FactorShape shape) {
   __local int code;
   const int blocks = (shape.r_rows + 31) / 32;
-  const index_t matrix = get_group_id(0) / blocks;
-  const int block = get_group_id(0) % blocks, rows = min(32, shape.r_rows - 32 * block);
+  index_t matrix;
+  const int block = split_group(blocks, &matrix), rows = min(32, shape.r_rows - 32 * block);
   work += matrix * shape.m * shape.n;
   exponents += matrix * shape.n;
   r += matrix * shape.r_rows * shape.n;
@@ -398,7 +401,8 @@ __kernel GROUP void store_r(__global const REAL* work, __global const int* expon
   const bool is_finite = code_of_matrix(exponents, shape.n, &code) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
   for (index_t i = get_local_id(0); i < (index_t)rows * shape.n; i += GROUP_SIZE) {
-    const int row = 32 * block + (int)(i / shape.n), col = (int)(i % shape.n);
+    const int in_block = (int)(i / shape.n), col = (int)(i - (index_t)in_block * shape.n);
+    const int row = 32 * block + in_block;
     const STORED x = row <= col ? entry_of_r(work, exponents, shape, row, col) : (STORED)0;
     r[(index_t)row * shape.n + col] = is_finite ? x : (STORED)NAN;
   }
@@ -409,8 +413,8 @@ __kernel GROUP void store_v(__global const REAL* work, __global const int* expon
                             __global STORED* v, __global int* magnitudes, FactorShape shape) {
   __local int code;
   const int blocks = (shape.m + 31) / 32;
-  const index_t matrix = get_group_id(0) / blocks;
-  const int block = get_group_id(0) % blocks, rows = min(32, shape.m - 32 * block);
+  index_t matrix;
+  const int block = split_group(blocks, &matrix), rows = min(32, shape.m - 32 * block);
   work += matrix * shape.m * shape.n;
   exponents += matrix * shape.n;
   v += matrix * shape.m * shape.n;
@@ -418,7 +422,8 @@ __kernel GROUP void store_v(__global const REAL* work, __global const int* expon
   const bool is_finite = code_of_matrix(exponents, shape.n, &code) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
   for (index_t i = get_local_id(0); i < (index_t)rows * shape.n; i += GROUP_SIZE) {
-    const int row = 32 * block + (int)(i / shape.n), col = (int)(i % shape.n);
+    const int in_block = (int)(i / shape.n), col = (int)(i - (index_t)in_block * shape.n);
+    const int row = 32 * block + in_block;
     const index_t at = (index_t)row * shape.n + col;
     const STORED x = row <= col ? entry_of_r(work, exponents, shape, row, col) : (STORED)work[at];
     v[at] = is_finite ? x : (STORED)NAN;
@@ -430,7 +435,7 @@ __kernel GROUP void store_tau(__global const REAL* taus, __global const STORED* 
                               __global const int* magnitudes, __global STORED* tau,
                               FactorShape shape) {
   const index_t i = get_global_id(0), matrix = i / shape.k;
-  const int col = (int)(i % shape.k);
+  const int col = (int)(i - matrix * shape.k);
   if (matrix < shape.count) {
     REAL x = taus[i];
     if (sizeof(STORED) < sizeof(REAL) && x != 0) {

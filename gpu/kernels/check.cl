@@ -39,7 +39,6 @@
 #define MICRO 4
 #endif
 
-typedef long index_t;
 #define GROUP_SIZE 256
 #define TILE (16 * MICRO)
 #define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
@@ -75,13 +74,6 @@ INLINE double sum_over_group(double x, __local double* scratch) {
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   return scratch[0];
-}
-
-// get_group_id(0) = *outer * size + (the result)
-INLINE int split_group(index_t size, index_t* outer) {
-  const index_t group = get_group_id(0);
-  *outer = group / size;
-  return (int)(group - *outer * size);
 }
 
 // Q := H_1 .. H_k [I; 0], one column per work-item, backward. No exchange between work-items.

@@ -14,6 +14,7 @@ ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
 int panel_width(const Problem& p) {
+  if (p.m < tuning::blocked_narrow_rows) return tuning::blocked_narrow_panel_width;
   return p.m >= tuning::blocked_wide_rows ? tuning::blocked_wide_panel_width
                                           : tuning::blocked_panel_width;
 }

@@ -199,7 +199,7 @@ void check_determinism(const Plan& plan, Shape shape) {
   Result<T> second = factor<T>(backend(), plan, a);
   OpenclOptions options = test_options();
   const std::size_t one_matrix =
-      std::max<std::size_t>({p.input_bytes(), p.output_bytes(), 2 * p.m * p.n * 8u});
+      std::max({p.input_bytes(), p.output_bytes(), 16 * static_cast<std::size_t>(p.m * p.n)});
   options.pretend_max_allocation = 5 * one_matrix;
   OpenclBackend limited(device_under_test(), options);
   Result<T> in_chunks = factor<T>(limited, plan, a);
@@ -344,8 +344,8 @@ std::vector<std::string> variant_names() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Opencl, Variants, testing::ValuesIn(variant_names()),
-                         [](const testing::TestParamInfo<std::string>& info) {
-                           return info.param.substr(info.param.find('/') + 1);
+                         [](const testing::TestParamInfo<std::string>& test) {
+                           return test.param.substr(test.param.find('/') + 1);
                          });
 
 }  // namespace

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The OpenCL path as a user runs it, and its faults: no platform, failed builds, memory that runs out, a lost
+device. Every failing call ends with the exit code of its class and no output, or with a correct one."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+QRTOOL, ROOT, LAYER = sys.argv[1:4]
+OUT_OF_MEMORY = (-4, -61)  # CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_INVALID_BUFFER_SIZE
+LOST = (-5, -36)  # CL_OUT_OF_RESOURCES, CL_INVALID_COMMAND_QUEUE
+
+
+class Opencl(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="qrtool-opencl-")
+        self.a = os.path.join(self.folder, "a.h5")
+        self.q = os.path.join(self.folder, "q.h5")
+        self.run_tool("generate", "--shape", "50x20x12", self.a, "-q")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def run_tool(self, *args, env=None, expect=(0,)):
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False,
+                              env=dict(os.environ, **(env or {})))
+        self.assertIn(done.returncode, expect, (args, env, done.stdout, done.stderr))
+        return done
+
+    def factor_failing(self, call, nth, code, expect, *options):
+        """Fails one call; the output is correct or not there."""
+        env = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": f"{call}:{nth}:{code}"}
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", *options, env=env, expect=expect)
+        left = set(os.listdir(self.folder)) - {"a.h5"}
+        if done.returncode == 0:
+            self.run_tool("verify", self.a, self.q)
+            os.remove(self.q)
+        else:
+            self.assertEqual(left, set(), (call, nth, code))
+            self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
+        return done
+
+    def test_every_variant_verifies_and_is_the_one_that_ran(self):
+        import h5py
+
+        self.run_tool("generate", "--shape", "9x12x12", self.a, "-q", "--force")
+        for variant in ("opencl/small", "opencl/blocked", "opencl/textbook"):
+            self.run_tool("factor", self.a, self.q, "--variant", variant, "--force")
+            self.run_tool("verify", self.a, self.q)
+            with h5py.File(self.q) as file:
+                self.assertEqual(file.attrs["variant"].decode(), variant)
+                self.assertEqual(file.attrs["backend"].decode(), "opencl")
+
+    def test_agrees_with_the_cpu(self):
+        import h5py
+        import numpy as np
+
+        other = os.path.join(self.folder, "cpu.h5")
+        for mode in ("reduced", "complete", "r", "raw"):
+            self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--mode", mode, "--force")
+            self.run_tool("factor", self.a, other, "--backend", "cpu", "--mode", mode, "--force")
+            with h5py.File(self.q) as ours, h5py.File(other) as cpu:
+                for name in set(ours) - {"report"}:
+                    if (mode, name) == ("complete", "Q"):
+                        continue  # its last columns are not unique
+                    np.testing.assert_allclose(ours[name][:], cpu[name][:], atol=2e-5)
+
+    def test_no_platform(self):
+        nowhere = {"OCL_ICD_VENDORS": "/nonexistent"}
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", env=nowhere, expect=(4,))
+        self.assertIn("hint: ", done.stderr)
+        self.assertFalse(os.path.exists(self.q))
+        self.run_tool("factor", self.a, self.q, env=nowhere)
+        self.assertIn("no OpenCL device", self.run_tool("devices", env=nowhere).stdout)
+
+    def test_unknown_device_lists_what_there_is(self):
+        done = self.run_tool("factor", self.a, self.q, "--device", "no-such-device", expect=(4,))
+        self.assertIn("0", done.stderr)
+
+    def test_auto_never_takes_a_cpu_device(self):
+        self.assertIn("--backend auto takes cpu", self.run_tool("devices", "--shape", "100000x64x64").stdout)
+
+    def test_failed_build(self):
+        done = self.factor_failing("clBuildProgram", 1, -11, (4,))
+        self.assertIn("opencl/", done.stderr)
+
+    def test_no_context(self):
+        for code in (-5, -6):
+            self.factor_failing("clCreateContext", 1, code, (4, 6))
+
+    def test_memory_runs_out(self):
+        for nth in range(0, 14):
+            for code in OUT_OF_MEMORY:
+                self.factor_failing("clCreateBuffer", nth, code, (0, 4, 6))
+
+    def test_lost_device(self):
+        for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clWaitForEvents"):
+            for nth in (1, 2, 3, 5):
+                for code in LOST:
+                    done = self.factor_failing(call, nth, code, (0, 4, 6))
+                    if nth == 1:
+                        self.assertEqual(done.returncode, 4, (call, done.stderr))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)

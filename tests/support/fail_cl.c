@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// fail_cl.c: an OpenCL layer (OPENCL_LAYERS) that fails the Nth call of one function.
+//
+// QRTOOL_FAIL_CL=NAME:N:CODE, for example clCreateBuffer:3:-4; N = 0 fails every call.
+#include <CL/cl_layer.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct _cl_icd_dispatch* target;
+static struct _cl_icd_dispatch layer;
+static char name[64];
+static int nth, code;
+static atomic_int calls;
+
+static int fails(const char* function) {
+  if (strcmp(function, name) != 0) return 0;
+  const int call = ++calls;
+  return nth == 0 || call == nth;
+}
+
+static cl_int CL_API_CALL build_program(cl_program program, cl_uint devices, const cl_device_id* list,
+                                        const char* options,
+                                        void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
+  if (fails("clBuildProgram")) return code;
+  return target->clBuildProgram(program, devices, list, options, notify, data);
+}
+
+static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* host,
+                                        cl_int* error) {
+  if (fails("clCreateBuffer")) {
+    if (error) *error = code;
+    return NULL;
+  }
+  return target->clCreateBuffer(context, flags, size, host, error);
+}
+
+static cl_context CL_API_CALL create_context(const cl_context_properties* properties, cl_uint devices,
+                                             const cl_device_id* list,
+                                             void(CL_CALLBACK* notify)(const char*, const void*, size_t,
+                                                                       void*),
+                                             void* data, cl_int* error) {
+  if (fails("clCreateContext")) {
+    if (error) *error = code;
+    return NULL;
+  }
+  return target->clCreateContext(properties, devices, list, notify, data, error);
+}
+
+static cl_int CL_API_CALL run_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
+                                     const size_t* offset, const size_t* global, const size_t* local,
+                                     cl_uint waits, const cl_event* wait_list, cl_event* event) {
+  if (fails("clEnqueueNDRangeKernel")) return code;
+  return target->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits,
+                                        wait_list, event);
+}
+
+static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                      size_t offset, size_t size, void* host, cl_uint waits,
+                                      const cl_event* wait_list, cl_event* event) {
+  if (fails("clEnqueueReadBuffer")) return code;
+  return target->clEnqueueReadBuffer(queue, buffer, blocking, offset, size, host, waits, wait_list,
+                                     event);
+}
+
+static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
+                                       size_t offset, size_t size, const void* host, cl_uint waits,
+                                       const cl_event* wait_list, cl_event* event) {
+  if (fails("clEnqueueWriteBuffer")) return code;
+  return target->clEnqueueWriteBuffer(queue, buffer, blocking, offset, size, host, waits, wait_list,
+                                      event);
+}
+
+static cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
+  if (fails("clWaitForEvents")) return code;
+  return target->clWaitForEvents(count, events);
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void* value,
+                                               size_t* size_needed) {
+  if (what != CL_LAYER_API_VERSION) return CL_INVALID_VALUE;
+  if (value && size < sizeof(cl_layer_api_version)) return CL_INVALID_VALUE;
+  if (value) *(cl_layer_api_version*)value = CL_LAYER_API_VERSION_100;
+  if (size_needed) *size_needed = sizeof(cl_layer_api_version);
+  return CL_SUCCESS;
+}
+
+CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_icd_dispatch* dispatch,
+                                            cl_uint* entries_needed,
+                                            const struct _cl_icd_dispatch** own) {
+  const char* wish = getenv("QRTOOL_FAIL_CL");
+  if (!wish || sscanf(wish, "%63[^:]:%d:%d", name, &nth, &code) != 3) name[0] = '\0';
+  target = dispatch;
+  memcpy(&layer, dispatch, entries * sizeof(void*));
+  layer.clBuildProgram = build_program;
+  layer.clCreateBuffer = create_buffer;
+  layer.clCreateContext = create_context;
+  layer.clEnqueueNDRangeKernel = run_kernel;
+  layer.clEnqueueReadBuffer = read_buffer;
+  layer.clEnqueueWriteBuffer = write_buffer;
+  layer.clWaitForEvents = wait_for_events;
+  *own = &layer;
+  *entries_needed = sizeof(layer) / sizeof(void*);
+  return CL_SUCCESS;
+}
