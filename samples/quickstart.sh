@@ -24,6 +24,12 @@ run factor samples/digits.h5:/images "$work/digits-qr.h5" --force
 run verify samples/digits.h5:/images "$work/digits-qr.h5"
 
 echo
+echo "The same through OpenCL, on the device that there is (PoCL runs it on the CPU; a GPU is faster):"
+run devices --shape 1797x8x8
+run factor samples/digits.h5:/images "$work/digits-opencl.h5" --backend opencl --force
+run verify samples/digits.h5:/images "$work/digits-opencl.h5"
+
+echo
 echo "Longley's regression of 1967, 16 x 7, a textbook case of near-collinearity (CSV):"
 run factor samples/longley.csv "$work/longley-qr.csv" --force
 run verify samples/longley.csv "$work/longley-qr.csv"
