@@ -29,11 +29,11 @@ std::size_t largest(const MatrixBytes& bytes) {
 
 [[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
                          std::size_t available) {
-  throw LimitError(fmt::format("one {}x{} matrix of {} needs {} of device memory{}; the device "
-                               "gives {}",
-                               p.m, p.n, name_of(p.type), format_bytes(needed), what,
-                               format_bytes(available)),
-                   "--backend cpu works in host memory");
+  throw LimitError(
+      fmt::format("one {}x{} matrix of {} needs {} of device memory{}; the device "
+                  "gives {}",
+                  p.m, p.n, name_of(p.type), format_bytes(needed), what, format_bytes(available)),
+      "--backend cpu works in host memory");
 }
 
 }  // namespace
@@ -50,8 +50,8 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
           check_workspace(p)};
 }
 
-SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits,
-                    index_t count, std::size_t wanted_bytes) {
+SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
+                    std::size_t wanted_bytes) {
   const std::size_t io = sum(bytes.io), work = sum(bytes.work) + sum(bytes.check);
   const std::size_t one_buffer = largest(bytes);
   if (one_buffer > limits.max_allocation_bytes) {

@@ -24,8 +24,8 @@ template <class T>
 struct Rectangle {
   Rectangle(BatchView<T> view, index_t b)
       : buffer_origin{static_cast<std::size_t>(b * view.rows * view.cols) * sizeof(T), 0, 0},
-        region{static_cast<std::size_t>(view.cols) * sizeof(T),
-               static_cast<std::size_t>(view.rows), 1},
+        region{static_cast<std::size_t>(view.cols) * sizeof(T), static_cast<std::size_t>(view.rows),
+               1},
         row_bytes(region[0]),
         host_row_bytes(static_cast<std::size_t>(view.ld) * sizeof(T)) {}
   Size3 buffer_origin, host_origin{0, 0, 0}, region;
@@ -124,8 +124,8 @@ double seconds_of(const std::vector<cl::Event>& events) {
 }
 
 bool is_memory_short(const cl::Error& error) {
-  return error.err() == CL_MEM_OBJECT_ALLOCATION_FAILURE ||
-         error.err() == CL_INVALID_BUFFER_SIZE || error.err() == CL_OUT_OF_HOST_MEMORY;
+  return error.err() == CL_MEM_OBJECT_ALLOCATION_FAILURE || error.err() == CL_INVALID_BUFFER_SIZE ||
+         error.err() == CL_OUT_OF_HOST_MEMORY;
 }
 
 void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::string_view where) {
@@ -135,8 +135,8 @@ void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::str
 }
 
 template <class T>
-ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a,
-                      const Factors<T>& out, std::span<MatrixReport> report)
+ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                      std::span<MatrixReport> report)
     : engine_(engine),
       plan_(plan),
       variant_(gpu_variant(*plan.variant)),
@@ -151,8 +151,8 @@ ChunkSeconds ChunkRun<T>::run() {
   std::size_t wanted_bytes = tuning::sub_chunk_bytes;
   int most_sets = tuning::buffer_sets;
   while (open_ < a_.count) {
-    SubChunks cut = cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_,
-                              wanted_bytes);
+    SubChunks cut =
+        cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_, wanted_bytes);
     cut.sets = std::min(cut.sets, most_sets);
     // Outlives an exception until the queues are drained: copies into it may be under way.
     std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
@@ -202,8 +202,7 @@ void ChunkRun<T>::launch(Flight& flight, index_t first, index_t count, int set) 
   flight.first = first;
   flight.count = count;
   flight.errors.resize(static_cast<std::size_t>(count));
-  const DeviceBuffers buffers =
-      engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set);
+  const DeviceBuffers buffers = engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set);
 
   write<T>(engine_.upload, buffers.job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
@@ -238,8 +237,7 @@ void ChunkRun<T>::collect(Flight& flight) {
 
   const auto start = std::chrono::steady_clock::now();
   judge_all(flight);
-  seconds_.check +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_.check += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   open_ = flight.first + flight.count;
 }
 

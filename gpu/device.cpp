@@ -53,8 +53,8 @@ class PrivateCache {
 };
 
 std::string trimmed(std::string text) {
-  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(
-                                                      text.back())) != 0)) {
+  while (!text.empty() &&
+         (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())) != 0)) {
     text.pop_back();
   }
   return escape(text);
@@ -92,8 +92,8 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
   info.sub_groups = sub_groups_of(extensions);
-  info.exact_division = (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() &
-                         CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  info.exact_division =
+      (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   return info;
 }
 

@@ -76,8 +76,8 @@ void enqueue_check(const FactorJob& job, const std::vector<cl::Buffer>& work,
   const cl::Buffer& q = is_raw ? formed_q : job.q;
 
   if (is_raw) {
-    launch("form_q_from_reflectors", job.count * ceil_divide(layout.q_cols, group_size),
-           group_size, job.v, job.tau, formed_q, shape);
+    launch("form_q_from_reflectors", job.count * ceil_divide(layout.q_cols, group_size), group_size,
+           job.v, job.tau, formed_q, shape);
   }
   launch("measure_residual", job.count * layout.residual_tiles, group_size, job.a, q, r,
          job.magnitudes, residual, shape);

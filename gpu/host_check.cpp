@@ -61,8 +61,7 @@ MatrixReport judge_device(const Problem& problem, const DeviceErrors& device) {
 
 template <class T>
 struct HostCheck<T>::Workspace {
-  explicit Workspace(const Problem& p)
-      : meter(p.m, p.n, measured_q_cols(p), measured_r_rows(p)) {
+  explicit Workspace(const Problem& p) : meter(p.m, p.n, measured_q_cols(p), measured_r_rows(p)) {
     if (p.mode == Mode::raw) {
       q = Batch<double>(1, p.m, p.k());
       wide_a = Batch<double>(1, p.m, p.n);
@@ -101,7 +100,8 @@ MatrixReport HostCheck<T>::measure(MatrixView<const T> a, const Factors<T>& out,
   if (!magnitude.finite) return failed_report(Status::non_finite, 0);
   const bool is_raw = problem_.mode == Mode::raw;
   const MatrixView<const T> r = is_raw ? out.v[b] : out.r[b];
-  if (!is_finite_r<T>(r, problem_.k())) return failed_report(Status::r_overflows, magnitude.scale());
+  if (!is_finite_r<T>(r, problem_.k()))
+    return failed_report(Status::r_overflows, magnitude.scale());
   const Errors errors =
       is_raw ? measure_reflectors(a, out, b, magnitude.scale())
              : workspace_->meter.template measure<T>(a, out.q[b], r, magnitude.scale());

@@ -71,8 +71,7 @@ cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
 cl::Program ProgramCache::build(std::string_view text, const Defines& defines,
                                 std::string_view user) const {
   const std::string options = options_for(defines);
-  cl::Program program(context_,
-                      info_.limits.is_cpu ? without_unrolling(text) : std::string(text));
+  cl::Program program(context_, info_.limits.is_cpu ? without_unrolling(text) : std::string(text));
   try {
     program.build({device_}, options.c_str());
   } catch (const cl::Error& error) {

@@ -26,8 +26,8 @@ Session& session_for(const DeviceInfo& info) {
   try {
     session = std::make_unique<Session>(info, handles[index].device);
   } catch (const cl::Error& error) {
-    throw DeviceError(fmt::format("{}: no context ({}, OpenCL error {})", info.text(),
-                                  error.what(), error.err()));
+    throw DeviceError(fmt::format("{}: no context ({}, OpenCL error {})", info.text(), error.what(),
+                                  error.err()));
   }
   return *session;
 }

@@ -56,8 +56,9 @@ class PaddedBatch {
     }
   }
 
-  BatchView<T> view() { return {data_.data(), view_.count, view_.rows, view_.cols, view_.ld,
-                                view_.stride}; }
+  BatchView<T> view() {
+    return {data_.data(), view_.count, view_.rows, view_.cols, view_.ld, view_.stride};
+  }
   const std::vector<T>& data() const { return data_; }
 
   bool padding_is_untouched() const {

@@ -17,20 +17,20 @@ struct Shape {
   index_t m, n;
 };
 
-/// Around the edges of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns), panels
-/// of `blocked` (16, 32 from 1024 rows on) and its strips (32 columns), few rows (16), slabs of the
-/// check (4096 rows). Variants leave out what they do not take.
+/// Around the edges of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns),
+/// panels of `blocked` (16, 32 from 1024 rows on) and its strips (32 columns), few rows (16), slabs
+/// of the check (4096 rows). Variants leave out what they do not take.
 const std::vector<Shape> shapes{
-    {1, 1},    {1, 7},   {9, 1},   {2, 2},    {3, 5},     {4, 4},    {5, 4},    {8, 8},
-    {15, 15},  {16, 16}, {17, 17}, {16, 15},  {12, 40},   {17, 33},  {31, 31},  {32, 32},
-    {33, 32},  {40, 17}, {47, 48}, {49, 49},  {64, 64},   {65, 63},  {100, 20}, {130, 65},
+    {1, 1},    {1, 7},   {9, 1},     {2, 2},    {3, 5},     {4, 4},    {5, 4},    {8, 8},
+    {15, 15},  {16, 16}, {17, 17},   {16, 15},  {12, 40},   {17, 33},  {31, 31},  {32, 32},
+    {33, 32},  {40, 17}, {47, 48},   {49, 49},  {64, 64},   {65, 63},  {100, 20}, {130, 65},
     {300, 10}, {512, 3}, {128, 128}, {1023, 5}, {1024, 33}, {1100, 2}, {4100, 3}};
 
 /// What a case runs: the kinds, one NaN matrix among them.
 template <class T>
 struct Kinds {
-  explicit Kinds(Shape shape) : batch(static_cast<index_t>(matrix_kinds().size()) + 1, shape.m,
-                                      shape.n) {
+  explicit Kinds(Shape shape)
+      : batch(static_cast<index_t>(matrix_kinds().size()) + 1, shape.m, shape.n) {
     const index_t kinds = batch.view().count - 1;
     nan_at = kinds / 2;
     for (index_t b = 0; b <= kinds; ++b) {
@@ -62,8 +62,12 @@ class Variants : public testing::TestWithParam<std::string> {
 
   template <class T>
   Problem problem(Shape shape, Mode mode, Sign sign = Sign::positive) const {
-    return {static_cast<index_t>(matrix_kinds().size()) + 1, shape.m, shape.n, element_type<T>,
-            mode, sign};
+    return {static_cast<index_t>(matrix_kinds().size()) + 1,
+            shape.m,
+            shape.n,
+            element_type<T>,
+            mode,
+            sign};
   }
 
   bool takes(const Problem& p) const { return variant().plan.fits(p, backend().limits()).ok; }
@@ -245,7 +249,8 @@ TEST_P(Variants, BitsDoNotDependOnCompany) {
 
 TEST_P(Variants, RAloneHasTheBitsOfReduced) {
   for (const Shape shape : {Shape{33, 33}, {70, 17}, {12, 40}}) {
-    const Problem p = problem<float>(shape, Mode::reduced), r_alone = problem<float>(shape, Mode::r);
+    const Problem p = problem<float>(shape, Mode::reduced),
+                  r_alone = problem<float>(shape, Mode::r);
     if (!takes(p)) continue;
     const Kinds<float> kinds(shape);
     Result<float> x = factor<float>(backend(), plan_for(p, GetParam()), kinds.batch.view());

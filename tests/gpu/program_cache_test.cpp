@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// program_cache_test.cpp: programs are built once; what a compiler rejects is said with its line.
+#include "gpu/program_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "gpu/kernel_sources.hpp"
+#include "gpu/session.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+class Programs : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+};
+
+const Defines floats{{"STORED", "float"}, {"REAL", "float"}, {"SIZE", "4"}};
+const Defines doubles{{"STORED", "double"}, {"REAL", "double"}, {"SIZE", "4"}};
+
+TEST_F(Programs, AreBuiltOncePerSetOfDefines) {
+  ProgramCache& programs = session_for(device_under_test()).programs;
+  const cl::Program first = programs.get("textbook.cl", floats, "test");
+  const std::size_t size = programs.size();
+  EXPECT_EQ(programs.get("textbook.cl", floats, "test")(), first());
+  EXPECT_EQ(programs.size(), size);
+  EXPECT_NE(programs.get("textbook.cl", doubles, "test")(), first());
+  EXPECT_EQ(programs.size(), size + 1);
+}
+
+TEST_F(Programs, FailureNamesVariantDeviceAndLine) {
+  const DeviceInfo device = device_under_test();
+  std::string text;
+  for (const KernelSource& source : kernel_sources()) {
+    if (source.name == "textbook.cl") text = source.text;
+  }
+  // A line number counts the file's own lines, whatever was included before.
+  const std::size_t kernel = text.find("__kernel");
+  ASSERT_NE(kernel, std::string::npos);
+  text.insert(kernel, "no_such_type x;\n");
+  try {
+    session_for(device).programs.build(text, floats, "opencl/textbook");
+    FAIL();
+  } catch (const DeviceError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("opencl/textbook"), std::string::npos) << what;
+    EXPECT_NE(what.find(device.name), std::string::npos) << what;
+    EXPECT_NE(what.find("no_such_type"), std::string::npos) << what;
+    const std::size_t file = text.rfind("#line", kernel);
+    const auto line = std::stoi(text.substr(file + 6)) - 1 +
+                      std::count(text.begin() + static_cast<std::ptrdiff_t>(file),
+                                 text.begin() + static_cast<std::ptrdiff_t>(kernel), '\n');
+    EXPECT_NE(what.find("textbook.cl:" + std::to_string(line)), std::string::npos) << what;
+  }
+}
+
+TEST_F(Programs, IncludesAreExpanded) {
+  EXPECT_EQ(kernel_sources().size(), 4u);
+  for (const KernelSource& source : kernel_sources()) {
+    EXPECT_EQ(source.text.find("#include"), std::string_view::npos) << source.name;
+    EXPECT_EQ(source.text.find("\\\\\n"), std::string_view::npos) << source.name;
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::test

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// registry_test.cpp: what the plan is told about the variants; no device is needed.
+#include "gpu/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.hpp"
+#include "core/plan.hpp"
+
+namespace qrtool {
+namespace {
+
+Limits gpu_limits() {
+  Limits limits;
+  limits.host_bytes = std::size_t{8} << 30;
+  limits.device_bytes = std::size_t{64} << 30;
+  limits.max_allocation_bytes = std::size_t{16} << 30;
+  limits.local_bytes = 48 << 10;
+  limits.max_group = 1024;
+  limits.compute_units = 100;
+  limits.is_cpu = false;
+  return limits;
+}
+
+Problem problem(index_t m, index_t n, Mode mode = Mode::reduced) {
+  return {100, m, n, ElementType::float32, mode, Sign::positive};
+}
+
+std::string chosen(const Problem& p, const Limits& limits = gpu_limits()) {
+  return std::string(make_plan(p, opencl_variants(), limits).variant->name);
+}
+
+TEST(Registry, NamesAreDistinctAndLeadBack) {
+  std::set<std::string_view> names;
+  for (const Variant& variant : opencl_variants()) {
+    EXPECT_TRUE(variant.name.starts_with("opencl/"));
+    EXPECT_TRUE(names.insert(variant.name).second) << variant.name;
+    EXPECT_EQ(gpu_variant(variant).plan.name, variant.name);
+  }
+  Variant other = opencl_variants().front();
+  other.name = "cpu/eigen";
+  EXPECT_THROW(gpu_variant(other), InternalError);
+}
+
+TEST(Registry, PlanChoosesByShape) {
+  EXPECT_EQ(chosen(problem(64, 64)), "opencl/small");
+  EXPECT_EQ(chosen(problem(512, 128)), "opencl/small");
+  EXPECT_EQ(chosen(problem(513, 128)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(64, 129)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(200, 64, Mode::complete)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(200, 64)), "opencl/small");
+}
+
+TEST(Registry, TextbookRunsOnlyWhenForced) {
+  const std::span<const Variant> variants = opencl_variants();
+  const Plan forced = make_plan(problem(8, 8), variants, gpu_limits(), "opencl/textbook");
+  EXPECT_EQ(forced.variant->name, "opencl/textbook");
+  EXPECT_THROW(make_plan(problem(8, 7), variants, gpu_limits(), "opencl/textbook"), UsageError);
+  EXPECT_THROW(make_plan(problem(65, 65), variants, gpu_limits(), "opencl/textbook"), UsageError);
+  EXPECT_THROW(make_plan(problem(8, 8, Mode::raw), variants, gpu_limits(), "opencl/textbook"),
+               UsageError);
+}
+
+TEST(Registry, DeviceWithoutFloat64TakesNothing) {
+  Limits limits = gpu_limits();
+  limits.has_float64 = false;
+  for (const Variant& variant : opencl_variants()) {
+    EXPECT_FALSE(variant.fits(problem(8, 8), limits).ok) << variant.name;
+  }
+}
+
+TEST(Registry, TilesHoldTheMatrixAndFitTheDevice) {
+  const Limits limits = gpu_limits();
+  for (const Variant& variant : opencl_variants()) {
+    if (variant.name != "opencl/small") continue;
+    for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+      for (index_t m = 1; m <= 512; m += m < 20 ? 1 : 31) {
+        for (index_t n = 1; n <= 128; n += n < 20 ? 1 : 9) {
+          Problem p = problem(m, n);
+          p.type = type;
+          if (!variant.fits(p, limits).ok) continue;
+          const Params params = variant.tune(p, limits);
+          const int lanes = params.at("LANES_ACROSS") * params.at("ROW_SPLITS");
+          EXPECT_GE(params.at("TILE_ROWS") * params.at("ROW_SPLITS"), m);
+          EXPECT_GE(params.at("LANE_COLUMNS") * params.at("LANES_ACROSS"), n);
+          EXPECT_EQ(params.at("TILE_ROWS") % 4, 0);
+          EXPECT_LE(lanes * params.at("MATRICES"), limits.max_group);
+          EXPECT_EQ(lanes * params.at("MATRICES") % 32, 0) << m << "x" << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(Registry, BitsDoNotDependOnTheBatch) {
+  for (const Variant& variant : opencl_variants()) {
+    Problem one = problem(40, 40), many = one;
+    one.count = 1;
+    many.count = 100000;
+    EXPECT_EQ(variant.tune(one, gpu_limits()), variant.tune(many, gpu_limits())) << variant.name;
+  }
+}
+
+}  // namespace
+}  // namespace qrtool
