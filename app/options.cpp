@@ -135,14 +135,19 @@ void describe(CommandLine& line, BenchOptions& o) {
   describe_exports(line, o);
 }
 
+/// What `devices` and `generate` have in common.
+template <class Options>
+void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
+  line.value("--shape", "BxMxN", help, [&o](const std::string& text) {
+    Shape shape = parse_shape("--shape", text);
+    o.leading = std::move(shape.leading);
+    o.m = shape.m;
+    o.n = shape.n;
+  });
+}
+
 void describe(CommandLine& line, DevicesOptions& o) {
-  line.value("--shape", "BxMxN", "the problem to answer for; default 15000x64x64",
-             [&o](const std::string& text) {
-               Shape shape = parse_shape("--shape", text);
-               o.leading = std::move(shape.leading);
-               o.m = shape.m;
-               o.n = shape.n;
-             });
+  add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
   line.choice("--precision", o.type, "of its elements", element_types);
   line.flag("--json", o.json, "the result as one JSON document");
 }
@@ -156,13 +161,7 @@ std::vector<std::string_view> kind_names() {
 
 void describe(CommandLine& line, GenerateOptions& o) {
   line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt");
-  line.value("--shape", "BxMxN", "B matrices of M rows and N columns, or MxN for one",
-             [&o](const std::string& text) {
-               Shape shape = parse_shape("--shape", text);
-               o.leading = std::move(shape.leading);
-               o.m = shape.m;
-               o.n = shape.n;
-             });
+  add_shape_option(line, o, "B matrices of M rows and N columns, or MxN for one");
   line.value("--kind", "NAME", fmt::format("default gauss; {}", join(kind_names(), ", ")),
              [&o](const std::string& text) {
                const std::vector<std::string_view> names = kind_names();
