@@ -14,10 +14,10 @@ namespace qrtool::tuning {
 /// float32 with fewer rows is computed in float64: the bar of m 2^-23 leaves no room for rounding.
 /// Not a matter of speed: part of the promise, the same in every backend.
 inline constexpr std::int64_t few_rows = 16;
-/// The same for `blocked` and `textbook`, which round more often: of 15000 Gaussian 16 x 16
-/// matrices in float32 the worst orthogonality of `blocked` was 1.1 of the bar, of `small` 0.8.
+/// The same for `large` and `textbook`, which round more often: of 15000 Gaussian 16 x 16
+/// matrices in float32 the worst orthogonality of `large` was 1.1 of the bar, of `small` 0.8.
 /// NVIDIA H200, driver 580, 2026-11.
-inline constexpr std::int64_t few_rows_blocked = 32;
+inline constexpr std::int64_t few_rows_large = 32;
 
 // ---- memory and overlap (opencl_backend, buffers)
 
@@ -46,54 +46,76 @@ inline constexpr int gram_slab_rows = 4096;
 /// there are groups enough. 64 .. 1024. Not yet measured.
 inline constexpr int gram_slab_columns = 256;
 
-// ---- small (kernels/small.cl)
+// ---- small (kernels/small.cl). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
+// in float32, 2026-11; the kernels are bound by the instructions they issue.
 
 /// Bytes of one work-item's tile, in registers. 128 .. 512. NVIDIA has 255 registers per work-item,
-/// of which the rest of the kernel takes some 80: 64x64 float32 with 512 bytes compiles to 209
-/// (R), 248 (Q) and no stack frame. NVIDIA H200, driver 580, 2026-11.
+/// of which the rest of the kernel takes some 80; of 512 bytes 64x64 compiles to 205 registers (R),
+/// 255 (Q) and no stack frame, of 640 bytes it spills.
 inline constexpr int small_tile_bytes = 512;
-/// Columns per work-item for narrow matrices; from `small_wide_columns` columns on 2, so that tall
-/// tiles have fewer row splits. 1 .. 8. Not yet measured.
-inline constexpr int small_columns_per_lane = 4;
-inline constexpr int small_wide_columns = 64;
-/// Largest tile: columns of A and Q, rows. 64 .. 256, 64 .. 1024. Not yet measured.
+/// Bytes of a matrix: a group's registers, 256 KiB on NVIDIA, hold its tile and as much again.
+inline constexpr std::int64_t small_matrix_bytes = 128 << 10;
+/// Columns per work-item. 1 .. 8. With 4 lanes across to 16 columns and 8 above: 64x64 takes 0.82
+/// ms with 8 columns and 0.91 with 4, 32x32 0.14 with 4 and 0.16 with 8.
+inline constexpr int small_most_columns_per_lane = 8;
+/// Rows per work-item: narrow matrices have short columns. 4 .. 32. 16x16 takes 0.035 ms with 8 rows
+/// and 0.077 with 16; 64x64 0.82 ms with 16 rows and 0.91 with 32.
+inline constexpr int small_lane_rows = 16;
+inline constexpr int small_narrow_lane_rows = 8;
+inline constexpr int small_narrow_columns = 16;
+/// Largest tile: columns of A and Q, rows. 64 .. 256, 64 .. 1024.
 inline constexpr int small_max_columns = 128;
 inline constexpr int small_max_rows = 512;
 /// Row splits of a column: lanes of one sub-group. 1 .. 32.
 inline constexpr int small_max_row_splits = 32;
-/// Work-items per group: several matrices share one when they have fewer lanes. 32 .. 512. Not yet
-/// measured.
-inline constexpr int small_group_size = 128;
+/// Work-items per group: several matrices share one when they have fewer lanes. 32 .. 512. With 128
+/// the same time.
+inline constexpr int small_group_size = 32;
 inline constexpr int small_max_group_size = 512;
-/// Columns that are worked on with the same first row; the tile's rows above are left out. 4 .. 32.
-/// Not yet measured.
+/// Columns that are worked on with the same first row; the tile's rows above are left out. 4 .. 32,
+/// narrow matrices fewer: 32x32 takes 0.140 ms with 4 and 0.155 with 8; 64x64 with 4 is 0.47 ms for
+/// R but 1.47 with Q, whose code is more than the instruction cache holds.
 inline constexpr int small_column_step = 16;
-/// Local memory per group, bytes. NVIDIA gives 47 KiB at the most; a third leaves room for three
-/// groups. 8 .. 47 KiB. Not yet measured.
-inline constexpr int small_local_bytes = 16 << 10;
+inline constexpr int small_narrow_column_step = 4;
+inline constexpr int small_narrow_step_columns = 32;
 
-// ---- blocked (kernels/blocked.cl)
+// ---- blocked (kernels/blocked.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Rows: the accuracy of a panel's W, T W and V T W wants some, registers bound them (float64: half).
+inline constexpr std::int64_t blocked_min_rows = 32;
+inline constexpr std::int64_t blocked_max_row_bytes = 4096;
+/// Columns per work-item of a strip of 32: 2, 4, 8. 512 x 512 takes 1.15 ms with 4, 1.56 with 8; 1000
+/// of 512 x 256 take 14.0 and 14.6. Short columns have room for 8.
+inline constexpr int blocked_lane_columns = 4;
+inline constexpr int blocked_short_lane_columns = 8;
+inline constexpr int blocked_short_lane_rows = 8;
+/// Bytes of a panel's reflectors in local memory at a time, at most. 4 .. 34 KiB; with V'C and T 12
+/// KiB (float64: 24) of NVIDIA's 48.
+inline constexpr int blocked_stage_bytes = 34 << 10;
+inline constexpr int blocked_wide_stage_bytes = 22 << 10;
+
+// ---- large (kernels/large.cl)
 
 /// Columns per panel: narrow ones cost less while they are latency-bound, wide ones touch the
 /// trailing matrix less often. 8, 16, 32. Not yet measured.
-inline constexpr int blocked_panel_width = 16;
-inline constexpr int blocked_wide_panel_width = 32;
+inline constexpr int large_panel_width = 16;
+inline constexpr int large_wide_panel_width = 32;
 /// With few rows panels are narrow for accuracy: W, T W and V T W round once each, in proportion to
 /// the panel's width. float64 16 x 16, 3000 matrices of each kind: worst orthogonality 1.19 of the
 /// bar with 16 columns. PoCL, 2026-11.
-inline constexpr int blocked_narrow_panel_width = 8;
-inline constexpr std::int64_t blocked_narrow_rows = 32;
+inline constexpr int large_narrow_panel_width = 8;
+inline constexpr std::int64_t large_narrow_rows = 32;
 /// Rows from which panels are wide. Not yet measured.
-inline constexpr std::int64_t blocked_wide_rows = 1024;
+inline constexpr std::int64_t large_wide_rows = 1024;
 /// Work-items per group. 64 .. 256, a power of two. Not yet measured.
-inline constexpr int blocked_group_size = 256;
+inline constexpr int large_group_size = 256;
 /// Trailing columns per work-group. 16, 32. Not yet measured.
-inline constexpr int blocked_strip_columns = 32;
+inline constexpr int large_strip_columns = 32;
 /// Rows of V and C in local memory at a time. 8 .. 64. Not yet measured.
-inline constexpr int blocked_tile_rows = 32;
+inline constexpr int large_tile_rows = 32;
 /// Operations per launch of form_q: display devices kill a kernel that runs for seconds. Not yet
 /// measured.
-inline constexpr double blocked_launch_operations = 2e11;
+inline constexpr double large_launch_operations = 2e11;
 
 // ---- textbook (kernels/textbook.cl)
 

@@ -1,456 +1,581 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked.cl: Householder QR of a batch, panel by panel, compact WY (LAPACK geqrf, orgqr).
+// blocked.cl: Householder QR of a batch, panel by panel, compact WY, every strip of 32 columns in
+// the registers of one work-group (LAPACK geqrf, orgqr).
 //
-//   step               what it does                                              group per
-//   scale_columns      A -> work = A D, D = diag(2^-e_j), largest entry 1/2..1   matrix x 32 columns
-//   per panel of PANEL_WIDTH columns, j = 0, nb, 2nb, ...
-//     factor_panel     work(j:m, j:j+nb) -> V\R and tau (geqr2), then
-//       form_t         V, tau -> T, H_1 .. H_nb = I - V T V'   (larft)           matrix
-//     update_trailing  C := (I - V T' V') C                    (larfb)           matrix x strip
-//   store_r            R := R D^-1 with signs; or store_v and store_tau          matrix x 32 rows
-//   form_q             Q := (I - V T V') Q, panels in reverse  (orgqr)           matrix x strip
-//   store_q            rounds Q where it was computed in a wider type            any
+//   step                 what it does                                            group per
+//   factor_first         strip 0 of A D -> V\R and T (geqr2, larft)              matrix
+//   factor_step L > 0    strips t >= L: C := (I - V T' V') C with panel L-1      matrix x strip
+//                        (larfb); then strip L -> V\R and T
+//   store_r              R := R D^-1 with signs; or finish_raw: V and tau        matrix x 32 rows
+//   form_q_step i        strips t > i: Q := (I - V T V') Q with panel i, for     matrix x strip
+//                        i = panels - 1, .., 0, -1 (orgqr)
 //
-//        j   j+nb        n
-//      R | R  |  R       |      rows above j: finished
-//    j --+----+----------|
-//        | V\R| C        |      panel | trailing matrix, cut into strips of STRIP_COLUMNS
+//        32 L - 32   32 L                      Rows of panel L-1 and below are all that a strip
+//      R | R       |  R   |                    touches. D = diag(2^-e_j) brings the largest entry
+//        +---------+------+------+             of a column to 1/2..1; every strip scales itself
+//        | V\R     | C    | C    |             where it is read for the first time, from A.
+//        | panel   | next |      |             The next panel is updated and factored by one
+//        | L-1     | panel|      |             group while the others update theirs.
 //
-// A strip of Q needs only itself and the reflectors: one work-group takes it through all panels.
-// The panel at row j touches Q[j:, j:] only; columns of the identity are made, not read.
+// Q takes the place of V\R where they share a buffer: strip t of Q is begun by its own reflectors,
+// by the group that overwrites them, in the step after the one in which all others read them. Rows
+// above are zeros of the identity until then, and not read.
+//
+// Reflectors are I - g v v' with v = [top; x], not scaled to a leading 1 (tile.clh): work holds x
+// below the diagonal and beta on it, `tops` the tops, T(i, i) = g_i.
 //
 // Defines, set in variants/blocked.cpp   range            meaning
-//   STORED, REAL, SUB_GROUP_BODY                          common.clh
-//   PANEL_WIDTH                          8, 16, 32        columns per panel (nb)
-//   GROUP_SIZE                           64..256, 2^k     work-items per group, >= STRIP_COLUMNS
-//   STRIP_COLUMNS                        16, 32           trailing columns per work-group
-//   TILE_ROWS                            GROUP_SIZE / STRIP_COLUMNS * 1..8   rows per local tile
-// Local memory: update_trailing and form_q (TILE_ROWS (PANEL_WIDTH + STRIP_COLUMNS)
-//   + PANEL_WIDTH (PANEL_WIDTH + STRIP_COLUMNS)) REAL; factor_panel 2 (GROUP_SIZE + PANEL_WIDTH^2).
-// Work buffers per matrix: work m x n REAL, exponents n int, taus k REAL, T per panel nb x nb REAL.
-// A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
-#include "common.clh"
-
-#ifndef PANEL_WIDTH
-#define PANEL_WIDTH 16
-#endif
-#ifndef GROUP_SIZE
-#define GROUP_SIZE 256
-#endif
-#ifndef STRIP_COLUMNS
-#define STRIP_COLUMNS 32
-#endif
+//   STORED = REAL, SUB_GROUP_BODY                         common.clh
+//   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
+//   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
+//   STAGE                                4..32, 4 i       reflectors in local memory at a time
+//   ALIGNED                              0, 1             1: rows of A and work begin at 4 REAL
+// Group size: 32 / LANE_COLUMNS x 32. Local memory: STAGE (32 TILE_ROWS + 8) + 3 x 32^2 REAL.
+// Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
+// panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
+#define PANEL 32
+#define ROW_SPLITS 32
+#define COLUMN_STEP 32
+#define MATRICES 1
+#define KEEP_GRAM 1
+#define LIVE_ROWS 1
+#define CONTIGUOUS 1
 #ifndef TILE_ROWS
-#define TILE_ROWS 32
+#define TILE_ROWS 8
+#endif
+#ifndef LANE_COLUMNS
+#define LANE_COLUMNS 8
+#endif
+#define LANES_ACROSS (PANEL / LANE_COLUMNS)
+#ifndef STAGE
+#define STAGE 16
+#endif
+#ifndef ALIGNED
+#define ALIGNED 0
+#endif
+#include "tile.clh"
+
+#define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+#define PLANES (STAGE / 4)
+// Rows of a plane of four reflectors; the planes of a row lie in different banks.
+#define PLANE_STRIDE (ROWS + (STAGE < 8 ? 0 : 32 / STAGE))
+#define STAGES (PANEL / STAGE)
+// A lane's share of four reflectors times its columns; `PARTS` lanes end with the same sum.
+#define SUMS (4 * LANE_COLUMNS)
+#define PARTS (32 / SUMS)
+#define EXCHANGED (SUMS > 2 * LANE_COLUMNS + 1 ? SUMS : 2 * LANE_COLUMNS + 1)
+
+// The local memory of a group. What shares a place is never alive at once.
+typedef struct {
+  __local real4* v;       // STAGE reflectors, planes of four
+  __local REAL* w;        // PANEL x PANEL: V'C
+  __local REAL* tw;       // PANEL x PANEL: T V'C
+  __local REAL* t;        // PANEL x PANEL
+  __local REAL* scratch;  // EXCHANGED x GROUP_SIZE, without shuffles
+} Block;
+
+// A panel's reflectors in global memory: V from its first row and column on, tops, T.
+typedef struct {
+  __global const REAL* v;
+  __global const REAL* tops;
+  __global const REAL* t;
+  index_t ld;
+  int rows, width;
+} Panel;
+
+// Four entries, `left` of them inside the matrix.
+INLINE real4 load_four(__global const REAL* x, int left) {
+  if (left <= 0) return (real4)(0);
+  if (left >= 4) return ALIGNED ? *(__global const real4*)x : vload4(0, x);
+  return (real4)(x[0], left > 1 ? x[1] : (REAL)0, left > 2 ? x[2] : (REAL)0, (REAL)0);
+}
+
+// Reflectors p = stage STAGE .. + STAGE - 1 of the panel, zeros above `top`.
+INLINE void load_stage(const Lane* at, const Block* block, const Panel* panel, int stage) {
+  for (int i = get_local_id(0); i < LIVE_END(at) * PLANES; i += GROUP_SIZE) {
+    const int row = i / PLANES, plane = i % PLANES, p = stage * STAGE + 4 * plane;
+    real4 x = (real4)(0);
+    if (row < panel->rows) x = load_four(panel->v + row * panel->ld + p, panel->width - p);
+    if (row < p + 4) {
+      const mask4_t columns = (mask4_t)(p, p + 1, p + 2, p + 3);
+      real4 tops = load_four(panel->tops + p, panel->width - p);
+      x = select(x, tops, columns == (mask4_t)(row));
+      x = select(x, (real4)(0), columns > (mask4_t)(row));
+    }
+    block->v[plane * PLANE_STRIDE + row] = x;
+  }
+}
+
+#if SHUFFLES
+// Lanes `offset` apart share their sums: each is left with `kept`, or with the only one.
+INLINE void halve_sums(const Lane* at, REAL sums[SUMS], const int offset, const int kept) {
+  const bool upper = (at->s & offset) != 0;
+  if (kept == 0) sums[0] += shuffle_xor(sums[0], offset);
+#pragma unroll
+  for (int k = 0; k < kept; ++k) {
+    const REAL lower_sum = sums[k], upper_sum = sums[k + kept];
+    const REAL other = shuffle_xor(upper ? lower_sum : upper_sum, offset);
+    sums[k] = (upper ? upper_sum : lower_sum) + other;
+  }
+}
 #endif
 
-// Work-items form rows of one item per column.
-#define SCAN_COLUMNS 32
-#define SCAN_LANES (GROUP_SIZE / SCAN_COLUMNS)
-#define PANEL_LANES (GROUP_SIZE / PANEL_WIDTH)
-#define STRIP_LANES (GROUP_SIZE / STRIP_COLUMNS)
-#define LANE_ROWS (TILE_ROWS / STRIP_LANES)
-#define LANE_PANEL (PANEL_WIDTH / STRIP_LANES)
-// Terms that are added plainly before a compensated sum takes them over.
-#define SUM_ROWS 16
+// w(p, :) := sums over the 32 lanes of a column, p = first .. first + 3. sums[q LANE_COLUMNS + c]
+// belongs to reflector first + q and column c.
+INLINE void reduce_sums(const Lane* at, const Block* block, REAL sums[SUMS], int first) {
+  const int kept = at->s / PARTS;  // the sum that this lane ends with
+#if SHUFFLES
+  halve_sums(at, sums, 16, SUMS / 2);
+  halve_sums(at, sums, 8, SUMS / 4);
+  halve_sums(at, sums, 4, SUMS / 8);
+  halve_sums(at, sums, 2, SUMS / 16);
+  halve_sums(at, sums, 1, SUMS / 32);
+  const REAL sum = sums[0];
+#else
+  const int item = get_local_id(0);
+#pragma unroll
+  for (int k = 0; k < SUMS; ++k) block->scratch[k * GROUP_SIZE + item] = sums[k];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  REAL sum = 0;
+  for (int s = 0; s < 32; ++s) sum += block->scratch[kept * GROUP_SIZE + item - at->s + s];
+  barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  if (at->s % PARTS == 0) {
+    block->w[(first + kept / LANE_COLUMNS) * PANEL + COLUMN_OF(at->p, kept % LANE_COLUMNS)] = sum;
+  }
+}
 
-#define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-#define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+// Tile := (I - V T V') tile, or with T'. The panel and the tile begin in the same row.
+INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Panel* panel,
+                        const bool transposed) {
+  const int item = get_local_id(0);
+  for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) block->t[i] = panel->t[i];
+#pragma unroll 1
+  for (int stage = 0; stage < STAGES; ++stage) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    load_stage(at, block, panel, stage);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int plane = 0; plane < PLANES; ++plane) {
+      __local const real4* v = block->v + plane * PLANE_STRIDE + at->s;
+      REAL sums[SUMS];
+#pragma unroll
+      for (int k = 0; k < SUMS; ++k) sums[k] = 0;
+#pragma unroll
+      for (int word = 0; word < TILE_ROWS / 4; ++word) {
+        if (HAS_WORD(at, word, 0)) {
+#pragma unroll
+          for (int i = 4 * word; i < 4 * word + 4; ++i) {
+            const real4 x = v[i * ROW_SPLITS];
+#pragma unroll
+            for (int c = 0; c < LANE_COLUMNS; ++c) {
+              sums[c] = fma(x.x, tile[c][i], sums[c]);
+              sums[LANE_COLUMNS + c] = fma(x.y, tile[c][i], sums[LANE_COLUMNS + c]);
+              sums[2 * LANE_COLUMNS + c] = fma(x.z, tile[c][i], sums[2 * LANE_COLUMNS + c]);
+              sums[3 * LANE_COLUMNS + c] = fma(x.w, tile[c][i], sums[3 * LANE_COLUMNS + c]);
+            }
+          }
+        }
+      }
+      reduce_sums(at, block, sums, stage * STAGE + 4 * plane);
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int col = item % PANEL;
+#pragma unroll 1
+  for (int p = item / PANEL; p < PANEL; p += GROUP_SIZE / PANEL) {
+    REAL sum = 0;
+#pragma unroll 8
+    for (int l = 0; l < PANEL; ++l) {
+      sum =
+          fma(block->t[transposed ? l * PANEL + p : p * PANEL + l], block->w[l * PANEL + col], sum);
+    }
+    block->tw[p * PANEL + col] = -sum;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+  for (int stage = STAGES - 1; stage >= 0; --stage) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (stage < STAGES - 1) load_stage(at, block, panel, stage);  // the last one is still there
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int plane = 0; plane < PLANES; ++plane) {
+      __local const real4* v = block->v + plane * PLANE_STRIDE + at->s;
+      __local const REAL* tw = block->tw + (stage * STAGE + 4 * plane) * PANEL;
+      REAL factors[4][LANE_COLUMNS];
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+#pragma unroll
+        for (int c = 0; c < LANE_COLUMNS; ++c) {
+          factors[q][c] = tw[q * PANEL + COLUMN_OF(at->p, c)];
+        }
+      }
+#pragma unroll
+      for (int word = 0; word < TILE_ROWS / 4; ++word) {
+        if (HAS_WORD(at, word, 0)) {
+#pragma unroll
+          for (int i = 4 * word; i < 4 * word + 4; ++i) {
+            const real4 x = v[i * ROW_SPLITS];
+#pragma unroll
+            for (int c = 0; c < LANE_COLUMNS; ++c) {
+              REAL y = fma(x.x, factors[0][c], tile[c][i]);
+              y = fma(x.y, factors[1][c], y);
+              y = fma(x.z, factors[2][c], y);
+              tile[c][i] = fma(x.w, factors[3][c], y);
+            }
+          }
+        }
+      }
+    }
+  }
+}
 
-// The code of a whole matrix from those of its columns. All work-items call it.
-INLINE int code_of_matrix(__global const int* exponents, int n, __local int* result) {
+// tile := rows first_row .. of a strip, zeros past its end. x: entry (first_row, first column).
+INLINE void load_strip(const Lane* at, Tile tile, __global const REAL* x, index_t ld, int rows,
+                       int columns) {
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+#if LANE_COLUMNS >= 4
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; c += 4) {
+      const int col = COLUMN_OF(at->p, c);
+      const real4 y = row < rows ? load_four(x + row * ld + col, columns - col) : (real4)(0);
+      tile[c][i] = y.x;
+      tile[c + 1][i] = y.y;
+      tile[c + 2][i] = y.z;
+      tile[c + 3][i] = y.w;
+    }
+#else
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const int col = COLUMN_OF(at->p, c);
+      tile[c][i] = row < rows && col < columns ? x[row * ld + col] : (REAL)0;
+    }
+#endif
+  }
+}
+
+INLINE void store_strip(const Lane* at, Tile tile, __global REAL* x, index_t ld, int rows,
+                        int columns) {
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+    if (row < rows) {
+#pragma unroll
+      for (int c = 0; c < LANE_COLUMNS; c += (LANE_COLUMNS >= 4 ? 4 : 1)) {
+        const int col = COLUMN_OF(at->p, c);
+        __global REAL* to = x + row * ld + col;
+#if LANE_COLUMNS >= 4
+        const real4 y = (real4)(tile[c][i], tile[c + 1][i], tile[c + 2][i], tile[c + 3][i]);
+        if (col + 4 <= columns) {
+          if (ALIGNED) {
+            *(__global real4*)to = y;
+          } else {
+            vstore4(y, 0, to);
+          }
+        } else {
+          if (col < columns) to[0] = y.x;
+          if (col + 1 < columns) to[1] = y.y;
+          if (col + 2 < columns) to[2] = y.z;
+        }
+#else
+        if (col < columns) *to = tile[c][i];
+#endif
+      }
+    }
+  }
+}
+
+// tile := tile D, the strip being read for the first time.
+INLINE void scale_strip(const Lane* at, Tile tile, __global int* codes, int columns,
+                        __local int* column_codes) {
+  STORED largest[LANE_COLUMNS], nan_if_not_finite[LANE_COLUMNS];
+  int exponents[LANE_COLUMNS];
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    largest[c] = nan_if_not_finite[c] = 0;
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; ++i) {
+      largest[c] = fmax(largest[c], fabs(tile[c][i]));
+      nan_if_not_finite[c] = fma(tile[c][i], (STORED)0, nan_if_not_finite[c]);
+    }
+  }
+  scale_tile(at, tile, largest, nan_if_not_finite, exponents, column_codes);
+  const int item = get_local_id(0);
+  if (item < columns) codes[item] = column_codes[item];
+}
+
+// T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1. Lane i
+// holds row i.
+INLINE void form_t(const Lane* at, __global REAL* t) {
+  const int i = get_local_id(0);
+  if (i < PANEL) {
+    REAL row[PANEL];
+#pragma unroll
+    for (int c = 0; c < PANEL; ++c) {
+      REAL even = 0, odd = 0;
+#pragma unroll
+      for (int l = 0; l < c; ++l) {
+        const REAL x = at->gram[l * PANEL + c];
+        if (l % 2 == 0) {
+          even = fma(row[l], x, even);
+        } else {
+          odd = fma(row[l], x, odd);
+        }
+      }
+      const REAL weight = at->weights[c];
+      row[c] = c == i ? weight : c < i ? (REAL)0 : -weight * (even + odd);
+      t[i * PANEL + c] = row[c];
+    }
+  }
+}
+
+// ---- steps
+
+INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __global const REAL* t,
+                      index_t matrix, FactorShape shape, int ld, int index) {
+  const int panels = (shape.k + PANEL - 1) / PANEL, first = index * PANEL;
+  const Panel panel = {work + (matrix * shape.m + first) * (index_t)ld + first,
+                       tops + matrix * shape.k + first,
+                       t + (matrix * panels + index) * PANEL * PANEL,
+                       ld,
+                       shape.m - first,
+                       min(PANEL, shape.k - first)};
+  return panel;
+}
+
+#define WORDS_OF(rows) (((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS))
+
+// LOCAL_MEMORY declares what Lane and Block point to: v, where shown vectors share the place of the
+// reflectors, and gram that of w.
+#define LOCAL_MEMORY                                                                     \
+  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE \
+                                                                 : SHOWN_STRIDE / 4];    \
+  __local REAL w_space[PANEL * PANEL], tw_space[PANEL * PANEL], t_space[PANEL * PANEL];  \
+  __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];               \
+  __local REAL scratch[SHUFFLES ? 1 : EXCHANGED * GROUP_SIZE];                           \
+  __local int column_codes[PANEL];                                                       \
+  const int item = get_local_id(0);                                                      \
+  const Block block = {v_space, w_space, tw_space, t_space, scratch};                    \
+  Lane at = {item,                                                                       \
+             item / ROW_SPLITS,                                                          \
+             item % ROW_SPLITS,                                                          \
+             (__local REAL*)v_space,                                                     \
+             weights,                                                                    \
+             tops_space,                                                                 \
+             signs,                                                                      \
+             alphas,                                                                     \
+             scratch,                                                                    \
+             w_space,                                                                    \
+             0}
+
+// V\R and T of the panel that the tile holds, from first_row down.
+INLINE void factor_panel(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
+  const int item = get_local_id(0);
+  for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) at->gram[i] = 0;
+  if (item < PANEL) at->weights[item] = at->tops[item] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+  for (int j = 0; j < PANEL; j += LANE_COLUMNS) {
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) factor_column(at, tile, c, j + c, 0);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  form_t(at, t);
+  if (item < width) tops[item] = at->tops[item];
+}
+
+// Strip 0. Groups: one per matrix.
+__kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, __global int* codes,
+                                 __global REAL* tops, __global REAL* t, FactorShape shape,
+                                 StripShape step) {
+  LOCAL_MEMORY;
+  const index_t matrix = get_group_id(0);
+  const int columns = min(PANEL, shape.n), panels = (shape.k + PANEL - 1) / PANEL;
+  Tile tile;
+  at.words = WORDS_OF(shape.m);
+  if (item < PANEL) column_codes[item] = MAGNITUDE_ZERO;
+  load_strip(&at, tile, a + matrix * shape.m * shape.n, shape.n, shape.m, columns);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  scale_strip(&at, tile, codes + matrix * shape.n, columns, column_codes);
+  factor_panel(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k,
+               t + matrix * panels * PANEL * PANEL);
+  store_strip(&at, tile, work + matrix * shape.m * step.ld, step.ld, shape.m, columns);
+}
+
+// Groups: strips L .. of every matrix, the next panels first, since they take longest.
+__kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, __global int* codes,
+                                __global REAL* tops, __global REAL* t, FactorShape shape,
+                                StripShape step) {
+  LOCAL_MEMORY;
+  index_t strip;
+  const index_t matrix = split_group(shape.count, &strip);
+  strip += step.index;
+  const int ld = step.ld, first_col = (int)strip * PANEL, columns = min(PANEL, shape.n - first_col);
+  const int first_row = (step.index - 1) * PANEL;
+  __global REAL* to = work + matrix * shape.m * ld + first_col;
+
+  Tile tile;
+  at.words = WORDS_OF(shape.m - first_row);
+  const bool is_first = step.index == 1;
+  if (item < PANEL) column_codes[item] = MAGNITUDE_ZERO;
+  load_strip(&at, tile,
+             is_first ? a + matrix * shape.m * shape.n + first_col : to + first_row * (index_t)ld,
+             is_first ? shape.n : ld, shape.m - first_row, columns);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (is_first) scale_strip(&at, tile, codes + matrix * shape.n + first_col, columns, column_codes);
+  const Panel done = panel_of(work, tops, t, matrix, shape, ld, step.index - 1);
+  apply_panel(&at, tile, &block, &done, true);
+  if (strip > step.index || first_col >= shape.k) {
+    store_strip(&at, tile, to + first_row * (index_t)ld, ld, shape.m - first_row, columns);
+    return;
+  }
+  // The first 32 rows are R; the panel begins below them.
+  const int row = first_row + at.s;
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = COLUMN_OF(at.p, c);
+    if (col < columns) to[row * (index_t)ld + col] = tile[c][0];
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; ++i) {
+      tile[c][i] = i + 1 < TILE_ROWS ? tile[c][i + 1 < TILE_ROWS ? i + 1 : 0] : (REAL)0;
+    }
+  }
+  at.words = WORDS_OF(shape.m - first_col);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int panels = (shape.k + PANEL - 1) / PANEL;
+  factor_panel(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col,
+               t + (matrix * panels + strip) * PANEL * PANEL);
+  store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
+}
+
+// Whether no column of the matrix holds a NaN or Inf. All work-items call it.
+INLINE int code_of_matrix(__global const int* codes, int n, __local int* result) {
   const int item = get_local_id(0);
   if (item == 0) *result = MAGNITUDE_ZERO;
   barrier(CLK_LOCAL_MEM_FENCE);
   int code = MAGNITUDE_ZERO;
-  for (int col = item; col < n; col += GROUP_SIZE) code = max(code, exponents[col]);
+  for (int col = item; col < n; col += GROUP_SIZE) code = max(code, codes[col]);
   atomic_max(result, code);
   barrier(CLK_LOCAL_MEM_FENCE);
   return *result;
 }
 
-// work := A D
-__kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
-                                  __global int* exponents, FactorShape shape) {
-  __local STORED largest_of[GROUP_SIZE];
-  __local int bad_of[GROUP_SIZE];
-  const int strips = (shape.n + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
-  index_t matrix;
-  const int strip = split_group(strips, &matrix);
-  const int item = get_local_id(0), lane = item / SCAN_COLUMNS;
-  const int col = strip * SCAN_COLUMNS + item % SCAN_COLUMNS;
-  a += matrix * shape.m * shape.n;
-  work += matrix * shape.m * shape.n;
-  exponents += matrix * shape.n;
+// Groups: strips index + 1 .. of every matrix; of index -1 strip 0 alone.
+__kernel GROUP void form_q_step(__global const REAL* work, __global const int* codes,
+                                __global const REAL* tops, __global const REAL* t, __global REAL* q,
+                                FactorShape shape, StripShape step) {
+  LOCAL_MEMORY;
+  __local int code;
+  index_t strip, matrix;
+  matrix = split_group(shape.count, &strip);
+  strip += step.index + 1;
+  const int ld = step.ld, first_col = (int)strip * PANEL;
+  const int columns = min(PANEL, shape.q_cols - first_col), first_row = max(step.index, 0) * PANEL;
+  const int panels = (shape.k + PANEL - 1) / PANEL;
+  __global REAL* to = q + matrix * shape.m * shape.q_cols + first_col;
 
-  STORED largest = 0;
-  int is_bad = 0;
-  for (int row = lane; row < shape.m && col < shape.n; row += SCAN_LANES) {
-    const STORED x = a[(index_t)row * shape.n + col];
-    largest = fmax(largest, fabs(x));
-    is_bad |= !isfinite(x);
-  }
-  largest_of[item] = largest;
-  bad_of[item] = is_bad;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int other = item % SCAN_COLUMNS; other < GROUP_SIZE; other += SCAN_COLUMNS) {
-    largest = fmax(largest, largest_of[other]);
-    is_bad |= bad_of[other];
-  }
-  const int code = magnitude_code(largest, !is_bad);
-  if (lane == 0 && col < shape.n) exponents[col] = code;
-  for (int row = lane; row < shape.m && col < shape.n; row += SCAN_LANES) {
-    const index_t at = (index_t)row * shape.n + col;
-    work[at] = scale_by((REAL)a[at], -scale_of(code));
-  }
-}
-
-// T row by row: T(i, i) = tau_i, T(i, c) = -tau_c sum_l T(i, l) gram(l, c), l = i..c-1, where
-// gram(l, c) = v_l' v_c. Rows do not depend on each other.
-INLINE void form_t(__local const REAL* gram, __local const REAL* taus, __local REAL* t) {
-  const int i = get_local_id(0);
-  if (i < PANEL_WIDTH) {
-    for (int c = 0; c < PANEL_WIDTH; ++c) {
-      REAL sum = 0;
-      for (int l = i; l < c; ++l) sum = fma(t[i * PANEL_WIDTH + l], gram[l * PANEL_WIDTH + c], sum);
-      t[i * PANEL_WIDTH + c] = c < i ? (REAL)0 : c == i ? taus[i] : -taus[c] * sum;
+  Tile tile;
+  if (strip == step.index + 1 || step.index == panels - 1) {
+    // Begun: columns of the identity with R's signs, then the strip's own reflectors.
+    const bool is_finite =
+        code_of_matrix(codes + matrix * shape.n, shape.n, &code) != MAGNITUDE_NON_FINITE;
+    const bool is_own = strip < panels;
+    const int begin = is_own ? first_col : first_row;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const int col = first_col + COLUMN_OF(at.p, c);
+      const bool flips =
+          shape.positive && col < shape.k && work[(matrix * shape.m + col) * (index_t)ld + col] < 0;
+      const REAL zero = is_finite ? (REAL)0 : (REAL)NAN, one = is_finite ? (flips ? -1 : 1) : zero;
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; ++i) {
+        tile[c][i] = begin + i * ROW_SPLITS + at.s == col ? one : zero;
+      }
     }
-  }
-}
-
-// The panel's column c meets all columns p in one pass: dot products with columns to its right
-// give the update, those with finished reflectors to its left give the Gram matrix for T.
-__kernel GROUP void factor_panel(__global REAL* work, __global REAL* taus, __global REAL* t,
-                                 FactorShape shape, PanelShape panel) {
-  __local REAL dots[GROUP_SIZE], raised[GROUP_SIZE];
-  __local REAL gram[PANEL_WIDTH * PANEL_WIDTH], t_tile[PANEL_WIDTH * PANEL_WIDTH];
-  __local REAL tau_of[PANEL_WIDTH];
-  const index_t matrix = get_group_id(0), ld = shape.n;
-  const int item = get_local_id(0), p = item % PANEL_WIDTH, lane = item / PANEL_WIDTH;
-  const int panels = (shape.k + PANEL_WIDTH - 1) / PANEL_WIDTH;
-  const int m = shape.m;
-  const bool in_panel = p < panel.width;
-  __global REAL* a = work + matrix * m * ld + panel.first;  // the panel's columns
-  taus += matrix * shape.k + panel.first;
-  t += (matrix * panels + panel.first / PANEL_WIDTH) * PANEL_WIDTH * PANEL_WIDTH;
-
-  for (int i = item; i < PANEL_WIDTH * PANEL_WIDTH; i += GROUP_SIZE) gram[i] = 0;
-  if (item < PANEL_WIDTH) tau_of[item] = 0;
-  REAL last_inverse = 0;  // column c-1 is scaled by this while column c is worked on
-  barrier(CLK_LOCAL_MEM_FENCE);
-
-#pragma unroll 1
-  for (int c = 0; c < panel.width; ++c) {
-    const int top_row = panel.first + c;
-    const REAL own_scale = p == c - 1 ? last_inverse : (REAL)1;
-    const REAL alpha = a[top_row * ld + c];
-    const REAL top = in_panel ? a[top_row * ld + p] * own_scale : (REAL)0;
-    REAL sum = 0, sum_rest = 0, raised_sum = 0, raised_rest = 0;
-    for (int first = top_row + 1 + lane; first < m; first += PANEL_LANES * SUM_ROWS) {
-      REAL part = 0, raised_part = 0;
-      for (int i = 0; i < SUM_ROWS; ++i) {
-        const index_t row = first + i * PANEL_LANES;
-        if (row < m && in_panel) {
-          const REAL x = a[row * ld + c], raised_x = x * RAISE;
-          part = fma(x, a[row * ld + p] * own_scale, part);
-          raised_part = fma(raised_x, raised_x, raised_part);
+    if (is_own) {
+      const Panel own = panel_of(work, tops, t, matrix, shape, ld, (int)strip);
+      at.words = WORDS_OF(own.rows);
+      apply_panel(&at, tile, &block, &own, false);
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);  // all have read what is overwritten
+      if (step.index >= 0) {
+#pragma unroll
+        for (int c = 0; c < LANE_COLUMNS; ++c) {
+#pragma unroll
+          for (int i = TILE_ROWS - 1; i >= 0; --i) {
+            tile[c][i] = i > 0 ? tile[c][i > 0 ? i - 1 : 0] : (REAL)0;
+          }
         }
       }
-      add_compensated(part, &sum, &sum_rest);
-      add_compensated(raised_part, &raised_sum, &raised_rest);
     }
-    dots[item] = sum;
-    raised[item] = raised_sum;
-    barrier(FENCE);  // global too: alpha and top are read before others write them
-
-    REAL dot = 0, tail = 0, raised_tail = 0;  // x'a_p, x'x
-    for (int other = 0; other < PANEL_LANES; ++other) {
-      dot += dots[other * PANEL_WIDTH + p];
-      tail += dots[other * PANEL_WIDTH + c];
-      raised_tail += raised[other * PANEL_WIDTH + c];
-    }
-    const Reflector h = make_reflector(alpha, tail, raised_tail);
-    const REAL product = fma(h.inverse, dot, top);  // v'a_p
-
-    if (lane == 0 && p < c) gram[p * PANEL_WIDTH + c] = product;
-    if (item == 0) {
-      tau_of[c] = h.tau;
-      taus[c] = h.tau;
-      a[top_row * ld + c] = h.beta;
-    }
-    if (p > c && in_panel) {
-      // a_p -= tau v (v'a_p)
-      const REAL weight = h.tau * product;
-      const REAL below = weight * h.inverse;
-      if (lane == 0) a[top_row * ld + p] = top - weight;
-      for (index_t row = top_row + 1 + lane; row < m; row += PANEL_LANES) {
-        a[row * ld + p] = fma(-below, a[row * ld + c], a[row * ld + p]);
-      }
-    }
-    if (p == c - 1) {
-      for (index_t row = top_row + lane; row < m; row += PANEL_LANES) a[row * ld + p] *= own_scale;
-    }
-    last_inverse = h.inverse;
-    barrier(FENCE);
+  } else {
+    load_strip(&at, tile, to + first_row * (index_t)shape.q_cols, shape.q_cols, shape.m - first_row,
+               columns);
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) tile[c][0] = 0;
   }
-  if (p == panel.width - 1) {
-    for (index_t row = panel.first + panel.width + lane; row < m; row += PANEL_LANES) {
-      a[row * ld + p] *= last_inverse;
-    }
+  at.words = WORDS_OF(shape.m - first_row);
+  if (step.index >= 0) {
+    const Panel panel = panel_of(work, tops, t, matrix, shape, ld, step.index);
+    apply_panel(&at, tile, &block, &panel, false);
   }
-  form_t(gram, tau_of, t_tile);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = item; i < PANEL_WIDTH * PANEL_WIDTH; i += GROUP_SIZE) t[i] = t_tile[i];
+  store_strip(&at, tile, to + first_row * (index_t)shape.q_cols, shape.q_cols, shape.m - first_row,
+              columns);
 }
 
-// A strip of C, or of Q: where the columns lie, and what stands in rows that nobody has written yet
-// (columns of the identity, times a sign).
-typedef struct {
-  __global REAL* data;  // entry (0, first column of the strip)
-  index_t ld;
-  int columns;       // of the strip
-  int fresh_rows;    // rows above this are made
-  int one_row;       // row of this work-item's column that holds `one`
-  REAL one, zero;    // sign and 0; both NaN where A is not finite
-} Strip;
-
-INLINE REAL load_strip(const Strip* strip, int row, int col) {
-  if (row < strip->fresh_rows) return row == strip->one_row ? strip->one : strip->zero;
-  return strip->data[row * strip->ld + col];
-}
-
-// v_tile := rows first..first+TILE_ROWS-1 of V: ones on its diagonal, zeros above it.
-INLINE void load_v(__global const REAL* v, index_t ld, int m, int first, const PanelShape* panel,
-                   __local REAL* v_tile) {
-  for (int i = get_local_id(0); i < TILE_ROWS * PANEL_WIDTH; i += GROUP_SIZE) {
-    const int row = first + i / PANEL_WIDTH, p = i % PANEL_WIDTH, one_row = panel->first + p;
-    REAL x = 0;
-    if (row < m && p < panel->width && row >= one_row) x = row == one_row ? (REAL)1 : v[row * ld + p];
-    v_tile[i] = x;
-  }
-}
-
-// W := V'C, each work-item LANE_PANEL entries of its column.
-INLINE void multiply_vc(__global const REAL* v, index_t ld, int m, const PanelShape* panel,
-                        const Strip* strip, __local REAL* v_tile, __local REAL* c_tile,
-                        __local REAL* w) {
-  const int item = get_local_id(0), col = item % STRIP_COLUMNS, lane = item / STRIP_COLUMNS;
-  REAL sum[LANE_PANEL], rest[LANE_PANEL];
-#pragma unroll
-  for (int q = 0; q < LANE_PANEL; ++q) sum[q] = rest[q] = 0;
-#pragma unroll 1
-  for (int first = panel->first; first < m; first += TILE_ROWS) {
-    load_v(v, ld, m, first, panel, v_tile);
-    for (int i = lane; i < TILE_ROWS; i += STRIP_LANES) {
-      const bool inside = first + i < m && col < strip->columns;
-      c_tile[i * STRIP_COLUMNS + col] = inside ? load_strip(strip, first + i, col) : (REAL)0;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    REAL part[LANE_PANEL];
-#pragma unroll
-    for (int q = 0; q < LANE_PANEL; ++q) part[q] = 0;
-    for (int i = 0; i < TILE_ROWS; ++i) {
-      const REAL c = c_tile[i * STRIP_COLUMNS + col];
-#pragma unroll
-      for (int q = 0; q < LANE_PANEL; ++q) {
-        part[q] = fma(v_tile[i * PANEL_WIDTH + lane * LANE_PANEL + q], c, part[q]);
-      }
-    }
-#pragma unroll
-    for (int q = 0; q < LANE_PANEL; ++q) add_compensated(part[q], &sum[q], &rest[q]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-#pragma unroll
-  for (int q = 0; q < LANE_PANEL; ++q) w[(lane * LANE_PANEL + q) * STRIP_COLUMNS + col] = sum[q];
-}
-
-// W := T W, or T'W.
-INLINE void multiply_tw(__global const REAL* t, const bool transposed, __local REAL* t_tile,
-                        __local REAL* w) {
-  const int item = get_local_id(0), col = item % STRIP_COLUMNS, lane = item / STRIP_COLUMNS;
-  for (int i = item; i < PANEL_WIDTH * PANEL_WIDTH; i += GROUP_SIZE) t_tile[i] = t[i];
-  barrier(CLK_LOCAL_MEM_FENCE);
-  REAL sum[LANE_PANEL];
-#pragma unroll
-  for (int q = 0; q < LANE_PANEL; ++q) sum[q] = 0;
-  for (int l = 0; l < PANEL_WIDTH; ++l) {
-    const REAL x = w[l * STRIP_COLUMNS + col];
-#pragma unroll
-    for (int q = 0; q < LANE_PANEL; ++q) {
-      const int p = lane * LANE_PANEL + q;
-      sum[q] = fma(t_tile[transposed ? l * PANEL_WIDTH + p : p * PANEL_WIDTH + l], x, sum[q]);
-    }
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-  for (int q = 0; q < LANE_PANEL; ++q) w[(lane * LANE_PANEL + q) * STRIP_COLUMNS + col] = sum[q];
-  barrier(CLK_LOCAL_MEM_FENCE);
-}
-
-// C := C - V W
-INLINE void subtract_vw(__global const REAL* v, index_t ld, int m, const PanelShape* panel,
-                        const Strip* strip, __local REAL* v_tile, __local const REAL* w) {
-  const int item = get_local_id(0), col = item % STRIP_COLUMNS, lane = item / STRIP_COLUMNS;
-#pragma unroll 1
-  for (int first = panel->first; first < m; first += TILE_ROWS) {
-    load_v(v, ld, m, first, panel, v_tile);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    REAL sum[LANE_ROWS];
-#pragma unroll
-    for (int r = 0; r < LANE_ROWS; ++r) sum[r] = 0;
-    for (int p = 0; p < PANEL_WIDTH; ++p) {
-      const REAL x = w[p * STRIP_COLUMNS + col];
-#pragma unroll
-      for (int r = 0; r < LANE_ROWS; ++r) {
-        sum[r] = fma(v_tile[(lane + r * STRIP_LANES) * PANEL_WIDTH + p], x, sum[r]);
-      }
-    }
-#pragma unroll
-    for (int r = 0; r < LANE_ROWS; ++r) {
-      const int row = first + lane + r * STRIP_LANES;
-      if (row < m && col < strip->columns) {
-        strip->data[row * strip->ld + col] = load_strip(strip, row, col) - sum[r];
-      }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-}
-
-// C := (I - V T' V') C for the strip of trailing columns.
-__kernel GROUP void update_trailing(__global REAL* work, __global const REAL* t, FactorShape shape,
-                                    PanelShape panel) {
-  __local REAL v_tile[TILE_ROWS * PANEL_WIDTH], c_tile[TILE_ROWS * STRIP_COLUMNS];
-  __local REAL w[PANEL_WIDTH * STRIP_COLUMNS], t_tile[PANEL_WIDTH * PANEL_WIDTH];
-  const int first_trailing = panel.first + panel.width;
-  const int strips = (shape.n - first_trailing + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
-  index_t matrix;
-  const int first_col = first_trailing + split_group(strips, &matrix) * STRIP_COLUMNS;
-  const index_t ld = shape.n;
-  const int panels = (shape.k + PANEL_WIDTH - 1) / PANEL_WIDTH;
-  work += matrix * shape.m * ld;
-  t += (matrix * panels + panel.first / PANEL_WIDTH) * PANEL_WIDTH * PANEL_WIDTH;
-
-  const Strip strip = {work + first_col, ld, min(STRIP_COLUMNS, shape.n - first_col), 0, 0, 0, 0};
-  __global const REAL* v = work + panel.first;
-  multiply_vc(v, ld, shape.m, &panel, &strip, v_tile, c_tile, w);
-  multiply_tw(t, true, t_tile, w);
-  subtract_vw(v, ld, shape.m, &panel, &strip, v_tile, w);
-}
-
-// Q := (I - V T V') Q for panels last_panel..first_panel, one strip of Q's columns. A panel that
-// lies right of the strip would change nothing and is left out.
-__kernel GROUP void form_q(__global const REAL* work, __global const REAL* t,
-                           __global const int* exponents, __global REAL* q, FactorShape shape,
-                           PanelShape range) {
-  __local REAL v_tile[TILE_ROWS * PANEL_WIDTH], c_tile[TILE_ROWS * STRIP_COLUMNS];
-  __local REAL w[PANEL_WIDTH * STRIP_COLUMNS], t_tile[PANEL_WIDTH * PANEL_WIDTH];
-  __local int code;
-  const int strips = (shape.q_cols + STRIP_COLUMNS - 1) / STRIP_COLUMNS;
-  index_t matrix;
-  const int first_col = split_group(strips, &matrix) * STRIP_COLUMNS;
-  const index_t ld = shape.n;
-  const int col = first_col + get_local_id(0) % STRIP_COLUMNS;
-  const int panels = (shape.k + PANEL_WIDTH - 1) / PANEL_WIDTH;
-  work += matrix * shape.m * ld;
-  t += matrix * panels * PANEL_WIDTH * PANEL_WIDTH;
-  q += matrix * shape.m * shape.q_cols;
-
-  const bool is_finite =
-      code_of_matrix(exponents + matrix * shape.n, shape.n, &code) != MAGNITUDE_NON_FINITE;
-  const bool flips = shape.positive && col < shape.k && work[col * ld + col] < 0;
-  Strip strip = {q + first_col, shape.q_cols, min(STRIP_COLUMNS, shape.q_cols - first_col), 0, col,
-                 0, 0};
-  strip.one = is_finite ? (flips ? (REAL)-1 : (REAL)1) : (REAL)NAN;
-  strip.zero = is_finite ? (REAL)0 : (REAL)NAN;
-
-  const int start = min((first_col + strip.columns - 1) / PANEL_WIDTH, panels - 1);
-#pragma unroll 1
-  for (int i = min(start, range.last_panel); i >= range.first_panel; --i) {
-    PanelShape panel = {i * PANEL_WIDTH, min(PANEL_WIDTH, shape.k - i * PANEL_WIDTH), 0, 0};
-    strip.fresh_rows = i == start ? shape.m : min(shape.m, panel.first + PANEL_WIDTH);
-    __global const REAL* v = work + panel.first;
-    multiply_vc(v, ld, shape.m, &panel, &strip, v_tile, c_tile, w);
-    multiply_tw(t + (index_t)i * PANEL_WIDTH * PANEL_WIDTH, false, t_tile, w);
-    subtract_vw(v, ld, shape.m, &panel, &strip, v_tile, w);
-  }
-}
-
-// ---- results
-
-// Entry (row, col) of R, row <= col: unscaled, its row's sign flipped where R_ii must be positive.
-// + 0 turns -0 into +0.
-INLINE STORED entry_of_r(__global const REAL* work, __global const int* exponents,
-                         FactorShape shape, int row, int col) {
-  const index_t ld = shape.n;
-  const bool flips = shape.positive && work[row * ld + row] < 0;
-  const REAL x = work[row * ld + col];
-  return (STORED)scale_by(flips ? -x : x, scale_of(exponents[col])) + (STORED)0;
-}
-
-// R := R D^-1, 32 rows per group; the code of the matrix goes to `magnitudes`.
-__kernel GROUP void store_r(__global const REAL* work, __global const int* exponents,
-                            __global STORED* r, __global int* magnitudes, FactorShape shape) {
+// R := R D^-1, 32 rows per group; the code of the matrix goes to `magnitudes`. + 0 turns -0 into
+// +0.
+__kernel GROUP void store_r(__global const REAL* work, __global const int* codes,
+                            __global STORED* r, __global int* magnitudes, FactorShape shape,
+                            StripShape step) {
   __local int code;
   const int blocks = (shape.r_rows + 31) / 32;
   index_t matrix;
   const int block = split_group(blocks, &matrix), rows = min(32, shape.r_rows - 32 * block);
-  work += matrix * shape.m * shape.n;
-  exponents += matrix * shape.n;
+  work += matrix * shape.m * step.ld;
+  codes += matrix * shape.n;
   r += matrix * shape.r_rows * shape.n;
 
-  const bool is_finite = code_of_matrix(exponents, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  const bool is_finite = code_of_matrix(codes, shape.n, &code) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
-  for (index_t i = get_local_id(0); i < (index_t)rows * shape.n; i += GROUP_SIZE) {
-    const int in_block = (int)(i / shape.n), col = (int)(i - (index_t)in_block * shape.n);
-    const int row = 32 * block + in_block;
-    const STORED x = row <= col ? entry_of_r(work, exponents, shape, row, col) : (STORED)0;
-    r[(index_t)row * shape.n + col] = is_finite ? x : (STORED)NAN;
+  for (int i = get_local_id(0); i < rows * shape.n; i += GROUP_SIZE) {
+    const int in_block = i / shape.n, col = i - in_block * shape.n, row = 32 * block + in_block;
+    STORED x = 0;
+    if (row <= col) {
+      const bool flips = shape.positive && work[row * (index_t)step.ld + row] < 0;
+      const REAL y = work[row * (index_t)step.ld + col] * pow2(scale_of(codes[col]));
+      x = (flips ? -y : y) + (REAL)0;
+    }
+    r[row * (index_t)shape.n + col] = is_finite ? x : (STORED)NAN;
   }
 }
 
-// V\R as LAPACK's geqrf leaves it, 32 rows per group.
-__kernel GROUP void store_v(__global const REAL* work, __global const int* exponents,
-                            __global STORED* v, __global int* magnitudes, FactorShape shape) {
+// work := V\R as LAPACK's geqrf leaves it, and tau, 32 rows per group.
+__kernel GROUP void finish_raw(__global REAL* work, __global const int* codes,
+                               __global const REAL* tops, __global const REAL* t,
+                               __global STORED* tau, __global int* magnitudes, FactorShape shape) {
   __local int code;
-  const int blocks = (shape.m + 31) / 32;
+  const int blocks = (shape.m + 31) / 32, panels = (shape.k + PANEL - 1) / PANEL;
   index_t matrix;
   const int block = split_group(blocks, &matrix), rows = min(32, shape.m - 32 * block);
-  work += matrix * shape.m * shape.n;
-  exponents += matrix * shape.n;
-  v += matrix * shape.m * shape.n;
+  work += (matrix * shape.m + 32 * block) * (index_t)shape.n;
+  codes += matrix * shape.n;
+  tops += matrix * shape.k;
 
-  const bool is_finite = code_of_matrix(exponents, shape.n, &code) != MAGNITUDE_NON_FINITE;
-  if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
-  for (index_t i = get_local_id(0); i < (index_t)rows * shape.n; i += GROUP_SIZE) {
-    const int in_block = (int)(i / shape.n), col = (int)(i - (index_t)in_block * shape.n);
-    const int row = 32 * block + in_block;
-    const index_t at = (index_t)row * shape.n + col;
-    const STORED x = row <= col ? entry_of_r(work, exponents, shape, row, col) : (STORED)work[at];
-    v[at] = is_finite ? x : (STORED)NAN;
+  const bool is_finite = code_of_matrix(codes, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  for (int i = get_local_id(0); i < rows * shape.n; i += GROUP_SIZE) {
+    const int in_block = i / shape.n, col = i - in_block * shape.n, row = 32 * block + in_block;
+    REAL factor = pow2(scale_of(codes[col]));
+    if (row > col) factor = tops[col] != 0 ? 1 / tops[col] : (REAL)0;
+    work[i] = is_finite ? work[i] * factor : (REAL)NAN;
   }
-}
-
-// tau; where V was rounded, tau = 2 / v'v of the rounded v keeps I - tau v v' orthogonal.
-__kernel GROUP void store_tau(__global const REAL* taus, __global const STORED* v,
-                              __global const int* magnitudes, __global STORED* tau,
-                              FactorShape shape) {
-  const index_t i = get_global_id(0), matrix = i / shape.k;
-  const int col = (int)(i - matrix * shape.k);
-  if (matrix < shape.count) {
-    REAL x = taus[i];
-    if (sizeof(STORED) < sizeof(REAL) && x != 0) {
-      REAL sum = 1;
-      for (index_t row = col + 1; row < shape.m; ++row) {
-        const REAL y = v[(matrix * shape.m + row) * shape.n + col];
-        sum = fma(y, y, sum);
-      }
-      x = 2 / sum;
+  if (block == 0) {
+    if (get_local_id(0) == 0) magnitudes[matrix] = code;
+    for (int j = get_local_id(0); j < shape.k; j += GROUP_SIZE) {
+      const REAL weight =
+          t[(matrix * panels + j / PANEL) * PANEL * PANEL + j % PANEL * (PANEL + 1)];
+      tau[matrix * shape.k + j] = is_finite ? weight * tops[j] * tops[j] : (REAL)NAN;
     }
-    tau[i] = magnitudes[matrix] == MAGNITUDE_NON_FINITE ? (STORED)NAN : (STORED)x;
   }
-}
-
-__kernel GROUP void store_q(__global const REAL* wide_q, __global STORED* q, FactorShape shape) {
-  const index_t i = get_global_id(0);
-  if (i < (index_t)shape.count * shape.m * shape.q_cols) q[i] = (STORED)wide_q[i];
 }

@@ -139,8 +139,7 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const Q_
     for (int u = 0; u < MICRO; ++u) {
       const int row = row0 + ty + 16 * u, p = p0 + tx;
       const bool inside = row < shape.m && p < depth;
-      left[(ty + 16 * u) * 16 + tx] =
-          inside ? (double)q[(index_t)row * shape.q_cols + p] : 0.0;
+      left[(ty + 16 * u) * 16 + tx] = inside ? (double)q[(index_t)row * shape.q_cols + p] : 0.0;
       right[ty * TILE + tx + 16 * u] = entry_of_r(r, shape, scaling, p0 + ty, col0 + tx + 16 * u);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -288,8 +287,7 @@ __kernel GROUP void measure_gram(__global const Q_REAL* x, __global const STORED
   for (int first = 0; first < r_last; first += 16) {
 #pragma unroll
     for (int u = 0; u < MICRO; ++u) {
-      left[ty * TILE + tx + 16 * u] =
-          entry_of_r(r, shape, scaling, first + ty, row0 + tx + 16 * u);
+      left[ty * TILE + tx + 16 * u] = entry_of_r(r, shape, scaling, first + ty, row0 + tx + 16 * u);
       right[ty * TILE + tx + 16 * u] =
           entry_of_r(r, shape, scaling, first + ty, col0 + tx + 16 * u);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked.cpp: any shape; panel, T, trailing strips, Q backward (LAPACK geqrf, orgqr).
-// Device half: kernels/blocked.cl.
+// blocked.cpp: strips of 32 columns in registers; panel, T, trailing strips, Q backward (LAPACK
+// geqrf, orgqr). Device half: kernels/blocked.cl.
 #include <algorithm>
 
 #include "gpu/host_check.hpp"
@@ -10,91 +10,110 @@
 namespace qrtool {
 namespace {
 
-ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_blocked); }
-std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+constexpr int panel_width = 32;
 
-int panel_width(const Problem& p) {
-  if (p.m < tuning::blocked_narrow_rows) return tuning::blocked_narrow_panel_width;
-  return p.m >= tuning::blocked_wide_rows ? tuning::blocked_wide_panel_width
-                                          : tuning::blocked_panel_width;
+ElementType computes_in(const Problem& p) { return p.type; }
+std::string arithmetic(const Problem& p) { return std::string(name_of(p.type)); }
+
+/// Rows per lane, rounded up to words of four.
+int lane_rows(const Problem& p) {
+  return static_cast<int>(ceil_divide(p.m, index_t{4} * panel_width)) * 4;
+}
+
+int lane_columns(const Problem& p) {
+  return lane_rows(p) <= tuning::blocked_short_lane_rows && p.type == ElementType::float32
+             ? tuning::blocked_short_lane_columns
+             : tuning::blocked_lane_columns;
+}
+
+int group_size(const Problem& p) { return panel_width / lane_columns(p) * panel_width; }
+
+/// Reflectors in local memory at a time: the most that fit, a power of two.
+int stage(const Problem& p) {
+  const int most = p.type == ElementType::float32 ? tuning::blocked_stage_bytes
+                                                  : tuning::blocked_wide_stage_bytes;
+  const int row_bytes = panel_width * lane_rows(p) * static_cast<int>(size_of(p.type));
+  int reflectors = panel_width;
+  while (reflectors > 4 && reflectors * row_bytes > most) reflectors /= 2;
+  return reflectors;
+}
+
+/// Reflectors, V'C, T V'C and T; the rest is what lanes without shuffles exchange.
+std::size_t local_bytes(const Problem& p) {
+  const int rows = panel_width * lane_rows(p);
+  const int reals = stage(p) * (rows + 8) + 3 * panel_width * panel_width + 3 * panel_width + 2;
+  return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(int) + 4;
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  if (limits.max_group < tuning::blocked_group_size) {
-    return {false, "needs work-groups of " + std::to_string(tuning::blocked_group_size)};
+  const index_t most_rows = tuning::blocked_max_row_bytes / static_cast<index_t>(size_of(p.type));
+  if (p.m < tuning::blocked_min_rows || p.m > most_rows) {
+    return {false, "takes " + std::to_string(tuning::blocked_min_rows) + " to " +
+                       std::to_string(most_rows) + " rows"};
   }
-  return {true, "takes every shape"};
+  if (group_size(p) > limits.max_group || local_bytes(p) > limits.local_bytes) {
+    return {false, "needs " + std::to_string(group_size(p)) + " work-items and " +
+                       std::to_string(local_bytes(p)) + " bytes of local memory per group"};
+  }
+  return {true, "strips of columns fit the registers of " + std::to_string(group_size(p)) +
+                    " work-items"};
+}
+
+/// Whether V\R lies in the output: in V itself, or where Q comes to lie.
+bool works_in_output(const Problem& p) {
+  return p.mode == Mode::raw || (p.wants_q() && p.n <= p.m);
 }
 
 Params tune(const Problem& p, const Limits&) {
-  return {{"PANEL_WIDTH", panel_width(p)},
-          {"GROUP_SIZE", tuning::blocked_group_size},
-          {"STRIP_COLUMNS", tuning::blocked_strip_columns},
-          {"TILE_ROWS", tuning::blocked_tile_rows}};
+  const index_t ld = p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
+  return {{"TILE_ROWS", lane_rows(p)},
+          {"LANE_COLUMNS", lane_columns(p)},
+          {"STAGE", stage(p)},
+          {"ALIGNED", p.n % 4 == 0 && ld % 4 == 0 && p.q_cols() % 4 == 0 && p.k() % 4 == 0}};
 }
 
-/// work, exponents, taus, T, and Q where it is computed in a wider type.
+/// work, codes, tops, T.
 std::vector<std::size_t> workspace(const Problem& p) {
-  const std::size_t real = size_of(computes_in(p));
+  const std::size_t real = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
-  const auto k = static_cast<std::size_t>(p.k()), width = static_cast<std::size_t>(panel_width(p));
-  const auto q_cols = static_cast<std::size_t>(p.q_cols());
-  const std::size_t panels = (k + width - 1) / width;
-  const bool rounds_q = computes_in(p) != p.type;
-  return {real * m * n, sizeof(int) * n, real * k, real * panels * width * width,
-          rounds_q ? real * m * q_cols : 0};
-}
-
-/// Q := H_1 .. H_k I, panels last to first, in launches of bounded length.
-void enqueue_form_q(const FactorJob& job, const FactorShape& shape, const cl::Buffer& q,
-                    Launcher& launch) {
-  const Problem& p = job.problem;
-  const int width = job.params.at("PANEL_WIDTH"), group = job.params.at("GROUP_SIZE");
-  const index_t strips = ceil_divide(p.q_cols(), job.params.at("STRIP_COLUMNS"));
-  const int panels = static_cast<int>(ceil_divide(p.k(), width));
-  const double operations = 4.0 * static_cast<double>(job.count) * static_cast<double>(p.m) *
-                            static_cast<double>(p.q_cols()) * width;
-  const int step = static_cast<int>(
-      std::clamp(tuning::blocked_launch_operations / operations, 1.0, double(panels)));
-  for (int last = panels - 1; last >= 0; last -= step) {
-    const PanelShape range{0, 0, std::max(0, last - step + 1), last};
-    launch("form_q", job.count * strips, group, job.work[0], job.work[3], job.work[1], q, shape,
-           range);
-  }
+  const auto k = static_cast<std::size_t>(p.k());
+  const auto panels = static_cast<std::size_t>(ceil_divide(p.k(), panel_width));
+  return {works_in_output(p) ? 0 : real * m * n, sizeof(int) * n, real * k,
+          real * panels * panel_width * panel_width};
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const int width = job.params.at("PANEL_WIDTH"), group = job.params.at("GROUP_SIZE");
-  const int strip = job.params.at("STRIP_COLUMNS");
-  const cl::Buffer &work = job.work[0], &exponents = job.work[1], &taus = job.work[2],
-                   &t = job.work[3], &wide_q = job.work[4];
+  const int group = group_size(p);
+  const int panels = static_cast<int>(ceil_divide(p.k(), panel_width));
+  const bool is_raw = p.mode == Mode::raw;
+  const cl::Buffer& work = !works_in_output(p) ? job.work[0] : is_raw ? job.v : job.q;
+  const cl::Buffer &codes = job.work[1], &tops = job.work[2], &t = job.work[3];
+  const int ld = static_cast<int>(!is_raw && works_in_output(p) ? p.q_cols() : p.n);
 
-  launch("scale_columns", job.count * ceil_divide(p.n, 32), group, job.a, work, exponents, shape);
-  for (int j = 0; j < shape.k; j += width) {
-    const PanelShape panel{j, std::min(width, shape.k - j), 0, 0};
-    launch("factor_panel", job.count, group, work, taus, t, shape, panel);
-    launch("update_trailing", job.count * ceil_divide(p.n - j - panel.width, strip), group, work, t,
-           shape, panel);
+  launch("factor_first", job.count, group, job.a, work, codes, tops, t, shape, StripShape{0, ld});
+  const index_t strips = ceil_divide(p.n, panel_width);
+  for (int i = 1; i <= panels && i < strips; ++i) {
+    launch("factor_step", job.count * (strips - i), group, job.a, work, codes, tops, t, shape,
+           StripShape{i, ld});
   }
-  if (p.mode == Mode::raw) {
-    launch("store_v", job.count * ceil_divide(p.m, 32), group, work, exponents, job.v,
+  if (is_raw) {
+    launch("finish_raw", job.count * ceil_divide(p.m, 32), group, work, codes, tops, t, job.tau,
            job.magnitudes, shape);
-    launch("store_tau", ceil_divide(job.count * p.k(), group), group, taus, job.v, job.magnitudes,
-           job.tau, shape);
     return;
   }
-  launch("store_r", job.count * ceil_divide(p.r_rows(), 32), group, work, exponents, job.r,
-         job.magnitudes, shape);
+  launch("store_r", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
+         job.magnitudes, shape, StripShape{0, ld});
   if (!p.wants_q()) return;
-  const bool rounds_q = computes_in(p) != p.type;
-  enqueue_form_q(job, shape, rounds_q ? wide_q : job.q, launch);
-  if (rounds_q) {
-    launch("store_q", ceil_divide(job.count * p.m * p.q_cols(), group), group, wide_q, job.q,
-           shape);
+  const index_t q_strips = ceil_divide(p.q_cols(), panel_width);
+  for (int i = panels - 1; i >= -1; --i) {
+    const index_t touched = i < 0 ? 1 : q_strips - i - 1;
+    if (touched == 0) continue;
+    launch("form_q_step", job.count * touched, group, work, codes, tops, t, job.q, shape,
+           StripShape{i, ld});
   }
 }
 
@@ -103,7 +122,7 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(block
 }  // namespace
 
 GpuVariant blocked_variant() {
-  return {{"opencl/blocked", "any shape; panels, compact WY, Q backward", fits, tune,
+  return {{"opencl/blocked", "to 1024 rows; strips of columns in registers, compact WY", fits, tune,
            host_check_bytes, device_bytes, arithmetic},
           "blocked.cl",
           workspace,

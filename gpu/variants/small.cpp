@@ -22,36 +22,52 @@ struct Tile {
   int rows() const { return rows_per_lane * row_splits; }
 };
 
-int round_up(index_t x) {
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(x, 4))));
+int power_of_two(index_t x) {
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(x, 1))));
 }
 
 Tile choose_tile(const Problem& p) {
-  const int columns = round_up(std::max(p.n, p.q_cols())), rows = round_up(p.m);
+  const index_t columns = std::max<index_t>({p.n, p.q_cols(), 1}), rows = std::max<index_t>(p.m, 1);
   const int budget =
       tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
+  const bool is_narrow = columns <= tuning::small_narrow_columns;
   Tile tile{};
-  tile.columns_per_lane = columns < tuning::small_wide_columns ? tuning::small_columns_per_lane : 2;
-  tile.lanes_across = columns / tile.columns_per_lane;
-  tile.rows_per_lane = std::min(rows, budget / tile.columns_per_lane);
-  tile.row_splits = rows / tile.rows_per_lane;
-  return tile;
+  tile.lanes_across = is_narrow ? power_of_two(ceil_divide(columns, 4))
+                                : std::max(8, power_of_two(ceil_divide(columns, 8)));
+  const int most_rows = is_narrow ? tuning::small_narrow_lane_rows : tuning::small_lane_rows;
+  while (true) {
+    tile.columns_per_lane = static_cast<int>(ceil_divide(columns, tile.lanes_across));
+    const int lane_rows = std::min(most_rows, std::max(4, budget / tile.columns_per_lane / 4 * 4));
+    tile.row_splits = power_of_two(ceil_divide(rows, lane_rows));
+    // The fewest splits that leave room: 4 more rows rather than twice the lanes.
+    if (tile.row_splits > 1 && ceil_divide(rows, tile.row_splits / 2) <= lane_rows + 4 &&
+        (lane_rows + 4) * tile.columns_per_lane <= budget) {
+      tile.row_splits /= 2;
+    }
+    tile.rows_per_lane = static_cast<int>(ceil_divide(ceil_divide(rows, tile.row_splits), 4)) * 4;
+    if (tile.row_splits <= tuning::small_max_row_splits || tile.columns_per_lane == 1) return tile;
+    tile.lanes_across *= 2;
+  }
 }
 
-/// Bytes of local memory for one matrix; the last term is what lanes without sub-groups need.
+/// Bytes of local memory for one matrix: the shown vectors, padded, four numbers per column, and
+/// what lanes without shuffles exchange.
 int local_bytes(const Problem& p, const Tile& tile) {
-  const int reals = 2 * (tile.rows() + 4) + 2 * tile.columns() + tile.lanes();
+  const int shown = 2 * tile.row_splits * (tile.rows_per_lane + 4) + 32;
+  const int reals = shown + 3 * tile.columns() + 2 + (2 * tile.columns_per_lane + 1) * tile.lanes();
   return reals * static_cast<int>(size_of(computes_in(p))) +
          tile.columns() * static_cast<int>(sizeof(int));
 }
 
-int matrices_per_group(const Problem& p, const Tile& tile, const Limits& limits) {
-  const int by_lanes = std::min(tuning::small_group_size, limits.max_group) / tile.lanes();
-  const int by_local = tuning::small_local_bytes / local_bytes(p, tile);
+int matrices_per_group(const Tile& tile) {
   // NVIDIA's sub-groups must be full: a group has 32 lanes at least.
-  const int least = std::max(1, 32 / tile.lanes());
-  const int most = std::max({1, least, std::min(by_lanes, by_local)});
-  return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
+  return std::max(1, tuning::small_group_size / tile.lanes());
+}
+
+/// Whether A, Q and R fill the tile, so that no entry needs a test.
+bool is_full(const Problem& p, const Tile& tile) {
+  return p.m == tile.rows() && p.n == tile.columns() && p.m >= p.n &&
+         (p.q_cols() == 0 || p.q_cols() == p.n) && p.n % tile.row_splits == 0;
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -62,9 +78,15 @@ Fit fits(const Problem& p, const Limits& limits) {
                        std::to_string(tuning::small_max_columns) + " columns of A and Q"};
   }
   const Tile tile = choose_tile(p);
-  const int group = matrices_per_group(p, tile, limits) * tile.lanes();
-  const auto local = static_cast<std::size_t>(matrices_per_group(p, tile, limits)) *
+  const int group = matrices_per_group(tile) * tile.lanes();
+  const auto local = static_cast<std::size_t>(matrices_per_group(tile)) *
                      static_cast<std::size_t>(local_bytes(p, tile));
+  const auto registers =
+      static_cast<index_t>(size_of(computes_in(p))) * tile.rows() * tile.columns();
+  if (registers > tuning::small_matrix_bytes) {
+    return {false, "needs more than " + std::to_string(tuning::small_matrix_bytes) +
+                       " bytes of registers per matrix"};
+  }
   if (tile.row_splits > tuning::small_max_row_splits ||
       group > std::min(tuning::small_max_group_size, limits.max_group) ||
       local > limits.local_bytes) {
@@ -74,14 +96,18 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "a matrix fits the registers of " + std::to_string(tile.lanes()) + " work-items"};
 }
 
-Params tune(const Problem& p, const Limits& limits) {
+Params tune(const Problem& p, const Limits&) {
   const Tile tile = choose_tile(p);
+  const int step = tile.columns() <= tuning::small_narrow_step_columns
+                       ? tuning::small_narrow_column_step
+                       : tuning::small_column_step;
   return {{"TILE_ROWS", tile.rows_per_lane},
           {"LANE_COLUMNS", tile.columns_per_lane},
           {"LANES_ACROSS", tile.lanes_across},
           {"ROW_SPLITS", tile.row_splits},
-          {"MATRICES", matrices_per_group(p, tile, limits)},
-          {"COLUMN_STEP", std::min(tile.lanes_across, tuning::small_column_step)},
+          {"MATRICES", matrices_per_group(tile)},
+          {"COLUMN_STEP", std::min(tile.lanes_across, step)},
+          {"FULL", is_full(p, tile)},
           {"WANT_Q", p.wants_q()},
           {"RAW", p.mode == Mode::raw}};
 }

@@ -8,7 +8,7 @@
 namespace qrtool {
 namespace {
 
-ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_blocked); }
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
 Fit fits(const Problem& p, const Limits& limits) {
