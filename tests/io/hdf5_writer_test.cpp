@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "hdf5_fixture.hpp"
-#include "io/hdf5_layout.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 #include "temporary_folder.hpp"
@@ -385,25 +384,6 @@ TEST_F(Hdf5WriterTest, NoMoreSpaceThanNeeded) {
   const auto data = 5000.0 * (2 * 256 * 4 + 4 * 8 + 1 + 4);
   EXPECT_LT(static_cast<double>(info.st_size), 1.01 * data + 20000);
   EXPECT_LT(static_cast<double>(info.st_blocks) * 512, 1.01 * data + 60000);
-}
-
-TEST(MakeLayout, ChunksAreWholeMatricesUpToAMebibyte) {
-  const auto chunk = [](std::vector<index_t> leading, std::vector<index_t> matrix) {
-    return hdf5::make_layout(leading, matrix, 4).chunk;
-  };
-  EXPECT_EQ(chunk({}, {4, 3}), (Dims{4, 3}));
-  EXPECT_EQ(chunk({10}, {4, 3}), (Dims{10, 4, 3}));
-  EXPECT_EQ(chunk({65}, {64, 64}), (Dims{33, 64, 64}));
-  EXPECT_EQ(chunk({15000}, {64, 64}), (Dims{64, 64, 64}));
-  EXPECT_EQ(chunk({10, 32}, {64, 64}), (Dims{2, 32, 64, 64}));
-  EXPECT_EQ(chunk({10, 100}, {64, 64}), (Dims{1, 50, 64, 64}));
-  EXPECT_EQ(chunk({10}, {1000, 1000}), (Dims{1, 250, 1000}));
-  EXPECT_EQ(chunk({10}, {3, 1 << 20}), (Dims{1, 1, 1 << 18}));
-  EXPECT_EQ(chunk({}, {5}), Dims{5});
-  EXPECT_EQ(chunk({3, 0}, {4, 3}), Dims{});
-  EXPECT_EQ(
-      hdf5::make_layout(std::vector<index_t>{10}, std::vector<index_t>{1000, 1000}, 4).file_bytes,
-      40u * (1000000 + 36));
 }
 
 /// Opens and reads all factors; true where that gives the numbers that were written.
