@@ -155,6 +155,16 @@ TEST_F(Hdf5WriterTest, RoundTripsOfManyChunks) {
   expect_round_trip<double>({}, 1500, 1100, Order::column, 1);
 }
 
+TEST_F(Hdf5WriterTest, ColumnOrderWithRowsLongerThanTheScratchMemory) {
+  // Stored in rows of 3 and then in rows of 1.2 million numbers, 9.6 MB.
+  OutputSpec spec = factors_spec({}, 3, 3, Order::column, ElementType::float64);
+  spec.datasets = {{"R", ElementType::float64, 3, 3}, {"V", ElementType::float64, 1200000, 3}};
+  spec.with_report = false;
+  write_file<double>(spec, 1);
+  const auto reader = open_input({"o.h5", "/V", Order::column});
+  EXPECT_EQ(read_all<double>(*reader), random_numbers<double>(3600000, 2));
+}
+
 TEST_F(Hdf5WriterTest, EmptyDimensions) {
   for (const auto& leading : std::vector<std::vector<index_t>>{{}, {0}, {2, 0}, {2}}) {
     for (const Order order : {Order::row, Order::column}) {
@@ -252,9 +262,24 @@ TEST_F(Hdf5WriterTest, EqualRunsAreEqualFiles) {
   spec.path = "p.h5";
   mallopt(M_PERTURB, 0x55);                                      // what is never written shows
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // and so do times
-  write_file<float>(spec, 1000);
+  write_file<float>(spec, 777);                                  // and so do the pieces
   mallopt(M_PERTURB, 0);
   EXPECT_TRUE(read_bytes("p.h5") == first);
+}
+
+TEST_F(Hdf5WriterTest, MatricesComeInOrderAndInTheirType) {
+  const auto writer = create_output(factors_spec({4}, 4, 3, Order::row, ElementType::float32));
+  const auto values = random_numbers<float>(24, 1);
+  const auto view = packed(values.data(), 2, 4, 3);
+  writer->write("Q", 0, view);
+  for (const index_t first : {0, 1, 3}) {
+    EXPECT_EQ(error_of<InternalError>([&] { writer->write("Q", first, view); }),
+              "write: Q is written out of order");
+  }
+  const std::vector<double> wide(24);
+  EXPECT_EQ(error_of<InternalError>([&] { writer->write("Q", 2, packed(wide.data(), 2, 4, 3)); }),
+            "write: Q has another shape or type");
+  writer->write("Q", 2, view);
 }
 
 TEST_F(Hdf5WriterTest, NothingIsLeftWithoutCommit) {
