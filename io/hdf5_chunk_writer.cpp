@@ -92,6 +92,10 @@ void ChunkWriter::write(std::span<const Ready> chunks) const {
     const int error = write_at(descriptor_, addresses_[chunks[i].chunk], parts);
     if (error != 0) throw std::system_error(error, std::generic_category());
   });
+  if (chunks.empty()) return;
+  const std::uint64_t first = addresses_[chunks.front().chunk];
+  const std::uint64_t last = addresses_[chunks.back().chunk];
+  if (first < last) begin_sync(descriptor_, first, last + chunk_bytes_ + checksum_bytes - first);
 }
 
 }  // namespace qrtool::hdf5

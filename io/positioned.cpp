@@ -2,6 +2,8 @@
 // positioned.cpp: preadv and pwritev until all is done.
 #include "io/positioned.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <thread>
@@ -47,6 +49,15 @@ int write_at(int descriptor, std::uint64_t position, TwoParts parts) {
   const std::size_t bytes = parts[0].iov_len + parts[1].iov_len;
   if (repeat(pwritev, descriptor, position, parts) == bytes) return 0;
   return errno != 0 ? errno : EIO;
+}
+
+void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes) {
+  constexpr std::uint64_t page = 4096;
+  const std::uint64_t end = (position + bytes) / page * page;
+  if (end <= position) return;
+  // Only a hint: what fails to reach the disk is an error of fsync.
+  sync_file_range(descriptor, static_cast<off_t>(position), static_cast<off_t>(end - position),
+                  SYNC_FILE_RANGE_WRITE);
 }
 
 int io_threads() {

@@ -20,6 +20,11 @@ std::size_t read_at(int descriptor, std::uint64_t position, TwoParts parts);
 /// Writes both parts. 0 or errno.
 int write_at(int descriptor, std::uint64_t position, TwoParts parts);
 
+/// Has the system begin to bring these bytes of the file to the disk, and does not wait for it: the
+/// sync at the end then finds little left to do. The last page is left out where more is to be
+/// written to it.
+void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes);
+
 /// Threads that read or write one file at once: the copy into and out of the system's cache is
 /// what they share, and a few keep the memory busy.
 int io_threads();
