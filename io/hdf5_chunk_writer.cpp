@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "core/parallel.hpp"
@@ -90,7 +89,7 @@ void ChunkWriter::write(std::span<const Ready> chunks) const {
     const TwoParts parts{
         {{const_cast<std::byte*>(chunks[i].bytes), chunk_bytes_}, {&checksum, checksum_bytes}}};
     const int error = write_at(descriptor_, addresses_[chunks[i].chunk], parts);
-    if (error != 0) throw std::system_error(error, std::generic_category());
+    if (error != 0) throw FailedWrite(error);
   });
   if (chunks.empty()) return;
   const std::uint64_t first = addresses_[chunks.front().chunk];

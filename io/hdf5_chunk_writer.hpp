@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "core/batch.hpp"
@@ -11,6 +12,12 @@
 #include "io/hdf5_layout.hpp"
 
 namespace qrtool::hdf5 {
+
+/// The system refused to write; a thread that cannot be started is another std::system_error.
+class FailedWrite : public std::system_error {
+ public:
+  explicit FailedWrite(int error) : std::system_error(error, std::generic_category()) {}
+};
 
 /// Writes the bytes of a dataset of fletcher32 chunks in their flat order. HDF5 only gives the
 /// chunks their places, before the first is written; several threads compute the checksums and
@@ -29,10 +36,10 @@ class ChunkWriter {
   index_t position() const { return position_; }
 
   /// Writes the next elements; those of a chunk that is not full yet wait in memory. Errors:
-  /// std::system_error where the system reports one.
+  /// FailedWrite.
   void append(const void* values, index_t count);
 
-  /// Writes what waits, and zeros for the rest of that chunk. Errors: as append().
+  /// Writes what waits, and zeros for the rest of that chunk. Errors: FailedWrite.
   void finish();
 
  private:

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstring>
 #include <optional>
-#include <system_error>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -283,7 +282,7 @@ void Hdf5Writer::require_position(const Output& to, index_t first) const {
 void Hdf5Writer::append(Output& to, const void* values, index_t count) {
   try {
     to.chunks->append(values, count);
-  } catch (const std::system_error& error) {
+  } catch (const hdf5::FailedWrite& error) {
     fail(std::strerror(error.code().value()));
   }
 }
@@ -334,7 +333,7 @@ void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
 void Hdf5Writer::finish(Output& output) {
   try {
     if (output.chunks) output.chunks->finish();
-  } catch (const std::system_error& error) {
+  } catch (const hdf5::FailedWrite& error) {
     fail(std::strerror(error.code().value()));
   }
   if (!output.handle.close()) fail();

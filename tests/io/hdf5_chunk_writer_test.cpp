@@ -4,7 +4,9 @@
 
 #include <fcntl.h>
 
-#include <system_error>
+#include <chrono>
+#include <future>
+#include <memory>
 
 #include "hdf5_fixture.hpp"
 #include "temporary_folder.hpp"
@@ -101,6 +103,21 @@ TEST_F(Hdf5ChunkWriterTest, AnUnfinishedChunkEndsInZeros) {
   EXPECT_EQ(chunks[2], std::string(20, '\0')) << "zeros, whose checksum is 0";
 }
 
+TEST_F(Hdf5ChunkWriterTest, WritingDoesNotWaitForHdf5) {
+  const hdf5::Layout layout{{12}, {4}, 0};
+  const Created created(layout);
+  const int descriptor = open("c.h5", O_RDWR);
+  ChunkWriter writer(created.dataset, descriptor, layout, 4);
+  ASSERT_TRUE(writer.allocate());
+  const std::vector<float> values(12);
+  auto busy = std::make_unique<hdf5::Session>();
+  auto done = std::async(std::launch::async, [&] { writer.append(values.data(), 12); });
+  EXPECT_EQ(done.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  busy.reset();
+  done.get();
+  close(descriptor);
+}
+
 TEST_F(Hdf5ChunkWriterTest, AFailedWriteIsAnError) {
   const hdf5::Layout layout{{12}, {4}, 0};
   const Created created(layout);
@@ -109,7 +126,7 @@ TEST_F(Hdf5ChunkWriterTest, AFailedWriteIsAnError) {
   ASSERT_TRUE(writer.allocate());
   const std::vector<float> values(12);
   writer.append(values.data(), 3);  // nothing to write yet
-  EXPECT_THROW(writer.append(values.data(), 9), std::system_error);
+  EXPECT_THROW(writer.append(values.data(), 9), hdf5::FailedWrite);
   close(only_for_reading);
 }
 

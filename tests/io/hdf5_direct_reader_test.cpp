@@ -2,7 +2,10 @@
 // hdf5_direct_reader_test.cpp: what is read past HDF5 is what HDF5 reads, and nothing damaged is.
 #include "io/hdf5_direct_reader.hpp"
 
+#include <chrono>
 #include <cstring>
+#include <future>
+#include <memory>
 
 #include "core/error.hpp"
 #include "hdf5_fixture.hpp"
@@ -87,6 +90,19 @@ TEST_F(Hdf5DirectReaderTest, ManyPiecesOnSeveralThreads) {
     EXPECT_EQ(read_range<float>(*opened.reader, 0, 961000), numbers_from<float>(0, 961000));
     EXPECT_EQ(read_range<double>(*opened.reader, 7, 800000), numbers_from<double>(7, 800000));
   }
+}
+
+TEST_F(Hdf5DirectReaderTest, ContiguousDataDoesNotWaitForHdf5) {
+  write_numbers("a.h5", "A", H5T_IEEE_F32LE, {600, 1000});
+  const Opened opened;
+  std::vector<float> values(600000);
+  auto busy = std::make_unique<hdf5::Session>();
+  auto done =
+      std::async(std::launch::async, [&] { return opened.reader->read(0, 600000, values.data()); });
+  EXPECT_EQ(done.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  busy.reset();
+  EXPECT_TRUE(done.get());
+  EXPECT_EQ(values, numbers_from<float>(0, 600000));
 }
 
 TEST_F(Hdf5DirectReaderTest, AddressesCountFromTheFilesStart) {
