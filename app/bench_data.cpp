@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/parallel.hpp"
 #include "core/matrices.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {

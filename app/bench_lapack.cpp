@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "app/bench_data.hpp"
-#include "app/parallel.hpp"
 #include "app/pipeline.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -133,8 +133,8 @@ void add_to(Tally& tally, const Problem& problem, index_t first,
 }
 
 template <class T>
-void run_stages(Reader& input, Backend& backend, Outputs& outputs, Progress& progress,
-                FactorResult& result) {
+void run_stages(Reader& input, Backend& backend, Outputs& outputs, const Stopwatch& watch,
+                Progress& progress, FactorResult& result) {
   const Plan& plan = result.plan;
   std::vector<Chunk<T>> chunks;
   for (int i = 0; i < plan.buffers; ++i) chunks.emplace_back(backend, plan);
@@ -161,18 +161,19 @@ void run_stages(Reader& input, Backend& backend, Outputs& outputs, Progress& pro
     add_to(result.tally, plan.problem, chunk.first, chunk.lines());
     progress.add(chunk.count);
   };
+  result.start_seconds = watch.seconds();
   result.stages = run_pipeline(chunks, read, factor, write);
 }
 
-void run_stages(Reader& input, Backend& backend, Outputs& outputs, ProgressMode mode,
-                FactorResult& result) {
+void run_stages(Reader& input, Backend& backend, Outputs& outputs, const Stopwatch& watch,
+                ProgressMode mode, FactorResult& result) {
   const Problem& problem = result.plan.problem;
   if (problem.count == 0) return;
   Progress progress("factor", problem.count, mode);
   if (problem.type == ElementType::float32) {
-    run_stages<float>(input, backend, outputs, progress, result);
+    run_stages<float>(input, backend, outputs, watch, progress, result);
   } else {
-    run_stages<double>(input, backend, outputs, progress, result);
+    run_stages<double>(input, backend, outputs, watch, progress, result);
   }
 }
 
@@ -197,8 +198,9 @@ void print_result(const FactorOptions& o, const FactorResult& result) {
   }
 }
 
-/// Everything from the plan to the committed output, on one backend.
-FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input) {
+/// Everything from the plan to the committed output, on one backend. `watch` runs since the start.
+FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input,
+                       const Stopwatch& watch) {
   const Source& source = input.source();
   const Problem problem = problem_of(source, o);
   const Plan plan = make_plan(problem, backend.variants(), backend.limits(), o.backend.variant);
@@ -219,19 +221,22 @@ FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input) 
                       .tally = Tally(problem.mode != Mode::r),
                       .stages = {},
                       .chunks = {}};
-  run_stages(input, backend, outputs, o.quiet ? ProgressMode::never : o.progress, result);
+  run_stages(input, backend, outputs, watch, o.quiet ? ProgressMode::never : o.progress, result);
+  const Stopwatch sync;
   outputs.commit();
+  result.sync_seconds = sync.seconds();
+  result.total_seconds = watch.seconds();
   return result;
 }
 
 /// On the backend that was asked for. Where `auto` chose a device and the device fails, all is done
 /// again on the CPU: results of two backends do not mix.
-FactorResult factor_where_possible(const FactorOptions& o, Reader& input) {
+FactorResult factor_where_possible(const FactorOptions& o, Reader& input, const Stopwatch& watch) {
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const auto fall_back = [&](const Error& error) {
     print_message(fmt::format("note: {}; the CPU does it", error.what()));
     CpuBackend cpu(limits);
-    return factor_on(cpu, o, input);
+    return factor_on(cpu, o, input, watch);
   };
   BackendChoice choice;
   try {
@@ -244,7 +249,7 @@ FactorResult factor_where_possible(const FactorOptions& o, Reader& input) {
     print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
   const bool may_fall_back = choice.is_automatic && choice.backend->name() != "cpu";
   try {
-    return factor_on(*choice.backend, o, input);
+    return factor_on(*choice.backend, o, input, watch);
   } catch (const DeviceError& error) {
     if (!may_fall_back) throw;
     return fall_back(error);
@@ -262,8 +267,7 @@ ExitCode run_factor(const FactorOptions& o) {
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
 
   const std::unique_ptr<Reader> input = open_input({o.input, o.dataset, o.order});
-  FactorResult result = factor_where_possible(o, *input);
-  result.total_seconds = watch.seconds();
+  const FactorResult result = factor_where_possible(o, *input, watch);
   print_result(o, result);
   return result.tally.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }

@@ -77,13 +77,13 @@ std::string summary(const FactorResult& result) {
     text += worst + "\n";
   if (problem.mode == Mode::r)
     text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
-  text += fmt::format("read {}{}, factor {}, check {}, write {}{}; total {}\n",
-                      format_seconds(result.stages.read),
+  text += fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
+                      format_seconds(result.start_seconds), format_seconds(result.stages.read),
                       rate(problem.input_bytes(), problem.count, result.stages.read),
                       format_seconds(result.chunks.factor), format_seconds(result.chunks.check),
                       format_seconds(result.stages.write),
                       rate(problem.output_bytes(), problem.count, result.stages.write),
-                      format_seconds(result.total_seconds));
+                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
   return text + fmt::format("{}; wrote {}\n", verdict(result.tally), written_files(result));
 }
 
@@ -125,12 +125,14 @@ Json to_json(const FactorResult& result) {
             {"host_bytes", plan.host_bytes},
             {"device_bytes", plan.device_bytes}}},
           {"seconds",
-           {{"read", result.stages.read},
+           {{"start", result.start_seconds},
+            {"read", result.stages.read},
             {"upload", result.chunks.upload},
             {"factor", result.chunks.factor},
             {"check", result.chunks.check},
             {"download", result.chunks.download},
             {"write", result.stages.write},
+            {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
           {"check", result.tally.to_json()},
           {"unit_roundoff", precision_of(problem.type).u},

@@ -24,6 +24,8 @@ struct FactorResult {
   Tally tally;
   StageSeconds stages;
   ChunkSeconds chunks;
+  double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
+  double sync_seconds = 0;   // the output brought to the disk and renamed
   double total_seconds = 0;
 };
 

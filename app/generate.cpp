@@ -13,10 +13,10 @@
 #include "app/commands.hpp"
 #include "app/console.hpp"
 #include "app/make_backend.hpp"
-#include "app/parallel.hpp"
 #include "app/signals.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/matrices.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "io/writer.hpp"
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "app/parallel.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

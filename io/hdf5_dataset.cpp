@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/hdf5_driver.hpp"
 #include "io/input_file.hpp"
 
 namespace qrtool::hdf5 {
@@ -245,6 +246,7 @@ InputFile open_file(const std::string& name) {
   if (content != Content::hdf5) throw_not_hdf5(file, content);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access, true, true);
+  set_locating_driver(access);
   file.handle = Handle(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.handle) throw_cannot_open(file, take_error());
   return file;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// hdf5_layout.cpp: how a dataset of the output is cut into chunks.
+// hdf5_layout.cpp: how a dataset is cut into chunks.
 #include "io/hdf5_layout.hpp"
 
 #include <algorithm>
@@ -48,6 +48,44 @@ Layout make_layout(std::span<const index_t> leading, std::span<const index_t> ma
     throw LimitError("the output would be larger than a file can be");
   }
   return layout;
+}
+
+std::optional<Stretches> Stretches::of(std::span<const hsize_t> dims,
+                                       std::span<const hsize_t> chunk) {
+  if (dims.empty() || chunk.size() != dims.size()) return {};
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end()) return {};
+  Stretches s;
+  s.dims_.assign(dims.begin(), dims.end());
+  const auto first = std::find_if(chunk.begin(), chunk.end() - 1, [](hsize_t c) { return c > 1; });
+  s.cut_ = static_cast<std::size_t>(first - chunk.begin());
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    const auto extent = static_cast<index_t>(dims[d]);
+    if (d < s.cut_) s.outer_ *= extent;
+    if (d > s.cut_) s.below_ *= extent;
+    if (d > s.cut_ && chunk[d] != dims[d]) return {};
+  }
+  s.extent_ = static_cast<index_t>(dims[s.cut_]);
+  s.part_ = static_cast<index_t>(chunk[s.cut_]);
+  s.across_ = (s.extent_ + s.part_ - 1) / s.part_;
+  return s;
+}
+
+Stretch Stretches::operator[](index_t i) const {
+  const index_t start = i % across_ * part_;
+  return {(i / across_ * extent_ + start) * below_, std::min(part_, extent_ - start) * below_};
+}
+
+index_t Stretches::containing(index_t element) const {
+  const index_t row = element / below_;
+  return row / extent_ * across_ + row % extent_ / part_;
+}
+
+std::vector<hsize_t> Stretches::offset(index_t i) const {
+  std::vector<hsize_t> offset(dims_.size(), 0);
+  offset[cut_] = static_cast<hsize_t>(i % across_ * part_);
+  auto rest = static_cast<hsize_t>(i / across_);
+  for (std::size_t d = cut_; d-- > 0; rest /= dims_[d]) offset[d] = rest % dims_[d];
+  return offset;
 }
 
 }  // namespace qrtool::hdf5

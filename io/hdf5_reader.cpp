@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/hdf5_direct_reader.hpp"
 #include "io/hdf5_search.hpp"
 #include "io/transpose.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 
 using hdf5::Box;
 using hdf5::Dataset;
+using hdf5::DirectReader;
 using hdf5::Handle;
 using hdf5::InputFile;
 using hdf5::Session;
@@ -107,7 +109,7 @@ class Hdf5Reader final : public Reader {
   template <class T>
   bool read_block(const Box& box, const Block& block, T* out);
   template <class T>
-  bool read_stored_order(index_t first, BatchView<T> out);
+  bool read_stored(index_t first, index_t count, T* out);
   template <class T>
   bool read_transposed(index_t first, BatchView<T> out);
   template <class T>
@@ -124,6 +126,7 @@ class Hdf5Reader final : public Reader {
   std::shared_ptr<InputFile> file_;
   Dataset dataset_;
   Handle space_, transfer_;
+  std::unique_ptr<DirectReader> direct_;  // where the dataset allows it
   bool is_vector_ = false, is_transposed_ = false;
   bool overflowed_ = false;
   std::string error_;  // of the last call that failed
@@ -143,6 +146,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
+  direct_ = DirectReader::open(*file_, dataset_);
   is_transposed_ = order == Order::column && !is_vector;
   source_.file = file_->name;
   source_.dataset = dataset_.shown;
@@ -169,6 +173,7 @@ T* Hdf5Reader::scratch(index_t elements) {
 
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
+  const Session session;
   std::vector<hsize_t> start = box.start, count = box.count;
   if (!is_vector_) {
     start.push_back(static_cast<hsize_t>(block.row));
@@ -190,12 +195,15 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   return !overflowed_;
 }
 
+/// Whole matrices, each as it is stored.
 template <class T>
-bool Hdf5Reader::read_stored_order(index_t first, BatchView<T> out) {
-  T* place = out.data;
-  for (const Box& box : hdf5::cut_into_boxes(source_.leading, first, out.count)) {
-    if (!read_block(box, {0, source_.m, 0, source_.n}, place)) return false;
-    place += box.matrices * source_.m * source_.n;
+bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
+  const index_t size = source_.m * source_.n;
+  if (direct_ && direct_->read(first * size, count * size, out)) return true;
+  const index_t rows = is_transposed_ ? source_.n : source_.m;
+  for (const Box& box : hdf5::cut_into_boxes(source_.leading, first, count)) {
+    if (!read_block(box, {0, rows, 0, size / rows}, out)) return false;
+    out += box.matrices * size;
   }
   return true;
 }
@@ -210,15 +218,12 @@ bool Hdf5Reader::read_transposed(index_t first, BatchView<T> out) {
     }
     return true;
   }
-  for (index_t done = 0; done < out.count;) {
+  T* stored = scratch<T>(std::min(at_once, out.count) * m * n);
+  for (index_t done = 0; done < out.count; done += at_once) {
     const index_t piece = std::min(at_once, out.count - done);
-    for (const Box& box : hdf5::cut_into_boxes(source_.leading, first + done, piece)) {
-      T* stored = scratch<T>(box.matrices * m * n);
-      if (!read_block(box, {0, n, 0, m}, stored)) return false;
-      const auto matrices = packed<const T>(stored, box.matrices, n, m);
-      for (index_t b = 0; b < box.matrices; ++b) transpose(matrices[b], out[done + b]);
-      done += box.matrices;
-    }
+    if (!read_stored(first + done, piece, stored)) return false;
+    const auto matrices = packed<const T>(stored, piece, n, m);
+    for (index_t b = 0; b < piece; ++b) transpose(matrices[b], out[done + b]);
   }
   return true;
 }
@@ -227,7 +232,11 @@ template <class T>
 bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out) {
   const Box box = hdf5::cut_into_boxes(source_.leading, matrix, 1).front();
   const index_t n = source_.n;
-  if (!is_transposed_) return read_block(box, {first_row, out.rows, 0, n}, out.data);
+  if (!is_transposed_) {
+    const index_t before = (matrix * source_.m + first_row) * n;
+    if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
+    return read_block(box, {first_row, out.rows, 0, n}, out.data);
+  }
   const index_t row_bytes = out.rows * static_cast<index_t>(sizeof(T));
   const index_t step = std::clamp<index_t>(scratch_bytes / row_bytes, 1, n);
   for (index_t j = 0; j < n; j += step) {
@@ -246,9 +255,8 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
     throw InternalError("read: a range or shape outside the dataset");
   }
   if (out.count == 0 || out.rows == 0 || out.cols == 0) return;
-  const Session session;
   overflowed_ = false;
-  if (!(is_transposed_ ? read_transposed(first, out) : read_stored_order(first, out))) {
+  if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
     throw_failure<T>(first, out.count);
   }
 }
@@ -260,7 +268,6 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
     throw InternalError("read_rows: a range or shape outside the dataset");
   }
   if (out.rows == 0 || out.cols == 0) return;
-  const Session session;
   overflowed_ = false;
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
 }

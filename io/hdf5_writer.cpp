@@ -6,10 +6,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/atomic_file.hpp"
+#include "io/hdf5_chunk_writer.hpp"
+#include "io/hdf5_driver.hpp"
 #include "io/hdf5_file.hpp"
 #include "io/hdf5_layout.hpp"
 #include "io/transpose.hpp"
@@ -17,7 +21,7 @@
 namespace qrtool {
 namespace {
 
-using hdf5::Box;
+using hdf5::ChunkWriter;
 using hdf5::Handle;
 using hdf5::Layout;
 using hdf5::Session;
@@ -29,9 +33,11 @@ constexpr index_t scratch_bytes = index_t{8} << 20;
 struct Output {
   std::string name;
   index_t rows = 0, cols = 0;
+  std::size_t element_bytes = 0;
   bool is_transposed = false;
   Layout layout;
-  Handle handle, space;
+  Handle handle;
+  std::optional<ChunkWriter> chunks;  // nothing for a dataset without elements
 };
 
 class Hdf5Writer final : public Writer {
@@ -56,6 +62,7 @@ class Hdf5Writer final : public Writer {
 
  private:
   [[noreturn]] void fail();
+  [[noreturn]] void fail(std::string reason);
   template <class Result>  // hid_t or herr_t
   Result check(Result result) {
     if (result < 0) fail();
@@ -71,9 +78,10 @@ class Hdf5Writer final : public Writer {
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
   template <class T>
-  void write_gathered(Output& output, index_t first, MatrixView<const T> values);
-  template <class T>
-  void write_block(Output& output, const Box& box, index_t row, index_t rows, const T* values);
+  void write_gathered(Output& output, BatchView<const T> values);
+  void require_position(const Output& output, index_t first) const;
+  void append(Output& output, const void* values, index_t count);
+  void finish(Output& output);
   template <class T, class Field>
   void write_column(std::string_view name, index_t first, std::span<const MatrixReport> report,
                     Field field);
@@ -83,7 +91,7 @@ class Hdf5Writer final : public Writer {
   Handle handle_, report_group_;
   std::vector<Output> matrices_, columns_;  // columns_: of the report
   HostMemory scratch_;
-  index_t scratch_size_ = 0;  // bytes
+  std::size_t scratch_size_ = 0;  // bytes
   bool committed_ = false;
 };
 
@@ -97,6 +105,18 @@ constexpr std::array<ReportColumn, 6> report_columns{{{"residual", 8},
                                                       {"diagonal_ratio", 8},
                                                       {"status", 1},
                                                       {"scale", 4}}};
+
+/// Rows of a matrix as it is stored, from `row` on.
+template <class T>
+void gather(bool is_transposed, MatrixView<const T> values, index_t row, MatrixView<T> block) {
+  if (is_transposed) {
+    transpose<T>({values.data + row, block.cols, block.rows, values.ld}, block);
+  } else {
+    for (index_t i = 0; i < block.rows; ++i) {
+      std::copy_n(&values(row + i, 0), block.cols, &block(i, 0));
+    }
+  }
+}
 
 hid_t stored_type(ElementType type) {
   return type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
@@ -119,13 +139,18 @@ Hdf5Writer::~Hdf5Writer() {
 }
 
 void Hdf5Writer::fail() {
+  const Session session;
   const std::string error = hdf5::take_error();
-  hdf5::stop_closing();
   constexpr std::string_view key = "error message = '";
   std::string reason = escape(hdf5::innermost_error(error));
   if (const std::size_t at = error.find(key); at != std::string::npos) {
     reason = error.substr(at + key.size(), error.find('\'', at + key.size()) - at - key.size());
   }
+  fail(std::move(reason));
+}
+
+void Hdf5Writer::fail(std::string reason) {
+  hdf5::stop_closing();
   if (reason == "File too large") reason = "the file size limit is reached";
   if (reason.empty()) reason = "an earlier write failed";
   throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
@@ -140,24 +165,32 @@ void Hdf5Writer::create_file() {
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
   check(H5Pset_file_locking(access, false, true));  // file_ holds the lock
   check(H5Pset_fclose_degree(access, H5F_CLOSE_SEMI));
+  check(hdf5::set_locating_driver(access));
   handle_ = Handle(
       check(H5Fcreate(file_.temporary_path().c_str(), H5F_ACC_TRUNC, creation, access)), H5Fclose);
 }
 
 void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
   for (const MatrixDataset& dataset : spec.datasets) {
-    Output planned{dataset.name, dataset.rows, dataset.cols, false, {}, {}, {}};
+    Output planned;
+    planned.name = dataset.name;
+    planned.rows = dataset.rows;
+    planned.cols = dataset.cols;
+    planned.element_bytes = size_of(dataset.type);
     planned.is_transposed = spec.order == Order::column && !dataset.is_vector;
     if (planned.is_transposed) std::swap(planned.rows, planned.cols);
     std::vector<index_t> matrix{planned.rows, planned.cols};
     if (dataset.is_vector) matrix.erase(matrix.begin());
-    planned.layout = hdf5::make_layout(leading_, matrix, size_of(dataset.type));
+    planned.layout = hdf5::make_layout(leading_, matrix, planned.element_bytes);
     matrices_.push_back(std::move(planned));
   }
   if (!spec.with_report) return;
   const std::vector<index_t> single{1};
   for (const ReportColumn& column : report_columns) {
-    Output planned{column.name, 1, 1, false, {}, {}, {}};
+    Output planned;
+    planned.name = column.name;
+    planned.rows = planned.cols = 1;
+    planned.element_bytes = column.element_bytes;
     planned.layout =
         hdf5::make_layout(leading_.empty() ? single : leading_, {}, column.element_bytes);
     columns_.push_back(std::move(planned));
@@ -213,8 +246,6 @@ void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue&
 }
 
 void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
-  // Chunks that a call leaves partly filled wait here for the next call; full ones go first.
-  constexpr std::size_t cache_bytes = std::size_t{4} << 20, slots = 521;
   const Layout& layout = created.layout;
   const auto rank = static_cast<int>(layout.dims.size());
   const Handle creation(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
@@ -224,12 +255,13 @@ void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
     check(H5Pset_chunk(creation, rank, layout.chunk.data()));
     check(H5Pset_fletcher32(creation));
   }
-  const Handle access(check(H5Pcreate(H5P_DATASET_ACCESS)), H5Pclose);
-  check(H5Pset_chunk_cache(access, slots, cache_bytes, 1.0));
-  created.space = Handle(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
-  created.handle = Handle(check(H5Dcreate2(parent, created.name.c_str(), type, created.space,
-                                           H5P_DEFAULT, creation, access)),
+  const Handle space(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
+  created.handle = Handle(check(H5Dcreate2(parent, created.name.c_str(), type, space, H5P_DEFAULT,
+                                           creation, H5P_DEFAULT)),
                           H5Dclose);
+  if (layout.chunk.empty()) return;
+  created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes);
+  if (!created.chunks->allocate()) fail();
 }
 
 Output& Hdf5Writer::output(std::string_view name) {
@@ -241,54 +273,41 @@ Output& Hdf5Writer::output(std::string_view name) {
   throw InternalError(fmt::format("write: there is no dataset {}", name));
 }
 
-template <class T>
-void Hdf5Writer::write_block(Output& to, const Box& box, index_t row, index_t rows,
-                             const T* values) {
-  std::vector<hsize_t> start = box.start, count = box.count;
-  const std::size_t matrix_rank = to.layout.dims.size() - start.size();
-  if (matrix_rank == 2) {
-    start.push_back(static_cast<hsize_t>(row));
-    count.push_back(static_cast<hsize_t>(rows));
+void Hdf5Writer::require_position(const Output& to, index_t first) const {
+  if (to.chunks->position() != first * to.rows * to.cols) {
+    throw InternalError(fmt::format("write: {} is written out of order", to.name));
   }
-  if (matrix_rank >= 1) {
-    start.push_back(0);
-    count.push_back(static_cast<hsize_t>(to.cols));
-  }
-  if (count.empty()) throw InternalError("write: a dataset without dimensions");
-  // The memory has the shape of the selection: HDF5 is slow where only the sizes agree.
-  const Handle memory(
-      check(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr)), H5Sclose);
-  check(
-      H5Sselect_hyperslab(to.space, H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr));
-  check(H5Dwrite(to.handle, hdf5::native_type<T>(), memory, to.space, H5P_DEFAULT, values));
 }
 
-/// One matrix, rows of the stored form gathered a few at a time.
+void Hdf5Writer::append(Output& to, const void* values, index_t count) {
+  try {
+    to.chunks->append(values, count);
+  } catch (const hdf5::FailedWrite& error) {
+    fail(std::strerror(error.code().value()));
+  }
+}
+
+/// What does not lie in memory as it is stored: as many matrices at a time as fit, or else rows.
 template <class T>
-void Hdf5Writer::write_gathered(Output& to, index_t first, MatrixView<const T> values) {
-  const Box box = hdf5::cut_into_boxes(leading_, first, 1).front();
-  const auto size = static_cast<index_t>(sizeof(T));
-  // Whole chunks, where they are cut by rows.
-  const auto& chunk = to.layout.chunk;
-  const index_t unit = to.layout.dims.size() > leading_.size() + 1
-                           ? static_cast<index_t>(chunk[chunk.size() - 2])
-                           : 1;
-  const index_t units = std::max<index_t>(1, scratch_bytes / (unit * to.cols * size));
-  const index_t step = std::min(units * unit, to.rows);
-  if (scratch_size_ < step * to.cols * size) {
-    scratch_size_ = step * to.cols * size;
-    scratch_ = allocate_host(static_cast<std::size_t>(scratch_size_));
+void Hdf5Writer::write_gathered(Output& to, BatchView<const T> values) {
+  const index_t room = std::max<index_t>(to.cols, scratch_bytes / sizeof(T));
+  const index_t rows_at_once = std::min(to.rows, room / to.cols);
+  const index_t at_once = std::max<index_t>(1, room / (to.rows * to.cols));
+  if (const auto bytes = static_cast<std::size_t>(room) * sizeof(T); scratch_size_ < bytes) {
+    scratch_ = allocate_host(bytes);
+    scratch_size_ = bytes;
   }
   auto* gathered = reinterpret_cast<T*>(scratch_.get());
-  for (index_t row = 0; row < to.rows; row += step) {
-    const index_t rows = std::min(step, to.rows - row);
-    const MatrixView<T> block{gathered, rows, to.cols, to.cols};
-    if (to.is_transposed) {
-      transpose<T>({values.data + row, to.cols, rows, values.ld}, block);
-    } else {
-      for (index_t i = 0; i < rows; ++i) std::copy_n(&values(row + i, 0), to.cols, &block(i, 0));
+  for (index_t b = 0; b < values.count; b += at_once) {
+    const index_t matrices = std::min(at_once, values.count - b);
+    for (index_t row = 0; row < to.rows; row += rows_at_once) {
+      const index_t rows = std::min(rows_at_once, to.rows - row);
+      for (index_t i = 0; i < matrices; ++i) {
+        const MatrixView<T> block{gathered + i * rows * to.cols, rows, to.cols, to.cols};
+        gather(to.is_transposed, values[b + i], row, block);
+      }
+      append(to, gathered, matrices * rows * to.cols);
     }
-    write_block(to, box, row, rows, gathered);
   }
 }
 
@@ -298,20 +317,26 @@ void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
   Output& to = output(dataset);
   const index_t rows = to.is_transposed ? to.cols : to.rows;
   const index_t cols = to.is_transposed ? to.rows : to.cols;
-  if (values.rows != rows || values.cols != cols) {
-    throw InternalError(fmt::format("write: {} has another shape", dataset));
+  if (values.rows != rows || values.cols != cols || sizeof(T) != to.element_bytes) {
+    throw InternalError(fmt::format("write: {} has another shape or type", dataset));
   }
   if (values.count == 0 || rows == 0 || cols == 0) return;
-  const Session session;
+  require_position(to, first);
   if (to.is_transposed || !values.is_packed()) {
-    for (index_t b = 0; b < values.count; ++b) write_gathered(to, first + b, values[b]);
-    return;
+    write_gathered(to, values);
+  } else {
+    append(to, values.data, values.count * rows * cols);
   }
-  const T* place = values.data;
-  for (const Box& box : hdf5::cut_into_boxes(leading_, first, values.count)) {
-    write_block(to, box, 0, rows, place);
-    place += box.matrices * rows * cols;
+}
+
+/// Writes what waits for a chunk to be full, and closes the dataset.
+void Hdf5Writer::finish(Output& output) {
+  try {
+    if (output.chunks) output.chunks->finish();
+  } catch (const hdf5::FailedWrite& error) {
+    fail(std::strerror(error.code().value()));
   }
+  if (!output.handle.close()) fail();
 }
 
 template <class T, class Field>
@@ -321,17 +346,12 @@ void Hdf5Writer::write_column(std::string_view name, index_t first,
   std::vector<T> values;
   values.reserve(report.size());
   for (const MatrixReport& line : report) values.push_back(static_cast<T>(line.*field));
-  const std::vector<index_t> single{1};
-  const T* place = values.data();
-  for (const Box& box : hdf5::cut_into_boxes(leading_.empty() ? single : leading_, first,
-                                             static_cast<index_t>(report.size()))) {
-    write_block(to, box, 0, 1, place);
-    place += box.matrices;
-  }
+  require_position(to, first);
+  append(to, values.data(), std::ssize(values));
 }
 
 void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> report) {
-  const Session session;
+  if (report.empty()) return;
   write_column<double>("residual", first, report, &MatrixReport::residual);
   write_column<double>("orthogonality", first, report, &MatrixReport::orthogonality);
   write_column<double>("lower", first, report, &MatrixReport::lower);
@@ -341,12 +361,11 @@ void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> repor
 }
 
 void Hdf5Writer::commit() {
-  const Session session;
+  if (hdf5::is_closing_stopped()) fail("an earlier write failed");
   for (auto* outputs : {&matrices_, &columns_}) {
-    for (Output& each : *outputs) {
-      if (!each.handle.close()) fail();
-    }
+    for (Output& each : *outputs) finish(each);
   }
+  const Session session;
   if (!report_group_.close()) fail();
   check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
   if (!handle_.close()) fail();

@@ -36,9 +36,9 @@ struct OutputSpec {
   std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
 };
 
-/// Writes in ascending order of matrices. One thread at a time. Nothing is to be seen under the
-/// output's name before commit(); destroyed without commit() it leaves the disk as it was.
-/// Errors: OutputError.
+/// Writes each dataset in ascending order of matrices without a gap, in its own type. One thread at
+/// a time. Nothing is to be seen under the output's name before commit(); destroyed without
+/// commit() it leaves the disk as it was. Errors: OutputError.
 class Writer {
  public:
   virtual ~Writer() = default;

@@ -80,7 +80,7 @@ TEST_F(Factor, SummaryNamesWhatWasDone) {
   const std::regex expected(
       R"(factored 1,200 of 6x4 \(float32, reduced, sign positive\) on cpu \(cpu/\w+, 2 threads\) in .*\n)"
       R"(worst residual \S+ \(\S+ of its bar, matrix \d+\), orthogonality \S+ \(\S+, matrix \d+\), lower 0\n)"
-      R"(read .* MB/s\), factor .*, check .*, write .* MB/s\); total .*\n)"
+      R"(start .*, read .* MB/s\), factor .*, check .*, write .* MB/s\), sync .*; total .*\n)"
       R"(all 1,200 pass; wrote .*/q\.h5 \(/Q 1200x6x4, /R 1200x4x4, /report\)\n)");
   EXPECT_TRUE(std::regex_match(result.out, expected)) << result.out;
 }
@@ -103,7 +103,12 @@ TEST_F(Factor, JsonIsOneDocument) {
   EXPECT_EQ(json["backend"]["name"], "cpu");
   EXPECT_EQ(json["check"]["passed"], 7);
   EXPECT_LE(json["check"]["worst"]["residual"]["ratio"], 1.0);
-  EXPECT_GT(json["seconds"]["total"], 0.0);
+  double one_after_another = 0;
+  for (const char* row : {"start", "sync"}) {
+    EXPECT_GT(json["seconds"][row], 0.0) << row;
+    one_after_another += json["seconds"][row].get<double>();
+  }
+  EXPECT_GT(json["seconds"]["total"], one_after_another);
   EXPECT_EQ(json["exit"], 0);
 }
 

@@ -57,6 +57,27 @@ class Files(unittest.TestCase):
         self.assertEqual(report["status"].dtype, np.uint8)
         self.assertEqual(report["scale"].dtype, np.int32)
 
+    def test_checksums_are_hdf5s(self):
+        # Several chunks of Q, the last one with a part beyond the end; HDF5 checks what it reads.
+        a = self.write(np.random.default_rng(6).standard_normal((1501, 16, 16)).astype("f4"))
+        qrtool("factor", self.a, self.q)
+        with h5py.File(self.q) as file:
+            self.assertTrue(all(file[name].fletcher32 for name in ("Q", "R", "report/scale")))
+            chunk = file["Q"].id.get_chunk_info(1)
+            self.assertEqual((file["Q"].id.get_num_chunks(), chunk.filter_mask), (2, 0))
+            self.assertNotEqual(1501 % file["Q"].chunks[0], 0)
+            np.testing.assert_allclose(file["Q"][:] @ file["R"][:], a, atol=1e-5)
+        with open(self.q, "r+b") as file:
+            file.seek(chunk.byte_offset + 4321)
+            byte = file.read(1)[0]
+            file.seek(chunk.byte_offset + 4321)
+            file.write(bytes([byte ^ 8]))
+        with h5py.File(self.q) as file:
+            self.assertEqual(file["Q"][0].shape, (16, 16))
+            with self.assertRaises(OSError):
+                file["Q"][1500]
+        self.assertIn("checksum mismatch at matrix", qrtool("verify", self.a, self.q, status=3))
+
     def test_published_criteria_hold(self):
         qrtool("factor", DIGITS + ":/images", self.q)
         qrtool("verify", DIGITS + ":/images", self.q)

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "app/parallel.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {

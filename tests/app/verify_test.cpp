@@ -279,9 +279,12 @@ TEST_F(Verify, ReflectorsOfEveryShape) {
                      {"tau", ElementType::float32, 1, std::min(rows, cols), true}};
     const auto writer = create_output(spec);
     v.view()[1](0, 0) += 0.5;
-    writer->write("V", 0, BatchView<const double>(v.view()));
-    writer->write("tau", 0,
-                  BatchView<const double>(packed(tau.view().data, 3, 1, std::min(rows, cols))));
+    const double* tau_data = tau.view().data;
+    const index_t k = std::min(rows, cols);
+    const std::vector<float> v_values(v.view().data, v.view().data + 3 * rows * cols);
+    const std::vector<float> tau_values(tau_data, tau_data + 3 * k);
+    writer->write("V", 0, packed(v_values.data(), 3, rows, cols));
+    writer->write("tau", 0, packed(tau_values.data(), 3, 1, k));
     writer->commit();
     const ToolResult bad = verify();
     EXPECT_EQ(bad.exit_code, 1);

@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "hdf5_fixture.hpp"
-#include "io/hdf5_layout.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 #include "temporary_folder.hpp"
@@ -156,6 +155,16 @@ TEST_F(Hdf5WriterTest, RoundTripsOfManyChunks) {
   expect_round_trip<double>({}, 1500, 1100, Order::column, 1);
 }
 
+TEST_F(Hdf5WriterTest, ColumnOrderWithRowsLongerThanTheScratchMemory) {
+  // Stored in rows of 3 and then in rows of 1.2 million numbers, 9.6 MB.
+  OutputSpec spec = factors_spec({}, 3, 3, Order::column, ElementType::float64);
+  spec.datasets = {{"R", ElementType::float64, 3, 3}, {"V", ElementType::float64, 1200000, 3}};
+  spec.with_report = false;
+  write_file<double>(spec, 1);
+  const auto reader = open_input({"o.h5", "/V", Order::column});
+  EXPECT_EQ(read_all<double>(*reader), random_numbers<double>(3600000, 2));
+}
+
 TEST_F(Hdf5WriterTest, EmptyDimensions) {
   for (const auto& leading : std::vector<std::vector<index_t>>{{}, {0}, {2, 0}, {2}}) {
     for (const Order order : {Order::row, Order::column}) {
@@ -253,9 +262,24 @@ TEST_F(Hdf5WriterTest, EqualRunsAreEqualFiles) {
   spec.path = "p.h5";
   mallopt(M_PERTURB, 0x55);                                      // what is never written shows
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // and so do times
-  write_file<float>(spec, 1000);
+  write_file<float>(spec, 777);                                  // and so do the pieces
   mallopt(M_PERTURB, 0);
   EXPECT_TRUE(read_bytes("p.h5") == first);
+}
+
+TEST_F(Hdf5WriterTest, MatricesComeInOrderAndInTheirType) {
+  const auto writer = create_output(factors_spec({4}, 4, 3, Order::row, ElementType::float32));
+  const auto values = random_numbers<float>(24, 1);
+  const auto view = packed(values.data(), 2, 4, 3);
+  writer->write("Q", 0, view);
+  for (const index_t first : {0, 1, 3}) {
+    EXPECT_EQ(error_of<InternalError>([&] { writer->write("Q", first, view); }),
+              "write: Q is written out of order");
+  }
+  const std::vector<double> wide(24);
+  EXPECT_EQ(error_of<InternalError>([&] { writer->write("Q", 2, packed(wide.data(), 2, 4, 3)); }),
+            "write: Q has another shape or type");
+  writer->write("Q", 2, view);
 }
 
 TEST_F(Hdf5WriterTest, NothingIsLeftWithoutCommit) {
@@ -385,25 +409,6 @@ TEST_F(Hdf5WriterTest, NoMoreSpaceThanNeeded) {
   const auto data = 5000.0 * (2 * 256 * 4 + 4 * 8 + 1 + 4);
   EXPECT_LT(static_cast<double>(info.st_size), 1.01 * data + 20000);
   EXPECT_LT(static_cast<double>(info.st_blocks) * 512, 1.01 * data + 60000);
-}
-
-TEST(MakeLayout, ChunksAreWholeMatricesUpToAMebibyte) {
-  const auto chunk = [](std::vector<index_t> leading, std::vector<index_t> matrix) {
-    return hdf5::make_layout(leading, matrix, 4).chunk;
-  };
-  EXPECT_EQ(chunk({}, {4, 3}), (Dims{4, 3}));
-  EXPECT_EQ(chunk({10}, {4, 3}), (Dims{10, 4, 3}));
-  EXPECT_EQ(chunk({65}, {64, 64}), (Dims{33, 64, 64}));
-  EXPECT_EQ(chunk({15000}, {64, 64}), (Dims{64, 64, 64}));
-  EXPECT_EQ(chunk({10, 32}, {64, 64}), (Dims{2, 32, 64, 64}));
-  EXPECT_EQ(chunk({10, 100}, {64, 64}), (Dims{1, 50, 64, 64}));
-  EXPECT_EQ(chunk({10}, {1000, 1000}), (Dims{1, 250, 1000}));
-  EXPECT_EQ(chunk({10}, {3, 1 << 20}), (Dims{1, 1, 1 << 18}));
-  EXPECT_EQ(chunk({}, {5}), Dims{5});
-  EXPECT_EQ(chunk({3, 0}, {4, 3}), Dims{});
-  EXPECT_EQ(
-      hdf5::make_layout(std::vector<index_t>{10}, std::vector<index_t>{1000, 1000}, 4).file_bytes,
-      40u * (1000000 + 36));
 }
 
 /// Opens and reads all factors; true where that gives the numbers that were written.

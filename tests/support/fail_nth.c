@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
- * QRTOOL_FAIL_CALL   pwrite, write, ftruncate, fsync, rename or fallocate
+ * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, rename or fallocate
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 static int number_of(const char* name) {
@@ -42,6 +43,12 @@ ssize_t pwrite(int fd, const void* data, size_t size, off_t offset) {
 }
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
   return must_fail("pwrite") ? -1 : NEXT(pwrite64)(fd, data, size, offset);
+}
+ssize_t pwritev(int fd, const struct iovec* parts, int count, off_t offset) {
+  return must_fail("pwrite") ? -1 : NEXT(pwritev)(fd, parts, count, offset);
+}
+ssize_t pwritev64(int fd, const struct iovec* parts, int count, off64_t offset) {
+  return must_fail("pwrite") ? -1 : NEXT(pwritev64)(fd, parts, count, offset);
 }
 ssize_t write(int fd, const void* data, size_t size) {
   return fd > 2 && must_fail("write") ? -1 : NEXT(write)(fd, data, size);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// positioned.hpp: reading and writing at a place in a file, from any thread.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace qrtool {
+
+/// Two pieces of memory, the second following the first in the file; either may be empty.
+using TwoParts = std::array<iovec, 2>;
+
+/// Fills both parts from `position` (bytes from the file's start) on. The bytes read: all of them,
+/// or fewer where the file ends or where errno is not 0 afterwards.
+std::size_t read_at(int descriptor, std::uint64_t position, TwoParts parts);
+
+/// Writes both parts. 0 or errno.
+int write_at(int descriptor, std::uint64_t position, TwoParts parts);
+
+/// Has the system begin to bring these bytes of the file to the disk, and does not wait for it: the
+/// sync at the end then finds little left to do. The last page is left out where more is to be
+/// written to it.
+void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes);
+
+/// Threads that read or write one file at once: the copy into and out of the system's cache is
+/// what they share, and a few keep the memory busy.
+int io_threads();
+
+}  // namespace qrtool
