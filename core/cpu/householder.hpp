@@ -5,6 +5,7 @@
 
 #include <Eigen/QR>
 #include <algorithm>
+#include <cmath>
 
 #include "core/batch.hpp"
 
@@ -52,17 +53,21 @@ struct Reflector {
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  const C alpha = x(0);
-  const Vector<C> tail = x.tail(x.size() - 1);
+  // Raised by a power of two: squares of tiny entries would lose their digits to underflow.
+  int exponent = 0;
+  std::frexp(x.size() > 1 ? x.cwiseAbs().maxCoeff() : C(0), &exponent);
+  const Vector<C> raised = x.unaryExpr([&](C entry) { return std::ldexp(entry, -exponent); });
+  const C alpha = raised(0);
+  const Vector<C> tail = raised.tail(x.size() - 1);
   const C tail_norm = std::sqrt(tall_product<C>(tail, tail)(0));
   if (!(tail_norm > 0)) {
     essential.setZero();
-    return {alpha, C(0)};
+    return {x(0), C(0)};
   }
   const C norm = std::hypot(alpha, tail_norm);
   const C beta = alpha >= 0 ? -norm : norm;
   essential = tail / (alpha - beta);
-  return {beta, (beta - alpha) / beta};
+  return {std::ldexp(beta, exponent), (beta - alpha) / beta};
 }
 
 /// A (m x n) := V\R, tau has k entries. Entries of A are at most 1 in size, columns are scaled.
