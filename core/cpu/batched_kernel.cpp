@@ -34,8 +34,13 @@ using index_t = std::int64_t;
 constexpr int vector_bytes = QRTOOL_VECTOR_BYTES;
 /// Columns per panel.
 constexpr int width = 4;
-/// Columns that a panel is applied to at a time: 4 x 4 sums take 16 of AVX-512's 32 registers.
-constexpr int block = vector_bytes == 32 ? 2 : 4;
+/// Columns that a panel is applied to at a time: 4 x 4 sums take 16 of AVX-512's and ARM's 32
+/// registers, 4 x 2 take 8 of the 16 that others have. Panels of 8 were slower up to 128 columns.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int block = 4;
+#else
+constexpr int block = 2;
+#endif
 /// Rows that are summed plainly; sums of sums err by far less than one long sum.
 constexpr index_t sum_rows = 32;
 
@@ -353,59 +358,60 @@ class Factorization {
 
   // ---- arithmetic
 
-  /// Four vectors in registers: a store elsewhere cannot change them.
-  struct Row {
-    V x[width];
-  };
-  Row panel_row(index_t i) const {
-    const V* v = panel_ + i * width;
-    return {{v[0], v[1], v[2], v[3]}};
+  /// body(first, end) for blocks of rows that are summed plainly.
+  template <class Body>
+  static void for_sums(index_t first, index_t rows, Body body) {
+    for (; first < rows; first += sum_rows)
+      body(first, first + sum_rows < rows ? first + sum_rows : rows);
   }
 
-  void factor_columns() {
-    for (index_t j = 0; j < s_.k; j += width) {
-      const index_t columns = s_.k - j < width ? s_.k - j : width, rows = s_.m - j;
-      V* a = a_ + j * ld_ + j;
-      V* t = t_ + j * width;
-      for (index_t i = 0; i < rows; ++i)
-        for (int p = 0; p < width; ++p) panel_[i * width + p] = p < columns ? a[p * ld_ + i] : V{};
-      factor_panel(rows, columns, t);
-      for (index_t i = 0; i < rows; ++i)
-        for (int p = 0; p < columns; ++p) a[p * ld_ + i] = panel_[i * width + p];
-      make_unit_lower(columns);
-      apply_panel<true>(rows, t, a + columns * ld_, s_.n - j - columns);
-    }
+  void load_panel(const V* a, index_t rows, index_t columns) {
+    for (index_t i = 0; i < rows; ++i)
+      for (int p = 0; p < width; ++p) panel_[i * width + p] = p < columns ? a[p * ld_ + i] : V{};
   }
 
   /// V's upper triangle holds R: V itself has ones on the diagonal and zeros above.
   void make_unit_lower(index_t columns) {
-    for (index_t i = 0; i < columns; ++i)
-      for (int p = static_cast<int>(i); p < width; ++p)
-        panel_[i * width + p] = broadcast(p == i ? 1 : 0);
+    for (index_t p = 0; p < columns; ++p)
+      for (index_t i = 0; i <= p; ++i) panel_[i * width + p] = broadcast(i == p ? 1 : 0);
   }
 
-  /// V\R and T of a panel; columns that it lacks are zero and stay so.
-  [[gnu::noinline]] void factor_panel(index_t rows, index_t columns, V* t) {
+  void factor_columns() {
+    for (index_t j = 0; j < s_.k; j += width) {
+      const index_t columns = s_.k - j < width ? s_.k - j : width;
+      V* a = a_ + j * ld_ + j;
+      V* t = t_ + j * width;
+      factor_panel(a, s_.m - j, columns, t);
+      apply_panel<true>(s_.m - j, t, a + columns * ld_, s_.n - j - columns);
+    }
+  }
+
+  /// V\R of a panel in place, V in panel_, and T; columns that the panel lacks are zero in both.
+  [[gnu::noinline]] void factor_panel(V* a, index_t rows, index_t columns, V* t) {
+    load_panel(a, rows, columns);
     for (int p = 0; p < width * width; ++p) t[p] = V{};
-    V tail = sum_of_squares<0>(1, rows);
+    V tail = sum_of_squares<0>(rows);
     tail = factor_column<0>(rows, tail, t);
     if (columns > 1) tail = factor_column<1>(rows, tail, t);
     if (columns > 2) tail = factor_column<2>(rows, tail, t);
     if (columns > 3) factor_column<3>(rows, tail, t);
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t p = 0; p < columns; ++p) a[p * ld_ + i] = panel_[i * width + p];
+    make_unit_lower(columns);
   }
 
+  /// Of column P below its diagonal.
   template <int P>
-  V sum_of_squares(index_t first, index_t rows, C factor = 1) const {
+  V sum_of_squares(index_t rows, C factor = 1) const {
     V sum{};
-    for (index_t start = first; start < rows; start += sum_rows) {
-      const index_t end = start + sum_rows < rows ? start + sum_rows : rows;
+    for_sums(P + 1, rows, [&](index_t first, index_t end) {
       V part{};
-      for (index_t i = start; i < end; ++i) {
+      for (index_t i = first; i < end; ++i) {
         const V x = panel_[i * width + P] * factor;
         part += x * x;
       }
       sum += part;
-    }
+    });
     return sum;
   }
 
@@ -420,7 +426,7 @@ class Factorization {
     using F = Format<C>;
     const V alpha = panel_[P * width + P], one = broadcast(1);
     V raised_tail = one;  // only where it matters
-    if (any(tail < F::small_squares)) raised_tail = sum_of_squares<P>(P + 1, rows, F::raise);
+    if (any(tail < F::small_squares)) raised_tail = sum_of_squares<P>(rows, F::raise);
     const Int is_small = alpha * alpha + tail < F::small_squares;
     Reflector h;
     h.raise = is_small ? broadcast(F::raise) : one;
@@ -447,10 +453,9 @@ class Factorization {
     V dots[width];
     for (int p = 0; p < width; ++p) dots[p] = panel_[P * width + p];
     panel_[P * width + P] = h.beta;
-    for (index_t start = P + 1; start < rows; start += sum_rows) {
-      const index_t end = start + sum_rows < rows ? start + sum_rows : rows;
+    for_sums(P + 1, rows, [&](index_t first, index_t end) {
       V part[width] = {};
-      for (index_t i = start; i < end; ++i) {
+      for (index_t i = first; i < end; ++i) {
         V* row = panel_ + i * width;
         const V v = row[P] * h.raise * h.inverse;
         row[P] = v;
@@ -460,7 +465,7 @@ class Factorization {
       }
 #pragma GCC unroll 4
       for (int p = 0; p < width; ++p) dots[p] += part[p];
-    }
+    });
     // T(0:P, P) = -tau T(0:P, 0:P) V'v, T(P, P) = tau.
 #pragma GCC unroll 4
     for (int p = 0; p < P; ++p) {
@@ -487,10 +492,9 @@ class Factorization {
       panel_[P * width + p] -= w[p];
     }
     V tail{};
-    for (index_t start = P + 1; start < rows; start += sum_rows) {
-      const index_t end = start + sum_rows < rows ? start + sum_rows : rows;
+    for_sums(P + 1, rows, [&](index_t first, index_t end) {
       V part{};
-      for (index_t i = start; i < end; ++i) {
+      for (index_t i = first; i < end; ++i) {
         V* row = panel_ + i * width;
         const V v = row[P];
 #pragma GCC unroll 4
@@ -498,7 +502,7 @@ class Factorization {
         if (i > P + 1) part += row[P + 1] * row[P + 1];
       }
       tail += part;
-    }
+    });
     return tail;
   }
 
@@ -508,11 +512,7 @@ class Factorization {
     index_t j = 0;
     for (; j + block <= columns; j += block)
       apply_block<is_transposed, block>(rows, t, c + j * ld_);
-    if (columns - j >= 2 && block > 2) {
-      apply_block<is_transposed, 2>(rows, t, c + j * ld_);
-      j += 2;
-    }
-    if (j < columns) apply_block<is_transposed, 1>(rows, t, c + j * ld_);
+    for (; j < columns; ++j) apply_block<is_transposed, 1>(rows, t, c + j * ld_);
   }
 
   template <bool is_transposed, int columns>
@@ -520,32 +520,33 @@ class Factorization {
     const index_t ld = ld_;
     // W := V'C
     V w[width][columns] = {};
-    for (index_t start = 0; start < rows; start += sum_rows) {
-      const index_t end = start + sum_rows < rows ? start + sum_rows : rows;
+    for_sums(0, rows, [&](index_t first, index_t end) {
       V part[width][columns] = {};
-      for (index_t i = start; i < end; ++i) {
-        const Row v = panel_row(i);
+      for (index_t i = first; i < end; ++i) {
+        const V* v = panel_ + i * width;
 #pragma GCC unroll 4
         for (int q = 0; q < columns; ++q) {
           const V x = c[q * ld + i];
 #pragma GCC unroll 4
-          for (int p = 0; p < width; ++p) part[p][q] += v.x[p] * x;
+          for (int p = 0; p < width; ++p) part[p][q] += v[p] * x;
         }
       }
 #pragma GCC unroll 4
       for (int p = 0; p < width; ++p)
 #pragma GCC unroll 4
         for (int q = 0; q < columns; ++q) w[p][q] += part[p][q];
-    }
+    });
     multiply_by_t<is_transposed>(t, w);
     // C := C - V W
     for (index_t i = 0; i < rows; ++i) {
-      const Row v = panel_row(i);
+      // A copy: the stores below cannot change it.
+      const V v[width] = {panel_[i * width], panel_[i * width + 1], panel_[i * width + 2],
+                          panel_[i * width + 3]};
 #pragma GCC unroll 4
       for (int q = 0; q < columns; ++q) {
         V x = c[q * ld + i];
 #pragma GCC unroll 4
-        for (int p = 0; p < width; ++p) x -= v.x[p] * w[p][q];
+        for (int p = 0; p < width; ++p) x -= v[p] * w[p][q];
         c[q * ld + i] = x;
       }
     }
@@ -557,15 +558,16 @@ class Factorization {
 #pragma GCC unroll 4
     for (int s = 0; s < width; ++s) {
       const int p = is_transposed ? width - 1 - s : s;
+      V sum[columns] = {};
 #pragma GCC unroll 4
-      for (int q = 0; q < columns; ++q) {
-        V sum{};
+      for (int o = 0; o < width; ++o) {
+        if (is_transposed ? o > p : o < p) continue;
+        const V y = t[is_transposed ? o * width + p : p * width + o];
 #pragma GCC unroll 4
-        for (int o = 0; o < width; ++o)
-          if (is_transposed ? o <= p : o >= p)
-            sum += t[is_transposed ? o * width + p : p * width + o] * w[o][q];
-        w[p][q] = sum;
+        for (int q = 0; q < columns; ++q) sum[q] += y * w[o][q];
       }
+#pragma GCC unroll 4
+      for (int q = 0; q < columns; ++q) w[p][q] = sum[q];
     }
   }
 
@@ -574,33 +576,17 @@ class Factorization {
     for (index_t j = s_.k; j < s_.q_cols; ++j)
       for (index_t i = 0; i < s_.m; ++i) a_[j * ld_ + i] = broadcast(i == j ? 1 : 0);
     for (index_t j = (s_.k - 1) / width * width; j >= 0; j -= width) {
-      const index_t columns = s_.k - j < width ? s_.k - j : width, rows = s_.m - j;
+      const index_t columns = s_.k - j < width ? s_.k - j : width;
       V* a = a_ + j * ld_ + j;
       const V* t = t_ + j * width;
-      for (index_t i = 0; i < rows; ++i)
-        for (int p = 0; p < width; ++p) panel_[i * width + p] = p < columns ? a[p * ld_ + i] : V{};
+      load_panel(a, s_.m - j, columns);
       make_unit_lower(columns);
-      apply_panel<false>(rows, t, a + columns * ld_, s_.q_cols - j - columns);
-      form_panel_of_q(j, columns, t);
-    }
-  }
-
-  /// Q[:, j:j+4] = I - V (T V_top'), zero above row j.
-  [[gnu::noinline]] void form_panel_of_q(index_t j, index_t columns, const V* t) {
-    V w[width][width] = {};
-    for (int p = 0; p < width; ++p)
-      for (int q = 0; q < columns; ++q) w[p][q] = panel_[q * width + p];
-    multiply_by_t<false>(t, w);
-    for (int q = 0; q < columns; ++q) {
-      V* column = a_ + (j + q) * ld_;
-      for (index_t i = 0; i < j; ++i) column[i] = V{};
-      for (index_t i = j; i < s_.m; ++i) {
-        const V* v = panel_ + (i - j) * width;
-        V x = broadcast(i == j + q ? 1 : 0);
-#pragma GCC unroll 4
-        for (int p = 0; p < width; ++p) x -= v[p] * w[p][q];
-        column[i] = x;
+      apply_panel<false>(s_.m - j, t, a + columns * ld_, s_.q_cols - j - columns);
+      for (index_t q = 0; q < columns; ++q) {
+        V* column = a_ + (j + q) * ld_;
+        for (index_t i = 0; i < s_.m; ++i) column[i] = broadcast(i == j + q ? 1 : 0);
       }
+      apply_panel<false>(s_.m - j, t, a, columns);
     }
   }
 
