@@ -6,6 +6,7 @@
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/batch.hpp"
 
@@ -53,21 +54,23 @@ struct Reflector {
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  // Raised by a power of two: squares of tiny entries would lose their digits to underflow.
+  // Raised by a power of two where squares of tiny entries would lose their digits to underflow.
+  using Limits = std::numeric_limits<C>;
+  const C largest = x.cwiseAbs().maxCoeff();
   int exponent = 0;
-  std::frexp(x.size() > 1 ? x.cwiseAbs().maxCoeff() : C(0), &exponent);
-  const Vector<C> raised = x.unaryExpr([&](C entry) { return std::ldexp(entry, -exponent); });
-  const C alpha = raised(0);
-  const Vector<C> tail = raised.tail(x.size() - 1);
-  const C tail_norm = std::sqrt(tall_product<C>(tail, tail)(0));
-  if (!(tail_norm > 0)) {
+  if (largest * largest < std::sqrt(Limits::min())) std::frexp(largest, &exponent);
+  const C raise = std::ldexp(C(1), std::min(-exponent, Limits::max_exponent - 1));
+  const C alpha = raise * x(0);
+  const Vector<C> tail = raise * x.tail(x.size() - 1);
+  const C tail_squared = tall_product<C>(tail, tail)(0);
+  if (!(tail_squared > 0)) {
     essential.setZero();
     return {x(0), C(0)};
   }
-  const C norm = std::hypot(alpha, tail_norm);
+  const C norm = std::hypot(alpha, std::sqrt(tail_squared));
   const C beta = alpha >= 0 ? -norm : norm;
   essential = tail / (alpha - beta);
-  return {std::ldexp(beta, exponent), (beta - alpha) / beta};
+  return {beta / raise, (beta - alpha) / beta};
 }
 
 /// A (m x n) := V\R, tau has k entries. Entries of A are at most 1 in size, columns are scaled.
