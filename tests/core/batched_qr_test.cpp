@@ -59,7 +59,8 @@ TYPED_TEST(BatchedQrTest, EveryInstructionSetMeetsTheBar) {
 }
 
 TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {
-  // x = (1, s, s, ...)' for s down to the smallest number: its squares underflow long before.
+  // Below row 0 the second column is s (2, 3, 1, ...)', for s down to the smallest number: its
+  // squares underflow long before.
   constexpr index_t m = 20;
   for (const batched::Kernels* kernels : batched_kernels()) {
     BatchedQr<TypeParam> qr({1, m, 2, element_type<TypeParam>}, *kernels);
@@ -68,7 +69,7 @@ TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {
     ErrorMeter meter(m, 2, 2, 2);
     for (TypeParam s = 1; s > 0; s /= 16) {
       for (index_t i = 0; i < m; ++i) {
-        a.view()[0](i, 0) = i < 2 ? TypeParam(1) : TypeParam(0);
+        a.view()[0](i, 0) = i == 0 ? TypeParam(1) : TypeParam(0);
         a.view()[0](i, 1) = (i == 0 ? 1 : s) * static_cast<TypeParam>(1 + i % 3);
       }
       qr.factor(a.view(), {q.view(), r.view(), {}, {}}, outcomes);
