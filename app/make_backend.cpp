@@ -18,7 +18,7 @@ namespace {
 
 /// What a core does per second on small matrices, and what a device takes to start: platform,
 /// context, kernels. Orders of magnitude: the choice matters where the two are far apart.
-constexpr double cpu_core_flops = 5e9;
+constexpr double cpu_core_flops = 2e10;
 constexpr double device_start_seconds = 0.5;
 
 /// Of R and a reduced Q.

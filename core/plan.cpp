@@ -49,7 +49,8 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   for (const Variant& variant : variants) {
     if (variant.only_when_forced) continue;
     Fit fit = variant.fits(problem, limits);
-    if (fit.ok) return {&variant, fit.reason};
+    if (fit.ok && variant.pays != nullptr) fit = variant.pays(problem);
+    if (fit.ok) return {&variant, reasons.empty() ? fit.reason : fit.reason + "; " + reasons};
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", variant.name, fit.reason);
   }
   throw DeviceError("no variant takes this problem: " + reasons);

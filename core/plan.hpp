@@ -15,7 +15,7 @@ struct Plan {
   Problem problem;
   const Variant* variant = nullptr;
   Params params;
-  std::string reason;  // why this variant
+  std::string reason;  // why this variant, and why none before it
 
   index_t chunk_matrices = 1;  // that go through the pipeline together
   int buffers = 1;             // chunks in flight: read, compute and write overlap from 3 on
@@ -24,7 +24,7 @@ struct Plan {
   std::size_t device_bytes = 0;
 };
 
-/// The first variant that fits, in the order of the list, or the one that `forced` names.
+/// The first variant that fits and pays, in the order of the list, or the one that `forced` names.
 /// Errors: UsageError where the forced variant is unknown or does not fit; LimitError where one
 /// matrix does not fit the host memory, with the bytes that it needs.
 Plan make_plan(const Problem& problem, std::span<const Variant> variants, const Limits& limits,

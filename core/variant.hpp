@@ -34,6 +34,8 @@ struct Variant {
   std::string (*arithmetic)(const Problem&);
   /// A baseline that the plan never chooses by itself.
   bool only_when_forced = false;
+  /// Whether the plan takes it by itself where it fits, and why; null: always.
+  Fit (*pays)(const Problem&) = nullptr;
 };
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu_backend.hpp: the reference backend, one matrix per thread.
+// cpu_backend.hpp: the backend that is always there.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Variants of the CPU, in order of preference: cpu/eigen.
+/// Variants of the CPU, in order of preference: cpu/batched, cpu/eigen.
 std::span<const Variant> cpu_variants();
 
 class CpuBackend : public Backend {

@@ -34,10 +34,18 @@ namespace {
 
 /// x 2^exponent, rounded once.
 template <class C>
-C scaled(C x, int exponent) {
-  const C factor = std::ldexp(C(1), exponent);
-  return std::isnormal(factor) ? x * factor : std::ldexp(x, exponent);
-}
+class PowerOfTwo {
+ public:
+  explicit PowerOfTwo(int exponent = 0) : exponent_(exponent), factor_(std::ldexp(C(1), exponent)) {
+    is_normal_ = std::isnormal(factor_);
+  }
+  C operator()(C x) const { return is_normal_ ? x * factor_ : std::ldexp(x, exponent_); }
+
+ private:
+  int exponent_;
+  bool is_normal_;
+  C factor_;
+};
 
 /// f(i, j) for every entry, in tiles of rows: row-major and column-major both keep to their cache
 /// lines.
@@ -61,7 +69,8 @@ class TypedWorker : public EigenQr<T>::Worker {
         vr_(problem.m, problem.n),
         q_(problem.m, problem.q_cols()),
         signs_(problem.k()),
-        exponents_(static_cast<std::size_t>(problem.n)) {}
+        down_(static_cast<std::size_t>(problem.n)),
+        up_(down_.size()) {}
 
   bool factor(MatrixView<const T> a, const MatrixFactors<T>& out) override {
     load(a);
@@ -82,14 +91,18 @@ class TypedWorker : public EigenQr<T>::Worker {
  private:
   /// A := A D with D = diag(2^-e_j).
   void load(MatrixView<const T> a) {
-    largest_.assign(exponents_.size(), T(0));
+    largest_.assign(down_.size(), T(0));
     for (index_t i = 0; i < a.rows; ++i) {
       for (index_t j = 0; j < a.cols; ++j) largest_[j] = std::max(largest_[j], std::abs(a(i, j)));
     }
-    for (index_t j = 0; j < a.cols; ++j) std::frexp(largest_[j], &exponents_[j]);
-    by_tiles(a.rows, a.cols, [&](index_t i, index_t j) {
-      vr_(i, j) = scaled(static_cast<C>(a(i, j)), -exponents_[j]);
-    });
+    for (index_t j = 0; j < a.cols; ++j) {
+      int exponent = 0;
+      std::frexp(largest_[j], &exponent);
+      down_[j] = PowerOfTwo<C>(-exponent);
+      up_[j] = PowerOfTwo<C>(exponent);
+    }
+    by_tiles(a.rows, a.cols,
+             [&](index_t i, index_t j) { vr_(i, j) = down_[j](static_cast<C>(a(i, j))); });
   }
 
   void choose_signs() {
@@ -118,7 +131,7 @@ class TypedWorker : public EigenQr<T>::Worker {
     by_tiles(problem_.k(), problem_.n, [&](index_t i, index_t j) {
       if (j < i) return;
       // + 0 turns -0 into +0
-      r(i, j) = static_cast<T>(scaled(signs_(i) * vr_(i, j), exponents_[j])) + T(0);
+      r(i, j) = static_cast<T>(up_[j](signs_(i) * vr_(i, j))) + T(0);
       finite = finite && std::isfinite(r(i, j));
     });
     return finite;
@@ -142,8 +155,8 @@ class TypedWorker : public EigenQr<T>::Worker {
   Problem problem_;
   householder::Matrix<C> vr_, q_;
   householder::Vector<C> tau_, signs_;
-  std::vector<int> exponents_;
-  std::vector<T> largest_;  // of each column
+  std::vector<PowerOfTwo<C>> down_, up_;  // 2^-e_j, 2^e_j
+  std::vector<T> largest_;                // of each column
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <Eigen/QR>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/batch.hpp"
 
@@ -52,17 +54,23 @@ struct Reflector {
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  const C alpha = x(0);
-  const Vector<C> tail = x.tail(x.size() - 1);
-  const C tail_norm = std::sqrt(tall_product<C>(tail, tail)(0));
-  if (!(tail_norm > 0)) {
+  // Raised by a power of two where squares of tiny entries would lose their digits to underflow.
+  using Limits = std::numeric_limits<C>;
+  const C largest = x.cwiseAbs().maxCoeff();
+  int exponent = 0;
+  if (largest * largest < std::sqrt(Limits::min())) std::frexp(largest, &exponent);
+  const C raise = std::ldexp(C(1), std::min(-exponent, Limits::max_exponent - 1));
+  const C alpha = raise * x(0);
+  const Vector<C> tail = raise * x.tail(x.size() - 1);
+  const C tail_squared = tall_product<C>(tail, tail)(0);
+  if (!(tail_squared > 0)) {
     essential.setZero();
-    return {alpha, C(0)};
+    return {x(0), C(0)};
   }
-  const C norm = std::hypot(alpha, tail_norm);
+  const C norm = std::hypot(alpha, std::sqrt(tail_squared));
   const C beta = alpha >= 0 ? -norm : norm;
   essential = tail / (alpha - beta);
-  return {beta, (beta - alpha) / beta};
+  return {beta / raise, (beta - alpha) / beta};
 }
 
 /// A (m x n) := V\R, tau has k entries. Entries of A are at most 1 in size, columns are scaled.

@@ -22,6 +22,10 @@ std::size_t workspace(const Problem&) { return mib; }
 std::size_t no_bytes(const Problem&) { return 0; }
 std::string arithmetic(const Problem&) { return "float32"; }
 
+Fit pays_for_many(const Problem& p) {
+  return p.count >= 10 ? Fit{true, "pays"} : Fit{false, "pays from 10 on"};
+}
+
 const std::array variants{
     Variant{"test/baseline", "", fits_all, no_params, workspace, no_bytes, arithmetic, true},
     Variant{"test/small", "", fits_small, no_params, workspace, no_bytes, arithmetic},
@@ -42,6 +46,36 @@ TEST(Plan, TakesTheFirstVariantThatFits) {
 
 TEST(Plan, TakesABaselineOnlyWhenForced) {
   EXPECT_EQ(plan_for({100, 8, 8}, 64 * mib, 2, "test/baseline").variant->name, "test/baseline");
+}
+
+TEST(Plan, TakesAVariantWhereItPaysOrIsForced) {
+  std::array some{variants[1], variants[2]};
+  some[0].pays = pays_for_many;
+  Limits limits;
+  limits.host_bytes = 64 * mib;
+  EXPECT_EQ(make_plan({10, 8, 8}, some, limits).variant->name, "test/small");
+  const Plan few = make_plan({9, 8, 8}, some, limits);
+  EXPECT_EQ(few.variant->name, "test/general");
+  EXPECT_EQ(few.reason, "takes all; test/small: pays from 10 on");
+  EXPECT_EQ(make_plan({9, 8, 8}, some, limits, "test/small").variant->name, "test/small");
+}
+
+TEST(Plan, TakesCpuBatchedForMatricesThatAreSmallAndMany) {
+  const auto variant_for = [](index_t count, index_t m, index_t n) {
+    Limits limits;
+    limits.host_bytes = std::size_t{8} << 30;
+    return make_plan({count, m, n}, cpu_variants(), limits).variant->name;
+  };
+  EXPECT_EQ(variant_for(1, 64, 64), "cpu/batched");
+  EXPECT_EQ(variant_for(1, 128, 128), "cpu/eigen");
+  EXPECT_EQ(variant_for(3, 256, 128), "cpu/eigen");
+  EXPECT_EQ(variant_for(4, 256, 128), "cpu/batched");
+  EXPECT_EQ(variant_for(7, 1024, 128), "cpu/eigen");
+  EXPECT_EQ(variant_for(8, 1024, 128), "cpu/batched");
+  EXPECT_EQ(variant_for(1000, 1025, 8), "cpu/eigen");
+  EXPECT_EQ(variant_for(1000, 129, 129), "cpu/eigen");
+  EXPECT_EQ(variant_for(1000, 20, 500), "cpu/batched");
+  EXPECT_EQ(variant_for(0, 64, 64), "cpu/eigen");
 }
 
 TEST(Plan, RefusesAForcedVariantThatDoesNotFit) {
