@@ -29,7 +29,8 @@
 //   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
 //   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
 //   STAGE                                4..32, 4 i       reflectors in local memory at a time
-//   ALIGNED                              0, 1             1: rows of A and work begin at 4 REAL
+//   ALIGNMENT                            1, 2, 4          rows of A, Q and work begin at as many
+//   REAL
 // Group size: 32 / LANE_COLUMNS x 32. Local memory: STAGE (32 TILE_ROWS + 8) + 3 x 32^2 REAL.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
 // panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
@@ -50,8 +51,8 @@
 #ifndef STAGE
 #define STAGE 16
 #endif
-#ifndef ALIGNED
-#define ALIGNED 0
+#ifndef ALIGNMENT
+#define ALIGNMENT 1
 #endif
 #include "tile.clh"
 
@@ -86,7 +87,15 @@ typedef struct {
 // Four entries, `left` of them inside the matrix.
 INLINE real4 load_four(__global const REAL* x, int left) {
   if (left <= 0) return (real4)(0);
-  if (left >= 4) return ALIGNED ? *(__global const real4*)x : vload4(0, x);
+  if (left >= 4) {
+#if ALIGNMENT == 4
+    return *(__global const real4*)x;
+#elif ALIGNMENT == 2
+    return (real4)(*(__global const real2*)x, *(__global const real2*)(x + 2));
+#else
+    return vload4(0, x);
+#endif
+  }
   return (real4)(x[0], left > 1 ? x[1] : (REAL)0, left > 2 ? x[2] : (REAL)0, (REAL)0);
 }
 
@@ -136,8 +145,7 @@ INLINE void reduce_sums(const Lane* at, const Block* block, REAL sums[SUMS], int
 #pragma unroll
   for (int k = 0; k < SUMS; ++k) block->scratch[k * GROUP_SIZE + item] = sums[k];
   barrier(CLK_LOCAL_MEM_FENCE);
-  REAL sum = 0;
-  for (int s = 0; s < 32; ++s) sum += block->scratch[kept * GROUP_SIZE + item - at->s + s];
+  const REAL sum = sum_of_splits(block->scratch + kept * GROUP_SIZE + item - at->s);
   barrier(CLK_LOCAL_MEM_FENCE);
 #endif
   if (at->s % PARTS == 0) {
@@ -269,11 +277,14 @@ INLINE void store_strip(const Lane* at, Tile tile, __global REAL* x, index_t ld,
 #if LANE_COLUMNS >= 4
         const real4 y = (real4)(tile[c][i], tile[c + 1][i], tile[c + 2][i], tile[c + 3][i]);
         if (col + 4 <= columns) {
-          if (ALIGNED) {
-            *(__global real4*)to = y;
-          } else {
-            vstore4(y, 0, to);
-          }
+#if ALIGNMENT == 4
+          *(__global real4*)to = y;
+#elif ALIGNMENT == 2
+          *(__global real2*)to = y.lo;
+          *(__global real2*)(to + 2) = y.hi;
+#else
+          vstore4(y, 0, to);
+#endif
         } else {
           if (col < columns) to[0] = y.x;
           if (col + 1 < columns) to[1] = y.y;
@@ -347,28 +358,21 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
 
 #define WORDS_OF(rows) (((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS))
 
-// LOCAL_MEMORY declares what Lane and Block point to: v, where shown vectors share the place of the
-// reflectors, and gram that of w.
-#define LOCAL_MEMORY                                                                     \
-  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE \
-                                                                 : SHOWN_STRIDE / 4];    \
-  __local REAL w_space[PANEL * PANEL], tw_space[PANEL * PANEL], t_space[PANEL * PANEL];  \
-  __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];               \
-  __local REAL scratch[SHUFFLES ? 1 : EXCHANGED * GROUP_SIZE];                           \
-  __local int column_codes[PANEL];                                                       \
-  const int item = get_local_id(0);                                                      \
-  const Block block = {v_space, w_space, tw_space, t_space, scratch};                    \
-  Lane at = {item,                                                                       \
-             item / ROW_SPLITS,                                                          \
-             item % ROW_SPLITS,                                                          \
-             (__local REAL*)v_space,                                                     \
-             weights,                                                                    \
-             tops_space,                                                                 \
-             signs,                                                                      \
-             alphas,                                                                     \
-             scratch,                                                                    \
-             w_space,                                                                    \
-             0}
+// Declares what Lane and Block point to: shown vectors share the place of the reflectors, and gram
+// that of w.
+#define LOCAL_MEMORY                                                                         \
+  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE     \
+                                                                 : SHOWN_STRIDE / 4];        \
+  __local REAL w_space[PANEL * PANEL];                                                       \
+  __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];                   \
+  __local REAL scratch[SHUFFLES ? 1 : EXCHANGED * GROUP_SIZE];                               \
+  const int item = get_local_id(0);                                                          \
+  Lane at = {item,    item / ROW_SPLITS, item % ROW_SPLITS, (__local REAL*)v_space,          \
+             weights, tops_space,        signs,             alphas,                          \
+             scratch, w_space,           0}
+#define BLOCK_MEMORY                                               \
+  __local REAL tw_space[PANEL * PANEL], t_space[PANEL * PANEL];    \
+  const Block block = {v_space, w_space, tw_space, t_space, scratch}
 
 // V\R and T of the panel that the tile holds, from first_row down.
 INLINE void factor_panel(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
@@ -391,6 +395,7 @@ __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, 
                                  __global REAL* tops, __global REAL* t, FactorShape shape,
                                  StripShape step) {
   LOCAL_MEMORY;
+  __local int column_codes[PANEL];
   const index_t matrix = get_group_id(0);
   const int columns = min(PANEL, shape.n), panels = (shape.k + PANEL - 1) / PANEL;
   Tile tile;
@@ -409,6 +414,8 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
                                 __global REAL* tops, __global REAL* t, FactorShape shape,
                                 StripShape step) {
   LOCAL_MEMORY;
+  BLOCK_MEMORY;
+  __local int column_codes[PANEL];
   index_t strip;
   const index_t matrix = split_group(shape.count, &strip);
   strip += step.index;
@@ -467,6 +474,7 @@ __kernel GROUP void form_q_step(__global const REAL* work, __global const int* c
                                 __global const REAL* tops, __global const REAL* t, __global REAL* q,
                                 FactorShape shape, StripShape step) {
   LOCAL_MEMORY;
+  BLOCK_MEMORY;
   __local int code;
   index_t strip, matrix;
   matrix = split_group(shape.count, &strip);

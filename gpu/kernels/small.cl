@@ -119,11 +119,13 @@ INLINE void store_r(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __gl
   const int rows = FULL ? (RAW ? ROWS : COLUMNS) : RAW ? shape.m : shape.r_rows;
   const STORED nothing = is_finite ? (STORED)0 : (STORED)NAN;
   REAL factors[LANE_COLUMNS], inverse[LANE_COLUMNS];
+  int last_row[LANE_COLUMNS];  // of R in the lane's columns; none where A is not finite
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
-    factors[c] = is_finite ? pow2(exponents[c]) : (REAL)NAN;
+    factors[c] = pow2(exponents[c]);
+    last_row[c] = is_finite ? at->p + c * LANES_ACROSS : -1;
     const REAL top = at->tops[at->p + c * LANES_ACROSS];
-    inverse[c] = is_finite ? (top != 0 ? 1 / top : (REAL)0) : (REAL)NAN;
+    inverse[c] = top != 0 ? 1 / top : (REAL)0;
   }
   r += at->s * shape.n + at->p;
 #pragma unroll
@@ -134,8 +136,8 @@ INLINE void store_r(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __gl
     for (int c = 0; c < LANE_COLUMNS; ++c) {
       if (HAS_ENTRY(i, c, rows, shape.n)) {
         const STORED upper = (STORED)fma(tile[c][i], factors[c] * sign, (REAL)0);
-        const STORED lower = RAW ? (STORED)(tile[c][i] * inverse[c]) : nothing;
-        r[c * LANES_ACROSS] = row <= at->p + c * LANES_ACROSS ? upper : lower;
+        const STORED lower = RAW && is_finite ? (STORED)(tile[c][i] * inverse[c]) : nothing;
+        r[c * LANES_ACROSS] = row <= last_row[c] ? upper : lower;
       }
     }
     r += ROW_SPLITS * shape.n;
@@ -170,7 +172,7 @@ INLINE void store_q(const Lane* at, Tile tile, __global STORED* q, FactorShape s
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
-    signs[c] = !is_finite ? (REAL)NAN : shape.positive && col < shape.k ? at->signs[col] : (REAL)1;
+    signs[c] = shape.positive && col < shape.k ? at->signs[col] : (REAL)1;
   }
   q += at->s * shape.q_cols + at->p;
 #pragma unroll
@@ -178,7 +180,7 @@ INLINE void store_q(const Lane* at, Tile tile, __global STORED* q, FactorShape s
 #pragma unroll
     for (int c = 0; c < LANE_COLUMNS; ++c) {
       if (HAS_ENTRY(i, c, FULL ? ROWS : shape.m, shape.q_cols)) {
-        q[c * LANES_ACROSS] = (STORED)(tile[c][i] * signs[c]);
+        q[c * LANES_ACROSS] = is_finite ? (STORED)(tile[c][i] * signs[c]) : (STORED)NAN;
       }
     }
     q += ROW_SPLITS * shape.q_cols;

@@ -20,13 +20,15 @@ int lane_rows(const Problem& p) {
   return static_cast<int>(ceil_divide(p.m, index_t{4} * panel_width)) * 4;
 }
 
-int lane_columns(const Problem& p) {
-  return lane_rows(p) <= tuning::blocked_short_lane_rows && p.type == ElementType::float32
-             ? tuning::blocked_short_lane_columns
-             : tuning::blocked_lane_columns;
+/// 8 on a CPU too: PoCL 3.1 gets groups of 256 wrong here.
+int lane_columns(const Problem& p, const Limits& limits) {
+  const bool is_short =
+      lane_rows(p) <= tuning::blocked_short_lane_rows && p.type == ElementType::float32;
+  return is_short || limits.is_cpu ? tuning::blocked_short_lane_columns
+                                   : tuning::blocked_lane_columns;
 }
 
-int group_size(const Problem& p) { return panel_width / lane_columns(p) * panel_width; }
+int group_size(int lane_columns) { return panel_width / lane_columns * panel_width; }
 
 /// Reflectors in local memory at a time: the most that fit, a power of two.
 int stage(const Problem& p) {
@@ -53,12 +55,12 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, "takes " + std::to_string(tuning::blocked_min_rows) + " to " +
                        std::to_string(most_rows) + " rows"};
   }
-  if (group_size(p) > limits.max_group || local_bytes(p) > limits.local_bytes) {
-    return {false, "needs " + std::to_string(group_size(p)) + " work-items and " +
+  const int group = group_size(lane_columns(p, limits));
+  if (group > limits.max_group || local_bytes(p) > limits.local_bytes) {
+    return {false, "needs " + std::to_string(group) + " work-items and " +
                        std::to_string(local_bytes(p)) + " bytes of local memory per group"};
   }
-  return {true, "strips of columns fit the registers of " + std::to_string(group_size(p)) +
-                    " work-items"};
+  return {true, "strips of columns fit the registers of " + std::to_string(group) + " work-items"};
 }
 
 /// Whether V\R lies in the output: in V itself, or where Q comes to lie.
@@ -66,12 +68,14 @@ bool works_in_output(const Problem& p) {
   return p.mode == Mode::raw || (p.wants_q() && p.n <= p.m);
 }
 
-Params tune(const Problem& p, const Limits&) {
+Params tune(const Problem& p, const Limits& limits) {
   const index_t ld = p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
+  const index_t all = p.n | ld | p.q_cols() | p.k();
+  const int alignment = all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
   return {{"TILE_ROWS", lane_rows(p)},
-          {"LANE_COLUMNS", lane_columns(p)},
+          {"LANE_COLUMNS", lane_columns(p, limits)},
           {"STAGE", stage(p)},
-          {"ALIGNED", p.n % 4 == 0 && ld % 4 == 0 && p.q_cols() % 4 == 0 && p.k() % 4 == 0}};
+          {"ALIGNMENT", alignment}};
 }
 
 /// work, codes, tops, T.
@@ -87,7 +91,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const int group = group_size(p);
+  const int group = group_size(job.params.at("LANE_COLUMNS"));
   const int panels = static_cast<int>(ceil_divide(p.k(), panel_width));
   const bool is_raw = p.mode == Mode::raw;
   const cl::Buffer& work = !works_in_output(p) ? job.work[0] : is_raw ? job.v : job.q;

@@ -46,8 +46,9 @@ class Opencl(unittest.TestCase):
     def test_every_variant_verifies_and_is_the_one_that_ran(self):
         import h5py
 
-        self.run_tool("generate", "--shape", "9x12x12", self.a, "-q", "--force")
-        for variant in ("opencl/small", "opencl/blocked", "opencl/textbook"):
+        for variant, shape in (("opencl/small", "9x12x12"), ("opencl/blocked", "3x40x40"),
+                               ("opencl/large", "9x12x12"), ("opencl/textbook", "9x12x12")):
+            self.run_tool("generate", "--shape", shape, self.a, "-q", "--force")
             self.run_tool("factor", self.a, self.q, "--variant", variant, "--force")
             self.run_tool("verify", self.a, self.q)
             with h5py.File(self.q) as file:

@@ -12,7 +12,8 @@ import tempfile
 QRTOOL = sys.argv[1]
 SHAPES = {
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
-    "opencl/blocked": ["2x5x3", "1x20x18", "1x6x20"],
+    "opencl/blocked": ["1x33x34"],
+    "opencl/large": ["2x5x3", "1x20x18", "1x6x20"],
     "opencl/textbook": ["2x6x6"],
 }
 
@@ -28,7 +29,7 @@ def check(folder, variant, shape, precision, mode):
     run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q"])
     if os.path.exists(log):
         os.remove(log)
-    run(["oclgrind", "--data-races", "--check-api", "--log", log,
+    run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
          QRTOOL, "factor", a, q, "--variant", variant, "--mode", mode, "--force", "-q"])
     run([QRTOOL, "verify", a, q])
     with open(log) as file:

@@ -46,8 +46,11 @@ TEST(Registry, NamesAreDistinctAndLeadBack) {
 
 TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(64, 64)), "opencl/small");
-  EXPECT_EQ(chosen(problem(512, 128)), "opencl/small");
-  EXPECT_EQ(chosen(problem(513, 128)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(512, 64)), "opencl/small");
+  EXPECT_EQ(chosen(problem(512, 128)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(1024, 8)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(1025, 8)), "opencl/large");
+  EXPECT_EQ(chosen(problem(31, 200)), "opencl/large");
   EXPECT_EQ(chosen(problem(64, 129)), "opencl/blocked");
   EXPECT_EQ(chosen(problem(200, 64, Mode::complete)), "opencl/blocked");
   EXPECT_EQ(chosen(problem(200, 64)), "opencl/small");
