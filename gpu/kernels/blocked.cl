@@ -360,18 +360,26 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
 
 // Declares what Lane and Block point to: shown vectors share the place of the reflectors, and gram
 // that of w.
-#define LOCAL_MEMORY                                                                         \
-  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE     \
-                                                                 : SHOWN_STRIDE / 4];        \
-  __local REAL w_space[PANEL * PANEL];                                                       \
-  __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];                   \
-  __local REAL scratch[SHUFFLES ? 1 : EXCHANGED * GROUP_SIZE];                               \
-  const int item = get_local_id(0);                                                          \
-  Lane at = {item,    item / ROW_SPLITS, item % ROW_SPLITS, (__local REAL*)v_space,          \
-             weights, tops_space,        signs,             alphas,                          \
-             scratch, w_space,           0}
-#define BLOCK_MEMORY                                               \
-  __local REAL tw_space[PANEL * PANEL], t_space[PANEL * PANEL];    \
+#define LOCAL_MEMORY                                                                     \
+  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE \
+                                                                 : SHOWN_STRIDE / 4];    \
+  __local REAL w_space[PANEL * PANEL];                                                   \
+  __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];               \
+  __local REAL scratch[SHUFFLES ? 1 : EXCHANGED * GROUP_SIZE];                           \
+  const int item = get_local_id(0);                                                      \
+  Lane at = {item,                                                                       \
+             item / ROW_SPLITS,                                                          \
+             item % ROW_SPLITS,                                                          \
+             (__local REAL*)v_space,                                                     \
+             weights,                                                                    \
+             tops_space,                                                                 \
+             signs,                                                                      \
+             alphas,                                                                     \
+             scratch,                                                                    \
+             w_space,                                                                    \
+             0}
+#define BLOCK_MEMORY                                            \
+  __local REAL tw_space[PANEL * PANEL], t_space[PANEL * PANEL]; \
   const Block block = {v_space, w_space, tw_space, t_space, scratch}
 
 // V\R and T of the panel that the tile holds, from first_row down.
