@@ -18,7 +18,7 @@ struct Shape {
 };
 
 /// Around the edges of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns),
-/// panels of `blocked` (16, 32 from 1024 rows on) and its strips (32 columns), few rows (16), slabs
+/// panels and strips of `blocked` (32 columns) and of `large` (16, 32 from 1024 rows on), few rows (16), slabs
 /// of the check (4096 rows). Variants leave out what they do not take.
 const std::vector<Shape> shapes{
     {1, 1},    {1, 7},   {9, 1},     {2, 2},    {3, 5},     {4, 4},    {5, 4},    {8, 8},
