@@ -57,9 +57,12 @@ inline constexpr int small_tile_bytes = 512;
 inline constexpr std::int64_t small_matrix_bytes = 128 << 10;
 /// Columns per work-item. 1 .. 8. With 4 lanes across to 16 columns and 8 above: 64x64 takes 0.82
 /// ms with 8 columns and 0.91 with 4, 32x32 0.14 with 4 and 0.16 with 8.
-inline constexpr int small_most_columns_per_lane = 8;
-/// Rows per work-item: narrow matrices have short columns. 4 .. 32. 16x16 takes 0.035 ms with 8 rows
-/// and 0.077 with 16; 64x64 0.82 ms with 16 rows and 0.91 with 32.
+inline constexpr int small_lane_columns = 8;
+inline constexpr int small_narrow_lane_columns = 4;
+/// Fewest lanes across for what is not narrow, a power of two.
+inline constexpr int small_least_lanes_across = 8;
+/// Rows per work-item: narrow matrices have short columns. 4 .. 32. 16x16 takes 0.035 ms with 8
+/// rows and 0.077 with 16; 64x64 0.82 ms with 16 rows and 0.91 with 32.
 inline constexpr int small_lane_rows = 16;
 inline constexpr int small_narrow_lane_rows = 8;
 inline constexpr int small_narrow_columns = 16;
@@ -81,11 +84,12 @@ inline constexpr int small_narrow_step_columns = 32;
 
 // ---- blocked (kernels/blocked.cl). NVIDIA H200, driver 580, 2026-11.
 
-/// Rows: the accuracy of a panel's W, T W and V T W wants some, registers bound them (float64: half).
+/// Rows: the accuracy of a panel's W, T W and V T W wants some, registers bound them (float64:
+/// half).
 inline constexpr std::int64_t blocked_min_rows = 32;
 inline constexpr std::int64_t blocked_max_row_bytes = 4096;
-/// Columns per work-item of a strip of 32: 2, 4, 8. 512 x 512 takes 1.15 ms with 4, 1.56 with 8; 1000
-/// of 512 x 256 take 14.0 and 14.6. Short columns have room for 8.
+/// Columns per work-item of a strip of 32: 2, 4, 8. 512 x 512 takes 1.15 ms with 4, 1.56 with 8;
+/// 1000 of 512 x 256 take 14.0 and 14.6. Short columns have room for 8.
 inline constexpr int blocked_lane_columns = 4;
 inline constexpr int blocked_short_lane_columns = 8;
 inline constexpr int blocked_short_lane_rows = 8;

@@ -29,8 +29,7 @@
 //   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
 //   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
 //   STAGE                                4..32, 4 i       reflectors in local memory at a time
-//   ALIGNMENT                            1, 2, 4          rows of A, Q and work begin at as many
-//   REAL
+//   ALIGNMENT                            1, 2, 4          REAL that rows of A, Q and work begin at
 // Group size: 32 / LANE_COLUMNS x 32. Local memory: STAGE (32 TILE_ROWS + 8) + 3 x 32^2 REAL.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
 // panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
@@ -64,7 +63,6 @@
 // A lane's share of four reflectors times its columns; `PARTS` lanes end with the same sum.
 #define SUMS (4 * LANE_COLUMNS)
 #define PARTS (32 / SUMS)
-#define EXCHANGED (SUMS > 2 * LANE_COLUMNS + 1 ? SUMS : 2 * LANE_COLUMNS + 1)
 
 // The local memory of a group. What shares a place is never alive at once.
 typedef struct {
@@ -72,7 +70,7 @@ typedef struct {
   __local REAL* w;        // PANEL x PANEL: V'C
   __local REAL* tw;       // PANEL x PANEL: T V'C
   __local REAL* t;        // PANEL x PANEL
-  __local REAL* scratch;  // EXCHANGED x GROUP_SIZE, without shuffles
+  __local REAL* scratch;  // SUMS x GROUP_SIZE, without shuffles: no fewer than SCRATCH
 } Block;
 
 // A panel's reflectors in global memory: V from its first row and column on, tops, T.
@@ -365,7 +363,7 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
                                                                  : SHOWN_STRIDE / 4];    \
   __local REAL w_space[PANEL * PANEL];                                                   \
   __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];               \
-  __local REAL scratch[SHUFFLES ? 1 : EXCHANGED * GROUP_SIZE];                           \
+  __local REAL scratch[SHUFFLES ? 1 : SUMS * GROUP_SIZE];                                \
   const int item = get_local_id(0);                                                      \
   Lane at = {item,                                                                       \
              item / ROW_SPLITS,                                                          \
@@ -465,18 +463,6 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
   store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
 }
 
-// Whether no column of the matrix holds a NaN or Inf. All work-items call it.
-INLINE int code_of_matrix(__global const int* codes, int n, __local int* result) {
-  const int item = get_local_id(0);
-  if (item == 0) *result = MAGNITUDE_ZERO;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int code = MAGNITUDE_ZERO;
-  for (int col = item; col < n; col += GROUP_SIZE) code = max(code, codes[col]);
-  atomic_max(result, code);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return *result;
-}
-
 // Groups: strips index + 1 .. of every matrix; of index -1 strip 0 alone.
 __kernel GROUP void form_q_step(__global const REAL* work, __global const int* codes,
                                 __global const REAL* tops, __global const REAL* t, __global REAL* q,
@@ -495,8 +481,8 @@ __kernel GROUP void form_q_step(__global const REAL* work, __global const int* c
   Tile tile;
   if (strip == step.index + 1 || step.index == panels - 1) {
     // Begun: columns of the identity with R's signs, then the strip's own reflectors.
-    const bool is_finite =
-        code_of_matrix(codes + matrix * shape.n, shape.n, &code) != MAGNITUDE_NON_FINITE;
+    const bool is_finite = code_of_matrix(codes + matrix * shape.n, shape.n, &code, GROUP_SIZE) !=
+                           MAGNITUDE_NON_FINITE;
     const bool is_own = strip < panels;
     const int begin = is_own ? first_col : first_row;
 #pragma unroll
@@ -553,7 +539,7 @@ __kernel GROUP void store_r(__global const REAL* work, __global const int* codes
   codes += matrix * shape.n;
   r += matrix * shape.r_rows * shape.n;
 
-  const bool is_finite = code_of_matrix(codes, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  const bool is_finite = code_of_matrix(codes, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
   for (int i = get_local_id(0); i < rows * shape.n; i += GROUP_SIZE) {
     const int in_block = i / shape.n, col = i - in_block * shape.n, row = 32 * block + in_block;
@@ -579,7 +565,7 @@ __kernel GROUP void finish_raw(__global REAL* work, __global const int* codes,
   codes += matrix * shape.n;
   tops += matrix * shape.k;
 
-  const bool is_finite = code_of_matrix(codes, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  const bool is_finite = code_of_matrix(codes, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
   for (int i = get_local_id(0); i < rows * shape.n; i += GROUP_SIZE) {
     const int in_block = i / shape.n, col = i - in_block * shape.n, row = 32 * block + in_block;
     REAL factor = pow2(scale_of(codes[col]));

@@ -57,18 +57,6 @@
 #define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 
-// The code of a whole matrix from those of its columns. All work-items call it.
-INLINE int code_of_matrix(__global const int* exponents, int n, __local int* result) {
-  const int item = get_local_id(0);
-  if (item == 0) *result = MAGNITUDE_ZERO;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  int code = MAGNITUDE_ZERO;
-  for (int col = item; col < n; col += GROUP_SIZE) code = max(code, exponents[col]);
-  atomic_max(result, code);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return *result;
-}
-
 // work := A D
 __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
                                   __global int* exponents, FactorShape shape) {
@@ -356,8 +344,8 @@ __kernel GROUP void form_q(__global const REAL* work, __global const REAL* t,
   t += matrix * panels * PANEL_WIDTH * PANEL_WIDTH;
   q += matrix * shape.m * shape.q_cols;
 
-  const bool is_finite =
-      code_of_matrix(exponents + matrix * shape.n, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  const bool is_finite = code_of_matrix(exponents + matrix * shape.n, shape.n, &code, GROUP_SIZE) !=
+                         MAGNITUDE_NON_FINITE;
   const bool flips = shape.positive && col < shape.k && work[col * ld + col] < 0;
   Strip strip = {
       q + first_col, shape.q_cols, min(STRIP_COLUMNS, shape.q_cols - first_col), 0, col, 0, 0};
@@ -399,7 +387,8 @@ __kernel GROUP void store_r(__global const REAL* work, __global const int* expon
   exponents += matrix * shape.n;
   r += matrix * shape.r_rows * shape.n;
 
-  const bool is_finite = code_of_matrix(exponents, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  const bool is_finite =
+      code_of_matrix(exponents, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
   for (index_t i = get_local_id(0); i < (index_t)rows * shape.n; i += GROUP_SIZE) {
     const int in_block = (int)(i / shape.n), col = (int)(i - (index_t)in_block * shape.n);
@@ -420,7 +409,8 @@ __kernel GROUP void store_v(__global const REAL* work, __global const int* expon
   exponents += matrix * shape.n;
   v += matrix * shape.m * shape.n;
 
-  const bool is_finite = code_of_matrix(exponents, shape.n, &code) != MAGNITUDE_NON_FINITE;
+  const bool is_finite =
+      code_of_matrix(exponents, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
   if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
   for (index_t i = get_local_id(0); i < (index_t)rows * shape.n; i += GROUP_SIZE) {
     const int in_block = (int)(i / shape.n), col = (int)(i - (index_t)in_block * shape.n);

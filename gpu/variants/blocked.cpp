@@ -68,8 +68,13 @@ bool works_in_output(const Problem& p) {
   return p.mode == Mode::raw || (p.wants_q() && p.n <= p.m);
 }
 
+/// Entries from row to row of the buffer that V\R lies in.
+index_t work_columns(const Problem& p) {
+  return p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
+}
+
 Params tune(const Problem& p, const Limits& limits) {
-  const index_t ld = p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
+  const index_t ld = work_columns(p);
   const index_t all = p.n | ld | p.q_cols() | p.k();
   const int alignment = all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
   return {{"TILE_ROWS", lane_rows(p)},
@@ -96,7 +101,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const bool is_raw = p.mode == Mode::raw;
   const cl::Buffer& work = !works_in_output(p) ? job.work[0] : is_raw ? job.v : job.q;
   const cl::Buffer &codes = job.work[1], &tops = job.work[2], &t = job.work[3];
-  const int ld = static_cast<int>(!is_raw && works_in_output(p) ? p.q_cols() : p.n);
+  const int ld = static_cast<int>(work_columns(p));
 
   launch("factor_first", job.count, group, job.a, work, codes, tops, t, shape, StripShape{0, ld});
   const index_t strips = ceil_divide(p.n, panel_width);

@@ -32,8 +32,10 @@ Tile choose_tile(const Problem& p) {
       tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
   const bool is_narrow = columns <= tuning::small_narrow_columns;
   Tile tile{};
-  tile.lanes_across = is_narrow ? power_of_two(ceil_divide(columns, 4))
-                                : std::max(8, power_of_two(ceil_divide(columns, 8)));
+  tile.lanes_across =
+      is_narrow ? power_of_two(ceil_divide(columns, tuning::small_narrow_lane_columns))
+                : std::max(tuning::small_least_lanes_across,
+                           power_of_two(ceil_divide(columns, tuning::small_lane_columns)));
   const int most_rows = is_narrow ? tuning::small_narrow_lane_rows : tuning::small_lane_rows;
   while (true) {
     tile.columns_per_lane = static_cast<int>(ceil_divide(columns, tile.lanes_across));
