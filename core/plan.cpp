@@ -49,7 +49,7 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   for (const Variant& variant : variants) {
     if (variant.only_when_forced) continue;
     Fit fit = variant.fits(problem, limits);
-    if (fit.ok && variant.pays != nullptr) fit = variant.pays(problem);
+    if (fit.ok && variant.pays != nullptr) fit = variant.pays(problem, limits);
     if (fit.ok) return {&variant, reasons.empty() ? fit.reason : fit.reason + "; " + reasons};
     reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", variant.name, fit.reason);
   }

@@ -62,6 +62,7 @@ struct Limits {
   int compute_units = 0;
   bool is_cpu = true;
   bool has_float64 = true;
+  bool has_float64_mma = false;  // products of float64 as fast as those of float32, by NVIDIA's PTX
 };
 
 }  // namespace qrtool

@@ -35,7 +35,7 @@ struct Variant {
   /// A baseline that the plan never chooses by itself.
   bool only_when_forced = false;
   /// Whether the plan takes it by itself where it fits, and why; null: always.
-  Fit (*pays)(const Problem&) = nullptr;
+  Fit (*pays)(const Problem&, const Limits&) = nullptr;
 };
 
 }  // namespace qrtool

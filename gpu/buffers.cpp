@@ -47,24 +47,29 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
            is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors)},
           variant.workspace(p),
-          check_workspace(p)};
+          check_workspace(p),
+          variant.slots != nullptr ? variant.slots(p) : Slots{}};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
                     std::size_t wanted_bytes) {
   const std::size_t io = sum(bytes.io), work = sum(bytes.work) + sum(bytes.check);
-  const std::size_t one_buffer = largest(bytes);
+  const std::size_t one_buffer = std::max(largest(bytes), bytes.slots.bytes);
   if (one_buffer > limits.max_allocation_bytes) {
     refuse(p, one_buffer, " in one piece", limits.max_allocation_bytes);
   }
-  if (io + work > limits.device_bytes) refuse(p, io + work, "", limits.device_bytes);
+  const std::size_t slots = bytes.slots.total_bytes(count);
+  if (io + work + slots > limits.device_bytes) {
+    refuse(p, io + work + slots, "", limits.device_bytes);
+  }
+  const std::size_t available = limits.device_bytes - slots;
 
   SubChunks cut;
   cut.sets = tuning::buffer_sets;
   const auto per_matrix = [&] { return static_cast<std::size_t>(cut.sets) * io + work; };
-  while (cut.sets > 1 && per_matrix() > limits.device_bytes) --cut.sets;
+  while (cut.sets > 1 && per_matrix() > available) --cut.sets;
   const std::size_t most =
-      std::min({limits.max_allocation_bytes / one_buffer, limits.device_bytes / per_matrix(),
+      std::min({limits.max_allocation_bytes / one_buffer, available / per_matrix(),
                 std::max<std::size_t>(wanted_bytes / io, 1)});
   cut.matrices = std::min(count, static_cast<index_t>(most));
   cut.sets = static_cast<int>(std::min<index_t>(cut.sets, ceil_divide(count, cut.matrices)));
@@ -93,10 +98,11 @@ DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
   std::vector<cl::Buffer> work, check_work;
   for (const std::size_t b : bytes.work) work.push_back(take(b));
   for (const std::size_t b : bytes.check) check_work.push_back(take(b));
+  const cl::Buffer slots = grown(entry++, bytes.slots.total_bytes(count));
   entry = 16 + bytes.io.size() * static_cast<std::size_t>(set);
   std::vector<cl::Buffer> io;
   for (const std::size_t b : bytes.io) io.push_back(take(b));
-  return {{problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work)},
+  return {{problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work), slots},
           io[6],
           std::move(check_work)};
 }

@@ -15,6 +15,7 @@ struct MatrixBytes {
   std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors; once per buffer set
   std::vector<std::size_t> work;   // of the variant; once
   std::vector<std::size_t> check;  // of the check; once
+  Slots slots = {};                // of the variant; once, whatever the batch
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
 

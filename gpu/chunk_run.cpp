@@ -97,11 +97,25 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
   const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
   Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, factor);
+  if (variant.again != nullptr) enqueue_again(variant.again(job.problem), job);
   compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
   Launcher check(kernels, compute,
                  session.programs.get("check.cl", check_defines(job.problem), "the check"));
   enqueue_check(job, buffers.check_work, buffers.errors, check);
   compute.enqueueMarkerWithWaitList(nullptr, &after_check);
+}
+
+/// The matrices that job.work[0] flags, by `variant`.
+void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
+  const Params params = variant.plan.tune(job.problem, info.limits);
+  Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
+  defines["FLAGGED"] = "1";
+  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name),
+                  job.work[0]);
+  FactorJob flagged{job.problem, params, job.count,      job.a,
+                    job.q,       job.r,  job.v,          job.tau,
+                    job.magnitudes,      {job.work.begin() + 1, job.work.end()}, {}};
+  variant.enqueue(flagged, launch);
 }
 
 void Engine::drain() noexcept {

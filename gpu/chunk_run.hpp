@@ -28,6 +28,7 @@ struct Engine {
   /// after_factor, after_check: events at the end of each stage.
   void enqueue(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after_factor,
                cl::Event& after_check);
+  void enqueue_again(const GpuVariant& variant, const FactorJob& job);
   /// Waits for all queues; errors are not of interest any more.
   void drain() noexcept;
 

@@ -73,6 +73,18 @@ SubGroups sub_groups_of(const std::string& extensions) {
   return SubGroups::local_memory;
 }
 
+/// Data-centre GPUs from Hopper on; others have the instruction too, or not, and are slow at it.
+bool has_float64_mma(const cl::Device& device) {
+  cl_uint major = 0, minor = 0;
+  if (clGetDeviceInfo(device(), CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major,
+                      nullptr) != CL_SUCCESS ||
+      clGetDeviceInfo(device(), CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor,
+                      nullptr) != CL_SUCCESS) {
+    return false;
+  }
+  return (major == 9 || major == 10) && minor == 0;
+}
+
 DeviceInfo describe(const cl::Device& device, const std::string& platform, int index) {
   DeviceInfo info;
   info.index = index;
@@ -92,6 +104,8 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
   info.sub_groups = sub_groups_of(extensions);
+  info.limits.has_float64_mma =
+      info.sub_groups == SubGroups::nvidia_ptx && has_float64_mma(device);
   info.exact_division =
       (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   return info;

@@ -3,6 +3,7 @@
 // launched.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,16 @@ struct FactorJob {
   cl::Buffer v, tau;             // out, raw
   cl::Buffer magnitudes;         // out, count: exponent of max |a_ij|, or a MAGNITUDE_ code
   std::vector<cl::Buffer> work;  // as workspace() asked, in its order
+  cl::Buffer slots;
+};
+
+/// Work memory of groups that go from matrix to matrix: one slot each, no more than matrices.
+struct Slots {
+  std::size_t bytes = 0;  // of one
+  index_t most = 0;
+  std::size_t total_bytes(index_t count) const {
+    return bytes * static_cast<std::size_t>(std::min(count, most));
+  }
 };
 
 struct GpuVariant {
@@ -36,6 +47,11 @@ struct GpuVariant {
   void (*enqueue)(const FactorJob& job, Launcher& launch);
   /// REAL: the type that a problem is computed in.
   ElementType (*computes_in)(const Problem&);
+  /// A work buffer that does not grow with the batch; null: there is none.
+  Slots (*slots)(const Problem&) = nullptr;
+  /// What does the matrices again that this variant flags in its first work buffer; the work
+  /// buffers of that one follow. Null: it flags none.
+  GpuVariant (*again)(const Problem&) = nullptr;
 };
 
 FactorShape factor_shape(const Problem& problem, index_t count);

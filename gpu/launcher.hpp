@@ -22,8 +22,10 @@ class KernelCache {
 
 class Launcher {
  public:
-  Launcher(KernelCache& kernels, const cl::CommandQueue& queue, const cl::Program& program)
-      : kernels_(kernels), queue_(queue), program_(program) {}
+  /// `flags`: of the matrices that a program built with FLAGGED does; every kernel's last argument.
+  Launcher(KernelCache& kernels, const cl::CommandQueue& queue, const cl::Program& program,
+           const cl::Buffer& flags = {})
+      : kernels_(kernels), queue_(queue), program_(program), flags_(flags) {}
 
   /// Enqueues `groups` work-groups of `group_size` work-items; nothing for no groups.
   template <class... Args>
@@ -32,6 +34,7 @@ class Launcher {
     cl::Kernel& kernel = kernels_.get(program_, name);
     cl_uint index = 0;
     (kernel.setArg(index++, args), ...);
+    if (flags_() != nullptr) kernel.setArg(index, flags_);
     enqueue(kernel, groups, group_size);
   }
 
@@ -41,6 +44,7 @@ class Launcher {
   KernelCache& kernels_;
   cl::CommandQueue queue_;
   cl::Program program_;
+  cl::Buffer flags_;
 };
 
 }  // namespace qrtool

@@ -16,6 +16,7 @@ namespace qrtool {
 
 std::span<const GpuVariant> gpu_variants() {
   static const std::array variants{
+      gram_variant(),
       small_variant(),
       blocked_variant(),
       large_variant(),
@@ -43,7 +44,10 @@ const GpuVariant& gpu_variant(const Variant& variant) {
 std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem) {
   const std::vector<std::size_t> own = variant.workspace(problem);
   const std::vector<std::size_t> check = check_workspace(problem);
-  return std::accumulate(own.begin(), own.end(), std::size_t{0}) +
+  const Slots slots = variant.slots != nullptr ? variant.slots(problem) : Slots{};
+  const index_t count = std::max<index_t>(problem.count, 1);
+  const std::size_t of_slots = slots.total_bytes(count) / static_cast<std::size_t>(count);
+  return std::accumulate(own.begin(), own.end(), of_slots) +
          std::accumulate(check.begin(), check.end(), std::size_t{0});
 }
 

@@ -22,6 +22,7 @@ const GpuVariant& gpu_variant(const Variant& variant);
 std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem);
 
 // One function per variant, in variants/<name>.cpp.
+GpuVariant gram_variant();
 GpuVariant small_variant();
 GpuVariant blocked_variant();
 GpuVariant large_variant();

@@ -46,6 +46,27 @@ inline constexpr int gram_slab_rows = 4096;
 /// there are groups enough. 64 .. 1024. Not yet measured.
 inline constexpr int gram_slab_columns = 256;
 
+// ---- gram (kernels/gram.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Columns of a tile that 32 work-items hold, in blocks of 16: 640 of 1024 registers in float64.
+inline constexpr std::int64_t gram_tile_columns = 64;
+/// Columns without matrix instructions. 16 .. 32.
+inline constexpr std::int64_t gram_portable_columns = 32;
+/// Columns at most; beyond `blocked` is faster: 32 of 512 x 512 take 3.3 ms here and 1.6 there.
+inline constexpr std::int64_t gram_max_columns = 256;
+/// With two tiles or more, fewer columns leave the last one too empty: 8000 of 130 x 70 take 5.3 ms.
+inline constexpr std::int64_t gram_least_tiled_columns = 96;
+/// Rows of A in local memory. 16 .. 64.
+inline constexpr std::int64_t gram_local_rows = 64;
+/// Work-items / 32 of a group that goes through tiles.
+inline constexpr int gram_warps = 4;
+/// Such groups: two per multiprocessor, each with tiles of its own in global memory. 132 .. 264.
+inline constexpr std::int64_t gram_groups = 264;
+/// Fewest matrices that are worth it with tiles: one group works on a matrix alone.
+inline constexpr std::int64_t gram_least_matrices = 64;
+/// Rows up to which a flagged matrix goes to `small`, else to `blocked`.
+inline constexpr std::int64_t gram_small_rows = 256;
+
 // ---- small (kernels/small.cl). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
 // in float32, 2026-11; the kernels are bound by the instructions they issue.
 

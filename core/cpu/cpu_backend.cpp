@@ -268,7 +268,7 @@ index_t least_batched_matrices(const Problem& p) {
   return entries <= 64 * 64 ? 1 : entries <= 256 * 128 ? 4 : 8;
 }
 
-Fit batched_pays(const Problem& p) {
+Fit batched_pays(const Problem& p, const Limits&) {
   const index_t least = least_batched_matrices(p);
   if (p.count >= least) {
     return {true,

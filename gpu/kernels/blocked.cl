@@ -399,10 +399,11 @@ INLINE void factor_panel(Lane* at, Tile tile, int width, __global REAL* tops, __
 // Strip 0. Groups: one per matrix.
 __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, __global int* codes,
                                  __global REAL* tops, __global REAL* t, FactorShape shape,
-                                 StripShape step) {
+                                 StripShape step FLAGS_ARGUMENT) {
   LOCAL_MEMORY;
   __local int column_codes[PANEL];
   const index_t matrix = get_group_id(0);
+  if (!IS_TO_DO(matrix)) return;
   const int columns = min(PANEL, shape.n), panels = (shape.k + PANEL - 1) / PANEL;
   Tile tile;
   at.words = WORDS_OF(shape.m);
@@ -418,12 +419,13 @@ __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, 
 // Groups: strips L .. of every matrix, the next panels first, since they take longest.
 __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, __global int* codes,
                                 __global REAL* tops, __global REAL* t, FactorShape shape,
-                                StripShape step) {
+                                StripShape step FLAGS_ARGUMENT) {
   LOCAL_MEMORY;
   BLOCK_MEMORY;
   __local int column_codes[PANEL];
   index_t strip;
   const index_t matrix = split_group(shape.count, &strip);
+  if (!IS_TO_DO(matrix)) return;
   strip += step.index;
   const int ld = step.ld, first_col = (int)strip * PANEL, columns = min(PANEL, shape.n - first_col);
   const int first_row = (step.index - 1) * PANEL;
@@ -466,12 +468,13 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
 // Groups: strips index + 1 .. of every matrix; of index -1 strip 0 alone.
 __kernel GROUP void form_q_step(__global const REAL* work, __global const int* codes,
                                 __global const REAL* tops, __global const REAL* t, __global REAL* q,
-                                FactorShape shape, StripShape step) {
+                                FactorShape shape, StripShape step FLAGS_ARGUMENT) {
   LOCAL_MEMORY;
   BLOCK_MEMORY;
   __local int code;
   index_t strip, matrix;
   matrix = split_group(shape.count, &strip);
+  if (!IS_TO_DO(matrix)) return;
   strip += step.index + 1;
   const int ld = step.ld, first_col = (int)strip * PANEL;
   const int columns = min(PANEL, shape.q_cols - first_col), first_row = max(step.index, 0) * PANEL;
@@ -530,11 +533,13 @@ __kernel GROUP void form_q_step(__global const REAL* work, __global const int* c
 // +0.
 __kernel GROUP void store_r(__global const REAL* work, __global const int* codes,
                             __global STORED* r, __global int* magnitudes, FactorShape shape,
-                            StripShape step) {
+                            StripShape step FLAGS_ARGUMENT) {
   __local int code;
   const int blocks = (shape.r_rows + 31) / 32;
   index_t matrix;
-  const int block = split_group(blocks, &matrix), rows = min(32, shape.r_rows - 32 * block);
+  const int block = split_group(blocks, &matrix);
+  if (!IS_TO_DO(matrix)) return;
+  const int rows = min(32, shape.r_rows - 32 * block);
   work += matrix * shape.m * step.ld;
   codes += matrix * shape.n;
   r += matrix * shape.r_rows * shape.n;

@@ -190,15 +190,23 @@ INLINE void store_q(const Lane* at, Tile tile, __global STORED* q, FactorShape s
 // r is V\R and q is tau where RAW is set.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_small(
     __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
-    FactorShape shape) {
+    FactorShape shape FLAGS_ARGUMENT) {
   __local real4 shown[MATRICES * SHOWN_STRIDE / 4];
   __local REAL weights[MATRICES * COLUMNS], tops[MATRICES * COLUMNS], signs[MATRICES * COLUMNS];
   __local REAL alphas[MATRICES * 2], scratch[SCRATCH];
   __local int column_codes[MATRICES * COLUMNS];
   const int item = get_local_id(0), slot = item / LANES, lane = item % LANES;
   const index_t matrix = (index_t)get_group_id(0) * MATRICES + slot;
-  // Lanes past the last matrix do as the others, on zeros, and store nothing.
-  const bool exists = matrix < shape.count;
+  // Lanes past the last matrix, or with one that is not to do, do as the others and store nothing.
+  const bool exists = matrix < shape.count && IS_TO_DO(matrix);
+#if FLAGGED
+  bool any = false;
+  for (int i = 0; i < MATRICES; ++i) {
+    const index_t other = (index_t)get_group_id(0) * MATRICES + i;
+    any = any || (other < shape.count && IS_TO_DO(other));
+  }
+  if (!any) return;
+#endif
   const Lane at = {lane,
                    lane / ROW_SPLITS,
                    lane % ROW_SPLITS,

@@ -22,7 +22,7 @@ std::size_t workspace(const Problem&) { return mib; }
 std::size_t no_bytes(const Problem&) { return 0; }
 std::string arithmetic(const Problem&) { return "float32"; }
 
-Fit pays_for_many(const Problem& p) {
+Fit pays_for_many(const Problem& p, const Limits&) {
   return p.count >= 10 ? Fit{true, "pays"} : Fit{false, "pays from 10 on"};
 }
 

@@ -56,6 +56,29 @@ TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(200, 64)), "opencl/small");
 }
 
+TEST(Registry, GramWhereFloat64ProductsAreFast) {
+  EXPECT_FALSE(gram_variant().plan.pays(problem(64, 64), gpu_limits()).ok);
+  Limits limits = gpu_limits();
+  limits.has_float64_mma = true;
+  EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(33, 17, Mode::r), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(512, 256), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(512, 257), limits), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(130, 70), limits), "opencl/blocked");  // half a tile would be empty
+  EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(32, 33), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(64, 64, Mode::raw), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(64, 48, Mode::complete), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(64, 64, Mode::complete), limits), "opencl/gram");
+  Problem few = problem(512, 256), lapack = problem(64, 64), wide_type = problem(64, 64);
+  few.count = 63;
+  lapack.sign = Sign::lapack;
+  wide_type.type = ElementType::float64;
+  EXPECT_EQ(chosen(few, limits), "opencl/blocked");
+  EXPECT_EQ(chosen(lapack, limits), "opencl/small");
+  EXPECT_EQ(chosen(wide_type, limits), "opencl/small");
+}
+
 TEST(Registry, TextbookRunsOnlyWhenForced) {
   const std::span<const Variant> variants = opencl_variants();
   const Plan forced = make_plan(problem(8, 8), variants, gpu_limits(), "opencl/textbook");
