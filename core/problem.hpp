@@ -62,6 +62,8 @@ struct Limits {
   int compute_units = 0;
   bool is_cpu = true;
   bool has_float64 = true;
+  bool fast_float64 = false;      // at half the rate of float32 or more
+  bool float64_products = false;  // NVIDIA's 16 x 8 matrix products of float64
 };
 
 }  // namespace qrtool

@@ -18,6 +18,7 @@ std::span<const GpuVariant> gpu_variants() {
   static const std::array variants{
       small_variant(),
       blocked_variant(),
+      tall_variant(),
       large_variant(),
       textbook_variant(),
   };

@@ -24,6 +24,7 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 // One function per variant, in variants/<name>.cpp.
 GpuVariant small_variant();
 GpuVariant blocked_variant();
+GpuVariant tall_variant();
 GpuVariant large_variant();
 GpuVariant textbook_variant();
 
