@@ -13,7 +13,8 @@
 //   then, on the tree's route alone:
 //   factor_level l       blocks of ROWS rows -> R, the next level's rows,      block
 //                        and Q in place; level 0 reads A 2^-e, the last has
-//                        one block and stores R
+//                        one block and stores R; the last levels in one
+//                        launch of one group
 //   find_signs           LAPACK's signs, from the top n rows of Q              matrix
 //   form_q_gram          Q := A R^-1                                           rows
 //   multiply_level l     blocks Q_l := Q_l C, C the block's rows of Q_(l+1),   block x 64 rows
@@ -121,6 +122,7 @@ __kernel GROUP void sum_slabs(__global const double* slab_sums, __global double*
   slab_sums += matrix * slabs.count * N * N + entry;
   double sum = 0;
   if (is_upper) {
+#pragma unroll 8
     for (int slab = part; slab < slabs.count; slab += PLAIN_GROUP / 32) {
       sum += slab_sums[(index_t)slab * N * N];
     }
@@ -131,6 +133,18 @@ __kernel GROUP void sum_slabs(__global const double* slab_sums, __global double*
     for (int other = 1; other < PLAIN_GROUP / 32; ++other) sum += scratch[item + 32 * other];
     sums[matrix * N * N + entry] = sum;
   }
+}
+
+// 1 / x of a normal number.
+INLINE double quick_reciprocal(double x) {
+#if SUB_GROUP_BODY == 1
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  y = fma(y, fma(-x, y, 1.0), y);
+  return fma(y, fma(-x, y, 1.0), y);
+#else
+  return 1 / x;
+#endif
 }
 
 // A square matrix over the group: the work-item has the entries (ty + SIDE u, tx + 16 w).
@@ -158,7 +172,7 @@ INLINE bool eliminate(Square g, __local double* rows) {
       barrier(CLK_LOCAL_MEM_FENCE);
       const double pivot = row[k];
       if (!(pivot > LEAST_PIVOT)) is_good = false;
-      const double inverse = is_good ? 1 / pivot : 0.0;
+      const double inverse = is_good ? quick_reciprocal(pivot) : 0.0;
 #pragma unroll
       for (int u = least; u < MICRO_ROWS; ++u) {
         const int i = ty + SIDE * u;
@@ -462,37 +476,46 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
                    0,
                    0};
   const int route = routes[matrix];
-  const int blocks = IS_ON_TREE(route) ? level.blocks : 0;
+  const bool takes_part = IS_ON_TREE(route);
   a += matrix * shape.m * N;
   q += matrix * shape.m * shape.q_cols;
   levels += matrix * level.entries;
   codes += matrix * N;
   Tile tile;
 #pragma unroll 1
-  for (int block = part; block < blocks; block += level.groups) {
-    const int rows = min(ROWS, level.rows - block * ROWS), k = min(N, rows);
-    const index_t first = (index_t)block * ROWS * N;
-    for (int i = lane; i < COLUMNS; i += GROUP_SIZE) {
-      heads[i] = 0;
-      own_signs[i] = 1;
+  for (int l = 0; l < level.levels; ++l) {
+    const int blocks = takes_part ? (level.rows + ROWS - 1) / ROWS : 0;
+#pragma unroll 1
+    for (int block = part; block < blocks; block += level.groups) {
+      const int rows = min(ROWS, level.rows - block * ROWS), k = min(N, rows);
+      const index_t first = (index_t)block * ROWS * N;
+      for (int i = lane; i < COLUMNS; i += GROUP_SIZE) {
+        heads[i] = 0;
+        own_signs[i] = 1;
+      }
+      sync_tile();
+      load_block(&at, tile, a + first, levels + level.offset + first, codes, rows, level.is_first);
+      factor_tile(&at, tile, k);
+      sync_tile();
+      if (level.rows <= ROWS) {
+        store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N,
+                     route == ROUTE_TREE);
+      } else {
+        store_block_r(&at, tile, levels + level.next + (index_t)block * N * N);
+      }
+      if (WANT_Q) {
+        form_q_tile(&at, tile, k);
+        const int where = (!level.is_first ? STORE_IN_LEVEL : shape.q_cols > 0 ? STORE_IN_Q : 0) |
+                          (level.is_first && block == 0 && !shape.positive ? STORE_TOP : 0);
+        store_block_q(&at, tile, q + first, levels + level.offset + first, tops + matrix * N * N,
+                      rows, where);
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
-    sync_tile();
-    load_block(&at, tile, a + first, levels + level.offset + first, codes, rows, level.is_first);
-    factor_tile(&at, tile, k);
-    sync_tile();
-    if (level.is_root) {
-      store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N, route == ROUTE_TREE);
-    } else {
-      store_block_r(&at, tile, levels + level.next + (index_t)block * N * N);
-    }
-    if (WANT_Q) {
-      form_q_tile(&at, tile, k);
-      const int where = (!level.is_first ? STORE_IN_LEVEL : shape.q_cols > 0 ? STORE_IN_Q : 0) |
-                        (level.is_first && block == 0 && !shape.positive ? STORE_TOP : 0);
-      store_block_q(&at, tile, q + first, levels + level.offset + first, tops + matrix * N * N,
-                    rows, where);
-    }
-    sync_tile();
+    level.rows = blocks * N;
+    level.offset = level.next;
+    level.next += (index_t)level.rows * N;
+    level.is_first = 0;
   }
 }
 
@@ -521,7 +544,7 @@ __kernel GROUP void find_signs(__global const STORED* a, __global const wide_t* 
   // x := the top rows of Q: of A R^-1, or of the first block on every level.
   index_t offset = 0;
   int rows = shape.m;
-  const int products = route == ROUTE_GRAM ? 1 : level.blocks;
+  const int products = route == ROUTE_GRAM ? 1 : level.levels;
   for (int product = 0; product < products; ++product) {
     barrier(CLK_GLOBAL_MEM_FENCE);
     __global const wide_t* factor = route == ROUTE_GRAM ? inverse : levels + offset;
@@ -641,7 +664,7 @@ __kernel GROUP void multiply_level(__global STORED* q, __global wide_t* levels,
 
 #if GRAM_BODY
 // Q := A R^-1.
-__kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void form_q_gram(
+__kernel __attribute__((reqd_work_group_size(PRODUCT_GROUP, 1, 1))) void form_q_gram(
     __global const STORED* a, __global const double* inverse, __global const int* routes,
     __global const REAL* signs, __global STORED* q, FactorShape shape, int parts) {
   index_t matrix;

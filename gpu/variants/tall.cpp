@@ -85,7 +85,7 @@ Fit fits(const Problem& p, const Limits& limits) {
                        std::to_string(p.n) + " columns"};
   }
   const Tile tile = choose_tile(p, limits);
-  const int group = std::max(tile.lanes(), p.n > 64 ? 2 * plain_group : plain_group);
+  const int group = std::max(tile.lanes(), plain_group);
   if (group > limits.max_group || local_bytes(p, tile) > limits.local_bytes) {
     return {false, "needs " + std::to_string(group) + " work-items and " +
                        std::to_string(local_bytes(p, tile)) + " bytes of local memory per group"};
@@ -96,6 +96,9 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Params tune(const Problem& p, const Limits& limits) {
   const Tile tile = choose_tile(p, limits);
+  const bool has_products = gram_body(p, limits) == 2;
+  const int factor_group =
+      p.n > 64 && limits.max_group >= 2 * plain_group ? 2 * plain_group : plain_group;
   return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
           {"GRAM_BODY", gram_body(p, limits)},
           {"TILE_ROWS", tile.rows_per_lane},
@@ -104,7 +107,9 @@ Params tune(const Problem& p, const Limits& limits) {
           {"ROW_SPLITS", tile.row_splits},
           {"COLUMN_STEP", tile.lanes_across},
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
-          {"FACTOR_GROUP", p.n > 64 ? 2 * plain_group : plain_group}};
+          {"GRAM_GROUP", has_products && p.n > tuning::tall_narrow_columns ? 128 : plain_group},
+          {"FACTOR_GROUP", factor_group},
+          {"PRODUCT_GROUP", has_products && p.n <= 64 ? 128 : plain_group}};
 }
 
 SlabShape slabs_of(const Problem& p) {
@@ -142,8 +147,8 @@ std::vector<std::size_t> workspace(const Problem& p) {
           lapack ? 2 * wide * n * n : 0};
 }
 
-/// A level's shape: entries and offsets count from the start of the level after A.
-LevelShape level_shape(const Problem& p, std::size_t l) {
+/// The shape of one level, for launches that loop over its pieces with at most `most_groups`.
+LevelShape level_shape(const Problem& p, std::size_t l, index_t pieces, index_t most_groups) {
   const std::vector<index_t> rows = level_rows(p);
   LevelShape shape{};
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -152,63 +157,91 @@ LevelShape level_shape(const Problem& p, std::size_t l) {
   }
   shape.next = l == 0 ? 0 : shape.offset + rows[l] * p.n;
   shape.rows = static_cast<int>(rows[l]);
-  shape.blocks = static_cast<int>(ceil_divide(rows[l], block_rows(p)));
-  shape.groups = static_cast<int>(std::min<index_t>(shape.blocks, tuning::tall_groups));
+  shape.levels = 1;
+  shape.groups = static_cast<int>(std::min(pieces, most_groups));
   shape.is_first = l == 0;
-  shape.is_root = l + 1 == rows.size();
   return shape;
+}
+
+/// The first of the levels that one group takes together, having few blocks.
+std::size_t first_joined_level(const Problem& p) {
+  const std::vector<index_t> rows = level_rows(p);
+  std::size_t l = rows.size() - 1;
+  index_t blocks = 1;
+  while (l > 1) {
+    blocks += ceil_divide(rows[l - 1], block_rows(p));
+    if (blocks > tuning::tall_joined_blocks) break;
+    --l;
+  }
+  return l;
+}
+
+void enqueue_scales(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const SlabShape slabs = slabs_of(job.problem);
+  launch("measure_columns", job.count * slabs.count, plain_group, job.a, job.work[1], shape, slabs);
+  launch("choose_scales", job.count, plain_group, job.work[1], job.work[3], job.work[4],
+         job.work[5], job.magnitudes, slabs);
+}
+
+void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const Problem& p = job.problem;
+  const SlabShape slabs = slabs_of(p);
+  const cl::Buffer &slab_sums = job.work[0], &slab_codes = job.work[1], &inverse = job.work[2];
+  launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, slab_sums,
+         slab_codes, shape, slabs);
+  launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, slab_sums, inverse,
+         slabs);
+  launch("factor_gram", job.count, job.params.at("FACTOR_GROUP"), inverse, slab_codes, job.work[3],
+         job.work[4], job.work[5], job.r, job.magnitudes, shape, slabs, condition_limit(p));
+}
+
+void enqueue_tree(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const Problem& p = job.problem;
+  const int lanes = job.params.at("LANES_ACROSS") * job.params.at("ROW_SPLITS");
+  const std::size_t levels = level_rows(p).size(), joined = first_joined_level(p);
+  for (std::size_t l = 0; l <= joined; ++l) {
+    const index_t blocks = ceil_divide(level_rows(p)[l], block_rows(p));
+    LevelShape level = level_shape(p, l, blocks, l < joined ? tuning::tall_groups : 1);
+    if (l == joined) level.levels = static_cast<int>(levels - joined);
+    launch("factor_level", job.count * level.groups, lanes, job.a, job.q, job.work[6], job.work[3],
+           job.work[4], job.work[5], job.work[7], job.r, shape, level);
+  }
+}
+
+void enqueue_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const Problem& p = job.problem;
+  const cl::Buffer &inverse = job.work[2], &routes = job.work[4], &signs = job.work[5],
+                   &levels = job.work[6];
+  if (job.params.at("GRAM_BODY") != 0) {
+    const int parts = static_cast<int>(
+        std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
+    launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, inverse, routes,
+           signs, job.q, shape, parts);
+  }
+  for (std::size_t l = level_rows(p).size() - 1; l-- > 0;) {
+    const index_t tiles = ceil_divide(level_rows(p)[l], product_rows);
+    const LevelShape level = level_shape(p, l, tiles, tuning::tall_product_groups);
+    launch("multiply_level", job.count * level.groups, plain_group, job.q, levels, routes, signs,
+           shape, level);
+  }
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const SlabShape slabs = slabs_of(p);
-  const std::size_t levels = level_rows(p).size();
-  const int body = job.params.at("GRAM_BODY");
-  const int lanes = job.params.at("LANES_ACROSS") * job.params.at("ROW_SPLITS");
-  const int gram_group = body == 2 ? plain_group / 2 : plain_group;
-  const cl::Buffer &slab_sums = job.work[0], &slab_codes = job.work[1], &inverse = job.work[2],
-                   &codes = job.work[3], &routes = job.work[4], &signs = job.work[5],
-                   &rows = job.work[6], &tops = job.work[7];
-
-  if (body == 0) {
-    launch("measure_columns", job.count * slabs.count, plain_group, job.a, slab_codes, shape,
-           slabs);
-    launch("choose_scales", job.count, plain_group, slab_codes, codes, routes, signs,
-           job.magnitudes, slabs);
+  if (job.params.at("GRAM_BODY") == 0) {
+    enqueue_scales(job, shape, launch);
   } else {
-    launch("sum_gram", job.count * slabs.count, gram_group, job.a, slab_sums, slab_codes, shape,
-           slabs);
-    launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, slab_sums, inverse,
-           slabs);
-    launch("factor_gram", job.count, job.params.at("FACTOR_GROUP"), inverse, slab_codes, codes,
-           routes, signs, job.r, job.magnitudes, shape, slabs, condition_limit(p));
+    enqueue_gram(job, shape, launch);
   }
-  for (std::size_t l = 0; l < levels; ++l) {
-    const LevelShape level = level_shape(p, l);
-    launch("factor_level", job.count * level.groups, lanes, job.a, job.q, rows, codes, routes,
-           signs, tops, job.r, shape, level);
-  }
+  enqueue_tree(job, shape, launch);
   if (p.sign == Sign::lapack) {
-    LevelShape level = level_shape(p, 0);
-    level.blocks = static_cast<int>(levels) - 1;
-    launch("find_signs", job.count, plain_group, job.a, inverse, rows, tops, routes, signs, job.r,
-           job.work[8], shape, level);
+    LevelShape level = level_shape(p, 0, 1, 1);
+    level.levels = static_cast<int>(level_rows(p).size()) - 1;
+    launch("find_signs", job.count, plain_group, job.a, job.work[2], job.work[6], job.work[7],
+           job.work[4], job.work[5], job.r, job.work[8], shape, level);
   }
-  if (!p.wants_q()) return;
-  if (body != 0) {
-    const int parts = static_cast<int>(
-        std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
-    launch("form_q_gram", job.count * parts, gram_group, job.a, inverse, routes, signs, job.q,
-           shape, parts);
-  }
-  for (std::size_t l = levels - 1; l-- > 0;) {
-    LevelShape level = level_shape(p, l);
-    level.groups = static_cast<int>(
-        std::min(ceil_divide(level.rows, product_rows), tuning::tall_product_groups));
-    launch("multiply_level", job.count * level.groups, plain_group, job.q, rows, routes, signs,
-           shape, level);
-  }
+  if (p.wants_q()) enqueue_q(job, shape, launch);
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_variant(), p); }
