@@ -121,8 +121,8 @@ inline constexpr std::int64_t tall_slab_rows = 1024;
 inline constexpr std::int64_t tall_groups = 264;
 inline constexpr std::int64_t tall_product_groups = 1056;
 /// Blocks of the tree's last levels that one group takes in one launch: where the tree is not
-/// needed each launch still costs 3.6 us, where it is each of these blocks some 50 us. 1 .. 32.
-inline constexpr std::int64_t tall_joined_blocks = 16;
+/// needed each launch still costs 3.6 us, where it is each of these blocks 40 to 200 us. 1 .. 32.
+inline constexpr std::int64_t tall_joined_blocks = 32;
 
 // ---- large (kernels/large.cl)
 

@@ -106,7 +106,7 @@ __kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_gram(
   barrier(CLK_LOCAL_MEM_FENCE);
   sum_gram_rows(slab_sums + index * N * N, &largest, a + matrix * shape.m * N, first,
                 min(first + slabs.rows, shape.m), scratch);
-  atomic_max(&code, magnitude_code(largest, 1));
+  atomic_max(&code, magnitude_code(largest, isfinite(largest)));
   barrier(CLK_LOCAL_MEM_FENCE);
   if (get_local_id(0) == 0) slab_codes[index] = code;
 }
@@ -222,25 +222,23 @@ __kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_g
                                 __global STORED* r, __global int* magnitudes, FactorShape shape,
                                 SlabShape slabs, double limit) {
   __local double rows[2 * 16 * MICRO + 16], roots[16 * MICRO], scratch[FACTOR_GROUP];
-  __local int exponents[16 * MICRO], code, is_finite;
+  __local int exponents[16 * MICRO], code;
   const int item = get_local_id(0), ty = item / 16, tx = item % 16;
   const index_t matrix = get_group_id(0);
   inverse += matrix * N * N;
   r += matrix * N * N;
-  if (item == 0) {
-    code = MAGNITUDE_ZERO;
-    is_finite = 1;
-  }
+  if (item == 0) code = MAGNITUDE_ZERO;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int slab = item; slab < slabs.count; slab += FACTOR_GROUP) {
     atomic_max(&code, slab_codes[matrix * slabs.count + slab]);
   }
   if (item < 16 * MICRO) {
     const double square = item < N ? inverse[item * N + item] : 1.0;
-    if (!isfinite(square)) atomic_min(&is_finite, 0);
+    if (!isfinite(square)) atomic_max(&code, MAGNITUDE_NON_FINITE);
     exponents[item] = square > 0 && isfinite(square) ? ilogb(square) >> 1 : 0;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  const bool is_finite = code != MAGNITUDE_NON_FINITE;
   Square g;
   load_gram(g, inverse, exponents);
   const double trace_part = item < N && is_finite ? inverse[item * N + item] *
@@ -264,14 +262,15 @@ __kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_g
       if (i < N && j <= i) squares = fma(x, x, squares);
     }
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
+  // The sums have been read by all: R^-1 takes their place.
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   squares = sum_over_group(squares, scratch);
   const int route = !is_finite                                ? ROUTE_NOT_FINITE
                     : is_good && squares * trace <= limit ? ROUTE_GRAM
                                                               : ROUTE_TREE;
   if (item == 0) {
     routes[matrix] = route;
-    magnitudes[matrix] = is_finite ? code : MAGNITUDE_NON_FINITE;
+    magnitudes[matrix] = code;
   }
   if (item < N) {
     codes[matrix * N + item] = exponents[item] + 1;

@@ -160,6 +160,7 @@ void Variants::check_shape(Shape shape, Mode mode, Sign sign) {
 }
 
 TEST_P(Variants, EveryShapeAndKindReduced) {
+  if (GetParam() == "opencl/tall") GTEST_SKIP() << "TallMatrices has its shapes";
   for (const Shape shape : shapes) {
     check_shape<float>(shape, Mode::reduced, Sign::positive);
     check_shape<double>(shape, Mode::reduced, Sign::positive);
