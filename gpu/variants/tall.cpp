@@ -109,7 +109,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
           {"GRAM_GROUP", has_products && p.n > tuning::tall_narrow_columns ? 128 : plain_group},
           {"FACTOR_GROUP", factor_group},
-          {"PRODUCT_GROUP", has_products && p.n <= 64 ? 128 : plain_group}};
+          {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
 
 SlabShape slabs_of(const Problem& p) {
