@@ -217,10 +217,10 @@ INLINE double sum_over_group(double x, __local double* scratch) {
 }
 
 // R and R^-1 from A'A; the route. One group per matrix. `inverse` holds the sums at first.
-__kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_gram(__global double* inverse, __global const int* slab_codes,
-                                __global int* codes, __global int* routes, __global REAL* signs,
-                                __global STORED* r, __global int* magnitudes, FactorShape shape,
-                                SlabShape slabs, double limit) {
+__kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_gram(
+    __global double* inverse, __global const int* slab_codes, __global int* codes,
+    __global int* routes, __global REAL* signs, __global STORED* r, __global int* magnitudes,
+    FactorShape shape, SlabShape slabs, double limit) {
   __local double rows[2 * 16 * MICRO + 16], roots[16 * MICRO], scratch[FACTOR_GROUP];
   __local int exponents[16 * MICRO], code;
   const int item = get_local_id(0), ty = item / 16, tx = item % 16;
@@ -241,8 +241,10 @@ __kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_g
   const bool is_finite = code != MAGNITUDE_NON_FINITE;
   Square g;
   load_gram(g, inverse, exponents);
-  const double trace_part = item < N && is_finite ? inverse[item * N + item] *
-      pow2_double(-exponents[item]) * pow2_double(-exponents[item]) : 0.0;
+  const double trace_part =
+      item < N && is_finite
+          ? inverse[item * N + item] * pow2_double(-exponents[item]) * pow2_double(-exponents[item])
+          : 0.0;
   const bool is_good = eliminate(g, rows);
 #pragma unroll
   for (int u = 0; u < MICRO_ROWS; ++u) {
@@ -265,9 +267,9 @@ __kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_g
   // The sums have been read by all: R^-1 takes their place.
   barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   squares = sum_over_group(squares, scratch);
-  const int route = !is_finite                                ? ROUTE_NOT_FINITE
+  const int route = !is_finite                            ? ROUTE_NOT_FINITE
                     : is_good && squares * trace <= limit ? ROUTE_GRAM
-                                                              : ROUTE_TREE;
+                                                          : ROUTE_TREE;
   if (item == 0) {
     routes[matrix] = route;
     magnitudes[matrix] = code;
@@ -497,14 +499,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
       factor_tile(&at, tile, k);
       sync_tile();
       if (level.rows <= ROWS) {
-        store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N,
-                     route == ROUTE_TREE);
+        store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N, route == ROUTE_TREE);
       } else {
         store_block_r(&at, tile, levels + level.next + (index_t)block * N * N);
       }
       if (WANT_Q) {
         form_q_tile(&at, tile, k);
-        const int where = (!level.is_first ? STORE_IN_LEVEL : shape.q_cols > 0 ? STORE_IN_Q : 0) |
+        const int where = (!level.is_first    ? STORE_IN_LEVEL
+                           : shape.q_cols > 0 ? STORE_IN_Q
+                                              : 0) |
                           (level.is_first && block == 0 && !shape.positive ? STORE_TOP : 0);
         store_block_q(&at, tile, q + first, levels + level.offset + first, tops + matrix * N * N,
                       rows, where);
@@ -524,9 +527,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
 // S_kk q_kk <= 0. Turns R's rows and the columns that Q will have.
 __kernel GROUP void find_signs(__global const STORED* a, __global const wide_t* inverse,
                                __global const wide_t* levels, __global const REAL* tops,
-                               __global const int* routes, __global REAL* signs,
-                               __global STORED* r, __global double* work, FactorShape shape,
-                               LevelShape level) {
+                               __global const int* routes, __global REAL* signs, __global STORED* r,
+                               __global double* work, FactorShape shape, LevelShape level) {
   const index_t matrix = get_group_id(0);
   const int item = get_local_id(0), route = routes[matrix];
   a += matrix * shape.m * N;

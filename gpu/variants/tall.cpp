@@ -28,8 +28,7 @@ std::string arithmetic(const Problem& p) { return std::string(name_of(p.type)); 
 /// Rows of a block of the tree: as many as the registers of a group hold.
 index_t block_rows(const Problem& p) {
   const auto columns = static_cast<index_t>(std::bit_ceil(static_cast<std::uint64_t>(p.n)));
-  const index_t rows =
-      tuning::tall_block_bytes / (columns * static_cast<index_t>(size_of(p.type)));
+  const index_t rows = tuning::tall_block_bytes / (columns * static_cast<index_t>(size_of(p.type)));
   return std::min(rows, tuning::tall_max_block_rows);
 }
 
@@ -46,10 +45,10 @@ Tile choose_tile(const Problem& p, const Limits& limits) {
   tile.columns_per_lane = static_cast<int>(ceil_divide(n, tile.lanes_across));
   const int most_rows =
       tuning::tall_tile_bytes / (tile.columns_per_lane * static_cast<int>(size_of(p.type)));
-  tile.rows_per_lane = limits.is_cpu
-                           ? rows / tuning::tall_cpu_row_splits
-                           : std::min(tuning::tall_lane_rows,
-                                      static_cast<int>(std::bit_floor(unsigned(most_rows))));
+  tile.rows_per_lane =
+      limits.is_cpu
+          ? rows / tuning::tall_cpu_row_splits
+          : std::min(tuning::tall_lane_rows, static_cast<int>(std::bit_floor(unsigned(most_rows))));
   tile.row_splits = rows / tile.rows_per_lane;
   return tile;
 }
@@ -77,8 +76,8 @@ Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.mode != Mode::reduced && p.mode != Mode::r) return {false, "takes modes reduced and r"};
-  const index_t most = p.type == ElementType::float32 ? tuning::tall_max_columns
-                                                      : tuning::tall_max_wide_columns;
+  const index_t most =
+      p.type == ElementType::float32 ? tuning::tall_max_columns : tuning::tall_max_wide_columns;
   if (p.n < 1 || p.n > most) return {false, "takes 1 to " + std::to_string(most) + " columns"};
   if (p.m <= block_rows(p)) {
     return {false, "takes more than " + std::to_string(block_rows(p)) + " rows of " +
@@ -213,8 +212,8 @@ void enqueue_q(const FactorJob& job, const FactorShape& shape, Launcher& launch)
   const cl::Buffer &inverse = job.work[2], &routes = job.work[4], &signs = job.work[5],
                    &levels = job.work[6];
   if (job.params.at("GRAM_BODY") != 0) {
-    const int parts = static_cast<int>(
-        std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
+    const int parts =
+        static_cast<int>(std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
     launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, inverse, routes,
            signs, job.q, shape, parts);
   }

@@ -365,10 +365,10 @@ Batch<T> hard_tall_matrices(Shape shape) {
   fill_matrix<T>({.kind = "cond", .cond = 1e3}, 1, a[1]);
   for (index_t i = 0; i < shape.m; ++i) {
     for (index_t j = 0; j < shape.n; ++j) {
-      if (j >= 2) a[2](i, j) = a[2](i, j - 2);        // two columns, repeated
-      if (i % 3 != 1) a[3](i, j) = 0;                 // zero rows
-      if (i >= 512 && i < 1536) a[4](i, j) = 0;       // a block of the tree, and more
-      if (i + 4 < shape.m) a[5](i, j) = 0;            // rank 4, at the end
+      if (j >= 2) a[2](i, j) = a[2](i, j - 2);   // two columns, repeated
+      if (i % 3 != 1) a[3](i, j) = 0;            // zero rows
+      if (i >= 512 && i < 1536) a[4](i, j) = 0;  // a block of the tree, and more
+      if (i + 4 < shape.m) a[5](i, j) = 0;       // rank 4, at the end
       a[6](i, j) = static_cast<T>(static_cast<double>(a[6](i, j)) *
                                   std::pow(10.0, -30 + static_cast<double>(9 * (i / 300 % 8))));
     }
