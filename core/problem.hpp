@@ -62,7 +62,8 @@ struct Limits {
   int compute_units = 0;
   bool is_cpu = true;
   bool has_float64 = true;
-  bool has_float64_mma = false;  // products of float64 as fast as those of float32, by NVIDIA's PTX
+  bool fast_float64 = false;      // at half the rate of float32 or more
+  bool float64_products = false;  // NVIDIA's 16 x 8 matrix products of float64
 };
 
 }  // namespace qrtool

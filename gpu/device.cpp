@@ -73,16 +73,14 @@ SubGroups sub_groups_of(const std::string& extensions) {
   return SubGroups::local_memory;
 }
 
-/// Data-centre GPUs from Hopper on; others have the instruction too, or not, and are slow at it.
-bool has_float64_mma(const cl::Device& device) {
+/// NVIDIA's compute capability (10 major + minor), which tells the rate of float64; 0 of others.
+int compute_capability(const cl::Device& device, SubGroups sub_groups) {
+  if (sub_groups != SubGroups::nvidia_ptx) return 0;
+  constexpr cl_device_info major_nv = 0x4000, minor_nv = 0x4001;
   cl_uint major = 0, minor = 0;
-  if (clGetDeviceInfo(device(), CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major,
-                      nullptr) != CL_SUCCESS ||
-      clGetDeviceInfo(device(), CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor,
-                      nullptr) != CL_SUCCESS) {
-    return false;
-  }
-  return (major == 9 || major == 10) && minor == 0;
+  clGetDeviceInfo(device(), major_nv, sizeof(major), &major, nullptr);
+  clGetDeviceInfo(device(), minor_nv, sizeof(minor), &minor, nullptr);
+  return static_cast<int>(10 * major + minor);
 }
 
 DeviceInfo describe(const cl::Device& device, const std::string& platform, int index) {
@@ -104,8 +102,10 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
   info.sub_groups = sub_groups_of(extensions);
-  info.limits.has_float64_mma =
-      info.sub_groups == SubGroups::nvidia_ptx && has_float64_mma(device);
+  const int capability = compute_capability(device, info.sub_groups);
+  info.limits.fast_float64 = info.limits.is_cpu || capability == 60 || capability == 70 ||
+                             capability == 80 || capability == 90 || capability == 100;
+  info.limits.float64_products = capability == 90 || capability == 100;
   info.exact_division =
       (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   return info;

@@ -19,7 +19,7 @@ DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   }
   if (options.portable) {
     info.sub_groups = SubGroups::local_memory;
-    info.limits.has_float64_mma = false;
+    info.limits.float64_products = false;
   }
   return info;
 }

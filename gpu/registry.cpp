@@ -19,6 +19,7 @@ std::span<const GpuVariant> gpu_variants() {
       gram_variant(),
       small_variant(),
       blocked_variant(),
+      tall_variant(),
       large_variant(),
       textbook_variant(),
   };

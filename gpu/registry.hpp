@@ -25,6 +25,7 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 GpuVariant gram_variant();
 GpuVariant small_variant();
 GpuVariant blocked_variant();
+GpuVariant tall_variant();
 GpuVariant large_variant();
 GpuVariant textbook_variant();
 

@@ -119,6 +119,32 @@ inline constexpr int blocked_short_lane_rows = 8;
 inline constexpr int blocked_stage_bytes = 34 << 10;
 inline constexpr int blocked_wide_stage_bytes = 22 << 10;
 
+// ---- tall (kernels/tall.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Largest number of columns: two blocks of as many rows must fit a group's registers.
+inline constexpr std::int64_t tall_max_columns = 128;
+inline constexpr std::int64_t tall_max_wide_columns = 64;  // float64
+/// Bytes of a block's registers, and its rows at most. Rows: 128 .. 512, 16 per lane.
+inline constexpr std::int64_t tall_block_bytes = 128 << 10;
+inline constexpr std::int64_t tall_max_block_rows = 512;
+inline constexpr int tall_lane_rows = 16;
+/// Bytes of one work-item's tile, in registers, as of `small`.
+inline constexpr int tall_tile_bytes = 512;
+/// Row splits on a CPU, where work-items are loops.
+inline constexpr int tall_cpu_row_splits = 8;
+/// Slabs of rows that A'A is summed over, and the fewest rows of one: two groups per
+/// multiprocessor of an H200 have 255 registers per work-item, four have half as many.
+inline constexpr std::int64_t tall_slabs = 264;
+inline constexpr std::int64_t tall_narrow_slabs = 528;
+inline constexpr std::int64_t tall_narrow_columns = 32;
+inline constexpr std::int64_t tall_slab_rows = 1024;
+/// Work-groups per matrix of what loops over its blocks. 132 .. 2112.
+inline constexpr std::int64_t tall_groups = 264;
+inline constexpr std::int64_t tall_product_groups = 1056;
+/// Blocks of the tree's last levels that one group takes in one launch: where the tree is not
+/// needed each launch still costs 3.6 us, where it is each of these blocks 40 to 200 us. 1 .. 32.
+inline constexpr std::int64_t tall_joined_blocks = 32;
+
 // ---- large (kernels/large.cl)
 
 /// Columns per panel: narrow ones cost less while they are latency-bound, wide ones touch the

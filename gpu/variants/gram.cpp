@@ -23,7 +23,7 @@ GpuVariant again(const Problem& p) {
 
 /// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
 int blocks(const Problem& p, const Limits& limits) {
-  const index_t most = limits.has_float64_mma ? tuning::gram_tile_columns / block_columns
+  const index_t most = limits.float64_products ? tuning::gram_tile_columns / block_columns
                                               : tuning::gram_portable_columns / block_columns;
   return static_cast<int>(std::min(most, ceil_divide(p.n, block_columns)));
 }
@@ -42,7 +42,7 @@ Fit fits(const Problem& p, const Limits& limits) {
                        " rows or more, and at least as many as columns"};
   }
   const index_t most =
-      limits.has_float64_mma ? tuning::gram_max_columns : tuning::gram_portable_columns;
+      limits.float64_products ? tuning::gram_max_columns : tuning::gram_portable_columns;
   if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
@@ -50,7 +50,7 @@ Fit fits(const Problem& p, const Limits& limits) {
 }
 
 Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.has_float64_mma) return {false, "pays where float64 is as fast as float32"};
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
   if (p.n <= block_columns) return {false, "pays from 17 columns on"};
   if (has_tiles(p) && p.n <= tuning::gram_least_tiled_columns) {
     return {false, "pays to 64 columns and from " +
@@ -73,7 +73,7 @@ int slab(const Problem& p) {
 
 Params tune(const Problem& p, const Limits& limits) {
   const int columns = 16 * blocks(p, limits);
-  return {{"MMA", limits.has_float64_mma},
+  return {{"MMA", limits.float64_products},
           {"BLOCKS", blocks(p, limits)},
           {"SLAB", slab(p)},
           {"WARPS", has_tiles(p) ? tuning::gram_warps : 1},

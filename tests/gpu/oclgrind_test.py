@@ -13,9 +13,11 @@ QRTOOL = sys.argv[1]
 SHAPES = {
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
     "opencl/blocked": ["1x33x34"],
+    "opencl/tall": ["1x530x3"],
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20"],
     "opencl/textbook": ["2x6x6"],
 }
+MODES = {"opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r")}
 
 
 def run(command, status=0):
@@ -49,7 +51,7 @@ def main():
         for variant, shapes in SHAPES.items()
         for shape in shapes
         for precision in ("single", "double")
-        for mode in (("reduced",) if variant == "opencl/textbook" else ("reduced", "raw"))
+        for mode in MODES.get(variant, ("reduced", "raw"))
     ]
     shutil.rmtree(folder)
     print(f"{len(silent)} runs")

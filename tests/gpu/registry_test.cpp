@@ -49,7 +49,10 @@ TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(512, 64)), "opencl/small");
   EXPECT_EQ(chosen(problem(512, 128)), "opencl/blocked");
   EXPECT_EQ(chosen(problem(1024, 8)), "opencl/blocked");
-  EXPECT_EQ(chosen(problem(1025, 8)), "opencl/large");
+  EXPECT_EQ(chosen(problem(1025, 8)), "opencl/tall");
+  EXPECT_EQ(chosen(problem(1025, 128, Mode::r)), "opencl/tall");
+  EXPECT_EQ(chosen(problem(1025, 8, Mode::raw)), "opencl/large");
+  EXPECT_EQ(chosen(problem(1025, 129)), "opencl/large");
   EXPECT_EQ(chosen(problem(31, 200)), "opencl/large");
   EXPECT_EQ(chosen(problem(64, 129)), "opencl/blocked");
   EXPECT_EQ(chosen(problem(200, 64, Mode::complete)), "opencl/blocked");
@@ -59,7 +62,7 @@ TEST(Registry, PlanChoosesByShape) {
 TEST(Registry, GramWhereFloat64ProductsAreFast) {
   EXPECT_FALSE(gram_variant().plan.pays(problem(64, 64), gpu_limits()).ok);
   Limits limits = gpu_limits();
-  limits.has_float64_mma = true;
+  limits.float64_products = true;
   EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(33, 17, Mode::r), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(512, 256), limits), "opencl/gram");

@@ -49,6 +49,9 @@ struct Kinds {
   index_t nan_at = 0;
 };
 
+/// The first of some shapes that a variant takes: small, with rows enough for `blocked`, tall.
+constexpr Shape representative[] = {{20, 20}, {40, 40}, {600, 17}};
+
 class Variants : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override { SKIP_WITHOUT_OPENCL(); }
@@ -68,6 +71,13 @@ class Variants : public testing::TestWithParam<std::string> {
             element_type<T>,
             mode,
             sign};
+  }
+
+  Shape taken_shape() const {
+    for (const Shape shape : representative) {
+      if (takes(problem<float>(shape, Mode::reduced))) return shape;
+    }
+    return {};
   }
 
   bool takes(const Problem& p) const { return variant().plan.fits(p, backend().limits()).ok; }
@@ -150,6 +160,7 @@ void Variants::check_shape(Shape shape, Mode mode, Sign sign) {
 }
 
 TEST_P(Variants, EveryShapeAndKindReduced) {
+  if (GetParam() == "opencl/tall") GTEST_SKIP() << "TallMatrices has its shapes";
   for (const Shape shape : shapes) {
     check_shape<float>(shape, Mode::reduced, Sign::positive);
     check_shape<double>(shape, Mode::reduced, Sign::positive);
@@ -166,13 +177,14 @@ TEST_P(Variants, OtherModesAndSigns) {
   }
   check_shape<double>({33, 20}, Mode::complete, Sign::lapack);
   check_shape<double>({33, 20}, Mode::r, Sign::positive);
-  check_shape<float>({4100, 3}, Mode::r, Sign::positive);  // slabs of A'A, and R'R
+  // Slabs of A'A, and R'R.
+  if (GetParam() != "opencl/tall") check_shape<float>({4100, 3}, Mode::r, Sign::positive);
 }
 
 /// R and the signs are those of the CPU backend, up to rounding.
 TEST_P(Variants, AgreesWithTheCpu) {
   CpuBackend cpu({.host_bytes = std::size_t{1} << 30, .threads = 1});
-  for (const Shape shape : {Shape{33, 33}, {40, 20}, {20, 40}}) {
+  for (const Shape shape : {Shape{33, 33}, {40, 20}, {20, 40}, {600, 17}}) {
     for (const Sign sign : {Sign::positive, Sign::lapack}) {
       Problem p{2, shape.m, shape.n, ElementType::float64, Mode::reduced, sign};
       if (!takes(p)) continue;
@@ -237,7 +249,7 @@ void check_determinism(const Plan& plan, Shape shape) {
 }
 
 TEST_P(Variants, BitsDoNotDependOnCompany) {
-  for (const Shape shape : {Shape{33, 33}, {70, 17}, {9, 14}}) {
+  for (const Shape shape : {Shape{33, 33}, {70, 17}, {9, 14}, {600, 17}}) {
     for (const Mode mode : {Mode::reduced, Mode::raw}) {
       SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " " << name_of(mode));
       const Problem single = problem<float>(shape, mode), wide = problem<double>(shape, mode);
@@ -248,7 +260,7 @@ TEST_P(Variants, BitsDoNotDependOnCompany) {
 }
 
 TEST_P(Variants, RAloneHasTheBitsOfReduced) {
-  for (const Shape shape : {Shape{33, 33}, {70, 17}, {12, 40}}) {
+  for (const Shape shape : {Shape{33, 33}, {70, 17}, {12, 40}, {600, 17}}) {
     const Problem p = problem<float>(shape, Mode::reduced),
                   r_alone = problem<float>(shape, Mode::r);
     if (!takes(p)) continue;
@@ -263,7 +275,7 @@ TEST_P(Variants, RAloneHasTheBitsOfReduced) {
 
 /// factor(2^p A) = (Q, 2^p R), bit for bit.
 TEST_P(Variants, PowersOfTwoOnlyScaleR) {
-  const Shape shape{33, 33};
+  const Shape shape = taken_shape();
   Problem p = problem<float>(shape, Mode::reduced);
   p.count = 3;
   if (!takes(p)) GTEST_SKIP() << "shape not taken";
@@ -289,8 +301,7 @@ TEST_P(Variants, PowersOfTwoOnlyScaleR) {
 /// The ends of the range: denormal numbers, numbers whose column norm overflows, Inf, columns of
 /// very different size, a tail too small to square.
 TEST_P(Variants, EndsOfTheRange) {
-  const bool takes_few = takes(problem<float>(Shape{20, 20}, Mode::reduced));
-  const Shape shape = takes_few ? Shape{20, 20} : Shape{40, 40};
+  const Shape shape = taken_shape();
   Problem p = problem<float>(shape, Mode::reduced);
   p.count = 5;
   if (!takes(p)) GTEST_SKIP() << "shape not taken";
@@ -340,6 +351,84 @@ TEST_P(Variants, FewRowsMeetThePublishedBar) {
   for (index_t b = 0; b < p.count; ++b) {
     const Errors errors = measure_on_host<float>(p, a.view()[b], result.factors(), b);
     EXPECT_EQ(judge(errors, m_eps_bars(p.m), true), Status::ok) << b;
+  }
+}
+
+/// What only tall matrices can be: blocks of rows that are zero or of another scale, columns that
+/// repeat, condition numbers at which A'A is of no use.
+template <class T>
+Batch<T> hard_tall_matrices(Shape shape) {
+  constexpr int kinds = 7;
+  Batch<T> batch(kinds, shape.m, shape.n);
+  const BatchView<T> a = batch.view();
+  for (index_t b = 0; b < kinds; ++b) fill_matrix<T>({}, b, a[b]);
+  fill_matrix<T>({.kind = "cond", .cond = 1e12}, 0, a[0]);
+  fill_matrix<T>({.kind = "cond", .cond = 1e3}, 1, a[1]);
+  for (index_t i = 0; i < shape.m; ++i) {
+    for (index_t j = 0; j < shape.n; ++j) {
+      if (j >= 2) a[2](i, j) = a[2](i, j - 2);   // two columns, repeated
+      if (i % 3 != 1) a[3](i, j) = 0;            // zero rows
+      if (i >= 512 && i < 1536) a[4](i, j) = 0;  // a block of the tree, and more
+      if (i + 4 < shape.m) a[5](i, j) = 0;       // rank 4, at the end
+      a[6](i, j) = static_cast<T>(static_cast<double>(a[6](i, j)) *
+                                  std::pow(10.0, -30 + static_cast<double>(9 * (i / 300 % 8))));
+    }
+  }
+  return batch;
+}
+
+template <class T>
+void check_tall(Shape shape, Mode mode, Sign sign, const std::string& variant) {
+  Batch<T> batch = hard_tall_matrices<T>(shape);
+  const BatchView<const T> a = batch.view();
+  const Problem p{a.count, shape.m, shape.n, element_type<T>, mode, sign};
+  SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " " << name_of(p.type) << " "
+                                  << name_of(mode) << " " << name_of(sign));
+  Result<T> result = factor<T>(backend(), plan_for(p, variant), a);
+  for (index_t b = 0; b < p.count; ++b) {
+    SCOPED_TRACE(b);
+    expect_good<T>(p, a[b], result, b);
+  }
+}
+
+TEST_P(Variants, TallMatrices) {
+  if (GetParam() != "opencl/tall") GTEST_SKIP() << "other variants have the shapes above";
+  std::vector<Shape> tall{{5000, 3}, {2000, 17}};
+  // A program for each number of columns; a compiler for CPUs takes some 10 s for one.
+  if (!backend().limits().is_cpu) {
+    tall.insert(tall.end(), {{3001, 10}, {3001, 33}, {3001, 64}, {2000, 100}, {2000, 128}});
+  }
+  for (const Shape shape : tall) {
+    check_shape<float>(shape, Mode::reduced, Sign::positive);
+    check_tall<float>(shape, Mode::reduced, Sign::positive, GetParam());
+  }
+  check_shape<double>({2000, 17}, Mode::reduced, Sign::positive);
+  check_tall<double>({2000, 17}, Mode::reduced, Sign::lapack, GetParam());
+  check_tall<float>({2000, 17}, Mode::reduced, Sign::lapack, GetParam());
+  check_tall<float>({2000, 17}, Mode::r, Sign::lapack, GetParam());
+}
+
+/// Where A'A is taken, LAPACK's signs come from the top block of Q.
+TEST_P(Variants, SingleHasTheSignsOfDouble) {
+  const Shape shape = taken_shape();
+  Problem p = problem<float>(shape, Mode::r, Sign::lapack);
+  p.count = 3;
+  if (!takes(p)) GTEST_SKIP() << "shape not taken";
+  CpuBackend cpu({.host_bytes = std::size_t{1} << 30, .threads = 1});
+  Problem wide = p;
+  wide.type = ElementType::float64;
+  Batch<float> a(p.count, p.m, p.n);
+  Batch<double> wide_a(p.count, p.m, p.n);
+  for (index_t b = 0; b < p.count; ++b) {
+    fill_matrix<float>({}, b, a.view()[b]);
+    for (index_t i = 0; i < p.m * p.n; ++i) wide_a.view()[b].data[i] = a.view()[b].data[i];
+  }
+  Result<float> ours = factor<float>(backend(), plan_for(p, GetParam()), a.view());
+  Result<double> theirs(wide, 0);
+  cpu.factor(make_plan(wide, cpu.variants(), cpu.limits()), wide_a.view(), theirs.factors(),
+             theirs.report);
+  for (std::size_t i = 0; i < ours.r.data().size(); ++i) {
+    ASSERT_NEAR(ours.r.data()[i], theirs.r.data()[i], 1e-4) << i;
   }
 }
 

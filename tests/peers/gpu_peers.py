@@ -15,7 +15,7 @@ import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,512x512x32,512x512x1,"
-         "1024x512x32")
+         "1024x512x32,1000000x32x1,4000000x64x1,1000000x128x1")
 BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9  # of an H200: copies, and products as cuBLAS does them
 MOST_SECONDS = 4  # per case and peer; at least 3 repeats
 

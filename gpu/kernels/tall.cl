@@ -1,0 +1,690 @@
+// SPDX-License-Identifier: Apache-2.0
+// tall.cl: QR of tall matrices: A'A in float64 and its Cholesky factor where that is accurate, else
+// a tree of Householder factorizations; the device chooses, matrix by matrix (LAPACK latsqr,
+// getsqrhrt; Fukaya et al., CholeskyQR; Demmel et al., TSQR; Benson et al., direct TSQR).
+//
+//   step                 what it does                                          group per
+//   sum_gram             A'A over one slab of rows                             slab
+//   sum_slabs            A'A                                                   32 entries
+//   factor_gram          A'A = L D L'; R, R^-1; the route                      matrix
+//   or, GRAM_BODY 0:
+//   measure_columns      the largest entry of each column over one slab        slab
+//   choose_scales        of each column; the route is the tree                 matrix
+//   then, on the tree's route alone:
+//   factor_level l       blocks of ROWS rows -> R, the next level's rows,      block
+//                        and Q in place; level 0 reads A 2^-e, the last has
+//                        one block and stores R; the last levels in one
+//                        launch of one group
+//   find_signs           LAPACK's signs, from the top n rows of Q              matrix
+//   form_q_gram          Q := A R^-1                                           rows
+//   multiply_level l     blocks Q_l := Q_l C, C the block's rows of Q_(l+1),   block x 64 rows
+//                        for l = last - 1, .., 0
+//
+//        level 0      level 1     level 2     A'A is in error by c u64 ||A||^2, so Q'Q by
+//      A0 = Q0 R0 \                           c u64 cond(A)^2: `limit` is the largest
+//      A1 = Q1 R1 -- [R0 R1 R2] = Q R \       cond(A)^2, columns scaled to norm 1, that leaves
+//      A2 = Q2 R2 /                    |      float32 Q within a quarter of its bar. R^-1 is
+//      A3 = Q3 R3 \                    + R    at hand to know cond(A) by.
+//      A4 = Q4 R4 -- [R3 R4 R5] = Q R /       A block may end with fewer rows than columns: its
+//      A5 = Q5 R5 /                           R then has rows of zeros, which Q leaves at 0.
+//
+// Defines, set in variants/tall.cpp   range          meaning
+//   STORED = REAL, SUB_GROUP_BODY                    common.clh
+//   COLUMNS_OF_A                      1..128         n
+//   GRAM_BODY                         0, 1, 2        gram.clh; 0 for float64
+//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
+//   ROW_SPLITS, COLUMN_STEP
+//   WANT_Q                            0, 1           whether factor_level forms Q
+//   FACTOR_GROUP                      256, 512       group of factor_gram
+// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
+// GRAM_BODY 2: 128). Local memory: at most 34 KiB (gram sums, 64 columns: 18 KiB).
+// Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
+// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n WIDE, tops n x n REAL.
+#define MATRICES 1
+#ifndef TILE_ROWS
+#define TILE_ROWS 16
+#endif
+#ifndef LANE_COLUMNS
+#define LANE_COLUMNS 5
+#endif
+#ifndef LANES_ACROSS
+#define LANES_ACROSS 8
+#endif
+#ifndef ROW_SPLITS
+#define ROW_SPLITS 32
+#endif
+#include "gram.clh"
+#include "tile.clh"
+
+#ifndef WANT_Q
+#define WANT_Q 1
+#endif
+#ifndef FACTOR_GROUP
+#define FACTOR_GROUP 256
+#endif
+
+#define PLAIN_GROUP 256
+#define GROUP __attribute__((reqd_work_group_size(PLAIN_GROUP, 1, 1)))
+
+// What levels above the first are stored in.
+#if GRAM_BODY
+typedef double wide_t;
+#else
+typedef REAL wide_t;
+#endif
+
+#define ROUTE_GRAM 0
+#define ROUTE_TREE 1
+#define ROUTE_NOT_FINITE 2
+// Without A'A it is the root that makes R NaN.
+#if GRAM_BODY
+#define IS_ON_TREE(route) ((route) == ROUTE_TREE)
+#else
+#define IS_ON_TREE(route) 1
+#endif
+// Of A'A with a diagonal in 1..4.
+#define LEAST_PIVOT 0x1p-40
+// Where store_block_q stores.
+#define STORE_IN_LEVEL 1
+#define STORE_IN_Q 2
+#define STORE_TOP 4
+
+// ---- the Gram route
+
+#if GRAM_BODY
+// Upper triangle of A'A over one slab of rows; the code of its largest entry.
+__kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_gram(
+    __global const STORED* a, __global double* slab_sums, __global int* slab_codes,
+    FactorShape shape, SlabShape slabs) {
+  __local double scratch[GRAM_SCRATCH];
+  __local int code;
+  index_t matrix;
+  const int slab = split_group(slabs.count, &matrix), first = slab * slabs.rows;
+  const index_t index = matrix * slabs.count + slab;
+  float largest = 0;
+  if (get_local_id(0) == 0) code = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  sum_gram_rows(slab_sums + index * N * N, &largest, a + matrix * shape.m * N, first,
+                min(first + slabs.rows, shape.m), scratch);
+  atomic_max(&code, magnitude_code(largest, isfinite(largest)));
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (get_local_id(0) == 0) slab_codes[index] = code;
+}
+
+// The sum over all slabs, 32 entries per group.
+__kernel GROUP void sum_slabs(__global const double* slab_sums, __global double* sums,
+                              SlabShape slabs) {
+  __local double scratch[PLAIN_GROUP];
+  index_t matrix;
+  const int entry = split_group((N * N + 31) / 32, &matrix) * 32 + get_local_id(0) % 32;
+  const int item = get_local_id(0), part = item / 32;
+  const bool is_upper = entry < N * N && entry / N <= entry % N;
+  slab_sums += matrix * slabs.count * N * N + entry;
+  double sum = 0;
+  if (is_upper) {
+#pragma unroll 8
+    for (int slab = part; slab < slabs.count; slab += PLAIN_GROUP / 32) {
+      sum += slab_sums[(index_t)slab * N * N];
+    }
+  }
+  scratch[item] = sum;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (part == 0 && is_upper) {
+    for (int other = 1; other < PLAIN_GROUP / 32; ++other) sum += scratch[item + 32 * other];
+    sums[matrix * N * N + entry] = sum;
+  }
+}
+
+// 1 / x of a normal number.
+INLINE double quick_reciprocal(double x) {
+#if SUB_GROUP_BODY == 1
+  double y;
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+  y = fma(y, fma(-x, y, 1.0), y);
+  return fma(y, fma(-x, y, 1.0), y);
+#else
+  return 1 / x;
+#endif
+}
+
+// A square matrix over the group: the work-item has the entries (ty + SIDE u, tx + 16 w).
+#define SIDE (FACTOR_GROUP / 16)
+#define MICRO_ROWS ((N + SIDE - 1) / SIDE)
+#define MICRO ((N + 15) / 16)
+typedef double Square[MICRO_ROWS][MICRO];
+
+// One sweep of elimination without square roots leaves U = D L' on and above the diagonal and
+// L^-1 below it (its ones left out), A'A = L D L'. Returns whether all pivots are far from 0.
+INLINE bool eliminate(Square g, __local double* rows) {
+  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
+  bool is_good = true;
+#pragma unroll
+  for (int block = 0; block < MICRO; ++block) {
+    const int least = 16 * block / SIDE;  // the first row of entries that may lie below the pivot
+#pragma unroll 1
+    for (int step = 0; step < 16; ++step) {
+      const int k = 16 * block + step;
+      __local double* row = rows + (k & 1) * 16 * MICRO;
+      if (ty == k % SIDE) {
+#pragma unroll
+        for (int w = 0; w < MICRO; ++w) row[tx + 16 * w] = g[least][w];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      const double pivot = row[k];
+      if (!(pivot > LEAST_PIVOT)) is_good = false;
+      const double inverse = is_good ? quick_reciprocal(pivot) : 0.0;
+#pragma unroll
+      for (int u = least; u < MICRO_ROWS; ++u) {
+        const int i = ty + SIDE * u;
+        const double factor = i > k ? row[i] * inverse : 0.0;
+#pragma unroll
+        for (int w = 0; w < MICRO; ++w) {
+          const bool is_pivot = w == block && tx == step && i > k;
+          g[u][w] = fma(-factor, is_pivot ? 1.0 : row[tx + 16 * w], is_pivot ? 0.0 : g[u][w]);
+        }
+      }
+    }
+  }
+  return is_good;
+}
+
+// A'A scaled by powers of two to a diagonal in 1..4, ones past its end.
+INLINE void load_gram(Square g, __global const double* sums, __local int* exponents) {
+  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
+#pragma unroll
+  for (int u = 0; u < MICRO_ROWS; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) {
+      const int i = ty + SIDE * u, j = tx + 16 * w;
+      g[u][w] = i == j ? 1 : 0;
+      if (i < N && j < N) {
+        const double x = sums[min(i, j) * N + max(i, j)];
+        g[u][w] = x * pow2_double(-exponents[i]) * pow2_double(-exponents[j]);
+      }
+    }
+  }
+}
+
+INLINE double sum_over_group(double x, __local double* scratch) {
+  const int item = get_local_id(0);
+  scratch[item] = x;
+  for (int width = FACTOR_GROUP / 2; width > 0; width /= 2) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item < width) scratch[item] += scratch[item + width];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  return scratch[0];
+}
+
+// R and R^-1 from A'A; the route. One group per matrix. `inverse` holds the sums at first.
+__kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_gram(
+    __global double* inverse, __global const int* slab_codes, __global int* codes,
+    __global int* routes, __global REAL* signs, __global STORED* r, __global int* magnitudes,
+    FactorShape shape, SlabShape slabs, double limit) {
+  __local double rows[2 * 16 * MICRO + 16], roots[16 * MICRO], scratch[FACTOR_GROUP];
+  __local int exponents[16 * MICRO], code;
+  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
+  const index_t matrix = get_group_id(0);
+  inverse += matrix * N * N;
+  r += matrix * N * N;
+  if (item == 0) code = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int slab = item; slab < slabs.count; slab += FACTOR_GROUP) {
+    atomic_max(&code, slab_codes[matrix * slabs.count + slab]);
+  }
+  if (item < 16 * MICRO) {
+    const double square = item < N ? inverse[item * N + item] : 1.0;
+    if (!isfinite(square)) atomic_max(&code, MAGNITUDE_NON_FINITE);
+    exponents[item] = square > 0 && isfinite(square) ? ilogb(square) >> 1 : 0;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const bool is_finite = code != MAGNITUDE_NON_FINITE;
+  Square g;
+  load_gram(g, inverse, exponents);
+  const double trace_part =
+      item < N && is_finite
+          ? inverse[item * N + item] * pow2_double(-exponents[item]) * pow2_double(-exponents[item])
+          : 0.0;
+  const bool is_good = eliminate(g, rows);
+#pragma unroll
+  for (int u = 0; u < MICRO_ROWS; ++u) {
+#pragma unroll
+    for (int w = SIDE / 16 * u; w < MICRO && w < SIDE / 16 * (u + 1); ++w) {
+      if (ty + SIDE * u == tx + 16 * w) roots[tx + 16 * w] = is_good ? 1 / sqrt(g[u][w]) : 0.0;
+    }
+  }
+  const double trace = sum_over_group(trace_part, scratch);
+  double squares = 0;  // ||R^-1||^2
+#pragma unroll
+  for (int u = 0; u < MICRO_ROWS; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) {
+      const int i = ty + SIDE * u, j = tx + 16 * w;
+      const double x = (i == j ? 1 : g[u][w]) * roots[i];
+      if (i < N && j <= i) squares = fma(x, x, squares);
+    }
+  }
+  // The sums have been read by all: R^-1 takes their place.
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  squares = sum_over_group(squares, scratch);
+  const int route = !is_finite                            ? ROUTE_NOT_FINITE
+                    : is_good && squares * trace <= limit ? ROUTE_GRAM
+                                                          : ROUTE_TREE;
+  if (item == 0) {
+    routes[matrix] = route;
+    magnitudes[matrix] = code;
+  }
+  if (item < N) {
+    codes[matrix * N + item] = exponents[item] + 1;
+    signs[matrix * N + item] = 1;
+  }
+#pragma unroll
+  for (int u = 0; u < MICRO_ROWS; ++u) {
+#pragma unroll
+    for (int w = 0; w < MICRO; ++w) {
+      const int i = ty + SIDE * u, j = tx + 16 * w;
+      if (i < N && j < N) {
+        // L^-1 lies transposed to R^-1.
+        inverse[j * N + i] =
+            j > i ? 0.0 : (i == j ? 1 : g[u][w]) * roots[i] * pow2_double(-exponents[j]);
+        const double x = j < i ? 0.0 : g[u][w] * roots[i] * pow2_double(exponents[j]);
+        r[i * N + j] = route == ROUTE_NOT_FINITE ? (STORED)NAN : (STORED)x;
+      }
+    }
+  }
+}
+#endif
+
+// ---- the tree
+
+// Codes of the columns over one slab of rows.
+__kernel GROUP void measure_columns(__global const STORED* a, __global int* slab_codes,
+                                    FactorShape shape, SlabShape slabs) {
+  __local int codes[N];
+  index_t matrix;
+  const int slab = split_group(slabs.count, &matrix), item = get_local_id(0);
+  const int first = slab * slabs.rows, last = min(first + slabs.rows, shape.m);
+  if (item < N) codes[item] = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  STORED largest = 0, nan_if_not_finite = 0;
+  const int lanes = PLAIN_GROUP / N, col = item % N;
+  a += matrix * shape.m * N + col;
+  for (int row = first + item / N; row < last && item < lanes * N; row += lanes) {
+    const STORED x = a[(index_t)row * N];
+    largest = fmax(largest, fabs(x));
+    nan_if_not_finite = fma(x, (STORED)0, nan_if_not_finite);
+  }
+  if (item < lanes * N) atomic_max(&codes[col], magnitude_code(largest, nan_if_not_finite == 0));
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < N) slab_codes[(matrix * slabs.count + slab) * N + item] = codes[item];
+}
+
+__kernel GROUP void choose_scales(__global const int* slab_codes, __global int* codes,
+                                  __global int* routes, __global REAL* signs,
+                                  __global int* magnitudes, SlabShape slabs) {
+  __local int code;
+  const index_t matrix = get_group_id(0);
+  const int item = get_local_id(0);
+  if (item == 0) code = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < N) {
+    int own = MAGNITUDE_ZERO;
+    for (int slab = 0; slab < slabs.count; ++slab) {
+      own = max(own, slab_codes[(matrix * slabs.count + slab) * N + item]);
+    }
+    atomic_max(&code, own);
+    codes[matrix * N + item] = scale_of(own);
+    signs[matrix * N + item] = 1;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item == 0) {
+    magnitudes[matrix] = code;
+    routes[matrix] = code == MAGNITUDE_NON_FINITE ? ROUTE_NOT_FINITE : ROUTE_TREE;
+  }
+}
+
+// tile := V\R
+INLINE void factor_tile(const Lane* at, Tile tile, int k) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+#pragma unroll
+    for (int block = 0; block < BLOCKS; ++block) {
+      const int first = c * LANES_ACROSS + block * COLUMN_STEP;
+#pragma unroll 1
+      for (int j = first; j < BLOCK_END(first, k); ++j) factor_column(at, tile, c, j, first);
+    }
+  }
+}
+
+// tile := Q; its columns from k on are zero in the rows that there are.
+INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    if (at->p + c * LANES_ACROSS >= k) {
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; ++i) tile[c][i] = 0;
+    }
+  }
+#pragma unroll
+  for (int c = LANE_COLUMNS - 1; c >= 0; --c) {
+#pragma unroll
+    for (int block = BLOCKS - 1; block >= 0; --block) {
+      const int first = c * LANES_ACROSS + block * COLUMN_STEP;
+#pragma unroll 1
+      for (int j = BLOCK_END(first, k) - 1; j >= first; --j) {
+        show_column(at, tile, c, j, at->tops[j], first);
+        if (owns_column(at, j)) {
+#pragma unroll
+          for (int i = 0; i < TILE_ROWS; ++i) {
+            tile[c][i] = i * ROW_SPLITS == j - at->s ? (REAL)1 : (REAL)0;
+          }
+        }
+        sync_tile();
+        apply_reflector(at, tile, j, j, c, first);
+      }
+    }
+  }
+}
+
+// tile := rows of A 2^-e or of a level, zeros around them.
+INLINE void load_block(const Lane* at, Tile tile, __global const STORED* a,
+                       __global const wide_t* levels, __global const int* codes, int rows,
+                       bool is_first) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    const int e = col < N && is_first ? -codes[col] : 0;
+    const REAL half_scale = pow2(e / 2), rest = pow2(e - e / 2);
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; ++i) {
+      const int row = i * ROW_SPLITS + at->s, index = row * N + col;
+      REAL x = 0;
+      if (row < rows && col < N) x = is_first ? (REAL)a[index] : (REAL)levels[index];
+      tile[c][i] = x * half_scale * rest;
+    }
+  }
+}
+
+// The next level's rows: R, zeros below the diagonal.
+INLINE void store_block_r(const Lane* at, Tile tile, __global wide_t* next) {
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const int col = at->p + c * LANES_ACROSS;
+      if (row < N && col < N) next[row * N + col] = row <= col ? (wide_t)tile[c][i] : (wide_t)0;
+    }
+  }
+}
+
+// R of A, its diagonal not negative. + 0 turns -0 into +0.
+INLINE void store_root_r(const Lane* at, Tile tile, __global const int* codes, __global REAL* signs,
+                         __global STORED* r, bool is_finite) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    if (col < N) {
+      const int e = codes[col];
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; ++i) {
+        const int row = i * ROW_SPLITS + at->s;
+        if (row < N) {
+          const REAL x = row <= col ? scale_by(tile[c][i] * at->signs[row], e) + 0 : (REAL)0;
+          r[row * N + col] = is_finite ? (STORED)x : (STORED)NAN;
+        }
+      }
+      if (at->s == 0) signs[col] = at->signs[col];
+    }
+  }
+}
+
+// Q of the block, in place of its rows; of A's first block the top rows once more, for the signs.
+INLINE void store_block_q(const Lane* at, Tile tile, __global STORED* q, __global wide_t* levels,
+                          __global REAL* tops, int rows, int where) {
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const int col = at->p + c * LANES_ACROSS, index = row * N + col;
+      if (row < rows && col < N) {
+        if (where & STORE_IN_LEVEL) levels[index] = (wide_t)tile[c][i];
+        if (where & STORE_IN_Q) q[index] = (STORED)tile[c][i];
+        if ((where & STORE_TOP) && row < N) tops[index] = tile[c][i];
+      }
+    }
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_level(
+    __global const STORED* a, __global STORED* q, __global wide_t* levels,
+    __global const int* codes, __global const int* routes, __global REAL* signs,
+    __global REAL* tops, __global STORED* r, FactorShape shape, LevelShape level) {
+  __local real4 shown[SHOWN_STRIDE / 4];
+  __local REAL weights[COLUMNS], heads[COLUMNS], own_signs[COLUMNS], alphas[2], scratch[SCRATCH];
+  index_t matrix;
+  const int part = split_group(level.groups, &matrix), lane = get_local_id(0);
+  const Lane at = {lane,
+                   lane / ROW_SPLITS,
+                   lane % ROW_SPLITS,
+                   (__local REAL*)shown,
+                   weights,
+                   heads,
+                   own_signs,
+                   alphas,
+                   scratch,
+                   0,
+                   0};
+  const int route = routes[matrix];
+  const bool takes_part = IS_ON_TREE(route);
+  a += matrix * shape.m * N;
+  q += matrix * shape.m * shape.q_cols;
+  levels += matrix * level.entries;
+  codes += matrix * N;
+  Tile tile;
+#pragma unroll 1
+  for (int l = 0; l < level.levels; ++l) {
+    const int blocks = takes_part ? (level.rows + ROWS - 1) / ROWS : 0;
+#pragma unroll 1
+    for (int block = part; block < blocks; block += level.groups) {
+      const int rows = min(ROWS, level.rows - block * ROWS), k = min(N, rows);
+      const index_t first = (index_t)block * ROWS * N;
+      for (int i = lane; i < COLUMNS; i += GROUP_SIZE) {
+        heads[i] = 0;
+        own_signs[i] = 1;
+      }
+      sync_tile();
+      load_block(&at, tile, a + first, levels + level.offset + first, codes, rows, level.is_first);
+      factor_tile(&at, tile, k);
+      sync_tile();
+      if (level.rows <= ROWS) {
+        store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N, route == ROUTE_TREE);
+      } else {
+        store_block_r(&at, tile, levels + level.next + (index_t)block * N * N);
+      }
+      if (WANT_Q) {
+        form_q_tile(&at, tile, k);
+        const int where = (!level.is_first    ? STORE_IN_LEVEL
+                           : shape.q_cols > 0 ? STORE_IN_Q
+                                              : 0) |
+                          (level.is_first && block == 0 && !shape.positive ? STORE_TOP : 0);
+        store_block_q(&at, tile, q + first, levels + level.offset + first, tops + matrix * N * N,
+                      rows, where);
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+    level.rows = blocks * N;
+    level.offset = level.next;
+    level.next += (index_t)level.rows * N;
+    level.is_first = 0;
+  }
+}
+
+// ---- signs and Q
+
+// LAPACK's signs, as its orhr_col finds them: those of the pivots of Q - S, S_kk = -sign(pivot),
+// S_kk q_kk <= 0. Turns R's rows and the columns that Q will have.
+__kernel GROUP void find_signs(__global const STORED* a, __global const wide_t* inverse,
+                               __global const wide_t* levels, __global const REAL* tops,
+                               __global const int* routes, __global REAL* signs, __global STORED* r,
+                               __global double* work, FactorShape shape, LevelShape level) {
+  const index_t matrix = get_group_id(0);
+  const int item = get_local_id(0), route = routes[matrix];
+  a += matrix * shape.m * N;
+  inverse += matrix * N * N;
+  levels += matrix * level.entries;
+  tops += matrix * N * N;
+  signs += matrix * N;
+  r += matrix * N * N;
+  __global double* x = work + matrix * 2 * N * N;
+  __global double* y = x + N * N;
+  for (int e = item; e < N * N; e += PLAIN_GROUP) {
+    x[e] = route == ROUTE_GRAM ? (double)a[e] : (double)tops[e];
+  }
+  // x := the top rows of Q: of A R^-1, or of the first block on every level.
+  index_t offset = 0;
+  int rows = shape.m;
+  const int products = route == ROUTE_GRAM ? 1 : level.levels;
+  for (int product = 0; product < products; ++product) {
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    __global const wide_t* factor = route == ROUTE_GRAM ? inverse : levels + offset;
+    for (int e = item; e < N * N; e += PLAIN_GROUP) {
+      double sum = 0;
+      for (int l = 0; l < N; ++l) sum = fma(x[e / N * N + l], (double)factor[l * N + e % N], sum);
+      y[e] = product == products - 1 ? sum * (double)signs[e % N] : sum;
+    }
+    rows = (rows + ROWS - 1) / ROWS * N;
+    offset += (index_t)rows * N;
+    __global double* const other = x;
+    x = y;
+    y = other;
+  }
+  for (int k = 0; k < N; ++k) {
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    const double pivot = x[k * N + k], sign = pivot >= 0 ? -1 : 1;
+    const double inverse_pivot = 1 / (pivot - sign);
+    for (int e = item; e < (N - k - 1) * (N - k - 1); e += PLAIN_GROUP) {
+      const int i = k + 1 + e / (N - k - 1), j = k + 1 + e % (N - k - 1);
+      x[i * N + j] = fma(-x[i * N + k] * inverse_pivot, x[k * N + j], x[i * N + j]);
+    }
+    for (int j = k + item; j < N; j += PLAIN_GROUP) r[k * N + j] *= (STORED)sign;
+    if (item == 0) signs[k] *= (REAL)sign;
+  }
+}
+
+// Up to 64 rows of x times the n x n matrix c. A work-item has the entries (ty + 16 u, tx + 16 w).
+#define PRODUCT_ROWS 64
+#define ACROSS ((N + 15) / 16)
+#define LEFT_STRIDE 17
+
+// Where rows come from, and where they go: of type STORED, or of a level above the first.
+typedef struct {
+  __global const STORED* x;
+  __global STORED* q;
+  __global wide_t* level;
+  bool is_level, is_finite;
+} Rows;
+
+INLINE void multiply_tile(const Rows* at, __global const wide_t* c, __global const REAL* signs,
+                          int rows, __local wide_t* left, __local wide_t* right) {
+  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
+  wide_t sums[4][ACROSS];
+#pragma unroll
+  for (int u = 0; u < 4; ++u) {
+#pragma unroll
+    for (int w = 0; w < ACROSS; ++w) sums[u][w] = 0;
+  }
+#pragma unroll 1
+  for (int first = 0; first < N; first += 16) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int row = ty + 16 * u, col = first + tx, index = row * N + col;
+      wide_t x = 0;
+      if (row < rows && col < N) x = at->is_level ? at->level[index] : (wide_t)at->x[index];
+      left[row * LEFT_STRIDE + tx] = x;
+    }
+#pragma unroll
+    for (int w = 0; w < ACROSS; ++w) {
+      const int row = first + ty, col = tx + 16 * w;
+      right[ty * 16 * ACROSS + col] = row < N && col < N ? c[row * N + col] : (wide_t)0;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 4
+    for (int l = 0; l < 16; ++l) {
+#pragma unroll
+      for (int u = 0; u < 4; ++u) {
+        const wide_t x = left[(ty + 16 * u) * LEFT_STRIDE + l];
+#pragma unroll
+        for (int w = 0; w < ACROSS; ++w) {
+          sums[u][w] = fma(x, right[l * 16 * ACROSS + tx + 16 * w], sums[u][w]);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int w = 0; w < ACROSS; ++w) {
+    const int col = tx + 16 * w;
+#pragma unroll
+    for (int u = 0; u < 4; ++u) {
+      const int row = ty + 16 * u, index = row * N + col;
+      if (row < rows && col < N) {
+        if (at->is_level) {
+          at->level[index] = sums[u][w];
+        } else {
+          at->q[index] = at->is_finite ? (STORED)(sums[u][w] * (wide_t)signs[col]) : (STORED)NAN;
+        }
+      }
+    }
+  }
+}
+
+// One level down, or the last rows of Q.
+__kernel GROUP void multiply_level(__global STORED* q, __global wide_t* levels,
+                                   __global const int* routes, __global const REAL* signs,
+                                   FactorShape shape, LevelShape level) {
+  __local wide_t left[PRODUCT_ROWS * LEFT_STRIDE], right[16 * 16 * ACROSS];
+  index_t matrix;
+  const int part = split_group(level.groups, &matrix);
+  const int route = routes[matrix], per_block = ROWS / PRODUCT_ROWS;
+  const bool takes_part = level.is_first ? route != ROUTE_GRAM : IS_ON_TREE(route);
+  const int tiles = takes_part ? (level.rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS : 0;
+  levels += matrix * level.entries;
+#pragma unroll 1
+  for (int tile = part; tile < tiles; tile += level.groups) {
+    const index_t first = (index_t)tile * PRODUCT_ROWS * N;
+    __global STORED* rows = q + matrix * shape.m * N + first;
+    const Rows at = {rows, rows, levels + level.offset + first, !level.is_first,
+                     route != ROUTE_NOT_FINITE};
+    multiply_tile(&at, levels + level.next + (index_t)(tile / per_block) * N * N,
+                  signs + matrix * N, min(PRODUCT_ROWS, level.rows - tile * PRODUCT_ROWS), left,
+                  right);
+  }
+}
+
+#if GRAM_BODY
+// Q := A R^-1.
+__kernel __attribute__((reqd_work_group_size(PRODUCT_GROUP, 1, 1))) void form_q_gram(
+    __global const STORED* a, __global const double* inverse, __global const int* routes,
+    __global const REAL* signs, __global STORED* q, FactorShape shape, int parts) {
+  index_t matrix;
+  const int part = split_group(parts, &matrix);
+  const int rows = routes[matrix] == ROUTE_GRAM ? shape.m : 0;
+  a += matrix * shape.m * N;
+  q += matrix * shape.m * N;
+  inverse += matrix * N * N;
+  signs += matrix * N;
+#if GRAM_BODY == 2
+  multiply_rows(a, q, inverse, signs, part, parts, rows);
+#else
+  __local wide_t left[PRODUCT_ROWS * LEFT_STRIDE], right[16 * 16 * ACROSS];
+#pragma unroll 1
+  for (int tile = part; tile < (rows + PRODUCT_ROWS - 1) / PRODUCT_ROWS; tile += parts) {
+    const index_t first = (index_t)tile * PRODUCT_ROWS * N;
+    const Rows at = {a + first, q + first, 0, false, true};
+    multiply_tile(&at, inverse, signs, min(PRODUCT_ROWS, rows - tile * PRODUCT_ROWS), left, right);
+  }
+#endif
+}
+#endif
