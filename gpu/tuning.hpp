@@ -124,6 +124,9 @@ inline constexpr int blocked_wide_stage_bytes = 22 << 10;
 /// Largest number of columns: two blocks of as many rows must fit a group's registers.
 inline constexpr std::int64_t tall_max_columns = 128;
 inline constexpr std::int64_t tall_max_wide_columns = 64;  // float64
+/// float32 with so many columns or fewer goes through the tree in float64: the bar is 30 u per column, and 512
+/// equal rows bias the norms. constant 5000 x 3: 1.006 of the bar in float32.
+inline constexpr std::int64_t tall_few_columns = 8;
 /// Bytes of a block's registers, and its rows at most. Rows: 128 .. 512, 16 per lane.
 inline constexpr std::int64_t tall_block_bytes = 128 << 10;
 inline constexpr std::int64_t tall_max_block_rows = 512;

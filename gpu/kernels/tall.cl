@@ -29,7 +29,7 @@
 //      A5 = Q5 R5 /                           R then has rows of zeros, which Q leaves at 0.
 //
 // Defines, set in variants/tall.cpp   range          meaning
-//   STORED = REAL, SUB_GROUP_BODY                    common.clh
+//   STORED, REAL, SUB_GROUP_BODY                     common.clh
 //   COLUMNS_OF_A                      1..128         n
 //   GRAM_BODY                         0, 1, 2        gram.clh; 0 for float64
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n

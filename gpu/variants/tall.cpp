@@ -15,7 +15,10 @@ namespace {
 constexpr int plain_group = 256;
 constexpr index_t product_rows = 64;  // PRODUCT_ROWS of multiply_level
 
-ElementType computes_in(const Problem& p) { return p.type; }
+/// What the tree computes in.
+ElementType computes_in(const Problem& p) {
+  return p.n <= tuning::tall_few_columns ? ElementType::float64 : p.type;
+}
 
 /// Which sums of A'A run: none, plain, matrix products (GRAM_BODY).
 int gram_body(const Problem& p, const Limits& limits) {
@@ -23,7 +26,7 @@ int gram_body(const Problem& p, const Limits& limits) {
   return limits.float64_products ? 2 : 1;
 }
 
-std::string arithmetic(const Problem& p) { return std::string(name_of(p.type)); }
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
 /// Rows of a block of the tree: as many as the registers of a group hold.
 index_t block_rows(const Problem& p) {
@@ -44,7 +47,7 @@ Tile choose_tile(const Problem& p, const Limits& limits) {
   tile.lanes_across = n <= 4 ? 1 : n <= 8 ? 2 : n <= 16 ? 4 : n <= 64 ? 8 : 16;
   tile.columns_per_lane = static_cast<int>(ceil_divide(n, tile.lanes_across));
   const int most_rows =
-      tuning::tall_tile_bytes / (tile.columns_per_lane * static_cast<int>(size_of(p.type)));
+      tuning::tall_tile_bytes / (tile.columns_per_lane * static_cast<int>(size_of(computes_in(p))));
   tile.rows_per_lane =
       limits.is_cpu
           ? rows / tuning::tall_cpu_row_splits
@@ -60,7 +63,7 @@ std::size_t local_bytes(const Problem& p, const Tile& tile) {
   const int reals = shown + 3 * columns + 2 + (2 * tile.columns_per_lane + 1) * tile.lanes();
   const auto across = static_cast<std::size_t>(ceil_divide(p.n, 16) * 16);
   const std::size_t product = sizeof(double) * (product_rows * 17 + 16 * across);
-  return std::max(static_cast<std::size_t>(reals) * size_of(p.type), product);
+  return std::max(static_cast<std::size_t>(reals) * size_of(computes_in(p)), product);
 }
 
 /// Rows of the levels, the first being A's.
@@ -129,7 +132,7 @@ double condition_limit(const Problem& p) {
 
 /// slab_sums, slab_codes, inverse, codes, routes, signs, levels, tops, work of find_signs.
 std::vector<std::size_t> workspace(const Problem& p) {
-  const std::size_t real = size_of(p.type), wide = sizeof(double);
+  const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
   const auto n = static_cast<std::size_t>(p.n);
   const auto slabs = static_cast<std::size_t>(slabs_of(p).count);
   const std::vector<index_t> rows = level_rows(p);
