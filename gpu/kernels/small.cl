@@ -199,7 +199,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
   const index_t matrix = (index_t)get_group_id(0) * MATRICES + slot;
   // Lanes past the last matrix, or with one that is not to do, do as the others and store nothing.
   const bool exists = matrix < shape.count && IS_TO_DO(matrix);
-#if FLAGGED
+#if FLAGGED && SUB_GROUP_BODY == 1
   bool any = false;
   for (int i = 0; i < MATRICES; ++i) {
     const index_t other = (index_t)get_group_id(0) * MATRICES + i;
