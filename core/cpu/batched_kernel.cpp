@@ -20,18 +20,16 @@
 // Q is formed backward in the place of V: the panel at row j meets Q[j:, j:] only.
 //
 // Where lanes differ (zero columns, tiny columns, NaN) both answers are computed and selected, so
-// no lane sees another. Nothing from the standard library is called here: an inline function
-// compiled for AVX-512 must not become the one copy that the linker keeps for every processor.
+// no lane sees another.
 #include "core/cpu/batched_kernel.hpp"
 
 #include <utility>
 
+#include "core/cpu/simd.hpp"
+
 namespace qrtool::batched {
 namespace {
 
-using index_t = std::int64_t;
-
-constexpr int vector_bytes = QRTOOL_VECTOR_BYTES;
 /// Columns per panel.
 constexpr int width = 4;
 /// Columns that a panel is applied to at a time: 4 x 4 sums take 16 of AVX-512's and ARM's 32
@@ -43,37 +41,6 @@ constexpr int block = 2;
 #endif
 /// Rows that are summed plainly; sums of sums err by far less than one long sum.
 constexpr index_t sum_rows = 32;
-
-template <class E, int L>
-struct VectorOf {
-  typedef E type __attribute__((vector_size(L * sizeof(E))));
-};
-
-template <class T>
-struct Format;
-template <>
-struct Format<float> {
-  using Int = std::int32_t;
-  static constexpr int mantissa = 23, bias = 127, largest_exponent = 127;
-  static constexpr float small_squares = 0x1p-100f, raise = 0x1p96f, lower = 0x1p-96f;
-};
-template <>
-struct Format<double> {
-  using Int = std::int64_t;
-  static constexpr int mantissa = 52, bias = 1023, largest_exponent = 1023;
-  static constexpr double small_squares = 0x1p-800, raise = 0x1p600, lower = 0x1p-600;
-};
-
-inline float square_root(float x) { return __builtin_sqrtf(x); }
-inline double square_root(double x) { return __builtin_sqrt(x); }
-
-template <class V>
-bool any(V mask) {
-  std::uint64_t words[sizeof(V) / 8], all = 0;
-  __builtin_memcpy(words, &mask, sizeof(V));
-  for (const std::uint64_t word : words) all |= word;
-  return all != 0;
-}
 
 /// Swaps the blocks off the diagonal of every 2H x 2H block: rows x and y = x + H of it.
 template <int H, class V, int... I>
@@ -98,9 +65,14 @@ template <int L, int H = 1, class V>
 
 /// T is stored, C computed in.
 template <class T, class C>
-class Factorization {
+class Factorization : Lanes<T, C> {
+  using Base = Lanes<T, C>;
+  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
+  using UnalignedVT = typename VectorOf<T, Base::lanes>::unaligned;
+  using Base::exponent_of, Base::infinity_bits, Base::magnitude_bits, Base::split_power;
+
  public:
-  static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(C));
+  using Base::lanes;
 
   static std::size_t workspace_bytes(const Shape& shape) {
     return Factorization(shape, nullptr).vectors_ * sizeof(V);
@@ -124,16 +96,6 @@ class Factorization {
   }
 
  private:
-  using V = typename VectorOf<C, lanes>::type;                           // computed
-  using Int = typename VectorOf<typename Format<C>::Int, lanes>::type;   // its bits
-  using VT = typename VectorOf<T, lanes>::type;                          // stored
-  using IntT = typename VectorOf<typename Format<T>::Int, lanes>::type;  // its bits
-
-  static constexpr typename Format<T>::Int sign_bit =
-      static_cast<typename Format<T>::Int>(std::uint64_t{1} << (8 * sizeof(T) - 1));
-  static constexpr typename Format<T>::Int infinity_bits =
-      typename Format<T>::Int{2 * Format<T>::bias + 1} << Format<T>::mantissa;
-
   Factorization(const Shape& shape, V* workspace) : s_(shape) {
     // An odd distance of columns: a power of two would put entries of one row into one cache set.
     ld_ = s_.m | 1;
@@ -153,30 +115,6 @@ class Factorization {
   }
 
   static V broadcast(C x) { return V{} + x; }
-
-  /// 2^e for e within the normal numbers.
-  static V power_of_two(Int e) {
-    return reinterpret_cast<V>((e + Format<C>::bias) << Format<C>::mantissa);
-  }
-
-  /// 2^e as a product: x factors[0] factors[1] rounds once, whatever e and x.
-  static void split_power(Int e, V* factors) {
-    constexpr typename Format<C>::Int most = Format<C>::largest_exponent, least = 1 - most;
-    Int within = e > most ? Int{} + most : e;
-    within = within < least ? Int{} + least : within;
-    factors[0] = power_of_two(e - within);
-    factors[1] = power_of_two(within);
-  }
-
-  /// e with |x| in [2^(e-1), 2^e), 0 for x = 0; x by its bits without sign.
-  static IntT exponent_of(IntT bits) {
-    using F = Format<T>;
-    constexpr int raise = F::mantissa + 1;  // makes a denormal number normal
-    const VT raised = reinterpret_cast<VT>(bits) * static_cast<T>(std::uint64_t{1} << raise);
-    const IntT e = (bits >> F::mantissa) - (F::bias - 1);
-    const IntT e_raised = (reinterpret_cast<IntT>(raised) >> F::mantissa) - (F::bias - 1 + raise);
-    return bits == 0 ? IntT{} : (bits >> F::mantissa) == 0 ? e_raised : e;
-  }
 
   // ---- between rows in memory and vectors
 
@@ -228,12 +166,12 @@ class Factorization {
     VT x[lanes];
 #pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l)
-      __builtin_memcpy(&x[l], from + (l < count ? l * stride : 0), sizeof(VT));
+      x[l] = *reinterpret_cast<const UnalignedVT*>(from + (l < count ? l * stride : 0));
     transpose(x);
 #pragma GCC unroll 16
     for (int e = 0; e < lanes; ++e) {
       if (e >= entries) break;
-      const IntT bits = reinterpret_cast<IntT>(x[e]) & ~(IntT{} + sign_bit);
+      const IntT bits = magnitude_bits(x[e]);
       IntT& largest = largest_[at.j];
       largest = bits > largest ? bits : largest;
       a_[at.j * ld_ + at.i] = __builtin_convertvector(x[e], V);
@@ -296,7 +234,7 @@ class Factorization {
 #pragma GCC unroll 16
     for (int l = 0; l < lanes; ++l) {
       if (l >= count) break;
-      __builtin_memcpy(to + l * stride, &x[l], sizeof(VT));
+      *reinterpret_cast<UnalignedVT*>(to + l * stride) = x[l];
     }
   }
 
@@ -310,7 +248,7 @@ class Factorization {
   VT stored_r(index_t i, index_t j, V sign) {
     const V scaled = a_[j * ld_ + i] * sign * up_[2 * j] * up_[2 * j + 1];
     const VT r = __builtin_convertvector(scaled, VT) + VT{};
-    r_fits_ &= (reinterpret_cast<IntT>(r) & ~(IntT{} + sign_bit)) < infinity_bits;
+    r_fits_ &= magnitude_bits(r) < infinity_bits;
     return r;
   }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/cpu/batched_qr.hpp"
+#include "core/cpu/blocked_qr.hpp"
 #include "core/cpu/eigen_qr.hpp"
 #include "core/ratios.hpp"
 
@@ -25,6 +26,11 @@ namespace {
 constexpr index_t most_batched_columns = 128;
 /// Beyond this the plain sums of the packs may err by more than the bar.
 constexpr index_t most_batched_rows = 1024;
+
+/// Rows per column beyond which the plain sums of cpu/blocked may err by more than the bar.
+constexpr index_t most_blocked_rows = 32;
+/// Fewer columns leave the strips empty.
+constexpr index_t least_blocked_columns = 17;
 
 using Clock = std::chrono::steady_clock;
 
@@ -154,6 +160,41 @@ class EigenWorker {
   Checker<T> checker_;
 };
 
+/// cpu/blocked on `threads` threads of its own.
+template <class T>
+class BlockedWorker {
+ public:
+  BlockedWorker(const Problem& problem, int threads)
+      : qr_(problem, threads), checker_(problem) {}
+
+  index_t matrices_at_once() const { return 1; }
+
+  void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
+    const MatrixFactors<T> out = factors_of(all, 0);
+    MatrixReport& report = reports[0] = {};
+    const auto start = Clock::now();
+    const blocked::Outcome outcome = qr_.factor(batch[0], out);
+    const auto factored = Clock::now();
+    seconds.factor += std::chrono::duration<double>(factored - start).count();
+    report.scale = outcome.scale;
+    if (!outcome.is_finite) {
+      fill_with_nan(out);
+      report.status = Status::non_finite;
+    } else if (!outcome.r_fits) {
+      report.status = Status::r_overflows;
+    } else {
+      checker_.measure(batch[0], out, report);
+      seconds.check += seconds_since(factored);
+    }
+  }
+
+  ChunkSeconds seconds;
+
+ private:
+  BlockedQr<T> qr_;
+  Checker<T> checker_;
+};
+
 /// cpu/batched on one thread.
 template <class T>
 class BatchedWorker {
@@ -192,12 +233,13 @@ class BatchedWorker {
   std::vector<batched::Outcome> outcomes_;
 };
 
-template <class Worker, class T>
+/// `arguments`: of every worker, after the problem.
+template <class Worker, class T, class... Arguments>
 ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                         std::span<MatrixReport> report) {
+                         std::span<MatrixReport> report, Arguments... arguments) {
   std::vector<Worker> workers;
   workers.reserve(static_cast<std::size_t>(plan.threads));
-  for (int t = 0; t < plan.threads; ++t) workers.emplace_back(plan.problem);
+  for (int t = 0; t < plan.threads; ++t) workers.emplace_back(plan.problem, arguments...);
 
   // An exception must not leave a parallel region.
   std::exception_ptr failure;
@@ -234,13 +276,17 @@ ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T
   return total;
 }
 
-constexpr std::string_view batched_name = "cpu/batched";
+constexpr std::string_view batched_name = "cpu/batched", blocked_name = "cpu/blocked";
 
 template <class T>
-ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                          std::span<MatrixReport> report) {
-  return plan.variant->name == batched_name ? run_workers<BatchedWorker<T>>(plan, a, out, report)
-                                            : run_workers<EigenWorker<T>>(plan, a, out, report);
+ChunkSeconds factor_chunk(const Plan& plan, const Limits& limits, BatchView<const T> a,
+                          const Factors<T>& out, std::span<MatrixReport> report) {
+  const std::string_view name = plan.variant->name;
+  if (name == batched_name) return run_workers<BatchedWorker<T>>(plan, a, out, report);
+  // Fewer matrices than threads: those that are left over share a matrix.
+  const int shared = std::max(1, limits.threads / plan.threads);
+  if (name == blocked_name) return run_workers<BlockedWorker<T>>(plan, a, out, report, shared);
+  return run_workers<EigenWorker<T>>(plan, a, out, report);
 }
 
 Params no_params(const Problem&, const Limits&) { return {}; }
@@ -281,6 +327,24 @@ std::size_t batched_workspace_bytes(const Problem& p) {
   return batched_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
 }
 
+// cpu/blocked
+
+Fit blocked_fits(const Problem& p, const Limits&) {
+  if (p.is_empty()) return {false, "nothing to factor"};
+  if (p.m > most_blocked_rows * p.k())
+    return {false, fmt::format("more than {} times as many rows as columns", most_blocked_rows)};
+  return {true, "strips of 32 columns"};
+}
+
+Fit blocked_pays(const Problem& p) {
+  if (p.k() >= least_blocked_columns) return {true, "strips of 32 columns"};
+  return {false, fmt::format("pays from {} columns on", least_blocked_columns)};
+}
+
+std::size_t blocked_workspace_bytes(const Problem& p) {
+  return blocked_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
+}
+
 // cpu/eigen
 
 Fit eigen_fits(const Problem&, const Limits&) { return {true, "takes every shape"}; }
@@ -292,6 +356,9 @@ std::size_t eigen_workspace_bytes(const Problem& p) {
 constexpr std::array variants{
     Variant{batched_name, "to 128 columns, many matrices; one matrix per SIMD lane", batched_fits,
             no_params, batched_workspace_bytes, no_device_bytes, arithmetic, false, batched_pays},
+    Variant{blocked_name, "larger; one matrix in strips of columns, which threads can share",
+            blocked_fits, no_params, blocked_workspace_bytes, no_device_bytes, arithmetic, false,
+            blocked_pays},
     Variant{"cpu/eigen", "any shape; Householder by Eigen, one matrix per thread", eigen_fits,
             no_params, eigen_workspace_bytes, no_device_bytes, arithmetic},
 };
@@ -312,12 +379,12 @@ std::string CpuBackend::device() const {
 
 ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const float> a,
                                 const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_chunk(plan, a, out, report);
+  return factor_chunk(plan, limits_, a, out, report);
 }
 
 ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const double> a,
                                 const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_chunk(plan, a, out, report);
+  return factor_chunk(plan, limits_, a, out, report);
 }
 
 }  // namespace qrtool
