@@ -335,7 +335,8 @@ class Factorization : Lanes<T, C> {
     const Panel left{top, a + left_top * width, left_top, rows - left_top, leaf, t};
     if (s_.n - j > leaf) apply<true>(left, {true, true}, a + leaf, leaf_vectors);
     for (index_t i = leaf; i < lesser(rows, width); ++i)
-      for (index_t c = 0; c < leaf; ++c) top[i * width + c] = a[i * width + c];
+      for (int q = 0; q < leaf_vectors; ++q)
+        store(top + i * width + q * lanes, load(a + i * width + q * lanes));
     if (k <= leaf) return;
 
     C* right_t = t + leaf * (width + 1);
@@ -361,9 +362,14 @@ class Factorization : Lanes<T, C> {
   /// Columns [first, 16 + first) of V's first rows: ones on the diagonal, zeros above and in the
   /// columns that the leaf lacks.
   static void copy_unit_lower(const C* a, index_t first, index_t rows, index_t k, C* top) {
-    for (index_t i = 0; i < rows; ++i) {
-      for (index_t c = first; c < first + leaf; ++c)
-        top[i * width + c] = i > c && c < k ? a[i * width + c] : i == c && c < k ? C(1) : C(0);
+    for (int q = 0; q < leaf_vectors; ++q) {
+      const index_t at = first + q * lanes;
+      const Int within = ~lanes_from(k - at, 0);
+      for (index_t i = 0; i < rows; ++i) {
+        const Int right = lanes_from(i + 1 - at, 0), below = ~lanes_from(i - at, 0);
+        const V ones = select(~right & ~below, V{} + 1);
+        store(top + i * width + at, select(within, select(below, load(a + i * width + at)) + ones));
+      }
     }
   }
 
@@ -395,14 +401,19 @@ class Factorization : Lanes<T, C> {
       } else {
         sweep<false>(a, rows, c, coefficients, keep, dots);
       }
-      // T(:, c) = -tau T z, T(c, c) = tau.
-      for (int q = 0; q < leaf_vectors; ++q) {
-        V sum{};
-        for (index_t l = 0; l < c; ++l) sum += z[l] * load(t + l * width + q * lanes);
-        store(t + c * width + q * lanes, -h.tau * sum);
-      }
-      t[c * width + c] = h.tau;
+      form_t_column(c, h.tau, z, t);
     }
+  }
+
+  /// T(:, c) = -tau T z, T(c, c) = tau; the later columns of T are zero.
+  static void form_t_column(index_t c, C tau, const C* z, C* t) {
+    for (int q = 0; q < leaf_vectors; ++q) {
+      V sum[2] = {};
+#pragma GCC unroll 16
+      for (index_t l = 0; l < leaf; ++l) sum[l & 1] += z[l] * load(t + l * width + q * lanes);
+      store(t + c * width + q * lanes, -tau * (sum[0] + sum[1]));
+    }
+    t[c * width + c] = tau;
   }
 
   /// x'a_l with x = column c below row c.
