@@ -178,8 +178,8 @@ class Factorization : Lanes<T, C> {
     }
   }
 
-  /// Eight lines further on in the same matrix, where eight matrices are read or written a line at a
-  /// time: 7 to 15 % at 32x32 and 64x64 in float64, nothing for the sixteen matrices of float32.
+  /// Eight lines further on in the same matrix, where eight matrices are read or written a line at
+  /// a time: 7 to 15 % at 32x32 and 64x64 in float64, nothing for the sixteen matrices of float32.
   template <int is_write>
   static void prefetch(const T* row) {
     if constexpr (sizeof(VT) == 64 && lanes == 8) {

@@ -48,9 +48,9 @@ constexpr index_t lesser(index_t x, index_t y) { return x < y ? x : y; }
 template <class T, class C>
 class Factorization : Lanes<T, C> {
   using Base = Lanes<T, C>;
-  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
   using Base::exponent_of, Base::infinity_bits, Base::lanes, Base::magnitude_bits,
       Base::split_power;
+  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
   using StoredV = typename VectorOf<C, lanes>::stored;
   typedef C StoredC __attribute__((may_alias));
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
@@ -70,7 +70,8 @@ class Factorization : Lanes<T, C> {
   static Outcome outcome(const Shape& shape, std::byte* workspace, int size) {
     const Factorization f(shape, workspace, size);
     typename Format<T>::Int largest = 0;
-    for (index_t j = 0; j < shape.n; ++j) largest = f.largest_[j] > largest ? f.largest_[j] : largest;
+    for (index_t j = 0; j < shape.n; ++j)
+      largest = f.largest_[j] > largest ? f.largest_[j] : largest;
     if (largest >= infinity_bits) return {false, true, 0};
     bool r_fits = true;
     for (index_t s = 0; s < f.strips_; ++s) r_fits &= f.r_fits_[s] != 0;
@@ -256,8 +257,8 @@ class Factorization : Lanes<T, C> {
     const C* up = up_ + 2 * s * width;
     IntT fits = ~IntT{};
     for (int q = 0; q < row_vectors; ++q) {
-      const V y = load(from + q * lanes) * sign * load(up + q * lanes) *
-                  load(up + width + q * lanes);
+      const V y =
+          load(from + q * lanes) * sign * load(up + q * lanes) * load(up + width + q * lanes);
       x[q] = __builtin_convertvector(select(lanes_from(i - s * width, q), y), VT) + VT{};
       fits &= magnitude_bits(x[q]) < infinity_bits;
     }
@@ -353,7 +354,8 @@ class Factorization : Lanes<T, C> {
     for (index_t c = 0; c < leaf; ++c) {
       for (int q = 0; q < leaf_vectors; ++q) {
         V sum{};
-        for (index_t l = 0; l < leaf; ++l) sum -= x[c * width + l] * load(t + l * width + q * lanes);
+        for (index_t l = 0; l < leaf; ++l)
+          sum -= x[c * width + l] * load(t + l * width + q * lanes);
         store(t + (leaf + c) * width + q * lanes, sum);
       }
     }
@@ -455,9 +457,7 @@ class Factorization : Lanes<T, C> {
     return {beta * lower, 2 / (1 + inverse * tail * inverse), inverse};
   }
 
-  static C entry(const V* x, index_t c) {
-    return reinterpret_cast<const StoredC*>(x)[c];
-  }
+  static C entry(const V* x, index_t c) { return reinterpret_cast<const StoredC*>(x)[c]; }
 
   /// One pass below row c: a_l -= v w_l right of column c, column c := v, and, where there is a
   /// next reflector, dots := x'a_l for x = column c + 1 below row c + 1.
@@ -631,17 +631,17 @@ class Factorization : Lanes<T, C> {
   }
 
   const Shape s_;
-  const index_t rows_;              // m with the padding
-  const index_t strips_, panels_;   // of A; of them with reflectors
-  std::size_t bytes_ = 0;           // of workspace
-  C* strip_;                        // V\R, rows_ x 32 for every panel
-  C* own_strip_;                    // rows_ x 32 for every worker
-  C* top_;                          // V's first rows, 32 x 32 for every panel
-  C* t_;                            // T transposed, 32 x 32 for every panel
-  C* sign_;                         // of R_ii
-  C* up_;                           // 2^e_j in two factors, 2 x 32 for every strip
+  const index_t rows_;                // m with the padding
+  const index_t strips_, panels_;     // of A; of them with reflectors
+  std::size_t bytes_ = 0;             // of workspace
+  C* strip_;                          // V\R, rows_ x 32 for every panel
+  C* own_strip_;                      // rows_ x 32 for every worker
+  C* top_;                            // V's first rows, 32 x 32 for every panel
+  C* t_;                              // T transposed, 32 x 32 for every panel
+  C* sign_;                           // of R_ii
+  C* up_;                             // 2^e_j in two factors, 2 x 32 for every strip
   typename Format<T>::Int* largest_;  // |a_ij| of a column, as bits
-  int* r_fits_;                     // of every strip
+  int* r_fits_;                       // of every strip
 };
 
 template <class T, class C>

@@ -17,7 +17,7 @@ using batched::Strided;
 /// One matrix and the places of its factors; strides are not looked at.
 template <class T>
 struct Matrix {
-  Strided<const T> a;      // m x n
+  Strided<const T> a;       // m x n
   Strided<T> q, r, v, tau;  // m x q_cols, r_rows x n, m x n, 1 x k
 };
 

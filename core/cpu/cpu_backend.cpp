@@ -164,8 +164,7 @@ class EigenWorker {
 template <class T>
 class BlockedWorker {
  public:
-  BlockedWorker(const Problem& problem, int threads)
-      : qr_(problem, threads), checker_(problem) {}
+  BlockedWorker(const Problem& problem, int threads) : qr_(problem, threads), checker_(problem) {}
 
   index_t matrices_at_once() const { return 1; }
 

@@ -55,8 +55,12 @@ void expect_good(MatrixView<const T> a, const Result<T>& result, const std::stri
 TYPED_TEST(BlockedQrTest, EveryInstructionSetMeetsTheBar) {
   for (const blocked::Kernels* kernels : blocked_kernels()) {
     for (const MatrixKind& kind : matrix_kinds()) {
-      for (const auto& [m, n] :
-           {std::pair<index_t, index_t>{5, 7}, {16, 16}, {37, 29}, {70, 60}, {60, 70}, {129, 128}}) {
+      for (const auto& [m, n] : {std::pair<index_t, index_t>{5, 7},
+                                 {16, 16},
+                                 {37, 29},
+                                 {70, 60},
+                                 {60, 70},
+                                 {129, 128}}) {
         const Batch<TypeParam> a(1, m, n);
         fill_matrix<TypeParam>({kind.name}, 0, a.view()[0]);
         const MatrixView<const TypeParam> view = a.view()[0];

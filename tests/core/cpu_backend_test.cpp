@@ -162,14 +162,14 @@ using Types = testing::Types<Run<float, Eigen>, Run<double, Eigen>, Run<float, B
 TYPED_TEST_SUITE(CpuBackendTest, Types);
 
 // Around Eigen's block of 48 columns, the 16 rows of float64 inside, the 32 k rows of tall, and the
-// panels, lanes and summed rows of the packs: 4, 8, 16, 32, which are the tiles, leaves and strips of
-// cpu/blocked too.
+// panels, lanes and summed rows of the packs: 4, 8, 16, 32, which are the tiles, leaves and strips
+// of cpu/blocked too.
 const std::vector<std::pair<index_t, index_t>> shapes = {
-    {1, 1},   {1, 7},   {7, 1},   {2, 2},    {3, 2},     {2, 3},     {8, 8},    {15, 15}, {16, 16},
-    {17, 17}, {47, 47}, {48, 48}, {49, 49},  {97, 49},   {100, 50},  {33, 17},  {17, 33}, {5, 60},
-    {64, 2},  {65, 2},  {96, 3},  {97, 3},   {300, 4},   {1500, 1},  {4, 4},    {5, 5},   {9, 4},
-    {31, 32}, {32, 31}, {65, 64}, {20, 130}, {130, 127}, {129, 128}, {1024, 1}, {1024, 9},
-    {40, 33}, {63, 97}, {97, 200}, {161, 160}};
+    {1, 1},     {1, 7},    {7, 1},    {2, 2},   {3, 2},   {2, 3},    {8, 8},    {15, 15},
+    {16, 16},   {17, 17},  {47, 47},  {48, 48}, {49, 49}, {97, 49},  {100, 50}, {33, 17},
+    {17, 33},   {5, 60},   {64, 2},   {65, 2},  {96, 3},  {97, 3},   {300, 4},  {1500, 1},
+    {4, 4},     {5, 5},    {9, 4},    {31, 32}, {32, 31}, {65, 64},  {20, 130}, {130, 127},
+    {129, 128}, {1024, 1}, {1024, 9}, {40, 33}, {63, 97}, {97, 200}, {161, 160}};
 
 TYPED_TEST(CpuBackendTest, EveryHardMatrixMeetsTheBar) {
   using T = typename TypeParam::Element;
