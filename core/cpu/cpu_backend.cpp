@@ -22,15 +22,13 @@
 namespace qrtool {
 namespace {
 
-/// Beyond this a pack outgrows the caches, and blocks of one matrix are the better unit.
+/// Beyond this a pack outgrows the caches by far.
 constexpr index_t most_batched_columns = 128;
 /// Beyond this the plain sums of the packs may err by more than the bar.
 constexpr index_t most_batched_rows = 1024;
 
 /// Rows per column beyond which the plain sums of cpu/blocked may err by more than the bar.
 constexpr index_t most_blocked_rows = 32;
-/// Fewer columns leave the strips empty.
-constexpr index_t least_blocked_columns = 17;
 
 using Clock = std::chrono::steady_clock;
 
@@ -305,15 +303,24 @@ Fit batched_fits(const Problem& p, const Limits&) {
   return {true, fmt::format("{} matrices at a time", batched_qr_lanes(p))};
 }
 
-/// A pack costs the same however few of its lanes hold a matrix. Measured against cpu/eigen on two
-/// cores with AVX-512, 2026-11-21, float32 and float64: one matrix breaks even at 64x64, two to
-/// four at 128x128 and 256x128, four to eight at 512x128 and 1024x128.
+// The crossings below were measured on one core with AVX-512, float32 and float64, Q and R or R
+// alone, 8x8 to 1024x32 and 256x128, 2026-11-21.
+
+/// Entries up to which a full pack beats as many matrices one by one, unless they are narrow:
+/// 128x96 and 256x64 break even, 1024x32 is a draw.
+constexpr index_t most_batched_entries = 128 * 96, narrow_columns = 32;
+
+/// A pack costs the same however few of its lanes hold a matrix: a matrix in a full pack takes 1/3
+/// of the time of cpu/blocked up to 24 columns, more than 1/2 from 32 on.
 index_t least_batched_matrices(const Problem& p) {
-  const index_t entries = p.m * p.n;
-  return entries <= 64 * 64 ? 1 : entries <= 256 * 128 ? 4 : 8;
+  const index_t lanes = batched_qr_lanes(p);
+  return p.k() <= 24 ? lanes / 3 + 1 : lanes * 5 / 8 + 1;
 }
 
 Fit batched_pays(const Problem& p) {
+  if (p.k() > narrow_columns && p.m * p.n > most_batched_entries)
+    return {false,
+            fmt::format("pays to {} entries or {} columns", most_batched_entries, narrow_columns)};
   const index_t least = least_batched_matrices(p);
   if (p.count >= least) {
     return {true,
@@ -335,9 +342,11 @@ Fit blocked_fits(const Problem& p, const Limits&) {
   return {true, "strips of 32 columns"};
 }
 
+/// Strips of 32 columns are mostly empty where there are few: 64x8 and 1000x16 break even with
+/// cpu/eigen.
 Fit blocked_pays(const Problem& p) {
-  if (p.k() >= least_blocked_columns) return {true, "strips of 32 columns"};
-  return {false, fmt::format("pays from {} columns on", least_blocked_columns)};
+  if (p.k() > 16 || p.m <= 8 * p.k()) return {true, "strips of 32 columns"};
+  return {false, "pays from 17 columns on, or to 8 times as many rows as columns"};
 }
 
 std::size_t blocked_workspace_bytes(const Problem& p) {

@@ -155,6 +155,19 @@ std::string describe(std::string_view kind, const Problem& p) {
          std::string(name_of(p.mode)) + " " + std::string(name_of(p.sign));
 }
 
+TEST(CpuPlanTest, TakesTheVariantThatPays) {
+  const auto chosen = [](index_t count, index_t m, index_t n) {
+    return make_plan({count, m, n}, cpu_variants(), test_limits()).variant->name;
+  };
+  EXPECT_EQ(chosen(1000, 64, 64), "cpu/batched");
+  EXPECT_EQ(chosen(1, 64, 64), "cpu/blocked");
+  EXPECT_EQ(chosen(1000, 256, 128), "cpu/blocked");
+  EXPECT_EQ(chosen(1000, 1000, 16), "cpu/batched");
+  EXPECT_EQ(chosen(1, 1000, 4), "cpu/eigen");
+  EXPECT_EQ(chosen(1, 10000, 40), "cpu/eigen");
+  EXPECT_EQ(chosen(1, 2048, 2048), "cpu/blocked");
+}
+
 template <class T>
 class CpuBackendTest : public testing::Test {};
 using Types = testing::Types<Run<float, Eigen>, Run<double, Eigen>, Run<float, Batched>,
