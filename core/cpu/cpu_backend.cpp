@@ -306,15 +306,16 @@ Fit batched_fits(const Problem& p, const Limits&) {
 // The crossings below were measured on one core with AVX-512, float32 and float64, Q and R or R
 // alone, 8x8 to 1024x32 and 256x128, 2026-11-21.
 
-/// Entries up to which a full pack beats as many matrices one by one, unless they are narrow:
-/// 128x96 and 256x64 break even, 1024x32 is a draw.
-constexpr index_t most_batched_entries = 128 * 96, narrow_columns = 32;
+/// Entries up to which a full pack beats as many matrices one by one, unless they are narrow: from
+/// 128x64 to 256x64 both take the same time on an idle machine, and packs suffer more from
+/// neighbours that want the caches too; 1024x32 is a draw.
+constexpr index_t most_batched_entries = 96 * 64, narrow_columns = 32;
 
-/// A pack costs the same however few of its lanes hold a matrix: a matrix in a full pack takes 1/3
-/// of the time of cpu/blocked up to 24 columns, more than 1/2 from 32 on.
+/// A pack costs the same however few of its lanes hold a matrix: from 32 columns on a matrix in a
+/// full pack takes more than half of the time of cpu/blocked. Small ones always go into packs, so
+/// that their bits do not depend on how many there are: a pack of 64x64 takes 0.1 ms.
 index_t least_batched_matrices(const Problem& p) {
-  const index_t lanes = batched_qr_lanes(p);
-  return p.k() <= 24 ? lanes / 3 + 1 : lanes * 5 / 8 + 1;
+  return p.m * p.n <= 64 * 64 ? 1 : batched_qr_lanes(p) * 5 / 8 + 1;
 }
 
 Fit batched_pays(const Problem& p) {
