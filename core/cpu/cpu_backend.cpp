@@ -276,13 +276,12 @@ ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T
 constexpr std::string_view batched_name = "cpu/batched", blocked_name = "cpu/blocked";
 
 template <class T>
-ChunkSeconds factor_chunk(const Plan& plan, const Limits& limits, BatchView<const T> a,
-                          const Factors<T>& out, std::span<MatrixReport> report) {
+ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                          std::span<MatrixReport> report) {
   const std::string_view name = plan.variant->name;
   if (name == batched_name) return run_workers<BatchedWorker<T>>(plan, a, out, report);
-  // Fewer matrices than threads: those that are left over share a matrix.
-  const int shared = std::max(1, limits.threads / plan.threads);
-  if (name == blocked_name) return run_workers<BlockedWorker<T>>(plan, a, out, report, shared);
+  if (name == blocked_name)
+    return run_workers<BlockedWorker<T>>(plan, a, out, report, plan.threads_per_matrix);
   return run_workers<EigenWorker<T>>(plan, a, out, report);
 }
 
@@ -367,7 +366,7 @@ constexpr std::array variants{
             no_params, batched_workspace_bytes, no_device_bytes, arithmetic, false, batched_pays},
     Variant{blocked_name, "larger; one matrix in strips of columns, which threads can share",
             blocked_fits, no_params, blocked_workspace_bytes, no_device_bytes, arithmetic, false,
-            blocked_pays},
+            blocked_pays, true},
     Variant{"cpu/eigen", "any shape; Householder by Eigen, one matrix per thread", eigen_fits,
             no_params, eigen_workspace_bytes, no_device_bytes, arithmetic},
 };
@@ -388,12 +387,12 @@ std::string CpuBackend::device() const {
 
 ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const float> a,
                                 const Factors<float>& out, std::span<MatrixReport> report) {
-  return factor_chunk(plan, limits_, a, out, report);
+  return factor_chunk(plan, a, out, report);
 }
 
 ChunkSeconds CpuBackend::factor(const Plan& plan, BatchView<const double> a,
                                 const Factors<double>& out, std::span<MatrixReport> report) {
-  return factor_chunk(plan, limits_, a, out, report);
+  return factor_chunk(plan, a, out, report);
 }
 
 }  // namespace qrtool

@@ -80,6 +80,17 @@ TEST(Plan, TakesTheCpuVariantThatPays) {
   EXPECT_EQ(variant_for(0, 64, 64), "cpu/eigen");
 }
 
+TEST(Plan, ThreadsWithoutAMatrixShareOne) {
+  Limits limits;
+  limits.host_bytes = std::size_t{8} << 30;
+  limits.threads = 8;
+  const Plan plan = make_plan({3, 512, 512}, cpu_variants(), limits);
+  EXPECT_EQ(plan.threads, 3);
+  EXPECT_EQ(plan.threads_per_matrix, 2);
+  EXPECT_NE(explain(plan, limits).find("6 threads"), std::string::npos);
+  EXPECT_EQ(make_plan({3, 64, 64}, cpu_variants(), limits).threads_per_matrix, 1);
+}
+
 TEST(Plan, RefusesAForcedVariantThatDoesNotFit) {
   try {
     plan_for({100, 9, 9}, 64 * mib, 2, "test/small");
