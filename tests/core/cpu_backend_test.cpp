@@ -98,7 +98,8 @@ bool same_bits(const std::vector<T>& x, const std::vector<T>& y) {
 template <class T>
 bool same_matrix(MatrixView<T> x, MatrixView<T> y) {
   for (index_t i = 0; i < x.rows; ++i) {
-    if (std::memcmp(&x(i, 0), &y(i, 0), x.cols * sizeof(T)) != 0) return false;
+    const std::size_t bytes = x.cols * sizeof(T);
+    if (bytes > 0 && std::memcmp(&x(i, 0), &y(i, 0), bytes) != 0) return false;
   }
   return true;
 }
