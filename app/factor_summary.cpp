@@ -71,7 +71,7 @@ std::string summary(const FactorResult& result) {
       fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
                   format_count(problem.count), problem.m, problem.n, name_of(problem.type),
                   name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
-                  plan.threads, plan.threads == 1 ? "" : "s",
+                  plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
                   format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = result.tally.worst_line(result.source.leading); !worst.empty())
     text += worst + "\n";
@@ -121,7 +121,7 @@ Json to_json(const FactorResult& result) {
            {{"reason", plan.reason},
             {"chunk_matrices", plan.chunk_matrices},
             {"buffers", plan.buffers},
-            {"threads", plan.threads},
+            {"threads", plan.all_threads()},
             {"host_bytes", plan.host_bytes},
             {"device_bytes", plan.device_bytes}}},
           {"seconds",

@@ -106,6 +106,7 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
   plan.reason = std::move(choice.reason);
   plan.params = plan.variant->tune(problem, limits);
   fit_memory(plan, limits);
+  if (plan.variant->shares_matrix) plan.threads_per_matrix = limits.threads / plan.threads;
   if (!limits.is_cpu) {
     const std::size_t per_matrix = problem.input_bytes() + problem.output_bytes() +
                                    plan.variant->device_workspace_bytes(problem);
@@ -124,8 +125,8 @@ std::string explain(const Plan& plan, const Limits& limits) {
   text += fmt::format("variant   {} ({}){}\n", plan.variant->name, plan.reason, params);
   text += fmt::format("computes  {}\n", plan.variant->arithmetic(p));
   text += fmt::format("chunks    {} matrices at a time, {} in flight, {} thread{}\n",
-                      format_count(plan.chunk_matrices), plan.buffers, plan.threads,
-                      plan.threads == 1 ? "" : "s");
+                      format_count(plan.chunk_matrices), plan.buffers, plan.all_threads(),
+                      plan.all_threads() == 1 ? "" : "s");
   text += fmt::format("memory    {} of {} on the host", format_bytes(plan.host_bytes),
                       format_bytes(limits.host_bytes));
   if (plan.device_bytes > 0) {

@@ -19,9 +19,12 @@ struct Plan {
 
   index_t chunk_matrices = 1;  // that go through the pipeline together
   int buffers = 1;             // chunks in flight: read, compute and write overlap from 3 on
-  int threads = 1;
+  int threads = 1;             // that take matrices
+  int threads_per_matrix = 1;  // that share one; more than 1 where there are fewer matrices
   std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
   std::size_t device_bytes = 0;
+
+  int all_threads() const { return threads * threads_per_matrix; }
 };
 
 /// The first variant that fits and pays, in the order of the list, or the one that `forced` names.

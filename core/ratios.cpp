@@ -4,11 +4,14 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 
+#include "core/cpu/error_kernel.hpp"
 #include "core/cpu/householder.hpp"
+#include "core/cpu/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {
@@ -28,31 +31,6 @@ struct CompensatedSum {
   }
 };
 
-/// Kahan's sum of matrices, entry by entry.
-struct CompensatedMatrix {
-  RowMatrix sum, compensation;
-
-  explicit CompensatedMatrix(index_t size)
-      : sum(RowMatrix::Zero(size, size)), compensation(RowMatrix::Zero(size, size)) {}
-
-  void clear() {
-    sum.setZero();
-    compensation.setZero();
-  }
-
-  void add(const RowMatrix& term) {
-    double* s = sum.data();
-    double* c = compensation.data();
-    const double* t = term.data();
-    for (Eigen::Index i = 0; i < term.size(); ++i) {
-      const double corrected = t[i] - c[i];
-      const double next = s[i] + corrected;
-      c[i] = (next - s[i]) - corrected;
-      s[i] = next;
-    }
-  }
-};
-
 /// Tall enough for products to run well, low enough that the plain sum within a tile stays far
 /// below the bar, also where all its terms are equal and their roundings add up: sums over the 130
 /// rows of a constant 130 x 65 matrix in one go were measured at 1.2 of its bar.
@@ -69,7 +47,7 @@ struct Scaling {
 };
 
 template <class T>
-void copy_scaled(MatrixView<const T> from, const Scaling& scaling, RowMatrix& to) {
+void copy_scaled(MatrixView<const T> from, const Scaling& scaling, Eigen::Map<RowMatrix>& to) {
   for (index_t i = 0; i < from.rows; ++i) {
     const T* source = from.data + i * from.ld;
     double* target = to.data() + i * to.cols();
@@ -78,6 +56,17 @@ void copy_scaled(MatrixView<const T> from, const Scaling& scaling, RowMatrix& to
 }
 
 }  // namespace
+
+std::span<const errors::Kernels* const> errors::kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const Kernels*, 3> all{&avx512_kernels, &avx2_kernels,
+                                                     &generic_kernels};
+  return std::span(all).subspan(unsupported_x86_sets());
+#else
+  static constexpr std::array<const Kernels*, 1> all{&generic_kernels};
+  return all;
+#endif
+}
 
 Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors) {
   const auto rows = static_cast<double>(m), k = static_cast<double>(std::min(m, n));
@@ -128,61 +117,112 @@ Magnitude magnitude_of(MatrixView<const T> a) {
   return {static_cast<double>(value), std::isfinite(value)};
 }
 
-struct ErrorMeter::State {
-  State(index_t m, index_t n, index_t q_cols, index_t r_rows)
-      : is_empty(std::min(m, n) == 0),
-        has_q(q_cols > 0),
+/// Doubles of the padded matrices that a meter works in, one after another.
+struct Layout {
+  /// To whole units, and off the powers of two that put a column into few sets of the cache.
+  static index_t padded(index_t size) {
+    const index_t whole = (size + errors::unit - 1) / errors::unit * errors::unit;
+    return whole > 0 && whole % 128 == 0 ? whole + errors::unit : whole;
+  }
+
+  Layout(index_t m, index_t n, index_t q_cols, index_t all_r_rows)
+      : gram_columns(q_cols > 0 ? q_cols : n),
         tile_rows(choose_tile_rows(m, n)),
-        r(r_rows, n),
-        gram(has_q ? q_cols : n),
-        gram_tile(gram.sum.rows(), gram.sum.cols()) {
-    const index_t rows = std::min(tile_rows, std::max<index_t>(m, 1));
-    a_tile.resize(rows, n);
-    q_tile.resize(rows, q_cols);
+        gram(padded(gram_columns)),
+        columns(padded(n)),
+        q_columns(padded(q_cols)),
+        r_rows(padded(all_r_rows)),
+        rows(padded(std::min(tile_rows, std::max<index_t>(m, 1)))) {}
+
+  index_t size() const { return 4 * gram * gram + r_rows * columns + rows * (columns + q_columns); }
+
+  index_t gram_columns, tile_rows, gram, columns, q_columns, r_rows, rows;
+};
+
+struct ErrorMeter::State {
+  using Padded = Eigen::Map<RowMatrix>;
+
+  State(index_t m, index_t all_columns, index_t q_cols, index_t r_rows)
+      : is_empty(std::min(m, all_columns) == 0),
+        has_q(q_cols > 0),
+        k(std::min(m, all_columns)),
+        n(all_columns),
+        layout(m, n, q_cols, r_rows),
+        memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))),
+        gram(take(layout.gram, layout.gram)),
+        compensation(take(layout.gram, layout.gram)),
+        r_gram(take(layout.gram, layout.gram)),
+        r_compensation(take(layout.gram, layout.gram)),
+        r(take(layout.r_rows, layout.columns)),
+        a_tile(take(layout.rows, layout.columns)),
+        q_tile(take(layout.rows, layout.q_columns)) {}
+
+  Padded take(index_t rows, index_t cols) {
+    Padded matrix(reinterpret_cast<double*>(memory.get()) + taken, rows, cols);
+    taken += rows * cols;
+    matrix.setZero();
+    return matrix;
   }
 
   void start_norms() {
     norm_a = residual = {};
-    gram.clear();
+    gram.setZero();
+    compensation.setZero();
     lower = 0;
     for (index_t i = 1; i < r.rows(); ++i) {
-      lower += r.row(i).head(std::min<index_t>(i, r.cols())).squaredNorm();
+      lower += r.row(i).head(std::min<index_t>(i, n)).squaredNorm();
     }
-    const Eigen::ArrayXd diagonal = r.diagonal().array().abs();
+    const Eigen::ArrayXd diagonal = r.diagonal().head(k).array().abs();
     const double largest = diagonal.size() > 0 ? diagonal.maxCoeff() : 0;
     diagonal_ratio = largest > 0 ? diagonal.minCoeff() / largest : 0;
   }
 
   /// ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles. R alone: A'A.
   void add_tile(index_t rows) {
-    auto a = a_tile.topRows(rows);
-    norm_a.add(a.squaredNorm());
-    if (has_q) {
-      const auto q = q_tile.topRows(rows);
-      gram_tile.noalias() = q.transpose() * q;
-      a.noalias() -= q * r;
-      residual.add(a.squaredNorm());
-    } else {
-      gram_tile.noalias() = a.transpose() * a;
+    norm_a.add(a_tile.topRows(rows).squaredNorm());
+    if (!has_q) {
+      kernels.add_gram(a_tile.data(), rows, a_tile.cols(), 0, {gram.data(), compensation.data()});
+      return;
     }
-    gram.add(gram_tile);
+    const index_t all = (rows + errors::unit - 1) / errors::unit * errors::unit;
+    a_tile.middleRows(rows, all - rows).setZero();
+    q_tile.middleRows(rows, all - rows).setZero();
+    kernels.add_gram(q_tile.data(), rows, q_tile.cols(), 0, {gram.data(), compensation.data()});
+    residual.add(
+        kernels.residual_squares({a_tile.data(), q_tile.data(), r.data(), all, a_tile.cols(),
+                                  layout.gram_columns, q_tile.cols(), lower == 0}));
   }
 
   /// R alone: A'A - R'R, by tiles of R.
   void subtract_r_gram() {
-    for (index_t i = 0; i < r.rows(); i += tile_rows) {
-      const auto tile = r.middleRows(i, std::min(tile_rows, r.rows() - i));
-      gram_tile.noalias() = -(tile.transpose() * tile);
-      gram.add(gram_tile);
+    r_gram.setZero();
+    r_compensation.setZero();
+    for (index_t i = 0; i < r.rows(); i += layout.tile_rows) {
+      kernels.add_gram(r.row(i).data(), std::min(layout.tile_rows, r.rows() - i), r.cols(),
+                       lower == 0 ? i : 0, {r_gram.data(), r_compensation.data()});
     }
+    gram -= r_gram;
   }
 
+  /// Frobenius norm of the symmetric matrix whose upper half is in gram.
+  double gram_norm() const {
+    double sum = 0;
+    for (index_t i = 0; i < layout.gram_columns; ++i) {
+      const index_t right = layout.gram_columns - i - 1;
+      sum += gram(i, i) * gram(i, i) + 2 * gram.row(i).segment(i + 1, right).squaredNorm();
+    }
+    return std::sqrt(sum);
+  }
+
+  const errors::Kernels& kernels = *errors::kernels().front();
   bool is_empty, has_q;
-  index_t tile_rows;
+  index_t k, n;
   int scale = 0;
-  RowMatrix r;
-  CompensatedMatrix gram;
-  RowMatrix gram_tile, a_tile, q_tile;
+  Layout layout;
+  HostMemory memory;
+  index_t taken = 0;
+  // r_gram and its compensation: R alone.
+  Padded gram, compensation, r_gram, r_compensation, r, a_tile, q_tile;
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
 };
@@ -192,13 +232,10 @@ ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
 ErrorMeter::~ErrorMeter() = default;
 ErrorMeter::ErrorMeter(ErrorMeter&&) noexcept = default;
 
-index_t ErrorMeter::tile_rows() const { return state_->tile_rows; }
+index_t ErrorMeter::tile_rows() const { return state_->layout.tile_rows; }
 
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows) {
-  const auto gram = static_cast<std::size_t>(q_cols > 0 ? q_cols : n);
-  const index_t tile = std::min(choose_tile_rows(m, n), std::max<index_t>(m, 1));
-  return sizeof(double) * (3 * gram * gram + static_cast<std::size_t>(r_rows * n) +
-                           static_cast<std::size_t>(tile * (n + q_cols)));
+  return sizeof(double) * static_cast<std::size_t>(Layout(m, n, q_cols, r_rows).size());
 }
 
 template <class T>
@@ -211,8 +248,9 @@ void ErrorMeter::start(MatrixView<const T> r, int scale) {
 template <class T>
 void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
   const Scaling scaling(state_->scale), unscaled(0);
-  for (index_t i = 0; i < a.rows; i += state_->tile_rows) {
-    const index_t rows = std::min(state_->tile_rows, a.rows - i);
+  const index_t tile_rows = state_->layout.tile_rows;
+  for (index_t i = 0; i < a.rows; i += tile_rows) {
+    const index_t rows = std::min(tile_rows, a.rows - i);
     copy_scaled(a.row_block(i, rows), scaling, state_->a_tile);
     if (state_->has_q) copy_scaled(q.row_block(i, rows), unscaled, state_->q_tile);
     state_->add_tile(rows);
@@ -226,11 +264,11 @@ Errors ErrorMeter::finish() {
   errors.norm = std::sqrt(s.norm_a.sum);
   double residual = std::sqrt(s.residual.sum), unit = errors.norm;
   if (s.has_q) {
-    s.gram.sum.diagonal().array() -= 1;
-    errors.orthogonality = s.gram.sum.norm();
+    s.gram.diagonal().head(s.layout.gram_columns).array() -= 1;
+    errors.orthogonality = s.gram_norm();
   } else {
     s.subtract_r_gram();
-    residual = s.gram.sum.norm();
+    residual = s.gram_norm();
     unit = s.norm_a.sum;
     if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }

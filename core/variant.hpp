@@ -36,6 +36,8 @@ struct Variant {
   bool only_when_forced = false;
   /// Whether the plan takes it by itself where it fits, and why; null: always.
   Fit (*pays)(const Problem&, const Limits&) = nullptr;
+  /// Whether threads without a matrix of their own share one.
+  bool shares_matrix = false;
 };
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {
@@ -28,29 +29,17 @@ batched::Strided<T> strided(BatchView<T> view) {
   return {view.data, view.ld, view.stride};
 }
 
-std::span<const batched::Kernels* const> list_kernels() {
+}  // namespace
+
+std::span<const batched::Kernels* const> batched_kernels() {
 #ifdef QRTOOL_X86_KERNELS
   static constexpr std::array<const batched::Kernels*, 3> all{
       &batched::avx512_kernels, &batched::avx2_kernels, &batched::generic_kernels};
-  const std::span list(all);
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    return list;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi2"))
-    return list.subspan(1);
-  return list.subspan(2);
+  return std::span(all).subspan(unsupported_x86_sets());
 #else
   static constexpr std::array<const batched::Kernels*, 1> all{&batched::generic_kernels};
   return all;
 #endif
-}
-
-}  // namespace
-
-std::span<const batched::Kernels* const> batched_kernels() {
-  static const std::span list = list_kernels();
-  return list;
 }
 
 template <class T>

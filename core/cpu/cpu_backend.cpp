@@ -15,16 +15,20 @@
 #include <vector>
 
 #include "core/cpu/batched_qr.hpp"
+#include "core/cpu/blocked_qr.hpp"
 #include "core/cpu/eigen_qr.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {
 namespace {
 
-/// Beyond this a pack outgrows the caches, and blocks of one matrix are the better unit.
+/// Beyond this a pack outgrows the caches by far.
 constexpr index_t most_batched_columns = 128;
 /// Beyond this the plain sums of the packs may err by more than the bar.
 constexpr index_t most_batched_rows = 1024;
+
+/// Rows per column beyond which the plain sums of cpu/blocked may err by more than the bar.
+constexpr index_t most_blocked_rows = 32;
 
 using Clock = std::chrono::steady_clock;
 
@@ -154,6 +158,40 @@ class EigenWorker {
   Checker<T> checker_;
 };
 
+/// cpu/blocked on `threads` threads of its own.
+template <class T>
+class BlockedWorker {
+ public:
+  BlockedWorker(const Problem& problem, int threads) : qr_(problem, threads), checker_(problem) {}
+
+  index_t matrices_at_once() const { return 1; }
+
+  void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
+    const MatrixFactors<T> out = factors_of(all, 0);
+    MatrixReport& report = reports[0] = {};
+    const auto start = Clock::now();
+    const blocked::Outcome outcome = qr_.factor(batch[0], out);
+    const auto factored = Clock::now();
+    seconds.factor += std::chrono::duration<double>(factored - start).count();
+    report.scale = outcome.scale;
+    if (!outcome.is_finite) {
+      fill_with_nan(out);
+      report.status = Status::non_finite;
+    } else if (!outcome.r_fits) {
+      report.status = Status::r_overflows;
+    } else {
+      checker_.measure(batch[0], out, report);
+      seconds.check += seconds_since(factored);
+    }
+  }
+
+  ChunkSeconds seconds;
+
+ private:
+  BlockedQr<T> qr_;
+  Checker<T> checker_;
+};
+
 /// cpu/batched on one thread.
 template <class T>
 class BatchedWorker {
@@ -192,12 +230,13 @@ class BatchedWorker {
   std::vector<batched::Outcome> outcomes_;
 };
 
-template <class Worker, class T>
+/// `arguments`: of every worker, after the problem.
+template <class Worker, class T, class... Arguments>
 ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                         std::span<MatrixReport> report) {
+                         std::span<MatrixReport> report, Arguments... arguments) {
   std::vector<Worker> workers;
   workers.reserve(static_cast<std::size_t>(plan.threads));
-  for (int t = 0; t < plan.threads; ++t) workers.emplace_back(plan.problem);
+  for (int t = 0; t < plan.threads; ++t) workers.emplace_back(plan.problem, arguments...);
 
   // An exception must not leave a parallel region.
   std::exception_ptr failure;
@@ -234,13 +273,16 @@ ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T
   return total;
 }
 
-constexpr std::string_view batched_name = "cpu/batched";
+constexpr std::string_view batched_name = "cpu/batched", blocked_name = "cpu/blocked";
 
 template <class T>
 ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                           std::span<MatrixReport> report) {
-  return plan.variant->name == batched_name ? run_workers<BatchedWorker<T>>(plan, a, out, report)
-                                            : run_workers<EigenWorker<T>>(plan, a, out, report);
+  const std::string_view name = plan.variant->name;
+  if (name == batched_name) return run_workers<BatchedWorker<T>>(plan, a, out, report);
+  if (name == blocked_name)
+    return run_workers<BlockedWorker<T>>(plan, a, out, report, plan.threads_per_matrix);
+  return run_workers<EigenWorker<T>>(plan, a, out, report);
 }
 
 Params no_params(const Problem&, const Limits&) { return {}; }
@@ -260,15 +302,25 @@ Fit batched_fits(const Problem& p, const Limits&) {
   return {true, fmt::format("{} matrices at a time", batched_qr_lanes(p))};
 }
 
-/// A pack costs the same however few of its lanes hold a matrix. Measured against cpu/eigen on two
-/// cores with AVX-512, 2026-11-21, float32 and float64: one matrix breaks even at 64x64, two to
-/// four at 128x128 and 256x128, four to eight at 512x128 and 1024x128.
+// The crossings below were measured on one core with AVX-512, float32 and float64, Q and R or R
+// alone, 8x8 to 1024x32 and 256x128, 2026-11-21.
+
+/// Entries up to which a full pack beats as many matrices one by one, unless they are narrow: from
+/// 128x64 to 256x64 both take the same time on an idle machine, and packs suffer more from
+/// neighbours that want the caches too; 1024x32 is a draw.
+constexpr index_t most_batched_entries = 96 * 64, narrow_columns = 32;
+
+/// A pack costs the same however few of its lanes hold a matrix: from 32 columns on a matrix in a
+/// full pack takes more than half of the time of cpu/blocked. Small ones always go into packs, so
+/// that their bits do not depend on how many there are: a pack of 64x64 takes 0.1 ms.
 index_t least_batched_matrices(const Problem& p) {
-  const index_t entries = p.m * p.n;
-  return entries <= 64 * 64 ? 1 : entries <= 256 * 128 ? 4 : 8;
+  return p.m * p.n <= 64 * 64 ? 1 : batched_qr_lanes(p) * 5 / 8 + 1;
 }
 
 Fit batched_pays(const Problem& p, const Limits&) {
+  if (p.k() > narrow_columns && p.m * p.n > most_batched_entries)
+    return {false,
+            fmt::format("pays to {} entries or {} columns", most_batched_entries, narrow_columns)};
   const index_t least = least_batched_matrices(p);
   if (p.count >= least) {
     return {true,
@@ -279,6 +331,26 @@ Fit batched_pays(const Problem& p, const Limits&) {
 
 std::size_t batched_workspace_bytes(const Problem& p) {
   return batched_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
+}
+
+// cpu/blocked
+
+Fit blocked_fits(const Problem& p, const Limits&) {
+  if (p.is_empty()) return {false, "nothing to factor"};
+  if (p.m > most_blocked_rows * p.k())
+    return {false, fmt::format("more than {} times as many rows as columns", most_blocked_rows)};
+  return {true, "strips of 32 columns"};
+}
+
+/// Strips of 32 columns are mostly empty where there are few: 64x8 and 1000x16 break even with
+/// cpu/eigen.
+Fit blocked_pays(const Problem& p, const Limits&) {
+  if (p.k() > 16 || p.m <= 8 * p.k()) return {true, "strips of 32 columns"};
+  return {false, "pays from 17 columns on, or to 8 times as many rows as columns"};
+}
+
+std::size_t blocked_workspace_bytes(const Problem& p) {
+  return blocked_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
 }
 
 // cpu/eigen
@@ -292,6 +364,9 @@ std::size_t eigen_workspace_bytes(const Problem& p) {
 constexpr std::array variants{
     Variant{batched_name, "to 128 columns, many matrices; one matrix per SIMD lane", batched_fits,
             no_params, batched_workspace_bytes, no_device_bytes, arithmetic, false, batched_pays},
+    Variant{blocked_name, "larger; one matrix in strips of columns, which threads can share",
+            blocked_fits, no_params, blocked_workspace_bytes, no_device_bytes, arithmetic, false,
+            blocked_pays, true},
     Variant{"cpu/eigen", "any shape; Householder by Eigen, one matrix per thread", eigen_fits,
             no_params, eigen_workspace_bytes, no_device_bytes, arithmetic},
 };

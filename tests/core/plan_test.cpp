@@ -60,22 +60,35 @@ TEST(Plan, TakesAVariantWhereItPaysOrIsForced) {
   EXPECT_EQ(make_plan({9, 8, 8}, some, limits, "test/small").variant->name, "test/small");
 }
 
-TEST(Plan, TakesCpuBatchedForMatricesThatAreSmallAndMany) {
+TEST(Plan, TakesTheCpuVariantThatPays) {
   const auto variant_for = [](index_t count, index_t m, index_t n) {
     Limits limits;
     limits.host_bytes = std::size_t{8} << 30;
     return make_plan({count, m, n}, cpu_variants(), limits).variant->name;
   };
   EXPECT_EQ(variant_for(1, 64, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1, 128, 128), "cpu/eigen");
-  EXPECT_EQ(variant_for(3, 256, 128), "cpu/eigen");
-  EXPECT_EQ(variant_for(4, 256, 128), "cpu/batched");
-  EXPECT_EQ(variant_for(7, 1024, 128), "cpu/eigen");
-  EXPECT_EQ(variant_for(8, 1024, 128), "cpu/batched");
+  EXPECT_EQ(variant_for(1, 96, 64), "cpu/blocked");
+  EXPECT_EQ(variant_for(11, 96, 64), "cpu/batched");
+  EXPECT_EQ(variant_for(1000, 128, 64), "cpu/blocked");
+  EXPECT_EQ(variant_for(1000, 1024, 32), "cpu/batched");
   EXPECT_EQ(variant_for(1000, 1025, 8), "cpu/eigen");
-  EXPECT_EQ(variant_for(1000, 129, 129), "cpu/eigen");
+  EXPECT_EQ(variant_for(1000, 129, 129), "cpu/blocked");
   EXPECT_EQ(variant_for(1000, 20, 500), "cpu/batched");
+  EXPECT_EQ(variant_for(1, 1025, 16), "cpu/eigen");
+  EXPECT_EQ(variant_for(1, 10000, 40), "cpu/eigen");
+  EXPECT_EQ(variant_for(1, 2048, 2048), "cpu/blocked");
   EXPECT_EQ(variant_for(0, 64, 64), "cpu/eigen");
+}
+
+TEST(Plan, ThreadsWithoutAMatrixShareOne) {
+  Limits limits;
+  limits.host_bytes = std::size_t{8} << 30;
+  limits.threads = 8;
+  const Plan plan = make_plan({3, 512, 512}, cpu_variants(), limits);
+  EXPECT_EQ(plan.threads, 3);
+  EXPECT_EQ(plan.threads_per_matrix, 2);
+  EXPECT_NE(explain(plan, limits).find("6 threads"), std::string::npos);
+  EXPECT_EQ(make_plan({3, 64, 64}, cpu_variants(), limits).threads_per_matrix, 1);
 }
 
 TEST(Plan, RefusesAForcedVariantThatDoesNotFit) {

@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The CPU path against Eigen, LAPACK, NumPy and SciPy, in turn, as a Markdown table.
+"""The CPU path against Eigen, LAPACK, NumPy, SciPy and MKL, in turn, as a Markdown table.
 
     cpu_peers.py QRTOOL [--rounds N] [--threads N] [--seconds X] [--shapes MxN,...] [--modes reduced,r]
 
 A round times every contestant once on each case, one after the other, so that whatever else the machine does
 falls on all of them; a ratio is taken within a round, and the table has medians over the rounds. `eigen` and
 `lapack` are those of `qrtool bench` (put OpenBLAS into LD_LIBRARY_PATH); NumPy and SciPy (both with their own
-OpenBLAS) run in this process, a share of the batch on each thread. Needs numpy and scipy; no test.
+OpenBLAS) run in this process, a share of the batch on each thread, and so does MKL where its package is (pip
+install mkl). Needs numpy and scipy; no test.
 """
 import argparse
 import concurrent.futures
+import ctypes
+import glob
 import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # one matrix per thread, as in the tool
+os.environ["MKL_THREADING_LAYER"] = "SEQUENTIAL"
 
 import numpy as np  # noqa: E402
 import scipy.linalg.lapack as lapack  # noqa: E402
@@ -48,6 +53,41 @@ def scipy_qr(matrices, mode):
             orgqr(v[:, :k], tau)
 
 
+def load_mkl():
+    files = glob.glob(os.path.join(sys.prefix, "lib", "libmkl_rt.so*"))
+    return ctypes.CDLL(files[0]) if files else None
+
+
+MKL = load_mkl()
+
+
+class MklQr:
+    """geqrf and orgqr of MKL for one shape and type, on one thread."""
+
+    def __init__(self, dtype, m, n):
+        letter = "s" if dtype == np.float32 else "d"
+        self.geqrf, self.orgqr = getattr(MKL, letter + "geqrf_"), getattr(MKL, letter + "orgqr_")
+        self.m, self.n, self.k, self.info = ctypes.c_int(m), ctypes.c_int(n), ctypes.c_int(min(m, n)), ctypes.c_int()
+        self.size = ctypes.c_int(64 * max(m, n))
+        self.work, self.tau = np.empty(self.size.value, dtype), np.empty(min(m, n), dtype)
+
+    def run(self, a, mode):
+        ref, at = ctypes.byref, lambda x: ctypes.c_void_p(x.ctypes.data)
+        v = np.asfortranarray(a)
+        self.geqrf(ref(self.m), ref(self.n), at(v), ref(self.m), at(self.tau), at(self.work), ref(self.size),
+                   ref(self.info))
+        np.triu(v[:self.k.value])
+        if mode == "reduced":
+            self.orgqr(ref(self.m), ref(self.k), ref(self.k), at(v), ref(self.m), at(self.tau), at(self.work),
+                       ref(self.size), ref(self.info))
+
+
+def mkl_qr(matrices, mode):
+    qr = MklQr(matrices.dtype, *matrices.shape[1:])
+    for a in matrices:
+        qr.run(a, mode)
+
+
 def timed(function, a, mode, threads):
     parts = np.array_split(a, threads)
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
@@ -68,6 +108,8 @@ def measure(args, case, precision, mode):
         variant, times = tool_and_baselines(args, case, precision, mode, batch)
         times["numpy"] = timed(numpy_qr, a, mode, args.threads)
         times["scipy"] = timed(scipy_qr, a, mode, args.threads)
+        if MKL:
+            times["mkl"] = timed(mkl_qr, a, mode, args.threads)
         for name, seconds in times.items():
             rounds.setdefault(name, []).append(seconds)
     return batch, variant, rounds
@@ -83,7 +125,7 @@ def main():
     parser.add_argument("--modes", default="reduced,r")
     parser.add_argument("--precisions", default="single,double")
     args = parser.parse_args()
-    peers = ["eigen", "lapack", "numpy", "scipy"]
+    peers = ["eigen", "lapack", "numpy", "scipy", "mkl"]
     print("| case | type | mode | batch | variant | qrtool us | " + " | ".join(f"{p} us" for p in peers) +
           " | best peer / qrtool |")
     print("|" + " --- |" * (7 + len(peers)))

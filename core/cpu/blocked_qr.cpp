@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked_qr.cpp: chooses the kernels for this processor and the threads that share a matrix.
+#include "core/cpu/blocked_qr.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "core/cpu/instruction_sets.hpp"
+
+namespace qrtool {
+namespace {
+
+blocked::Shape shape_of(const Problem& p) {
+  const bool raw = p.mode == Mode::raw;
+  return {p.m, p.n, p.k(), p.q_cols(), p.r_rows(), raw, !raw && p.sign == Sign::positive};
+}
+
+template <class T>
+const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels, const Problem& problem) {
+  if constexpr (sizeof(T) == 8) {
+    return kernels.in_double;
+  } else {
+    return computes_in_float64(problem) ? kernels.float_in_double : kernels.in_float;
+  }
+}
+
+/// Threads that can be of use: strips of 32 columns are shared out among them.
+int useful_threads(const Problem& p, int threads) {
+  const index_t strips = (std::max(p.n, p.q_cols()) + 31) / 32;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return static_cast<int>(std::min<index_t>(std::min(threads, cores), strips));
+}
+
+/// Panels become readable in their order.
+class Gate {
+ public:
+  static void publish(void* self, std::int64_t p) {
+    auto& ready = static_cast<Gate*>(self)->ready_;
+    ready.store(p + 1, std::memory_order_release);
+    ready.notify_all();
+  }
+  static void wait_for(void* self, std::int64_t p) {
+    auto& ready = static_cast<Gate*>(self)->ready_;
+    for (std::int64_t seen = ready.load(std::memory_order_acquire); seen <= p;
+         seen = ready.load(std::memory_order_acquire))
+      ready.wait(seen, std::memory_order_acquire);
+  }
+
+ private:
+  std::atomic<std::int64_t> ready_ = 0;
+};
+
+/// work(worker, size) on `threads` threads, or on fewer where the system gives no more; all are
+/// there before the first begins, since they wait for each other. Returns how many there were.
+template <class Work>
+int run_team(int threads, Work work) {
+  std::atomic<int> size = 0;
+  std::vector<std::jthread> others;
+  others.reserve(static_cast<std::size_t>(threads - 1));
+  try {
+    for (int worker = 1; worker < threads; ++worker)
+      others.emplace_back([&size, &work, worker] {
+        size.wait(0);
+        work(worker, size.load());
+      });
+  } catch (const std::system_error&) {
+  }
+  const int started = 1 + static_cast<int>(others.size());
+  size = started;
+  size.notify_all();
+  work(0, started);
+  return started;
+}
+
+}  // namespace
+
+std::span<const blocked::Kernels* const> blocked_kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const blocked::Kernels*, 3> all{
+      &blocked::avx512_kernels, &blocked::avx2_kernels, &blocked::generic_kernels};
+  return std::span(all).subspan(unsupported_x86_sets());
+#else
+  static constexpr std::array<const blocked::Kernels*, 1> all{&blocked::generic_kernels};
+  return all;
+#endif
+}
+
+template <class T>
+BlockedQr<T>::BlockedQr(const Problem& problem, int threads, const blocked::Kernels& kernels)
+    : shape_(shape_of(problem)),
+      routine_(routine_of<T>(kernels, problem)),
+      threads_(useful_threads(problem, threads)),
+      workspace_(allocate_host(routine_.workspace_bytes(shape_, threads_))) {}
+
+template <class T>
+blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out) {
+  const auto strided = [](auto view) {
+    return blocked::Strided<std::remove_pointer_t<decltype(view.data)>>{view.data, view.ld, 0};
+  };
+  const blocked::Matrix<T> matrix{strided(a), strided(out.q), strided(out.r), strided(out.v),
+                                  strided(out.tau)};
+  Gate gate;
+  const int size = run_team(threads_, [&](int worker, int team_size) {
+    routine_.factor(shape_, matrix, workspace_.get(),
+                    {worker, team_size, &gate, Gate::publish, Gate::wait_for});
+  });
+  return routine_.outcome(shape_, workspace_.get(), size);
+}
+
+template class BlockedQr<float>;
+template class BlockedQr<double>;
+
+std::size_t blocked_qr_workspace_bytes(const Problem& p) {
+  const blocked::Kernels& kernels = *blocked_kernels().front();
+  const int threads = useful_threads(p, std::numeric_limits<int>::max());
+  return p.type == ElementType::float32
+             ? routine_of<float>(kernels, p).workspace_bytes(shape_of(p), threads)
+             : routine_of<double>(kernels, p).workspace_bytes(shape_of(p), threads);
+}
+
+}  // namespace qrtool

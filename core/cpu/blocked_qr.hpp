@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked_qr.hpp: QR of one row-major matrix in strips of columns, on one thread or several.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/cpu/blocked_kernel.hpp"
+#include "core/cpu/eigen_qr.hpp"
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+/// The instruction sets that this processor has, widest first; the generic one is always there.
+std::span<const blocked::Kernels* const> blocked_kernels();
+
+/// Factors one matrix after another of a problem's shape, each on `threads` threads that it starts
+/// itself. The factors do not depend on `threads`. Not thread-safe: one per caller.
+///
+/// Scaling, signs and the type computed in are EigenQr's. Method: core/cpu/blocked_kernel.cpp.
+template <class T>
+class BlockedQr {
+ public:
+  BlockedQr(const Problem& problem, int threads,
+            const blocked::Kernels& kernels = *blocked_kernels().front());
+
+  /// a is m x n; the factors of a matrix that is not finite are left to the caller.
+  blocked::Outcome factor(MatrixView<const T> a, const MatrixFactors<T>& out);
+
+ private:
+  blocked::Shape shape_;
+  blocked::Routine<T> routine_;
+  int threads_;
+  HostMemory workspace_;
+};
+
+/// Of one BlockedQr on as many threads as are of use on this machine.
+std::size_t blocked_qr_workspace_bytes(const Problem& problem);
+
+}  // namespace qrtool

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// error_kernel.cpp: ||A - QR||^2 and Q'Q tile by tile, compiled once for every instruction set. R
+// is upper triangular and Q'Q symmetric: half of either product is left out.
+#include "core/cpu/error_kernel.hpp"
+
+#include "core/cpu/simd.hpp"
+
+namespace qrtool::errors {
+namespace {
+
+constexpr int lanes = vector_bytes / static_cast<int>(sizeof(double));
+using V = VectorOf<double, lanes>::stored;
+
+/// Rows of a tile: with two vectors of columns 16 sums, or 8 where there are 16 registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int tile = 8;
+#else
+constexpr int tile = 4;
+#endif
+
+const V& load(const double* x) { return *reinterpret_cast<const V*>(x); }
+void store(double* x, V value) { *reinterpret_cast<V*>(x) = value; }
+
+/// body(column, N) for tiles of N = 2 vectors from `first` on, and a last one of 1.
+template <class Body>
+[[gnu::always_inline]] inline void for_tiles(index_t first, index_t columns, Body body) {
+  for (; first + 2 * lanes <= columns; first += 2 * lanes) body.template operator()<2>(first);
+  if (first < columns) body.template operator()<1>(first);
+}
+
+/// Rows p, .. of X'X in N vectors of columns.
+template <int N>
+[[gnu::always_inline]] inline void add_tile(const double* x, index_t rows, index_t ld, index_t p,
+                                            index_t column, const Gram& gram) {
+  V sum[tile][N] = {};
+  for (index_t i = 0; i < rows; ++i) {
+    const double* row = x + i * ld;
+    V y[N];
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) y[q] = load(row + column + q * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) sum[r][q] += row[p + r] * y[q];
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < tile; ++r) {
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) {
+      const index_t at = (p + r) * ld + column + q * lanes;
+      const V before = load(gram.sum + at);
+      const V corrected = sum[r][q] - load(gram.compensation + at);
+      const V next = before + corrected;
+      store(gram.compensation + at, (next - before) - corrected);
+      store(gram.sum + at, next);
+    }
+  }
+}
+
+void add_gram(const double* x, index_t rows, index_t columns, index_t first, const Gram& gram) {
+  for (index_t p = first / unit * unit; p < columns; p += tile) {
+    for_tiles(p / unit * unit, columns,
+              [&]<int N>(index_t column) { add_tile<N>(x, rows, columns, p, column, gram); });
+  }
+}
+
+template <int N>
+[[gnu::always_inline]] inline void subtract_tile(const Product& f, index_t i, index_t column,
+                                                 V& squares) {
+  const index_t reach = column + N * lanes;
+  const index_t inner = f.is_upper && reach < f.inner ? reach : f.inner;
+  V x[tile][N];
+#pragma GCC unroll 8
+  for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) x[r][q] = load(f.a + (i + r) * f.columns + column + q * lanes);
+  for (index_t p = 0; p < inner; ++p) {
+    V y[N];
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) y[q] = load(f.r + p * f.columns + column + q * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) x[r][q] -= f.q[(i + r) * f.q_ld + p] * y[q];
+  }
+  V sum{};
+#pragma GCC unroll 8
+  for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) sum += x[r][q] * x[r][q];
+  squares += sum;
+}
+
+double residual_squares(const Product& f) {
+  V squares{};
+  for (index_t i = 0; i < f.rows; i += tile) {
+    for_tiles(0, f.columns,
+              [&]<int N>(index_t column) { subtract_tile<N>(f, i, column, squares); });
+  }
+  double sum = 0;
+  for (int l = 0; l < lanes; ++l) sum += squares[l];
+  return sum;
+}
+
+}  // namespace
+
+#define QRTOOL_JOIN(a, b) a##b
+#define QRTOOL_KERNELS(target) QRTOOL_JOIN(target, _kernels)
+#define QRTOOL_STRING(x) #x
+#define QRTOOL_NAME(target) QRTOOL_STRING(target)
+
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET), add_gram,
+                                                   residual_squares};
+
+}  // namespace qrtool::errors

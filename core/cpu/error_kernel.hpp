@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// error_kernel.hpp: the two products that measuring a factorization takes, in float64. Private to
+// core.
+//
+// Matrices are row-major, aligned to 64 bytes, with the padding that `unit` says set to zero.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace qrtool::errors {
+
+/// Columns are padded to multiples of this, and so are the rows of A and Q.
+inline constexpr std::int64_t unit = 8;
+
+/// X'X summed over tiles of rows by Kahan's sum: columns x columns, ld as X. Only what lies on and
+/// above the diagonal means something.
+struct Gram {
+  double *sum, *compensation;
+};
+
+/// A (rows x columns) and its factors.
+struct Product {
+  const double *a, *q, *r;  // rows x columns, rows x inner, inner x columns
+  std::int64_t rows, columns, inner;
+  std::int64_t q_ld;
+  bool is_upper;  // R has nothing but zeros below its diagonal
+};
+
+/// The same source compiled for one instruction set.
+struct Kernels {
+  const char* target;
+  /// Adds the products of `rows` rows; columns before `first` are zero in all of them.
+  void (*add_gram)(const double* x, std::int64_t rows, std::int64_t columns, std::int64_t first,
+                   const Gram& gram);
+  /// ||A - QR||^2 of a few rows.
+  double (*residual_squares)(const Product& product);
+};
+
+extern const Kernels generic_kernels;
+extern const Kernels avx2_kernels, avx512_kernels;  // x86-64
+
+/// Those that this processor has, widest first.
+std::span<const Kernels* const> kernels();
+
+}  // namespace qrtool::errors
