@@ -71,18 +71,21 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
 /// Chunks, buffers and threads that keep within limits.host_bytes.
 void fit_memory(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
+  const bool is_shared = plan.variant->shared_workspace_bytes != nullptr;
   const std::size_t matrix_bytes = p.input_bytes() + p.output_bytes() + sizeof(MatrixReport);
   const std::size_t workspace = plan.variant->host_workspace_bytes(p);
+  const std::size_t shared = is_shared ? plan.variant->shared_workspace_bytes(p) : 0;
   const auto count = std::max<index_t>(p.count, 1);
 
-  plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
-  while (plan.threads > 1 && (workspace + matrix_bytes) * plan.threads > limits.host_bytes / 2) {
-    --plan.threads;
+  plan.threads =
+      is_shared ? limits.threads : static_cast<int>(std::min<index_t>(limits.threads, count));
+  const std::size_t per_thread = is_shared ? workspace : workspace + matrix_bytes;
+  while (plan.threads > 1 && per_thread * plan.threads > limits.host_bytes / 2) --plan.threads;
+  const std::size_t workspaces = workspace * plan.threads + shared;
+  if (workspaces + matrix_bytes > limits.host_bytes) {
+    refuse_for_memory(plan, workspaces, limits);
   }
-  if (workspace * plan.threads + matrix_bytes > limits.host_bytes) {
-    refuse_for_memory(plan, workspace, limits);
-  }
-  const std::size_t left = limits.host_bytes - workspace * plan.threads;
+  const std::size_t left = limits.host_bytes - workspaces;
 
   // Three buffers let read, compute and write overlap; a fourth takes up the jitter between them.
   for (plan.buffers = 4; plan.buffers > 1 && matrix_bytes * plan.buffers > left; --plan.buffers) {
@@ -92,7 +95,7 @@ void fit_memory(Plan& plan, const Limits& limits) {
   plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / matrix_bytes, 1, count);
   const index_t chunks = (count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   plan.buffers = static_cast<int>(std::min<index_t>(plan.buffers, chunks));
-  plan.host_bytes = workspace * plan.threads + matrix_bytes * plan.buffers * plan.chunk_matrices;
+  plan.host_bytes = workspaces + matrix_bytes * plan.buffers * plan.chunk_matrices;
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <exception>
 #include <limits>
 
 #include "core/cpu/householder.hpp"
@@ -246,6 +247,51 @@ Errors ErrorMeter::finish() {
   return errors;
 }
 
+std::vector<double> ErrorMeter::sums() const {
+  const RowMatrix& gram = state_->gram.sum;
+  std::vector<double> all{state_->norm_a.sum, state_->residual.sum};
+  all.insert(all.end(), gram.data(), gram.data() + gram.size());
+  return all;
+}
+
+void ErrorMeter::add_sums(std::span<const double> sums) {
+  State& s = *state_;
+  s.norm_a.add(sums[0]);
+  s.residual.add(sums[1]);
+  std::copy(sums.begin() + 2, sums.end(), s.gram_tile.data());
+  s.gram.add(s.gram_tile);
+}
+
+template <class T>
+Errors measure_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                        int scale, int threads) {
+  // Few parts, since each costs a pass over Q'Q; multiples of every tile.
+  constexpr index_t least_rows = 16384, most_parts = 64;
+  const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);
+  const index_t parts = (a.rows + rows - 1) / rows;
+  ErrorMeter total(a.rows, a.cols, q.cols, r.rows);
+  total.start(r, scale);
+  std::exception_ptr failure;  // must not leave the parallel region
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) ordered if (parts > 1)
+  for (index_t part = 0; part < parts; ++part) {
+    std::vector<double> sums;
+    try {
+      ErrorMeter meter(a.rows, a.cols, q.cols, r.rows);
+      const index_t first = part * rows, count = std::min(rows, a.rows - first);
+      meter.start(r, scale);
+      meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
+      sums = meter.sums();
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+    }
+#pragma omp ordered
+    if (!sums.empty()) total.add_sums(sums);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return total.finish();
+}
+
 template <class T>
 void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<double> q) {
   const index_t k = std::min(v.rows, v.cols);
@@ -261,11 +307,13 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<doub
   }
 }
 
-#define QRTOOL_FOR(T)                                                           \
-  template Magnitude magnitude_of(MatrixView<const T>);                         \
-  template void ErrorMeter::start(MatrixView<const T>, int);                    \
-  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>); \
-  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);
+#define QRTOOL_FOR(T)                                                                             \
+  template Magnitude magnitude_of(MatrixView<const T>);                                           \
+  template void ErrorMeter::start(MatrixView<const T>, int);                                      \
+  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);                   \
+  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);        \
+  template Errors measure_by_parts(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
+                                   int, int);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
@@ -88,6 +90,11 @@ class ErrorMeter {
   void add_rows(MatrixView<const T> a, MatrixView<const T> q);
   Errors finish();
 
+  /// What add_rows has summed up since start(), and the sums of another meter of the same shape,
+  /// scale and R: rows can be measured in parts, and the parts' sums added in a fixed order.
+  std::vector<double> sums() const;
+  void add_sums(std::span<const double> sums);
+
   /// start, add_rows and finish for a matrix that is in memory.
   template <class T>
   Errors measure(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale) {
@@ -100,6 +107,12 @@ class ErrorMeter {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// measure() for a matrix with many rows, parts of it on several threads. The sums do not depend on
+/// how many.
+template <class T>
+Errors measure_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                        int scale, int threads);
 
 /// Q (m x q_cols, row-major) from LAPACK geqrf's reflectors: v is V\R (m x n), tau has k entries.
 /// Computed in float64. Source: LAPACK orgqr.

@@ -36,6 +36,9 @@ struct Variant {
   bool only_when_forced = false;
   /// Whether the plan takes it by itself where it fits, and why; null: always.
   Fit (*pays)(const Problem&) = nullptr;
+  /// Where all threads work on one matrix: host bytes beside A, Q and R that they share, while
+  /// host_workspace_bytes is each thread's. Null: a thread has a matrix of its own.
+  std::size_t (*shared_workspace_bytes)(const Problem&) = nullptr;
 };
 
 }  // namespace qrtool

@@ -78,6 +78,21 @@ TEST(Plan, TakesCpuBatchedForMatricesThatAreSmallAndMany) {
   EXPECT_EQ(variant_for(0, 64, 64), "cpu/eigen");
 }
 
+TEST(Plan, TakesCpuTallForManyRowsAndGivesItEveryThread) {
+  const auto plan_of = [](const Problem& problem) {
+    Limits limits;
+    limits.host_bytes = std::size_t{8} << 30;
+    limits.threads = 7;
+    return make_plan(problem, cpu_variants(), limits);
+  };
+  const Plan tall = plan_of({1, 100000, 32});
+  EXPECT_EQ(tall.variant->name, "cpu/tall");
+  EXPECT_EQ(tall.threads, 7);
+  EXPECT_EQ(plan_of({1, 8191, 32}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 100000, 129}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 10000, 32, ElementType::float32, Mode::raw}).variant->name, "cpu/eigen");
+}
+
 TEST(Plan, RefusesAForcedVariantThatDoesNotFit) {
   try {
     plan_for({100, 9, 9}, 64 * mib, 2, "test/small");
