@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "app/console.hpp"
+#include "app/factor_rows.hpp"
 #include "app/factor_summary.hpp"
 #include "app/make_backend.hpp"
 #include "app/signals.hpp"
@@ -109,8 +110,12 @@ struct Outputs {
         {"Q", f.q}, {"R", f.r}, {"V", f.v}, {"tau", f.tau}};
     for (const auto& [name, values] : named)
       if (values.data != nullptr) factors->write(name, chunk.first, values);
-    factors->write_report(chunk.first, chunk.lines());
-    if (report) report->write(chunk.lines());
+    write_report(chunk.first, chunk.lines());
+  }
+
+  void write_report(index_t first, std::span<const MatrixReport> lines) {
+    factors->write_report(first, lines);
+    if (report) report->write(lines);
   }
 
   void commit() {
@@ -165,12 +170,40 @@ void run_stages(Reader& input, Backend& backend, Outputs& outputs, const Stopwat
   result.stages = run_pipeline(chunks, read, factor, write);
 }
 
-void run_stages(Reader& input, Backend& backend, Outputs& outputs, const Stopwatch& watch,
-                ProgressMode mode, FactorResult& result) {
+/// A matrix after another, each by rows.
+template <class T>
+void run_by_rows(const FactorOptions& o, Reader& input, Outputs& outputs, const Stopwatch& watch,
+                 FactorResult& result) {
+  const Problem& problem = result.plan.problem;
+  const index_t passes = problem.wants_q() ? 2 : 1;
+  Progress progress("factor", problem.count * problem.m * passes,
+                    o.quiet ? ProgressMode::never : o.progress, "rows");
+  SingleComm comm;
+  RowFactor<T> factor({result.plan, input, outputs.factors.get(), o.scratch,
+                       [&](index_t rows) { progress.add(rows); }},
+                      comm);
+  result.start_seconds = watch.seconds();
+  for (index_t b = 0; b < problem.count; ++b) {
+    const MatrixReport line = factor.run(b);
+    outputs.write_report(b, {&line, 1});
+    add_to(result.tally, problem, b, {&line, 1});
+  }
+  result.stages = factor.seconds().stages;
+  result.chunks = factor.seconds().chunks;
+}
+
+void run_stages(const FactorOptions& o, Reader& input, Backend& backend, Outputs& outputs,
+                const Stopwatch& watch, FactorResult& result) {
   const Problem& problem = result.plan.problem;
   if (problem.count == 0) return;
+  const bool is_single = problem.type == ElementType::float32;
+  if (result.plan.by_rows()) {
+    (is_single ? run_by_rows<float> : run_by_rows<double>)(o, input, outputs, watch, result);
+    return;
+  }
+  const ProgressMode mode = o.quiet ? ProgressMode::never : o.progress;
   Progress progress("factor", problem.count, mode);
-  if (problem.type == ElementType::float32) {
+  if (is_single) {
     run_stages<float>(input, backend, outputs, watch, progress, result);
   } else {
     run_stages<double>(input, backend, outputs, watch, progress, result);
@@ -204,6 +237,11 @@ FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input,
   const Source& source = input.source();
   const Problem problem = problem_of(source, o);
   const Plan plan = make_plan(problem, backend.variants(), backend.limits(), o.backend.variant);
+  if (plan.by_rows() && problem.wants_q() && source.order == Order::column)
+    throw LimitError(fmt::format("{}: stored by columns and larger than --memory: its Q cannot be "
+                                 "written row by row",
+                                 escape(source.file)),
+                     "raise --memory, or --mode r");
   if (o.verbose) print_notes(source, problem, backend.limits());
   if (o.explain) write_stderr(explain(plan, backend.limits()));
 
@@ -221,7 +259,7 @@ FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input,
                       .tally = Tally(problem.mode != Mode::r),
                       .stages = {},
                       .chunks = {}};
-  run_stages(input, backend, outputs, watch, o.quiet ? ProgressMode::never : o.progress, result);
+  run_stages(o, input, backend, outputs, watch, result);
   const Stopwatch sync;
   outputs.commit();
   result.sync_seconds = sync.seconds();
@@ -232,7 +270,8 @@ FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input,
 /// On the backend that was asked for. Where `auto` chose a device and the device fails, all is done
 /// again on the CPU: results of two backends do not mix.
 FactorResult factor_where_possible(const FactorOptions& o, Reader& input, const Stopwatch& watch) {
-  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  Limits limits = host_limits(o.memory_bytes, o.threads);
+  limits.has_scratch = !o.scratch.empty();
   const auto fall_back = [&](const Error& error) {
     print_message(fmt::format("note: {}; the CPU does it", error.what()));
     CpuBackend cpu(limits);

@@ -25,6 +25,7 @@ struct FactorOptions {
   std::optional<ElementType> precision;  // not given: that of the input
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;  // 0: all cores
+  std::string scratch;  // directory; empty: none
   bool force = false, explain = false, json = false, quiet = false, verbose = false;
   std::string report;
   ProgressMode progress = ProgressMode::automatic;

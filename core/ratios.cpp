@@ -101,6 +101,15 @@ Status judge(const Errors& errors, const Bars& bars, bool has_q) {
   return ok ? Status::ok : Status::above_bar;
 }
 
+void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report) {
+  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem.type), errors);
+  report.residual = errors.residual;
+  report.orthogonality = errors.orthogonality;
+  report.lower = errors.lower;
+  report.diagonal_ratio = errors.diagonal_ratio;
+  report.status = judge(errors, bars, problem.mode != Mode::r);
+}
+
 int Magnitude::scale() const {
   int exponent = 0;
   if (finite) std::frexp(largest, &exponent);
@@ -193,6 +202,8 @@ ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
 ErrorMeter::~ErrorMeter() = default;
 ErrorMeter::ErrorMeter(ErrorMeter&&) noexcept = default;
 
+int ErrorMeter::scale() const { return state_->scale; }
+
 index_t ErrorMeter::tile_rows() const { return state_->tile_rows; }
 
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows) {
@@ -263,22 +274,21 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
 }
 
 template <class T>
-Errors measure_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
-                        int scale, int threads) {
+void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                       int threads, ErrorMeter& total) {
   // Few parts, since each costs a pass over Q'Q; multiples of every tile.
   constexpr index_t least_rows = 16384, most_parts = 64;
   const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);
   const index_t parts = (a.rows + rows - 1) / rows;
-  ErrorMeter total(a.rows, a.cols, q.cols, r.rows);
-  total.start(r, scale);
-  std::exception_ptr failure;  // must not leave the parallel region
+  const index_t tall = 2 * rows;  // the tiles of a meter for many rows
+  std::exception_ptr failure;     // must not leave the parallel region
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1) ordered if (parts > 1)
   for (index_t part = 0; part < parts; ++part) {
     std::vector<double> sums;
     try {
-      ErrorMeter meter(a.rows, a.cols, q.cols, r.rows);
+      ErrorMeter meter(tall, a.cols, q.cols, r.rows);
       const index_t first = part * rows, count = std::min(rows, a.rows - first);
-      meter.start(r, scale);
+      meter.start(r, total.scale());
       meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
       sums = meter.sums();
     } catch (...) {
@@ -289,7 +299,6 @@ Errors measure_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView
     if (!sums.empty()) total.add_sums(sums);
   }
   if (failure) std::rethrow_exception(failure);
-  return total.finish();
 }
 
 template <class T>
@@ -307,13 +316,13 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<doub
   }
 }
 
-#define QRTOOL_FOR(T)                                                                             \
-  template Magnitude magnitude_of(MatrixView<const T>);                                           \
-  template void ErrorMeter::start(MatrixView<const T>, int);                                      \
-  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);                   \
-  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);        \
-  template Errors measure_by_parts(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
-                                   int, int);
+#define QRTOOL_FOR(T)                                                                            \
+  template Magnitude magnitude_of(MatrixView<const T>);                                          \
+  template void ErrorMeter::start(MatrixView<const T>, int);                                     \
+  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);                  \
+  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);       \
+  template void add_rows_by_parts(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
+                                  int, ErrorMeter&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

@@ -39,6 +39,9 @@ struct Variant {
   /// Where all threads work on one matrix: host bytes beside A, Q and R that they share, while
   /// host_workspace_bytes is each thread's. Null: a thread has a matrix of its own.
   std::size_t (*shared_workspace_bytes)(const Problem&) = nullptr;
+  /// Where a matrix that does not fit the memory can be factored a few rows at a time: bytes that
+  /// are kept between the two passes, in memory or on disk. Null: it cannot.
+  std::size_t (*row_state_bytes)(const Problem&) = nullptr;
 };
 
 }  // namespace qrtool

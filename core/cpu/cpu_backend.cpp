@@ -56,16 +56,6 @@ void fill_with_nan(const MatrixFactors<T>& out) {
   }
 }
 
-/// The errors of a matrix into its line of the report.
-void enter(const Problem& problem, const Errors& errors, MatrixReport& report) {
-  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem.type), errors);
-  report.residual = errors.residual;
-  report.orthogonality = errors.orthogonality;
-  report.lower = errors.lower;
-  report.diagonal_ratio = errors.diagonal_ratio;
-  report.status = judge(errors, bars, problem.mode != Mode::r);
-}
-
 /// Measures one matrix after another, on one thread.
 template <class T>
 class Checker {
@@ -92,7 +82,7 @@ class Checker {
     const Errors errors = problem_.mode == Mode::raw
                               ? measure_reflectors(a, out, report.scale)
                               : meter_.measure<T>(a, out.q, out.r, report.scale);
-    enter(problem_, errors, report);
+    enter_errors(problem_, errors, report);
   }
 
  private:
@@ -246,7 +236,9 @@ ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T
 template <class T>
 ChunkSeconds run_tall(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                       std::span<MatrixReport> reports) {
-  TallQr<T> qr(plan.problem, plan.threads);
+  const Problem& p = plan.problem;
+  TallQr<T> qr(p, plan.threads);
+  ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
   ChunkSeconds seconds;
   for (index_t b = 0; b < a.count; ++b) {
     const auto start = Clock::now();
@@ -262,9 +254,10 @@ ChunkSeconds run_tall(const Plan& plan, BatchView<const T> a, const Factors<T>& 
     } else if (!outcome.r_fits) {
       report.status = Status::r_overflows;
     } else {
-      const MatrixView<const T> q = plan.problem.wants_q() ? factors.q : MatrixView<T>{};
-      enter(plan.problem, measure_by_parts<T>(a[b], q, factors.r, report.scale, plan.threads),
-            report);
+      const MatrixView<const T> q = p.wants_q() ? factors.q : MatrixView<T>{};
+      meter.start<T>(factors.r, report.scale);
+      add_rows_by_parts<T>(a[b], q, factors.r, plan.threads, meter);
+      enter_errors(p, meter.finish(), report);
     }
     seconds.check += seconds_since(factored);
   }
@@ -359,6 +352,12 @@ std::size_t tall_shared_bytes(const Problem& p) {
          by_type(p, [&](auto zero) { return TallQr<decltype(zero)>::workspace_bytes(p, 0); });
 }
 
+std::size_t tall_row_state_bytes(const Problem& p) {
+  return by_type(p, [&](auto zero) {
+    return TallTree<decltype(zero)>::bytes(TallShape(p.m, p.n));
+  });
+}
+
 // cpu/eigen
 
 Fit eigen_fits(const Problem&, const Limits&) { return {true, "takes every shape"}; }
@@ -373,7 +372,7 @@ constexpr std::array variants{
     Variant{tall_name,
             "many more rows than columns; a tree over row blocks, threads share a matrix",
             tall_fits, no_params, tall_workspace_bytes, no_device_bytes, arithmetic, false,
-            tall_pays, tall_shared_bytes},
+            tall_pays, tall_shared_bytes, tall_row_state_bytes},
     Variant{"cpu/eigen", "any shape; Householder by Eigen, one matrix per thread", eigen_fits,
             no_params, eigen_workspace_bytes, no_device_bytes, arithmetic},
 };
