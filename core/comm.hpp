@@ -31,6 +31,8 @@ class Comm {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// Ranks that share this machine.
+  virtual int local_size() const { return 1; }
   /// Rank 0 alone writes and prints.
   bool is_root() const { return rank() == 0; }
 

@@ -71,6 +71,12 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
       p.mode == Mode::complete ? "--mode reduced needs less; or raise --memory" : "raise --memory");
 }
 
+/// Of `count` parts, those that go together: every rank is to have some.
+index_t share(index_t count, const Limits& limits) {
+  const index_t chunks = limits.ranks > 1 ? 2 * limits.ranks : 1;
+  return (count + chunks - 1) / chunks;
+}
+
 /// Chunks, buffers and threads that keep within limits.host_bytes. False, with what it would take
 /// in plan.host_bytes, where one matrix does not fit.
 bool fit_memory(Plan& plan, const Limits& limits) {
@@ -95,7 +101,7 @@ bool fit_memory(Plan& plan, const Limits& limits) {
   }
   const std::size_t chunk_bytes =
       std::max(std::min(left / plan.buffers, chunk_target_bytes), matrix_bytes);
-  plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / matrix_bytes, 1, count);
+  plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / matrix_bytes, 1, share(count, limits));
   const index_t chunks = (count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   plan.buffers = static_cast<int>(std::min<index_t>(plan.buffers, chunks));
   plan.host_bytes = workspaces + matrix_bytes * plan.buffers * plan.chunk_matrices;
@@ -142,7 +148,8 @@ void fit_rows(Plan& plan, const Limits& limits) {
   for (plan.buffers = 3; plan.buffers > 1 && leaf_bytes * plan.buffers > left; --plan.buffers) {
   }
   const std::size_t chunk_bytes = std::min(left / plan.buffers, row_target_bytes);
-  const index_t leaves = std::clamp<index_t>(chunk_bytes / leaf_bytes, 1, shape.leaves());
+  const index_t leaves =
+      std::clamp<index_t>(chunk_bytes / leaf_bytes, 1, share(shape.leaves(), limits));
   plan.chunk_rows = leaves * shape.leaf_rows();
   plan.host_bytes = fixed + leaf_bytes * plan.buffers * leaves;
 }
@@ -157,13 +164,17 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
   plan.variant = choice.variant;
   plan.reason = std::move(choice.reason);
   plan.params = plan.variant->tune(problem, limits);
-  if (!fit_memory(plan, limits)) {
+  const bool fits = fit_memory(plan, limits);
+  const Variant* by_rows = find_row_variant(problem, variants, limits, forced);
+  const bool is_shared = problem.count < limits.ranks && by_rows != nullptr;
+  if (!fits || is_shared) {
     const std::size_t needed = plan.host_bytes;
-    const Variant* by_rows = find_row_variant(problem, variants, limits, forced);
     if (by_rows == nullptr) refuse_for_memory(plan, needed, limits);
     plan.variant = by_rows;
     plan.params = by_rows->tune(problem, limits);
-    plan.reason = fmt::format("by rows, since one matrix needs {} otherwise", format_bytes(needed));
+    plan.reason = is_shared ? fmt::format("by rows, shared by {} ranks", limits.ranks)
+                            : fmt::format("by rows, since one matrix needs {} otherwise",
+                                          format_bytes(needed));
     fit_rows(plan, limits);
   }
   if (!limits.is_cpu) {
