@@ -180,9 +180,8 @@ struct MatrixSteps {
     progress.add(chunk.count);
   }
   void send(Chunk<T>& chunk, index_t) {
-    for_parts(chunk, [&](auto* data, std::size_t count) {
-      run.comm.send(0, bytes_of(data, count));
-    });
+    for_parts(chunk,
+              [&](auto* data, std::size_t count) { run.comm.send(0, bytes_of(data, count)); });
   }
   void receive(Chunk<T>& chunk, index_t number, int from) {
     cut(chunk, number);
@@ -285,9 +284,7 @@ void print_result(const FactorOptions& o, const FactorResult& result) {
 Plan plan_together(const Problem& problem, const Backend& backend, const std::string& variant,
                    Comm& comm) {
   Plan plan;
-  together(comm, [&] {
-    plan = make_plan(problem, backend.variants(), backend.limits(), variant);
-  });
+  together(comm, [&] { plan = make_plan(problem, backend.variants(), backend.limits(), variant); });
   std::array<index_t, 4> cut{plan.chunk_matrices, plan.chunk_rows, plan.buffers, plan.threads};
   broadcast(comm, cut.data(), cut.size());
   plan.chunk_matrices = cut[0];
@@ -299,9 +296,9 @@ Plan plan_together(const Problem& problem, const Backend& backend, const std::st
 
 void refuse_columns(const Source& source, const Plan& plan) {
   if (!plan.by_rows() || !plan.problem.wants_q() || source.order != Order::column) return;
-  throw LimitError(fmt::format("{}: stored by columns: its Q cannot be written row by row",
-                               escape(source.file)),
-                   "raise --memory and use one process, or --mode r");
+  throw LimitError(
+      fmt::format("{}: stored by columns: its Q cannot be written row by row", escape(source.file)),
+      "raise --memory and use one process, or --mode r");
 }
 
 /// Everything from the plan to the committed output, on one backend. `watch` runs since the start.

@@ -136,8 +136,7 @@ struct LeafSteps {
     Findings found;
     const auto nodes = s.nodes(number);
     s.comm.receive(from, writable_bytes_of(&found, 1));
-    s.comm.receive(
-        from, writable_bytes_of(nodes.data, size_of(nodes)));
+    s.comm.receive(from, writable_bytes_of(nodes.data, size_of(nodes)));
     chunk.outcome = {{found.largest, found.is_finite != 0}, found.r_fits != 0};
   }
   void keep(Chunk& chunk, index_t number) {
@@ -174,12 +173,10 @@ struct QSteps {
     const auto q = rows_of(chunk.q, s.rows(number));
     chunk.sums.resize(meter.sums().size());
     s.comm.receive(from, writable_bytes_of(chunk.sums.data(), chunk.sums.size()));
-    s.comm.receive(from,
-                   writable_bytes_of(q.data, size_of(q)));
+    s.comm.receive(from, writable_bytes_of(q.data, size_of(q)));
   }
   void keep(Chunk& chunk, index_t number) {
-    s.job.output->write_rows("Q", s.matrix, s.first_row(number),
-                             rows_of(chunk.q, s.rows(number)));
+    s.job.output->write_rows("Q", s.matrix, s.first_row(number), rows_of(chunk.q, s.rows(number)));
     meter.add_sums(chunk.sums);
     s.job.added(s.rows(number));
   }

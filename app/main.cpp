@@ -86,6 +86,8 @@ Error current_error() {
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world) {
   print_message(error.what());
   print_hint(error.hint());
+  // mpirun may end this rank when another is through: all has been said.
+  set_interrupt_message("");
   const int code = static_cast<int>(error.code());
   if (world) abandon_world(*world, code);
   world.reset();
@@ -103,6 +105,7 @@ ExitCode run_command(int argc, char** argv, Comm& world) {
   if (std::holds_alternative<FactorOptions>(command)) {
     code = run(std::get<FactorOptions>(command), world);
     together(world, finish_stdout);
+    if (world.size() > 1) set_interrupt_message("");
     return code;
   }
   together(world, [&] {

@@ -108,9 +108,9 @@ BackendChoice make_backend(const BackendRequest& request, const Problem& problem
   const std::string name = requested_backend(request);
   if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
   if (name == "opencl") {
-    const std::vector<DeviceInfo> devices =
-        request.rank > 0 && request.device.empty() ? devices_for(request.rank)
-                                                   : std::vector<DeviceInfo>{};
+    const std::vector<DeviceInfo> devices = request.rank > 0 && request.device.empty()
+                                                ? devices_for(request.rank)
+                                                : std::vector<DeviceInfo>{};
     const DeviceInfo device =
         devices.empty() ? choose_opencl_device(request.device) : devices.front();
     return {make_opencl_backend(device, limits), "asked for"};

@@ -55,8 +55,7 @@ class MpiComm final : public Comm {
 
   void receive(int from, std::span<std::byte> bytes) override {
     in_pieces(bytes.size(), [&](std::size_t first, int count) {
-      MPI_Recv(bytes.data() + first, count, MPI_BYTE, from, tag, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+      MPI_Recv(bytes.data() + first, count, MPI_BYTE, from, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     });
   }
 

@@ -39,8 +39,7 @@ std::string progress_line(std::string_view label, index_t done, index_t total, d
                      format_count(total), percent, speed, unit, eta);
 }
 
-Progress::Progress(std::string_view label, index_t total, ProgressMode mode,
-                   std::string_view unit)
+Progress::Progress(std::string_view label, index_t total, ProgressMode mode, std::string_view unit)
     : label_(label),
       unit_(unit),
       total_(total),
@@ -60,9 +59,8 @@ void Progress::add(index_t count) {
   const bool last_plain_line = !terminal_ && done_ >= total_;
   if (!enabled_ || (now < next_ && !last_plain_line)) return;
   next_ = now + (terminal_ ? 100ms : 1000ms);
-  const std::string line =
-      progress_line(label_, done_, total_, std::chrono::duration<double>(now - start_).count(),
-                    unit_);
+  const std::string line = progress_line(
+      label_, done_, total_, std::chrono::duration<double>(now - start_).count(), unit_);
   write_stderr(terminal_ ? fmt::format("\r{}\x1b[K", line) : line + "\n");
   line_is_shown_ = terminal_;
 }

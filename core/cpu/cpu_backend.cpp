@@ -353,9 +353,8 @@ std::size_t tall_shared_bytes(const Problem& p) {
 }
 
 std::size_t tall_row_state_bytes(const Problem& p) {
-  return by_type(p, [&](auto zero) {
-    return TallTree<decltype(zero)>::bytes(TallShape(p.m, p.n));
-  });
+  return by_type(p,
+                 [&](auto zero) { return TallTree<decltype(zero)>::bytes(TallShape(p.m, p.n)); });
 }
 
 // cpu/eigen

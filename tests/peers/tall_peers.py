@@ -20,7 +20,7 @@ import time
 
 def tool(args, shape, precision, mode):
     command = [args.qrtool, "bench", "--shape", shape, "--precision", precision, "--mode", mode, "--backend", "cpu",
-               "--threads", str(args.threads), "--against", "eigen", "--json"]
+               "--threads", str(args.threads), "--against", "eigen", "--limit-seconds", "3", "--json"]
     row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["cases"][0]
     return row["variant"], {"qrtool": row["seconds"]["fastest" if args.fastest else "median"],
                             "eigen": row["baselines"]["eigen"]["seconds"]["median"]}
