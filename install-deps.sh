@@ -4,8 +4,8 @@
 set -eu
 
 build="g++ cmake ninja-build libeigen3-dev libhdf5-dev libcli11-dev libfast-float-dev libfmt-dev
-nlohmann-json3-dev ocl-icd-opencl-dev opencl-clhpp-headers"
-tests="libgtest-dev python3-h5py pocl-opencl-icd oclgrind"
+nlohmann-json3-dev libopenmpi-dev ocl-icd-opencl-dev opencl-clhpp-headers"
+tests="libgtest-dev openmpi-bin python3-h5py pocl-opencl-icd oclgrind"
 
 missing=""
 for package in $build $tests; do

@@ -44,6 +44,15 @@ std::vector<BenchCase> standard_sweep() {
   return cases;
 }
 
+std::vector<BenchCase> tall_sweep() {
+  std::vector<BenchCase> cases;
+  for (index_t n = 2; n <= 32; n *= 2) cases.push_back({1600, n, 1});
+  for (const index_t n : {2, 4})
+    for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({m, n, 1});
+  add_grid(cases, {{100'000, 16}, {1'000'000, 32}, {4'000'000, 64}, {1'000'000, 128}}, {1});
+  return cases;
+}
+
 std::vector<BenchCase> quick_sweep() {
   std::vector<BenchCase> cases;
   add_grid(cases, {{64, 64}}, {100, 1000, 15000});
@@ -59,7 +68,7 @@ BenchSchedule schedule_of(const BenchOptions& o) {
   if (!o.shapes.empty()) {
     add_grid(schedule.cases, o.shapes, o.batches.empty() ? std::vector<index_t>{1} : o.batches);
   } else {
-    schedule.cases = is_quick ? quick_sweep() : standard_sweep();
+    schedule.cases = o.tall_sweep ? tall_sweep() : is_quick ? quick_sweep() : standard_sweep();
   }
   schedule.cell_seconds =
       o.limit_seconds.value_or(is_quick ? quick_limit_seconds : usual_limit_seconds);

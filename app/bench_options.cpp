@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::pair<std::string_view, ElementType> types[] = {{"single", ElementType::float32},
                                                               {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, bool> sweeps[] = {{"standard", false}, {"tall", true}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
 
 /// Elements of one case; more are a slip of the finger.
@@ -79,9 +80,16 @@ of its own. Without --sweep and --shape it is --quick.
 )";
 
 void describe_cases(CommandLine& line, BenchOptions& o) {
-  line.flag("--sweep", o.sweep,
-            "the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
-            "5000x5000 in batches of 1 to 32");
+  line.optional_value(
+      "--sweep", "WORD", "standard",
+      "standard, the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
+      "5000x5000 in batches of 1 to 32; or tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
+      "2 "
+      "and 4, 100000x16 to 4000000x64",
+      [&o](const std::string& text) {
+        o.tall_sweep = choose("--sweep", text, sweeps);
+        o.sweep = true;
+      });
   line.flag("--quick", o.quick, "a part of it, fewer repeats; ends within a minute");
   line.list("--shape", "MxN,...", "cases of one's own: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });

@@ -65,6 +65,13 @@ void CommandLine::value(const std::string& name, const std::string& placeholder,
       ->take_last();
 }
 
+void CommandLine::optional_value(const std::string& name, const std::string& placeholder,
+                                 const std::string& usual, const std::string& help,
+                                 const std::function<void(const std::string&)>& set) {
+  value(name, placeholder, help, set);
+  usual_.emplace_back(name, usual);
+}
+
 void CommandLine::list(const std::string& name, const std::string& placeholder,
                        const std::string& help,
                        const std::function<void(const std::string&)>& set) {
@@ -111,6 +118,11 @@ void CommandLine::check(const Args& args) const {
 }
 
 void CommandLine::parse(Args args) {
+  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
+    const bool has_value = i + 1 < args.size() && !args[i + 1].starts_with('-');
+    for (const auto& [name, usual] : usual_)
+      if (args[i] == name && !has_value) args[i] += "=" + usual;
+  }
   check(args);
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {

@@ -32,6 +32,11 @@ class CommandLine {
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
              const std::function<void(const std::string&)>& set);
 
+  /// As value(); the name alone means `usual`.
+  void optional_value(const std::string& name, const std::string& placeholder,
+                      const std::string& usual, const std::string& help,
+                      const std::function<void(const std::string&)>& set);
+
   /// `set` gets a comma list; an option that is repeated adds to it.
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
             const std::function<void(const std::string&)>& set);
@@ -61,6 +66,7 @@ class CommandLine {
   std::string name_, positionals_, about_;
   std::unique_ptr<Parser> parser_;
   std::vector<std::pair<std::string, const std::string*>> required_;
+  std::vector<std::pair<std::string, std::string>> usual_;  // values of options without one
 };
 
 }  // namespace qrtool

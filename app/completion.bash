@@ -11,7 +11,7 @@ _qrtool() {
   local print="--report --force --json --quiet --verbose --progress"
   local options="" values=""
   case "$command" in
-    factor) options="--mode --sign --precision $input --backend --device --variant $resources --explain $print" ;;
+    factor) options="--mode --sign --precision $input --backend --device --variant $resources --scratch --explain $print" ;;
     verify) options="--criteria --all $input $resources $print" ;;
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
     devices) options="--shape --precision --json" ;;
@@ -23,6 +23,7 @@ _qrtool() {
   esac
   case "$previous" in
     --mode) [[ "$command" == bench ]] && values="reduced r" || values="reduced complete r raw" ;;
+    --sweep) values="standard tall" ;;
     --against) values="eigen lapack textbook none" ;;
     --sign) values="positive lapack" ;;
     --precision) [[ "$command" == factor ]] && values="input single double" || values="single double" ;;
@@ -32,7 +33,7 @@ _qrtool() {
     --progress) values="auto always never" ;;
     --kind) values="$(qrtool help generate 2>/dev/null |
       sed -n '/^  --kind/,/^  --precision/{s/.*default gauss;//;/--precision/d;s/,//g;p}')" ;;
-    --dataset | --memory | --threads | --device | --variant | --shape | --cond | --seed | --batch | --limit-seconds) return ;;
+    --dataset | --memory | --scratch | --threads | --device | --variant | --shape | --cond | --seed | --batch | --limit-seconds) return ;;
   esac
 
   if [[ -n "$values" ]]; then

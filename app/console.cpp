@@ -12,7 +12,15 @@
 
 namespace qrtool {
 
-void write_stdout(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+namespace {
+bool is_silent = false;
+}
+
+void silence_console() { is_silent = true; }
+
+void write_stdout(std::string_view text) {
+  if (!is_silent) std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 void write_json(const nlohmann::ordered_json& document) {
   write_stdout(document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
@@ -25,7 +33,9 @@ void finish_stdout() {
     throw OutputError("cannot write to standard output");
 }
 
-void write_stderr(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+void write_stderr(std::string_view text) {
+  if (!is_silent) std::fwrite(text.data(), 1, text.size(), stderr);
+}
 
 void print_message(std::string_view message) { write_stderr(fmt::format("qrtool: {}\n", message)); }
 

@@ -7,6 +7,9 @@
 
 namespace qrtool {
 
+/// From now on nothing is written: another rank does it.
+void silence_console();
+
 /// A piece of the result. A failure to write is found by finish_stdout.
 void write_stdout(std::string_view text);
 

@@ -2,11 +2,17 @@
 // factor.cpp: `qrtool factor`: read | factor and check | write, a chunk of matrices at a time.
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
 
 #include "app/commands.hpp"
 #include "app/console.hpp"
+#include "app/deal.hpp"
+#include "app/factor_rows.hpp"
 #include "app/factor_summary.hpp"
+#include "app/host.hpp"
 #include "app/make_backend.hpp"
 #include "app/signals.hpp"
 #include "core/cpu/cpu_backend.hpp"
@@ -109,8 +115,12 @@ struct Outputs {
         {"Q", f.q}, {"R", f.r}, {"V", f.v}, {"tau", f.tau}};
     for (const auto& [name, values] : named)
       if (values.data != nullptr) factors->write(name, chunk.first, values);
-    factors->write_report(chunk.first, chunk.lines());
-    if (report) report->write(chunk.lines());
+    write_report(chunk.first, chunk.lines());
+  }
+
+  void write_report(index_t first, std::span<const MatrixReport> lines) {
+    factors->write_report(first, lines);
+    if (report) report->write(lines);
   }
 
   void commit() {
@@ -132,48 +142,120 @@ void add_to(Tally& tally, const Problem& problem, index_t first,
   }
 }
 
-template <class T>
-void run_stages(Reader& input, Backend& backend, Outputs& outputs, const Stopwatch& watch,
-                Progress& progress, FactorResult& result) {
-  const Plan& plan = result.plan;
-  std::vector<Chunk<T>> chunks;
-  for (int i = 0; i < plan.buffers; ++i) chunks.emplace_back(backend, plan);
+/// The work of one run, on every rank. Where `outputs` lead and what is said is rank 0's alone.
+struct Run {
+  const FactorOptions& options;
+  Reader& input;
+  Backend& backend;
+  Comm& comm;
+  Outputs outputs;
+  Stopwatch watch;  // since the start
+  FactorResult result;
+};
 
-  index_t next = 0;
-  const auto read = [&](Chunk<T>& chunk) {
-    chunk.first = next;
-    chunk.count = std::min(plan.chunk_matrices, plan.problem.count - next);
-    if (chunk.count == 0) return false;
-    next += chunk.count;
-    input.read(chunk.first, chunk.input());
-    return true;
-  };
-  const auto factor = [&](Chunk<T>& chunk) {
+/// Chunks of whole matrices.
+template <class T>
+struct MatrixSteps {
+  Run& run;
+  Progress progress;
+
+  const Plan& plan() const { return run.result.plan; }
+
+  void read(Chunk<T>& chunk, index_t number) {
+    cut(chunk, number);
+    run.input.read(chunk.first, chunk.input());
+  }
+  void work(Chunk<T>& chunk, index_t) {
     const ChunkSeconds seconds =
-        backend.factor(plan, chunk.input(), chunk.factors(), chunk.lines());
-    result.chunks.factor += seconds.factor;
-    result.chunks.check += seconds.check;
-    result.chunks.upload += seconds.upload;
-    result.chunks.download += seconds.download;
-  };
-  const auto write = [&](Chunk<T>& chunk) {
-    outputs.write(chunk);
-    add_to(result.tally, plan.problem, chunk.first, chunk.lines());
+        run.backend.factor(plan(), chunk.input(), chunk.factors(), chunk.lines());
+    ChunkSeconds& total = run.result.chunks;
+    total.factor += seconds.factor;
+    total.check += seconds.check;
+    total.upload += seconds.upload;
+    total.download += seconds.download;
+  }
+  void keep(Chunk<T>& chunk, index_t) {
+    run.outputs.write(chunk);
+    add_to(run.result.tally, plan().problem, chunk.first, chunk.lines());
     progress.add(chunk.count);
-  };
-  result.start_seconds = watch.seconds();
-  result.stages = run_pipeline(chunks, read, factor, write);
+  }
+  void send(Chunk<T>& chunk, index_t) {
+    for_parts(chunk,
+              [&](auto* data, std::size_t count) { run.comm.send(0, bytes_of(data, count)); });
+  }
+  void receive(Chunk<T>& chunk, index_t number, int from) {
+    cut(chunk, number);
+    for_parts(chunk, [&](auto* data, std::size_t count) {
+      run.comm.receive(from, writable_bytes_of(data, count));
+    });
+  }
+
+ private:
+  void cut(Chunk<T>& chunk, index_t number) const {
+    chunk.first = number * plan().chunk_matrices;
+    chunk.count = std::min(plan().chunk_matrices, plan().problem.count - chunk.first);
+  }
+  /// What one rank hands to another.
+  template <class Body>
+  static void for_parts(Chunk<T>& chunk, Body body) {
+    const Factors<T> f = chunk.factors();
+    for (const BatchView<T>& part : {f.q, f.r, f.v, f.tau})
+      if (part.data != nullptr)
+        body(part.data, static_cast<std::size_t>(part.count * part.rows * part.cols));
+    body(chunk.lines().data(), chunk.lines().size());
+  }
+};
+
+template <class T>
+void run_by_matrices(Run& run, ProgressMode mode) {
+  const Plan& plan = run.result.plan;
+  std::vector<Chunk<T>> chunks;
+  std::optional<Chunk<T>> foreign;
+  together(run.comm, [&] {
+    for (int i = 0; i < plan.buffers; ++i) chunks.emplace_back(run.backend, plan);
+    if (run.comm.is_root() && run.comm.size() > 1) foreign.emplace(run.backend, plan);
+  });
+  run.result.start_seconds = run.watch.seconds();
+  MatrixSteps<T> steps{run, {"factor", plan.problem.count, mode}};
+  const index_t count = (plan.problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
+  run.result.stages = deal(run.comm, count, chunks, foreign ? &*foreign : nullptr, steps);
 }
 
-void run_stages(Reader& input, Backend& backend, Outputs& outputs, const Stopwatch& watch,
-                ProgressMode mode, FactorResult& result) {
-  const Problem& problem = result.plan.problem;
-  if (problem.count == 0) return;
-  Progress progress("factor", problem.count, mode);
-  if (problem.type == ElementType::float32) {
-    run_stages<float>(input, backend, outputs, watch, progress, result);
+/// A matrix after another, each by rows.
+template <class T>
+void run_by_rows(Run& run, ProgressMode mode) {
+  const Problem& problem = run.result.plan.problem;
+  const index_t passes = problem.wants_q() ? 2 : 1;
+  Progress progress("factor", problem.count * problem.m * passes, mode, "rows");
+  std::optional<RowFactor<T>> factor;
+  together(run.comm, [&] {
+    factor.emplace(RowJob{run.result.plan, run.input, run.outputs.factors.get(),
+                          run.options.scratch, [&](index_t rows) { progress.add(rows); }},
+                   run.comm);
+  });
+  run.result.start_seconds = run.watch.seconds();
+  for (index_t b = 0; b < problem.count; ++b) {
+    const MatrixReport line = factor->run(b);
+    together(run.comm, [&] {
+      if (!run.comm.is_root()) return;
+      run.outputs.write_report(b, {&line, 1});
+      add_to(run.result.tally, problem, b, {&line, 1});
+    });
+  }
+  run.result.stages = factor->seconds().stages;
+  run.result.chunks = factor->seconds().chunks;
+}
+
+void run_stages(Run& run) {
+  const Plan& plan = run.result.plan;
+  if (plan.problem.count == 0) return;
+  const bool is_quiet = run.options.quiet || !run.comm.is_root();
+  const ProgressMode mode = is_quiet ? ProgressMode::never : run.options.progress;
+  const bool is_single = plan.problem.type == ElementType::float32;
+  if (plan.by_rows()) {
+    (is_single ? run_by_rows<float> : run_by_rows<double>)(run, mode);
   } else {
-    run_stages<double>(input, backend, outputs, watch, progress, result);
+    (is_single ? run_by_matrices<float> : run_by_matrices<double>)(run, mode);
   }
 }
 
@@ -198,49 +280,99 @@ void print_result(const FactorOptions& o, const FactorResult& result) {
   }
 }
 
+/// The same plan on every rank, whatever each finds free.
+Plan plan_together(const Problem& problem, const Backend& backend, const std::string& variant,
+                   Comm& comm) {
+  Plan plan;
+  together(comm, [&] { plan = make_plan(problem, backend.variants(), backend.limits(), variant); });
+  std::array<index_t, 4> cut{plan.chunk_matrices, plan.chunk_rows, plan.buffers, plan.threads};
+  broadcast(comm, cut.data(), cut.size());
+  plan.chunk_matrices = cut[0];
+  plan.chunk_rows = cut[1];
+  plan.buffers = static_cast<int>(cut[2]);
+  plan.threads = static_cast<int>(cut[3]);
+  return plan;
+}
+
+void refuse_columns(const Source& source, const Plan& plan) {
+  if (!plan.by_rows() || !plan.problem.wants_q() || source.order != Order::column) return;
+  throw LimitError(
+      fmt::format("{}: stored by columns: its Q cannot be written row by row", escape(source.file)),
+      "raise --memory and use one process, or --mode r");
+}
+
 /// Everything from the plan to the committed output, on one backend. `watch` runs since the start.
-FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input,
+FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input, Comm& comm,
                        const Stopwatch& watch) {
   const Source& source = input.source();
   const Problem problem = problem_of(source, o);
-  const Plan plan = make_plan(problem, backend.variants(), backend.limits(), o.backend.variant);
+  const Plan plan = plan_together(problem, backend, o.backend.variant, comm);
   if (o.verbose) print_notes(source, problem, backend.limits());
   if (o.explain) write_stderr(explain(plan, backend.limits()));
 
-  set_interrupt_message("qrtool: interrupted; nothing written\n");
   const OutputSpec spec = output_spec(o, source, backend, plan);
-  Outputs outputs{create_output(spec), nullptr};
-  if (!o.report.empty()) outputs.report = create_report_file(o.report, o.force);
-
-  FactorResult result{.source = source,
-                      .plan = plan,
-                      .backend = backend.name(),
-                      .device = backend.device(),
-                      .files = outputs.factors->files(),
-                      .datasets = spec.datasets,
-                      .tally = Tally(problem.mode != Mode::r),
-                      .stages = {},
-                      .chunks = {}};
-  run_stages(input, backend, outputs, watch, o.quiet ? ProgressMode::never : o.progress, result);
+  Run run{.options = o,
+          .input = input,
+          .backend = backend,
+          .comm = comm,
+          .outputs = {},
+          .watch = watch,
+          .result = {.source = source,
+                     .plan = plan,
+                     .backend = backend.name(),
+                     .device = backend.device(),
+                     .files = {},
+                     .datasets = spec.datasets,
+                     .tally = Tally(problem.mode != Mode::r),
+                     .stages = {},
+                     .chunks = {}}};
+  together(comm, [&] {
+    refuse_columns(source, plan);
+    if (!comm.is_root()) return;
+    set_interrupt_message("qrtool: interrupted; nothing written\n");
+    run.outputs.factors = create_output(spec);
+    if (!o.report.empty()) run.outputs.report = create_report_file(o.report, o.force);
+    run.result.files = run.outputs.factors->files();
+  });
+  run_stages(run);
   const Stopwatch sync;
-  outputs.commit();
-  result.sync_seconds = sync.seconds();
-  result.total_seconds = watch.seconds();
-  return result;
+  together(comm, [&] {
+    if (comm.is_root()) run.outputs.commit();
+  });
+  run.result.sync_seconds = sync.seconds();
+  run.result.total_seconds = watch.seconds();
+  return std::move(run.result);
+}
+
+/// This rank's share of the machine, unless the user has said what each may use.
+Limits limits_of(const FactorOptions& o, const Comm& comm) {
+  Limits limits = host_limits(o.memory_bytes, o.threads);
+  const int here = comm.local_size();
+  if (!o.memory_bytes) limits.host_bytes /= static_cast<std::size_t>(here);
+  const auto all_cores = static_cast<int>(std::thread::hardware_concurrency());
+  // Where mpirun has bound the ranks, the cores are shared out already.
+  if (o.threads == 0 && limits.threads >= all_cores)
+    limits.threads = std::max(1, limits.threads / here);
+  limits.ranks = comm.size();
+  limits.has_scratch = !o.scratch.empty();
+  return limits;
 }
 
 /// On the backend that was asked for. Where `auto` chose a device and the device fails, all is done
 /// again on the CPU: results of two backends do not mix.
-FactorResult factor_where_possible(const FactorOptions& o, Reader& input, const Stopwatch& watch) {
-  const Limits limits = host_limits(o.memory_bytes, o.threads);
+FactorResult factor_where_possible(const FactorOptions& o, Reader& input, Comm& comm,
+                                   const Stopwatch& watch) {
+  const Limits limits = limits_of(o, comm);
   const auto fall_back = [&](const Error& error) {
     print_message(fmt::format("note: {}; the CPU does it", error.what()));
     CpuBackend cpu(limits);
-    return factor_on(cpu, o, input, watch);
+    return factor_on(cpu, o, input, comm, watch);
   };
+  BackendRequest request = o.backend;
+  request.rank = comm.rank();
   BackendChoice choice;
   try {
-    choice = make_backend(o.backend, problem_of(input.source(), o), limits);
+    together(comm, [&] { choice = make_backend(request, problem_of(input.source(), o), limits); });
   } catch (const DeviceError& error) {
     if (o.backend.asks_for_device()) throw;
     return fall_back(error);
@@ -249,7 +381,7 @@ FactorResult factor_where_possible(const FactorOptions& o, Reader& input, const 
     print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
   const bool may_fall_back = choice.is_automatic && choice.backend->name() != "cpu";
   try {
-    return factor_on(*choice.backend, o, input, watch);
+    return factor_on(*choice.backend, o, input, comm, watch);
   } catch (const DeviceError& error) {
     if (!may_fall_back) throw;
     return fall_back(error);
@@ -261,15 +393,21 @@ FactorResult factor_where_possible(const FactorOptions& o, Reader& input, const 
 
 }  // namespace
 
-ExitCode run_factor(const FactorOptions& o) {
+ExitCode run_factor(const FactorOptions& o, Comm& comm) {
   const Stopwatch watch;
-  refuse_same_file(o.input, o.output);
-  if (!o.report.empty()) refuse_same_file(o.input, o.report);
-
-  const std::unique_ptr<Reader> input = open_input({o.input, o.dataset, o.order});
-  const FactorResult result = factor_where_possible(o, *input, watch);
+  std::unique_ptr<Reader> input;
+  together(comm, [&] {
+    refuse_same_file(o.input, o.output);
+    if (!o.report.empty()) refuse_same_file(o.input, o.report);
+    if (comm.size() > 1 && o.input == "-")
+      throw UsageError("several ranks cannot share standard input", "name a file");
+    input = open_input({o.input, o.dataset, o.order});
+  });
+  const FactorResult result = factor_where_possible(o, *input, comm, watch);
+  std::uint64_t failed = static_cast<std::uint64_t>(result.tally.failed());
+  broadcast(comm, &failed, 1);
   print_result(o, result);
-  return result.tally.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return failed > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }
 
 }  // namespace qrtool

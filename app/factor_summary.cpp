@@ -75,7 +75,9 @@ std::string summary(const FactorResult& result) {
                   format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = result.tally.worst_line(result.source.leading); !worst.empty())
     text += worst + "\n";
-  if (problem.mode == Mode::r)
+  if (problem.mode == Mode::r && plan.by_rows())
+    text += "R alone, in one pass: not checked; qrtool verify does it\n";
+  else if (problem.mode == Mode::r)
     text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
   text += fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
                       format_seconds(result.start_seconds), format_seconds(result.stages.read),

@@ -7,14 +7,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
+#include <variant>
 
 #include "app/commands.hpp"
 #include "app/console.hpp"
 #include "app/options.hpp"
 #include "app/signals.hpp"
+#include "app/world.hpp"
 
 namespace qrtool {
 namespace {
@@ -26,7 +30,7 @@ void open_standard_streams() {
   }
 }
 
-ExitCode run(const HelpRequest& request) {
+ExitCode run(const HelpRequest& request, Comm&) {
   if (!request.was_asked) {
     write_stderr(request.text);
     return ExitCode::usage;
@@ -35,7 +39,7 @@ ExitCode run(const HelpRequest& request) {
   return ExitCode::good;
 }
 
-ExitCode run(const VersionRequest& request) {
+ExitCode run(const VersionRequest& request, Comm&) {
   if (request.json) {
     write_json({{"schema", "qrtool.version/1"},
                 {"version", QRTOOL_VERSION},
@@ -48,11 +52,11 @@ ExitCode run(const VersionRequest& request) {
   return ExitCode::good;
 }
 
-ExitCode run(const FactorOptions& options) { return run_factor(options); }
-ExitCode run(const VerifyOptions& options) { return run_verify(options); }
-ExitCode run(const GenerateOptions& options) { return run_generate(options); }
-ExitCode run(const DevicesOptions& options) { return run_devices(options); }
-ExitCode run(const BenchOptions& options) { return run_bench(options); }
+ExitCode run(const FactorOptions& options, Comm& world) { return run_factor(options, world); }
+ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
+ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
+ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }
+ExitCode run(const BenchOptions& options, Comm&) { return run_bench(options); }
 
 Error internal_error(const char* what) {
   return InternalError(
@@ -79,14 +83,37 @@ Error current_error() {
   }
 }
 
-[[noreturn]] void fail(const Error& error) {
+[[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world) {
   print_message(error.what());
   print_hint(error.hint());
+  // mpirun may end this rank when another is through: all has been said.
+  set_interrupt_message("");
   const int code = static_cast<int>(error.code());
+  if (world) abandon_world(*world, code);
+  world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
   // After a failed write libhdf5 must not be shut down: that crashes.
   std::fflush(nullptr);
   _exit(code);
+}
+
+/// Several ranks share the work of `factor`; of anything else rank 0 does all.
+ExitCode run_command(int argc, char** argv, Comm& world) {
+  Command command;
+  together(world, [&] { command = parse_command_line(argc, argv); });
+  ExitCode code = ExitCode::good;
+  if (std::holds_alternative<FactorOptions>(command)) {
+    code = run(std::get<FactorOptions>(command), world);
+    together(world, finish_stdout);
+    if (world.size() > 1) set_interrupt_message("");
+    return code;
+  }
+  together(world, [&] {
+    if (!world.is_root()) return;
+    code = std::visit([&](const auto& options) { return run(options, world); }, command);
+    finish_stdout();
+  });
+  return code;
 }
 
 }  // namespace
@@ -96,12 +123,15 @@ int main(int argc, char** argv) {
   using namespace qrtool;
   open_standard_streams();
   install_signal_handlers();
+  std::unique_ptr<Comm> world;
   try {
-    const Command command = parse_command_line(argc, argv);
-    const ExitCode code = std::visit([](const auto& options) { return run(options); }, command);
-    finish_stdout();
-    return static_cast<int>(code);
+    world = join_world();
+    if (!world->is_root()) {
+      silence_console();
+      set_interrupt_message("");
+    }
+    return static_cast<int>(run_command(argc, argv, *world));
   } catch (...) {
-    fail(current_error());
+    fail(current_error(), std::move(world));
   }
 }

@@ -59,9 +59,19 @@ std::string requested_backend(const BackendRequest& request) {
   return name;
 }
 
-BackendChoice automatic_backend(const Problem& problem, const Limits& limits) {
+/// Every device, a rank's own GPU first.
+std::vector<DeviceInfo> devices_for(int rank) {
+  std::vector<DeviceInfo> devices = opencl_devices();
+  const auto first_other = std::stable_partition(
+      devices.begin(), devices.end(), [](const DeviceInfo& d) { return !d.limits.is_cpu; });
+  if (const auto gpus = first_other - devices.begin(); gpus > 0)
+    std::rotate(devices.begin(), devices.begin() + rank % gpus, first_other);
+  return devices;
+}
+
+BackendChoice automatic_backend(const Problem& problem, const Limits& limits, int rank) {
   std::vector<DeviceInfo> devices;
-  if (is_worth_a_device(problem, limits)) devices = opencl_devices();
+  if (is_worth_a_device(problem, limits)) devices = devices_for(rank);
   AutomaticChoice choice = choose_automatically(problem, limits, devices);
   if (choice.device == nullptr)
     return {std::make_unique<CpuBackend>(limits), std::move(choice.reason), true};
@@ -97,9 +107,15 @@ BackendChoice make_backend(const BackendRequest& request, const Problem& problem
                            const Limits& limits) {
   const std::string name = requested_backend(request);
   if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
-  if (name == "opencl")
-    return {make_opencl_backend(choose_opencl_device(request.device), limits), "asked for"};
-  return automatic_backend(problem, limits);
+  if (name == "opencl") {
+    const std::vector<DeviceInfo> devices = request.rank > 0 && request.device.empty()
+                                                ? devices_for(request.rank)
+                                                : std::vector<DeviceInfo>{};
+    const DeviceInfo device =
+        devices.empty() ? choose_opencl_device(request.device) : devices.front();
+    return {make_opencl_backend(device, limits), "asked for"};
+  }
+  return automatic_backend(problem, limits, request.rank);
 }
 
 }  // namespace qrtool

@@ -20,6 +20,7 @@ struct BackendRequest {
   std::string name = "auto";  // auto, cpu, opencl
   std::string device;         // --device, implies opencl; empty: the first GPU
   std::string variant;        // --variant BACKEND/NAME, implies its backend
+  int rank = 0;               // of several: takes GPU number rank modulo GPUs where none is named
 
   bool asks_for_device() const {
     return name == "opencl" || !device.empty() || variant.starts_with("opencl/");

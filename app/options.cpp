@@ -113,6 +113,10 @@ void describe(CommandLine& line, FactorOptions& o) {
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
+  line.value("--scratch", "DIR",
+             "where a matrix goes by rows, keep what lies between the two passes in DIR, not in "
+             "memory",
+             [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
   add_print_options(line, o);
 }

@@ -24,7 +24,8 @@ struct FactorOptions {
   std::optional<Sign> sign;              // not given: positive, or lapack with --mode raw
   std::optional<ElementType> precision;  // not given: that of the input
   std::optional<std::uint64_t> memory_bytes;
-  int threads = 0;  // 0: all cores
+  int threads = 0;      // 0: all cores
+  std::string scratch;  // directory; empty: none
   bool force = false, explain = false, json = false, quiet = false, verbose = false;
   std::string report;
   ProgressMode progress = ProgressMode::automatic;

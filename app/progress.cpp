@@ -20,7 +20,8 @@ bool stderr_is_terminal() {
   return isatty(STDERR_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
 }
 
-std::string progress_line(std::string_view label, index_t done, index_t total, double seconds) {
+std::string progress_line(std::string_view label, index_t done, index_t total, double seconds,
+                          std::string_view unit) {
   const double rate = seconds > 0 ? static_cast<double>(done) / seconds : 0;
   const index_t percent =
       total > 0
@@ -34,12 +35,13 @@ std::string progress_line(std::string_view label, index_t done, index_t total, d
   }
   const std::string speed =
       rate < 1000 ? fmt::format("{:.3g}", rate) : format_count(static_cast<index_t>(rate));
-  return fmt::format("{}  {}/{}  {}%  {} matrices/s  eta {}", label, format_count(done),
-                     format_count(total), percent, speed, eta);
+  return fmt::format("{}  {}/{}  {}%  {} {}/s  eta {}", label, format_count(done),
+                     format_count(total), percent, speed, unit, eta);
 }
 
-Progress::Progress(std::string_view label, index_t total, ProgressMode mode)
+Progress::Progress(std::string_view label, index_t total, ProgressMode mode, std::string_view unit)
     : label_(label),
+      unit_(unit),
       total_(total),
       terminal_(stderr_is_terminal()),
       start_(Clock::now()),
@@ -57,8 +59,8 @@ void Progress::add(index_t count) {
   const bool last_plain_line = !terminal_ && done_ >= total_;
   if (!enabled_ || (now < next_ && !last_plain_line)) return;
   next_ = now + (terminal_ ? 100ms : 1000ms);
-  const std::string line =
-      progress_line(label_, done_, total_, std::chrono::duration<double>(now - start_).count());
+  const std::string line = progress_line(
+      label_, done_, total_, std::chrono::duration<double>(now - start_).count(), unit_);
   write_stderr(terminal_ ? fmt::format("\r{}\x1b[K", line) : line + "\n");
   line_is_shown_ = terminal_;
 }

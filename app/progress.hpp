@@ -17,7 +17,9 @@ enum class ProgressMode { automatic, always, never };
 /// One thread at a time.
 class Progress {
  public:
-  Progress(std::string_view label, index_t total, ProgressMode mode);
+  /// `unit`: what is counted.
+  Progress(std::string_view label, index_t total, ProgressMode mode,
+           std::string_view unit = "matrices");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -28,7 +30,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string label_;
+  std::string label_, unit_;
   index_t total_, done_ = 0;
   bool enabled_, terminal_;
   bool line_is_shown_ = false;
@@ -39,6 +41,7 @@ class Progress {
 bool stderr_is_terminal();
 
 /// The text of the line.
-std::string progress_line(std::string_view label, index_t done, index_t total, double seconds);
+std::string progress_line(std::string_view label, index_t done, index_t total, double seconds,
+                          std::string_view unit = "matrices");
 
 }  // namespace qrtool

@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/report.hpp"
+#include "core/tall_shape.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -19,6 +20,8 @@ namespace {
 /// a chunk's fixed costs vanish, small enough that the stages overlap on files of a few hundred
 /// MiB.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
+/// The same for rows of one matrix.
+constexpr std::size_t row_target_bytes = std::size_t{32} << 20;
 
 struct Choice {
   const Variant* variant;
@@ -56,43 +59,99 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   throw DeviceError("no variant takes this problem: " + reasons);
 }
 
-[[noreturn]] void refuse_for_memory(const Plan& plan, std::size_t workspace, const Limits& limits) {
+[[noreturn]] void refuse_for_memory(const Plan& plan, std::size_t needed, const Limits& limits) {
   const Problem& p = plan.problem;
+  const std::size_t workspace = needed - p.input_bytes() - p.output_bytes();
   throw LimitError(
       fmt::format("one {}x{} matrix of {} needs {} of host memory ({} input, {} factors, {} "
                   "workspace); the limit is {}",
-                  p.m, p.n, name_of(p.type),
-                  format_bytes(p.input_bytes() + p.output_bytes() + workspace),
-                  format_bytes(p.input_bytes()), format_bytes(p.output_bytes()),
-                  format_bytes(workspace), format_bytes(limits.host_bytes)),
+                  p.m, p.n, name_of(p.type), format_bytes(needed), format_bytes(p.input_bytes()),
+                  format_bytes(p.output_bytes()), format_bytes(workspace),
+                  format_bytes(limits.host_bytes)),
       p.mode == Mode::complete ? "--mode reduced needs less; or raise --memory" : "raise --memory");
 }
 
-/// Chunks, buffers and threads that keep within limits.host_bytes.
-void fit_memory(Plan& plan, const Limits& limits) {
+/// Of `count` parts, those that go together: every rank is to have some.
+index_t share(index_t count, const Limits& limits) {
+  const index_t chunks = limits.ranks > 1 ? 2 * limits.ranks : 1;
+  return (count + chunks - 1) / chunks;
+}
+
+/// Chunks, buffers and threads that keep within limits.host_bytes. False, with what it would take
+/// in plan.host_bytes, where one matrix does not fit.
+bool fit_memory(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
+  const bool is_shared = plan.variant->shared_workspace_bytes != nullptr;
   const std::size_t matrix_bytes = p.input_bytes() + p.output_bytes() + sizeof(MatrixReport);
   const std::size_t workspace = plan.variant->host_workspace_bytes(p);
+  const std::size_t shared = is_shared ? plan.variant->shared_workspace_bytes(p) : 0;
   const auto count = std::max<index_t>(p.count, 1);
 
-  plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
-  while (plan.threads > 1 && (workspace + matrix_bytes) * plan.threads > limits.host_bytes / 2) {
-    --plan.threads;
-  }
-  if (workspace * plan.threads + matrix_bytes > limits.host_bytes) {
-    refuse_for_memory(plan, workspace, limits);
-  }
-  const std::size_t left = limits.host_bytes - workspace * plan.threads;
+  plan.threads =
+      is_shared ? limits.threads : static_cast<int>(std::min<index_t>(limits.threads, count));
+  const std::size_t per_thread = is_shared ? workspace : workspace + matrix_bytes;
+  while (plan.threads > 1 && per_thread * plan.threads > limits.host_bytes / 2) --plan.threads;
+  const std::size_t workspaces = workspace * plan.threads + shared;
+  plan.host_bytes = workspaces + matrix_bytes;
+  if (plan.host_bytes > limits.host_bytes) return false;
+  const std::size_t left = limits.host_bytes - workspaces;
 
   // Three buffers let read, compute and write overlap; a fourth takes up the jitter between them.
   for (plan.buffers = 4; plan.buffers > 1 && matrix_bytes * plan.buffers > left; --plan.buffers) {
   }
   const std::size_t chunk_bytes =
       std::max(std::min(left / plan.buffers, chunk_target_bytes), matrix_bytes);
-  plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / matrix_bytes, 1, count);
+  plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / matrix_bytes, 1, share(count, limits));
   const index_t chunks = (count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   plan.buffers = static_cast<int>(std::min<index_t>(plan.buffers, chunks));
-  plan.host_bytes = workspace * plan.threads + matrix_bytes * plan.buffers * plan.chunk_matrices;
+  plan.host_bytes = workspaces + matrix_bytes * plan.buffers * plan.chunk_matrices;
+  return true;
+}
+
+/// The variant that takes the problem by rows: the forced one, or the first.
+const Variant* find_row_variant(const Problem& problem, std::span<const Variant> variants,
+                                const Limits& limits, std::string_view forced) {
+  for (const Variant& variant : variants) {
+    const bool is_asked_for = forced.empty() ? !variant.only_when_forced : variant.name == forced;
+    if (is_asked_for && variant.row_state_bytes != nullptr && variant.fits(problem, limits).ok)
+      return &variant;
+  }
+  return nullptr;
+}
+
+[[noreturn]] void refuse_rows(const Plan& plan, std::size_t state, const Limits& limits) {
+  const Problem& p = plan.problem;
+  const std::string text = fmt::format(
+      "one {}x{} matrix of {} needs {} of host memory even by rows; the limit is {}", p.m, p.n,
+      name_of(p.type), format_bytes(plan.host_bytes), format_bytes(limits.host_bytes));
+  if (limits.has_scratch) throw LimitError(text, "raise --memory");
+  throw LimitError(text, fmt::format("raise --memory; or --scratch DIR keeps {} of it on disk",
+                                     format_bytes(state)));
+}
+
+/// Rows of one matrix at a time: whole leaves of its tree.
+void fit_rows(Plan& plan, const Limits& limits) {
+  const Problem& p = plan.problem;
+  const TallShape shape(p.m, p.n);
+  const std::size_t workspace = plan.variant->host_workspace_bytes(p);
+  const std::size_t state = plan.variant->row_state_bytes(p);
+  plan.threads = limits.threads;
+  while (plan.threads > 1 && workspace * plan.threads > limits.host_bytes / 4) --plan.threads;
+  plan.scratch_bytes = limits.has_scratch ? state : 0;
+  const std::size_t r_bytes = static_cast<std::size_t>(p.k() * p.n) * size_of(p.type);
+  const std::size_t fixed = workspace * plan.threads + state - plan.scratch_bytes + r_bytes;
+  const std::size_t leaf_bytes =
+      static_cast<std::size_t>(shape.leaf_rows() * (p.n + p.q_cols())) * size_of(p.type);
+  plan.host_bytes = fixed + leaf_bytes;
+  if (plan.host_bytes > limits.host_bytes) refuse_rows(plan, state, limits);
+  const std::size_t left = limits.host_bytes - fixed;
+  for (plan.buffers = 3; plan.buffers > 1 && leaf_bytes * plan.buffers > left; --plan.buffers) {
+  }
+  const std::size_t chunk_bytes = std::min(left / plan.buffers, row_target_bytes);
+  const index_t leaves =
+      std::clamp<index_t>(chunk_bytes / leaf_bytes, 1, share(shape.leaves(), limits));
+  plan.chunk_rows = leaves * shape.leaf_rows();
+  plan.host_bytes = fixed + leaf_bytes * plan.buffers * leaves;
 }
 
 }  // namespace
@@ -105,8 +164,22 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
   plan.variant = choice.variant;
   plan.reason = std::move(choice.reason);
   plan.params = plan.variant->tune(problem, limits);
-  fit_memory(plan, limits);
-  if (plan.variant->shares_matrix) plan.threads_per_matrix = limits.threads / plan.threads;
+  const bool fits = fit_memory(plan, limits);
+  const Variant* by_rows = find_row_variant(problem, variants, limits, forced);
+  const bool is_shared = problem.count < limits.ranks && by_rows != nullptr;
+  if (!fits || is_shared) {
+    const std::size_t needed = plan.host_bytes;
+    if (by_rows == nullptr) refuse_for_memory(plan, needed, limits);
+    plan.variant = by_rows;
+    plan.params = by_rows->tune(problem, limits);
+    plan.reason = is_shared ? fmt::format("by rows, shared by {} ranks", limits.ranks)
+                            : fmt::format("by rows, since one matrix needs {} otherwise",
+                                          format_bytes(needed));
+    fit_rows(plan, limits);
+  }
+  if (plan.variant->shares_matrix && !plan.by_rows()) {
+    plan.threads_per_matrix = limits.threads / plan.threads;
+  }
   if (!limits.is_cpu) {
     const std::size_t per_matrix = problem.input_bytes() + problem.output_bytes() +
                                    plan.variant->device_workspace_bytes(problem);
@@ -124,15 +197,19 @@ std::string explain(const Plan& plan, const Limits& limits) {
                   name_of(p.type), name_of(p.mode), name_of(p.sign));
   text += fmt::format("variant   {} ({}){}\n", plan.variant->name, plan.reason, params);
   text += fmt::format("computes  {}\n", plan.variant->arithmetic(p));
-  text += fmt::format("chunks    {} matrices at a time, {} in flight, {} thread{}\n",
-                      format_count(plan.chunk_matrices), plan.buffers, plan.all_threads(),
-                      plan.all_threads() == 1 ? "" : "s");
+  const index_t at_once = plan.by_rows() ? plan.chunk_rows : plan.chunk_matrices;
+  text += fmt::format("chunks    {} {} at a time, {} in flight, {} thread{}\n",
+                      format_count(at_once), plan.by_rows() ? "rows of a matrix" : "matrices",
+                      plan.buffers, plan.all_threads(),
+                       plan.all_threads() == 1 ? "" : "s");
   text += fmt::format("memory    {} of {} on the host", format_bytes(plan.host_bytes),
                       format_bytes(limits.host_bytes));
   if (plan.device_bytes > 0) {
     text += fmt::format(", {} of {} on the device", format_bytes(plan.device_bytes),
                         format_bytes(limits.device_bytes));
   }
+  if (plan.scratch_bytes > 0)
+    text += fmt::format(", {} in --scratch", format_bytes(plan.scratch_bytes));
   return text + "\n";
 }
 

@@ -18,18 +18,23 @@ struct Plan {
   std::string reason;  // why this variant, and why none before it
 
   index_t chunk_matrices = 1;  // that go through the pipeline together
+  index_t chunk_rows = 0;      // rows of one matrix that go together; 0: whole matrices
   int buffers = 1;             // chunks in flight: read, compute and write overlap from 3 on
   int threads = 1;             // that take matrices
   int threads_per_matrix = 1;  // that share one; more than 1 where there are fewer matrices
   std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
   std::size_t device_bytes = 0;
+  std::size_t scratch_bytes = 0;  // on disk, by rows
+
+  bool by_rows() const { return chunk_rows > 0; }
 
   int all_threads() const { return threads * threads_per_matrix; }
 };
 
 /// The first variant that fits and pays, in the order of the list, or the one that `forced` names.
-/// Errors: UsageError where the forced variant is unknown or does not fit; LimitError where one
-/// matrix does not fit the host memory, with the bytes that it needs.
+/// A matrix that does not fit the memory goes by rows where a variant can do that. Errors:
+/// UsageError where the forced variant is unknown or does not fit; LimitError where one matrix does
+/// not fit the host memory, with the bytes that it needs.
 Plan make_plan(const Problem& problem, std::span<const Variant> variants, const Limits& limits,
                std::string_view forced = {});
 

@@ -54,6 +54,8 @@ struct Problem {
 struct Limits {
   std::size_t host_bytes = 0;
   int threads = 1;
+  int ranks = 1;             // processes that share the work
+  bool has_scratch = false;  // a directory for what is kept between two passes
   // Of the device; zero for the CPU backend.
   std::size_t device_bytes = 0;
   std::size_t max_allocation_bytes = 0;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <exception>
 #include <limits>
 
 #include "core/cpu/error_kernel.hpp"
@@ -87,6 +88,15 @@ Status judge(const Errors& errors, const Bars& bars, bool has_q) {
   const bool ok = errors.residual <= bars.residual && errors.lower <= bars.lower &&
                   (!has_q || errors.orthogonality <= bars.orthogonality);
   return ok ? Status::ok : Status::above_bar;
+}
+
+void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report) {
+  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem.type), errors);
+  report.residual = errors.residual;
+  report.orthogonality = errors.orthogonality;
+  report.lower = errors.lower;
+  report.diagonal_ratio = errors.diagonal_ratio;
+  report.status = judge(errors, bars, problem.mode != Mode::r);
 }
 
 int Magnitude::scale() const {
@@ -232,6 +242,8 @@ ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
 ErrorMeter::~ErrorMeter() = default;
 ErrorMeter::ErrorMeter(ErrorMeter&&) noexcept = default;
 
+int ErrorMeter::scale() const { return state_->scale; }
+
 index_t ErrorMeter::tile_rows() const { return state_->layout.tile_rows; }
 
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows) {
@@ -284,6 +296,54 @@ Errors ErrorMeter::finish() {
   return errors;
 }
 
+std::vector<double> ErrorMeter::sums() const {
+  const State& s = *state_;
+  std::vector<double> all{s.norm_a.sum, s.residual.sum};
+  all.insert(all.end(), s.gram.data(), s.gram.data() + s.gram.size());
+  return all;
+}
+
+void ErrorMeter::add_sums(std::span<const double> sums) {
+  State& s = *state_;
+  s.norm_a.add(sums[0]);
+  s.residual.add(sums[1]);
+  for (index_t i = 0; i < s.gram.size(); ++i) {
+    double &sum = s.gram.data()[i], &rest = s.compensation.data()[i];
+    const double corrected = sums[static_cast<std::size_t>(i) + 2] - rest;
+    const double next = sum + corrected;
+    rest = (next - sum) - corrected;
+    sum = next;
+  }
+}
+
+template <class T>
+void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                       int threads, ErrorMeter& total) {
+  // Few parts, since each costs a pass over Q'Q; multiples of every tile.
+  constexpr index_t least_rows = 16384, most_parts = 64;
+  const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);
+  const index_t parts = (a.rows + rows - 1) / rows;
+  const index_t tall = 2 * rows;  // the tiles of a meter for many rows
+  std::exception_ptr failure;     // must not leave the parallel region
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) ordered if (parts > 1)
+  for (index_t part = 0; part < parts; ++part) {
+    std::vector<double> sums;
+    try {
+      ErrorMeter meter(tall, a.cols, q.cols, r.rows);
+      const index_t first = part * rows, count = std::min(rows, a.rows - first);
+      meter.start(r, total.scale());
+      meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
+      sums = meter.sums();
+    } catch (...) {
+#pragma omp critical
+      failure = std::current_exception();
+    }
+#pragma omp ordered
+    if (!sums.empty()) total.add_sums(sums);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
 template <class T>
 void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<double> q) {
   const index_t k = std::min(v.rows, v.cols);
@@ -299,11 +359,13 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<doub
   }
 }
 
-#define QRTOOL_FOR(T)                                                           \
-  template Magnitude magnitude_of(MatrixView<const T>);                         \
-  template void ErrorMeter::start(MatrixView<const T>, int);                    \
-  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>); \
-  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);
+#define QRTOOL_FOR(T)                                                                            \
+  template Magnitude magnitude_of(MatrixView<const T>);                                          \
+  template void ErrorMeter::start(MatrixView<const T>, int);                                     \
+  template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);                  \
+  template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);       \
+  template void add_rows_by_parts(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
+                                  int, ErrorMeter&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

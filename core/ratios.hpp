@@ -10,6 +10,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
@@ -53,6 +55,9 @@ Bars m_eps_bars(index_t m);
 /// ok or above_bar. NaN fails; the orthogonality of an R-only result (q_cols = 0) is not judged.
 Status judge(const Errors& errors, const Bars& bars, bool has_q);
 
+/// The errors of a matrix, judged by the standard bars, into its line of the report.
+void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report);
+
 /// The largest |a_ij|, and whether all entries are finite.
 struct Magnitude {
   double largest = 0;
@@ -88,6 +93,12 @@ class ErrorMeter {
   void add_rows(MatrixView<const T> a, MatrixView<const T> q);
   Errors finish();
 
+  /// What add_rows has summed up since start(), and the sums of another meter of the same shape,
+  /// scale and R: rows can be measured in parts, and the parts' sums added in a fixed order.
+  int scale() const;
+  std::vector<double> sums() const;
+  void add_sums(std::span<const double> sums);
+
   /// start, add_rows and finish for a matrix that is in memory.
   template <class T>
   Errors measure(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale) {
@@ -100,6 +111,12 @@ class ErrorMeter {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// meter.add_rows(a, q) for many rows, parts of them on several threads; r is what the meter was
+/// started with. The sums do not depend on how many threads.
+template <class T>
+void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                       int threads, ErrorMeter& meter);
 
 /// Q (m x q_cols, row-major) from LAPACK geqrf's reflectors: v is V\R (m x n), tau has k entries.
 /// Computed in float64. Source: LAPACK orgqr.

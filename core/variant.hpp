@@ -36,6 +36,12 @@ struct Variant {
   bool only_when_forced = false;
   /// Whether the plan takes it by itself where it fits, and why; null: always.
   Fit (*pays)(const Problem&, const Limits&) = nullptr;
+  /// Where all threads work on one matrix: host bytes beside A, Q and R that they share, while
+  /// host_workspace_bytes is each thread's. Null: a thread has a matrix of its own.
+  std::size_t (*shared_workspace_bytes)(const Problem&) = nullptr;
+  /// Where a matrix that does not fit the memory can be factored a few rows at a time: bytes that
+  /// are kept between the two passes, in memory or on disk. Null: it cannot.
+  std::size_t (*row_state_bytes)(const Problem&) = nullptr;
   /// Whether threads without a matrix of their own share one.
   bool shares_matrix = false;
 };

@@ -40,6 +40,14 @@ class CsvWriter final : public Writer {
   void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
     write_matrices(dataset, first, values);
   }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const float> rows) override {
+    write_some(dataset, matrix, first_row, rows);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const double> rows) override {
+    write_some(dataset, matrix, first_row, rows);
+  }
   void write_report(index_t, std::span<const MatrixReport> report) override {
     report_->write(report);
   }
@@ -49,6 +57,9 @@ class CsvWriter final : public Writer {
  private:
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
+  template <class T>
+  void write_some(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const T> rows);
   template <class T>
   void append_rows(fmt::memory_buffer& buffer, MatrixView<const T> values) const;
 
@@ -94,25 +105,30 @@ void CsvWriter::append_rows(fmt::memory_buffer& buffer, MatrixView<const T> valu
   }
 }
 
+/// Rows of one matrix; its first row begins it.
 template <class T>
-void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchView<const T> values) {
+void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t first_row,
+                           MatrixView<const T> rows) {
   const auto table = std::find_if(tables_.begin(), tables_.end(),
                                   [&](const auto& each) { return each->dataset.name == dataset; });
   if (table == tables_.end()) {
     throw InternalError(fmt::format("write: there is no dataset {}", dataset));
   }
   TextOutput& output = (*table)->output;
-  for (index_t b = 0; b < values.count; ++b) {
-    if (count_ > 1) {
-      fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n",
-                     first + b > 0 ? "\n" : "", first + b);
-    }
-    // A few rows at a time, so that the buffer stays small.
-    for (index_t i = 0; i < values.rows; ++i) {
-      append_rows(output.buffer(), values[b].row_block(i, 1));
-      output.flush_if_full();
-    }
+  if (count_ > 1 && first_row == 0) {
+    fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
+                   matrix);
   }
+  // A few rows at a time, so that the buffer stays small.
+  for (index_t i = 0; i < rows.rows; ++i) {
+    append_rows(output.buffer(), rows.row_block(i, 1));
+    output.flush_if_full();
+  }
+}
+
+template <class T>
+void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchView<const T> values) {
+  for (index_t b = 0; b < values.count; ++b) write_some(dataset, first + b, 0, values[b]);
 }
 
 void CsvWriter::commit() {

@@ -56,6 +56,14 @@ class Hdf5Writer final : public Writer {
   void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
     write_matrices(dataset, first, values);
   }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const float> rows) override {
+    append_rows(dataset, matrix, first_row, rows);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const double> rows) override {
+    append_rows(dataset, matrix, first_row, rows);
+  }
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void commit() override;
   std::vector<std::string> files() const override { return {file_.path()}; }
@@ -77,6 +85,9 @@ class Hdf5Writer final : public Writer {
 
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
+  template <class T>
+  void append_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                   MatrixView<const T> rows);
   template <class T>
   void write_gathered(Output& output, BatchView<const T> values);
   void require_position(const Output& output, index_t first) const;
@@ -327,6 +338,20 @@ void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
   } else {
     append(to, values.data, values.count * rows * cols);
   }
+}
+
+template <class T>
+void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                             MatrixView<const T> rows) {
+  Output& to = output(dataset);
+  if (to.is_transposed || rows.cols != to.cols || rows.ld != rows.cols ||
+      sizeof(T) != to.element_bytes) {
+    throw InternalError(fmt::format("write_rows: {} has another order, shape or type", dataset));
+  }
+  if (rows.rows == 0 || rows.cols == 0) return;
+  if (to.chunks->position() != (matrix * to.rows + first_row) * to.cols)
+    throw InternalError(fmt::format("write_rows: {} is written out of order", dataset));
+  append(to, rows.data, rows.rows * rows.cols);
 }
 
 /// Writes what waits for a chunk to be full, and closes the dataset.

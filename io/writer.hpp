@@ -45,6 +45,12 @@ class Writer {
 
   virtual void write(std::string_view dataset, index_t first, BatchView<const float> values) = 0;
   virtual void write(std::string_view dataset, index_t first, BatchView<const double> values) = 0;
+  /// Rows first_row .. first_row + rows.rows - 1 of one matrix, in ascending order without a gap;
+  /// not where Order::column stores them one beside the other (takes_rows()).
+  virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                          MatrixView<const float> rows) = 0;
+  virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                          MatrixView<const double> rows) = 0;
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
 
   /// Flush, sync, rename, sync the directory.

@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Variants of the CPU, in order of preference: cpu/batched, cpu/blocked, cpu/eigen.
+/// Variants of the CPU, in order of preference: cpu/batched, cpu/tall, cpu/blocked, cpu/eigen.
 std::span<const Variant> cpu_variants();
 
 class CpuBackend : public Backend {

@@ -47,6 +47,11 @@ TEST(BenchCases, WhatARequestMeans) {
 
   o.sweep = true;
   EXPECT_EQ(schedule_of(o).cases, standard_sweep());
+  o.tall_sweep = true;
+  EXPECT_EQ(schedule_of(o).cases, tall_sweep());
+  EXPECT_EQ(tall_sweep().front(), (BenchCase{1600, 2, 1}));
+  EXPECT_EQ(tall_sweep().back(), (BenchCase{1'000'000, 128, 1}));
+  o.tall_sweep = false;
   EXPECT_EQ(schedule_of(o).repeats.warm_up, 2);
   EXPECT_EQ(schedule_of(o).repeats.timed, 5);
   EXPECT_EQ(schedule_of(o).total_seconds, std::nullopt);

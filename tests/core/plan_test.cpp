@@ -91,6 +91,53 @@ TEST(Plan, ThreadsWithoutAMatrixShareOne) {
   EXPECT_EQ(make_plan({3, 64, 64}, cpu_variants(), limits).threads_per_matrix, 1);
 }
 
+TEST(Plan, TakesCpuTallForManyRowsAndGivesItEveryThread) {
+  const auto plan_of = [](const Problem& problem) {
+    Limits limits;
+    limits.host_bytes = std::size_t{8} << 30;
+    limits.threads = 7;
+    return make_plan(problem, cpu_variants(), limits);
+  };
+  const Plan tall = plan_of({1, 100000, 32});
+  EXPECT_EQ(tall.variant->name, "cpu/tall");
+  EXPECT_EQ(tall.threads, 7);
+  EXPECT_EQ(plan_of({1, 8191, 32}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 100000, 129}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 10000, 32, ElementType::float32, Mode::raw}).variant->name, "cpu/eigen");
+}
+
+TEST(Plan, GoesByRowsWhereAMatrixDoesNotFit) {
+  Limits limits;
+  limits.host_bytes = 256 * mib;
+  limits.threads = 2;
+  const Problem large{1, 100'000'000, 16};
+  const Plan plan = make_plan(large, cpu_variants(), limits);
+  EXPECT_EQ(plan.variant->name, "cpu/tall");
+  EXPECT_TRUE(plan.by_rows());
+  EXPECT_LE(plan.host_bytes, limits.host_bytes);
+  EXPECT_NE(explain(plan, limits).find("rows of a matrix at a time"), std::string::npos);
+  EXPECT_THROW(make_plan(large, cpu_variants(), limits, "cpu/eigen"), LimitError);
+  EXPECT_THROW(make_plan({1, 20000, 20000}, cpu_variants(), limits), LimitError);
+  limits.host_bytes = 12 * mib;
+  EXPECT_THROW(make_plan(large, cpu_variants(), limits), LimitError);
+  limits.has_scratch = true;
+  const Plan scratch = make_plan(large, cpu_variants(), limits);
+  EXPECT_LE(scratch.host_bytes, limits.host_bytes);
+  EXPECT_GT(scratch.scratch_bytes, 12 * mib);
+}
+
+TEST(Plan, SharesAMatrixAmongRanks) {
+  Limits limits;
+  limits.host_bytes = 8192 * mib;
+  limits.ranks = 4;
+  const Plan one = make_plan({1, 1'000'000, 16}, cpu_variants(), limits);
+  EXPECT_TRUE(one.by_rows());
+  EXPECT_LE(one.chunk_rows, 1'000'000 / 4);
+  EXPECT_FALSE(make_plan({4, 1'000'000, 16}, cpu_variants(), limits).by_rows());
+  EXPECT_LE(make_plan({1000, 8, 8}, cpu_variants(), limits).chunk_matrices, 125);
+  EXPECT_FALSE(make_plan({1, 50, 16}, cpu_variants(), limits).by_rows());
+}
+
 TEST(Plan, RefusesAForcedVariantThatDoesNotFit) {
   try {
     plan_for({100, 9, 9}, 64 * mib, 2, "test/small");

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""qrtool-mpi on one machine: the bits of one process for any number of ranks, and one message for a failure."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import h5py
+import numpy as np
+
+QRTOOL, MPI_TOOL, FAIL_NTH = sys.argv[1:4]
+MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root"]
+
+
+def child_pids(parent):
+    """Of the ranks, below mpirun."""
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/stat", encoding="ascii") as stat:
+                name, rest = stat.read().split("(", 1)[1].rsplit(")", 1)
+        except (OSError, IndexError):
+            continue
+        if int(rest.split()[1]) == parent and name.startswith("qrtool"):
+            found.append(int(entry))
+    return sorted(found)
+
+
+class Ranks(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="qrtool-mpi-")
+        self.a = self.path("a.h5")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_command(self, *command, expect=0, **options):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+        self.assertEqual(done.returncode, expect, (command, done.stdout, done.stderr))
+        return done
+
+    def generate(self, *options):
+        self.run_command(QRTOOL, "generate", *options, self.a, "-q", "-f")
+
+    def ranks(self, count, *args, expect=0):
+        return self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, *args, "--backend", "cpu", "--threads", "1",
+                                expect=expect)
+
+    def result(self, name):
+        with h5py.File(self.path(name)) as file:
+            found = {key: file[key][:] for key in ("Q", "R") if key in file}
+            found["status"] = file["report"]["status"][:]
+        return found
+
+    def expect_same(self, one, other):
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
+
+    def our_messages(self, done):
+        return [line for line in done.stderr.splitlines() if line.startswith("qrtool: ")]
+
+    def test_a_tall_matrix_has_the_same_bits_on_any_number_of_ranks(self):
+        self.generate("--shape", "50021x20", "--kind", "cond", "--cond", "1e5")
+        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
+        one = self.result("one.h5")
+        for count in (1, 2, 3, 5, 7, 8):
+            done = self.ranks(count, "factor", self.a, self.path("q.h5"), "-f")
+            self.assertEqual(done.stdout.count("the matrix passes"), 1)
+            self.expect_same(one, self.result("q.h5"))
+        self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
+        for sign in ("positive", "lapack"):
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "cpu", "--sign", sign)
+            self.ranks(3, "factor", self.a, self.path("q.h5"), "-f", "--mode", "r", "--sign", sign)
+            np.testing.assert_array_equal(self.result("one.h5")["R"], self.result("q.h5")["R"])
+
+    def test_batches_and_small_matrices_are_shared(self):
+        for shape in ("101x12x7", "1x5x5", "3x2x9", "0x4x4", "2x30000x8"):
+            self.generate("--shape", shape)
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "cpu")
+            for count in (2, 3, 5):
+                self.ranks(count, "factor", self.a, self.path("q.h5"), "-f")
+                self.expect_same(self.result("one.h5"), self.result("q.h5"))
+
+    def test_memory_bounds_each_rank(self):
+        self.generate("--shape", "60000x20")
+        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
+        self.ranks(2, "factor", self.a, self.path("q.h5"), "--memory", "8MiB")
+        self.expect_same(self.result("one.h5"), self.result("q.h5"))
+
+    def test_a_bad_matrix_ends_with_exit_code_1(self):
+        self.generate("--shape", "50000x20")
+        with h5py.File(self.a, "r") as file:
+            values = file["A"][:]
+        values[49999, 3] = np.inf
+        with h5py.File(self.a, "w") as file:
+            file["A"] = values
+        done = self.ranks(3, "factor", self.a, self.path("q.h5"), expect=1)
+        self.assertEqual(len(self.our_messages(done)), 1)
+        self.assertTrue(np.isnan(self.result("q.h5")["Q"]).all())
+
+    def test_a_rank_without_the_file_ends_all(self):
+        self.generate("--shape", "50000x20")
+        os.mkdir(self.path("elsewhere"))
+        for there, missing in ((self.folder, self.path("elsewhere")), (self.path("elsewhere"), self.folder)):
+            each = [MPI_TOOL, "factor", "a.h5", self.path("q.h5"), "--backend", "cpu"]
+            done = self.run_command(*MPIRUN, "-n", "1", "-wdir", there, *each, ":", "-n", "1", "-wdir", missing, *each,
+                                    expect=3)
+            self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+            self.assertIn("a.h5", self.our_messages(done)[0])
+            self.assertFalse(os.path.exists(self.path("q.h5")))
+
+    def test_damage_found_by_one_rank_ends_all(self):
+        self.generate("--shape", "50000x20")
+        with open(self.a, "r+b") as file:  # in the last rows, which another rank reads
+            file.seek(-5000, os.SEEK_END)
+            file.write(b"x" * 100)
+        done = self.ranks(3, "factor", self.a, self.path("q.h5"), expect=3)
+        self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+        self.assertIn("damaged", done.stderr)
+        self.assertEqual(os.listdir(self.folder), ["a.h5"])
+
+    def test_a_full_disk_ends_all(self):
+        self.generate("--shape", "50000x20")
+        for call, nth in (("fallocate", 1), ("pwrite", 1), ("pwrite", 4), ("fsync", 1)):
+            failing = ["env", f"LD_PRELOAD={FAIL_NTH}", f"QRTOOL_FAIL_CALL={call}", f"QRTOOL_FAIL_NTH={nth}",
+                       "QRTOOL_FAIL_STICKY=1", "QRTOOL_FAIL_ERRNO=28", f"QRTOOL_FAIL_LOG={self.path('log')}"]
+            done = self.run_command(*MPIRUN, "-n", "3", *failing, MPI_TOOL, "factor", self.a, self.path("q.h5"),
+                                    "--backend", "cpu", "--threads", "1", expect=5)
+            self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+            self.assertIn("q.h5", self.our_messages(done)[0])
+            self.assertTrue(os.path.exists(self.path("log")), call)
+            os.remove(self.path("log"))
+            self.assertEqual(os.listdir(self.folder), ["a.h5"])
+
+    def test_a_killed_rank_leaves_nothing(self):
+        self.generate("--shape", "3000000x8")
+        for victim in (0, 1):
+            with subprocess.Popen([*MPIRUN, "-n", "2", MPI_TOOL, "factor", self.a, self.path("q.h5"), "--backend",
+                                   "cpu", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+                ranks = []
+                for _ in range(2000):
+                    ranks = child_pids(run.pid)
+                    if len(ranks) == 2 and len(os.listdir(self.folder)) > 1:
+                        break  # the temporary file is there: they are at work
+                    time.sleep(0.005)
+                self.assertEqual(len(ranks), 2)
+                os.kill(ranks[victim], signal.SIGKILL)
+                run.communicate(timeout=60)
+                self.assertNotEqual(run.returncode, 0)
+            self.assertFalse(os.path.exists(self.path("q.h5")))
+            if victim == 1:
+                self.assertEqual(os.listdir(self.folder), ["a.h5"])
+            for name in os.listdir(self.folder):  # what a kill of rank 0 leaves, the next run removes
+                if name.endswith(".tmp"):
+                    os.remove(self.path(name))
+
+    def test_usage_is_said_once(self):
+        done = self.ranks(3, "factor", self.a, "--nonsense", expect=2)
+        self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+        done = self.run_command(*MPIRUN, "-n", "2", MPI_TOOL, "--version")
+        self.assertEqual(len(done.stdout.splitlines()), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:])

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A matrix larger than --memory goes by rows and gives what it gives in memory, bit for bit."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+
+QRTOOL = sys.argv[1]
+
+
+class Rows(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="qrtool-rows-")
+        self.a = self.path("a.h5")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_tool(self, *args, expect=0):
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, expect, (args, done.stdout, done.stderr))
+        return done.stdout + done.stderr
+
+    def generate(self, *options):
+        self.run_tool("generate", *options, self.a, "-q", "-f")
+
+    def factor(self, name, *options, expect=0):
+        said = self.run_tool("factor", self.a, self.path(name), "--backend", "cpu", "-f", *options, expect=expect)
+        if not os.path.exists(self.path(name)):
+            return said, {}
+        with h5py.File(self.path(name)) as file:
+            found = {key: file[key][:] for key in ("Q", "R") if key in file}
+            found.update({key: file["report"][key][:] for key in file["report"]})
+        return said, found
+
+    def expect_same(self, one, other):
+        for key in ("Q", "R"):
+            self.assertEqual(key in one, key in other)
+            if key in one:
+                np.testing.assert_array_equal(one[key].view(np.uint8), other[key].view(np.uint8))
+
+    def test_the_result_is_the_one_in_memory(self):
+        cases = [("60000x20", "12MiB"), ("200000x3", "5MiB"), ("60001x40", "20MiB"), ("2x60000x20", "12MiB")]
+        for shape, memory in cases:
+            for precision in ("single", "double"):
+                for sign in ("positive", "lapack"):
+                    self.generate("--shape", shape, "--precision", precision, "--kind", "cond", "--cond", "1e5")
+                    size = str(2 * int(memory[:-3])) + "MiB" if precision == "double" else memory
+                    said, by_rows = self.factor("b.h5", "--sign", sign, "--memory", size, "--threads", "2",
+                                                "--explain")
+                    self.assertIn("rows of a matrix at a time", said)
+                    _, whole = self.factor("w.h5", "--sign", sign, "--variant", "cpu/tall")
+                    self.expect_same(whole, by_rows)
+                    self.assertTrue((by_rows["status"] == 0).all())
+                    np.testing.assert_allclose(by_rows["orthogonality"], whole["orthogonality"], rtol=0.2)
+        self.run_tool("verify", self.a, self.path("b.h5"), "--memory", "20MiB")
+
+    def test_scratch_holds_the_tree_and_is_left_empty(self):
+        self.generate("--shape", "60000x20")
+        os.mkdir(self.path("scratch"))
+        said, by_rows = self.factor("b.h5", "--memory", "12MiB", "--threads", "1", "--scratch", self.path("scratch"),
+                                    "--explain")
+        self.assertIn("in --scratch", said)
+        self.assertEqual(os.listdir(self.path("scratch")), [])
+        _, whole = self.factor("w.h5")
+        self.expect_same(whole, by_rows)
+        said, _ = self.factor("c.h5", "--memory", "12MiB", "--threads", "1", "--scratch", self.path("missing"),
+                              expect=5)
+        self.assertIn("--scratch", said)
+        self.assertFalse(os.path.exists(self.path("c.h5")))
+
+    def test_r_alone_is_unchecked_and_verify_checks_it(self):
+        self.generate("--shape", "60000x20")
+        said, by_rows = self.factor("b.h5", "--memory", "10MiB", "--threads", "1", "--mode", "r", "--memory", "8MiB")
+        self.assertIn("not checked", said)
+        self.assertEqual(by_rows["status"][0], 4)
+        _, whole = self.factor("w.h5")
+        np.testing.assert_array_equal(whole["R"], by_rows["R"])
+        self.run_tool("verify", self.a, self.path("b.h5"))
+
+    def test_a_bad_matrix_stays_alone(self):
+        self.generate("--shape", "2x60000x20")
+        with h5py.File(self.a, "r+") as file:
+            values = file["A"][:]
+        values[0, 59999, 7] = np.nan
+        with h5py.File(self.a, "w") as file:
+            file["A"] = values
+        said, found = self.factor("b.h5", "--memory", "12MiB", expect=1)
+        self.assertIn("1 of 2 matrices contain NaN or Inf", said)
+        self.assertTrue(np.isnan(found["Q"][0]).all() and np.isnan(found["R"][0]).all())
+        self.assertEqual(list(found["status"]), [2, 0])
+
+    def test_columns_are_refused_for_q_and_read_for_r(self):
+        values = np.random.default_rng(1).standard_normal((20, 60000)).astype(np.float32)
+        with h5py.File(self.a, "w") as file:
+            file["A"] = values
+        said, _ = self.factor("b.h5", "--memory", "12MiB", "--order", "column", expect=6)
+        self.assertIn("stored by columns", said)
+        _, by_rows = self.factor("b.h5", "--memory", "8MiB", "--threads", "1", "--order", "column", "--mode", "r")
+        _, whole = self.factor("w.h5", "--order", "column", "--mode", "r")
+        np.testing.assert_array_equal(whole["R"], by_rows["R"])
+
+    def test_progress_runs_over_both_passes(self):
+        self.generate("--shape", "60000x20")
+        said, _ = self.factor("b.h5", "--memory", "12MiB", "--progress", "always")
+        self.assertIn("120,000/120,000  100%", said)
+        self.assertIn("rows/s", said)
+
+    def test_too_little_memory_is_stated(self):
+        self.generate("--shape", "60000x20")
+        said, _ = self.factor("b.h5", "--memory", "1MiB", expect=6)
+        self.assertIn("even by rows", said)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// tall_test.cpp: the tree over row blocks at the plain bar: every type x hard matrix x shapes
+// around its blocks, leaves and nodes; in memory, and from leaves that are handed in one by one.
+#include "core/tall.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/tall_qr.hpp"
+#include "core/matrices.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+class TallTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(TallTest, Types);
+
+/// One matrix with poisoned factors.
+template <class T>
+struct Case {
+  Problem problem;
+  Batch<T> a, q, r;
+  MatrixReport report;
+
+  explicit Case(Problem p) : problem(p) {
+    problem.type = element_type<T>;
+    a = Batch<T>(1, p.m, p.n);
+    q = Batch<T>(1, p.m, p.q_cols());
+    r = Batch<T>(1, p.k(), p.n);
+    for (const BatchView<T>& view : {q.view(), r.view()})
+      std::fill_n(view.data, view.rows * view.cols, std::numeric_limits<T>::quiet_NaN());
+  }
+  MatrixView<T> matrix() { return a.view()[0]; }
+  void fill(std::string_view kind, double cond = 1e6) {
+    fill_matrix<T>({kind, cond, 5}, 0, matrix());
+  }
+  void run(int threads = 2) {
+    Limits limits;
+    limits.host_bytes = std::size_t{4} << 30;
+    limits.threads = threads;
+    CpuBackend backend(limits);
+    const Plan plan = make_plan(problem, backend.variants(), limits, "cpu/tall");
+    const BatchView<T> q_view = problem.wants_q() ? q.view() : BatchView<T>{};
+    backend.factor(plan, a.view(), {q_view, r.view(), {}, {}}, {&report, 1});
+  }
+  void expect_good(const std::string& what) {
+    const std::string name =
+        what + " " + std::to_string(problem.m) + "x" + std::to_string(problem.n);
+    const MatrixView<const T> x = matrix();
+    const int scale = magnitude_of(x).scale();
+    ErrorMeter meter(problem.m, problem.n, problem.q_cols(), problem.k());
+    const Errors errors = meter.measure<T>(x, q.view()[0], r.view()[0], scale);
+    const Bars bars = standard_bars(problem.m, problem.n, precision_of(element_type<T>), errors);
+    EXPECT_EQ(judge(errors, bars, problem.wants_q()), Status::ok)
+        << name << ": residual " << errors.residual << " (bar " << bars.residual
+        << "), orthogonality " << errors.orthogonality << " (bar " << bars.orthogonality << ")";
+    EXPECT_EQ(errors.lower, 0) << name;
+    EXPECT_EQ(report.status, Status::ok) << name;
+    EXPECT_EQ(report.scale, scale) << name;
+    for (index_t i = 0; i < problem.k() && problem.sign == Sign::positive; ++i)
+      EXPECT_FALSE(std::signbit(r.view()[0](i, i))) << name << " R(" << i << ")";
+  }
+};
+
+template <class T>
+bool same_bits(const Batch<T>& x, const Batch<T>& y) {
+  const BatchView<T> a = x.view(), b = y.view();
+  const auto bytes = static_cast<std::size_t>(a.count * a.rows * a.cols) * sizeof(T);
+  return a.rows == b.rows && a.cols == b.cols && std::memcmp(a.data, b.data, bytes) == 0;
+}
+
+/// Two blocks; a last block of one row, of fewer rows than columns, of one row less than whole; one
+/// leaf and one row; several leaves; several levels.
+std::vector<index_t> heights(index_t n) {
+  const TallShape shape(1, n);
+  const index_t block = shape.block_rows(), leaf = shape.leaf_rows();
+  return {block + 1, 2 * block + n / 2 + 1, 3 * block - 1, leaf, leaf + 1, 3 * leaf + block + 3};
+}
+
+TYPED_TEST(TallTest, EveryHardMatrixMeetsTheBar) {
+  for (const MatrixKind& kind : matrix_kinds()) {
+    for (const index_t n : {1, 5, 33}) {
+      for (const index_t m : heights(n)) {
+        // 224 times 1e37 / 6 is more than float32 holds: such an R is an overflow, rightly.
+        if (kind.name == "huge" && m > 40000) continue;
+        Case<TypeParam> c({1, m, n});
+        c.fill(kind.name);
+        c.run();
+        c.expect_good(std::string(kind.name));
+      }
+    }
+  }
+}
+
+TYPED_TEST(TallTest, EveryWidthMeetsTheBar) {
+  for (const index_t n : {2, 3, 4, 7, 8, 16, 17, 31, 32, 64, 65, 100, 127, 128, 129, 150}) {
+    const TallShape shape(1, n);
+    for (const index_t m : {shape.block_rows() + n / 2, shape.leaf_rows() + 5}) {
+      Case<TypeParam> c({1, m, n});
+      c.fill("cond", 1e12);
+      c.run();
+      c.expect_good("cond 1e12");
+    }
+  }
+}
+
+TYPED_TEST(TallTest, ManyLevelsMeetTheBar) {
+  // 600 leaves: four levels of nodes.
+  Case<TypeParam> c({1, 600 * TallShape(1, 100).leaf_rows() / 50 + 17, 100}), deep({1, 1, 1});
+  c.fill("gauss");
+  c.run();
+  c.expect_good("gauss");
+  deep = Case<TypeParam>({1, 600 * TallShape(1, 1).leaf_rows() + 17, 1});
+  deep.fill("gauss");
+  deep.run();
+  deep.expect_good("gauss");
+}
+
+/// Rows by blocks, in ways that only a tree over blocks can get wrong.
+TYPED_TEST(TallTest, BlocksOfEveryScaleMeetTheBar) {
+  constexpr index_t n = 12;
+  const TallShape shape(1, n);
+  const index_t block = shape.block_rows(), m = 2 * shape.leaf_rows() + 3 * block + 7;
+  const auto expect_good = [&](const std::string& what, auto change) {
+    Case<TypeParam> c({1, m, n});
+    c.fill("gauss");
+    for (index_t i = 0; i < m; ++i)
+      for (index_t j = 0; j < n; ++j) change(c.matrix(), i, j);
+    c.run();
+    c.expect_good(what);
+  };
+  expect_good("one block zero", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    if (i / block == 1) a(i, j) = 0;
+  });
+  expect_good("all but one block zero", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    if (i / block != 3) a(i, j) = 0;
+  });
+  expect_good("a leaf zero", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    if (i < shape.leaf_rows()) a(i, j) = 0;
+  });
+  expect_good("last row alone", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    if (i < m - 1) a(i, j) = 0;
+  });
+  expect_good("every other row zero", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    if (i % 2 == 0) a(i, j) = 0;
+  });
+  expect_good("duplicated columns", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    if (j % 2 == 1) a(i, j) = a(i, j - 1);
+  });
+  expect_good("1e-30 to 1e33", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    a(i, j) *=
+        static_cast<TypeParam>(std::pow(10.0, -30 + static_cast<double>(i / block * 9 % 64)));
+  });
+  expect_good("graded rows", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    a(i, j) *= static_cast<TypeParam>(
+        std::pow(10.0, -30 * static_cast<double>(i) / static_cast<double>(m)));
+  });
+  expect_good("1e-30", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    a(i, j) *= static_cast<TypeParam>(1e-30);
+  });
+  expect_good("1e33", [&](MatrixView<TypeParam> a, index_t i, index_t j) {
+    a(i, j) *= static_cast<TypeParam>(1e33);
+  });
+}
+
+TYPED_TEST(TallTest, ThreadsDoNotMatter) {
+  Case<TypeParam> one({1, 70000, 9}), three({1, 70000, 9});
+  one.fill("gauss");
+  three.fill("gauss");
+  one.run(1);
+  three.run(3);
+  EXPECT_TRUE(same_bits(one.q, three.q));
+  EXPECT_TRUE(same_bits(one.r, three.r));
+  EXPECT_EQ(one.report.residual, three.report.residual);
+  EXPECT_EQ(one.report.orthogonality, three.report.orthogonality);
+}
+
+TYPED_TEST(TallTest, ROnlyIsTheReducedR) {
+  for (const Sign sign : {Sign::positive, Sign::lapack}) {
+    Case<TypeParam> full({1, 20000, 9, element_type<TypeParam>, Mode::reduced, sign});
+    Case<TypeParam> r_only({1, 20000, 9, element_type<TypeParam>, Mode::r, sign});
+    full.fill("gauss");
+    r_only.fill("gauss");
+    full.run();
+    r_only.run();
+    EXPECT_TRUE(same_bits(full.r, r_only.r));
+    r_only.expect_good("gauss");
+  }
+}
+
+TYPED_TEST(TallTest, LapackSignsAreThoseOfOneFactorization) {
+  for (const std::string_view kind : {"gauss", "identity", "upper", "integers", "graded-columns"}) {
+    constexpr index_t m = 3000, n = 20;
+    Case<TypeParam> c({1, m, n, element_type<TypeParam>, Mode::reduced, Sign::lapack});
+    c.fill(kind);
+    c.run();
+    c.expect_good(std::string(kind));
+    const Batch<TypeParam> q(1, m, n), r(1, n, n);
+    EigenQr<TypeParam> eigen(c.problem);
+    eigen.factor(c.matrix(), {q.view()[0], r.view()[0], {}, {}});
+    for (index_t i = 0; i < n; ++i)
+      EXPECT_EQ(std::signbit(c.r.view()[0](i, i)), std::signbit(r.view()[0](i, i)))
+          << kind << " R(" << i << ")";
+  }
+}
+
+TYPED_TEST(TallTest, LeavesOneByOneGiveTheSameBits) {
+  // As a file is streamed: R in one pass, Q in another, leaf after leaf.
+  for (const index_t n : {9, 140}) {
+    const TallShape shape(3 * TallShape(1, n).leaf_rows() + 100, n);
+    Case<TypeParam> whole({1, shape.m(), n});
+    whole.fill("gauss");
+    whole.run();
+    const Batch<TypeParam> q(1, shape.m(), n), r(1, n, n);
+    TallTree<TypeParam> tree(shape);
+    CpuLeaves<TypeParam> leaves(shape, 1);
+    const auto rows_of = [&](MatrixView<TypeParam> x, index_t i) {
+      return x.row_block(i * shape.leaf_rows(), shape.rows_of_leaf(i));
+    };
+    for (index_t i = shape.leaves(); i-- > 0;)
+      leaves.factor(rows_of(whole.matrix(), i), tree.nodes(i, 1));
+    ASSERT_TRUE(finish_r<TypeParam>(tree, Sign::positive, true, leaves, rows_of(whole.matrix(), 0),
+                                    r.view()[0]));
+    for (index_t i = 0; i < shape.leaves(); ++i)
+      leaves.form_q(rows_of(whole.matrix(), i), tree.nodes(i, 1), rows_of(q.view()[0], i));
+    EXPECT_TRUE(same_bits(whole.r, r)) << n;
+    EXPECT_TRUE(same_bits(whole.q, q)) << n;
+  }
+}
+
+TYPED_TEST(TallTest, ABadMatrixIsNanAndARTooLargeIsReported) {
+  Case<TypeParam> c({1, 9000, 7});
+  c.fill("gauss");
+  c.matrix()(8999, 3) = std::numeric_limits<TypeParam>::infinity();
+  c.run();
+  EXPECT_EQ(c.report.status, Status::non_finite);
+  EXPECT_TRUE(std::isnan(c.q.view()[0](0, 0)) && std::isnan(c.q.view()[0](8999, 6)) &&
+              std::isnan(c.r.view()[0](6, 0)));
+  c.fill("constant");
+  for (index_t i = 0; i < 9000; ++i) c.matrix()(i, 3) = std::numeric_limits<TypeParam>::max() / 2;
+  c.run();
+  EXPECT_EQ(c.report.status, Status::r_overflows);
+}
+
+TYPED_TEST(TallTest, ScalingByAPowerOfTwoScalesROnly) {
+  Case<TypeParam> c({1, 9000, 7}), scaled({1, 9000, 7});
+  c.fill("gauss");
+  scaled.fill("gauss");
+  for (index_t i = 0; i < 9000 * 7; ++i)
+    scaled.matrix().data[i] = std::ldexp(scaled.matrix().data[i], 90);
+  c.run();
+  scaled.run();
+  EXPECT_TRUE(same_bits(c.q, scaled.q));
+  for (index_t i = 0; i < 49; ++i)
+    EXPECT_EQ(std::ldexp(c.r.view().data[i], 90), scaled.r.view().data[i]);
+}
+
+TEST(TallShape, CutsEveryMatrix) {
+  for (const index_t n : {1, 2, 16, 33, 64, 65, 128, 129, 1024}) {
+    for (const index_t m : {index_t{1}, n, 1000 * n, 1000 * n + 1}) {
+      const TallShape shape(m, n);
+      EXPECT_GE(shape.block_rows(), n);
+      index_t rows = 0, stacked = 0;
+      for (index_t i = 0; i < shape.leaves(); ++i) {
+        rows += shape.rows_of_leaf(i);
+        stacked += std::min(shape.rows_of_leaf(i), n);
+      }
+      EXPECT_EQ(rows, m);
+      EXPECT_EQ(stacked, shape.stacked_rows());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrtool
