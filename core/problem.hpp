@@ -62,6 +62,7 @@ struct Limits {
   int compute_units = 0;
   bool is_cpu = true;
   bool has_float64 = true;
+  bool has_nvidia_mma = false;  // products of halves on NVIDIA's matrix units, by PTX
 };
 
 }  // namespace qrtool

@@ -73,6 +73,14 @@ SubGroups sub_groups_of(const std::string& extensions) {
   return SubGroups::local_memory;
 }
 
+/// m16n8k16 and ldmatrix exist from compute capability 8.0 on.
+bool has_nvidia_mma(const cl::Device& device, const std::string& extensions) {
+  if (!has_extension(extensions, "cl_nv_device_attribute_query")) return false;
+  constexpr cl_device_info compute_capability_major = 0x4000;  // of that extension
+  cl_uint major = 0;
+  return device.getInfo(compute_capability_major, &major) == CL_SUCCESS && major >= 8;
+}
+
 DeviceInfo describe(const cl::Device& device, const std::string& platform, int index) {
   DeviceInfo info;
   info.index = index;
@@ -91,6 +99,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.limits.is_cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
+  info.limits.has_nvidia_mma = has_nvidia_mma(device, extensions);
   info.sub_groups = sub_groups_of(extensions);
   info.exact_division =
       (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;

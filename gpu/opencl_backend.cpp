@@ -17,7 +17,10 @@ DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   if (options.pretend_max_allocation > 0) {
     info.limits.max_allocation_bytes = options.pretend_max_allocation;
   }
-  if (options.portable) info.sub_groups = SubGroups::local_memory;
+  if (options.portable) {
+    info.sub_groups = SubGroups::local_memory;
+    info.limits.has_nvidia_mma = false;
+  }
   return info;
 }
 
