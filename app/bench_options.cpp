@@ -83,6 +83,9 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
             "the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
             "5000x5000 in batches of 1 to 32");
   line.flag("--quick", o.quick, "a part of it, fewer repeats; ends within a minute");
+  line.flag("--gemm", o.gemm,
+            "the matrix products behind opencl/large instead, every body, beside the peak of its "
+            "instruction");
   line.list("--shape", "MxN,...", "cases of one's own: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
@@ -118,6 +121,9 @@ void describe_exports(CommandLine& line, BenchOptions& o) {
 void check(const BenchOptions& o) {
   if (o.sweep && !o.shapes.empty())
     throw UsageError("--sweep contradicts --shape", "leave one of them away");
+  if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
+    throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
+                     "leave --sweep, --quick, --shape and --backend cpu away");
   if (!o.batches.empty() && o.shapes.empty())
     throw UsageError("--batch needs --shape", "for example --shape 64x64 --batch 100,1000");
   for (const auto& [m, n] : o.shapes)

@@ -15,7 +15,7 @@
 namespace qrtool {
 
 struct BenchOptions {
-  bool sweep = false, quick = false;
+  bool sweep = false, quick = false, gemm = false;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape
   ElementType type = ElementType::float32;

@@ -16,7 +16,7 @@ _qrtool() {
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
     devices) options="--shape --precision --json" ;;
     bench)
-      options="--sweep --quick --shape --batch --precision --mode --against --limit-seconds --seed"
+      options="--sweep --quick --gemm --shape --batch --precision --mode --against --limit-seconds --seed"
       options+=" --backend --device --variant $resources --export-json --export-csv --export-markdown"
       options+=" --force --json --quiet"
       ;;

@@ -111,14 +111,14 @@ inline constexpr int large_block = 128;
 inline constexpr int large_long_block = 256;
 inline constexpr std::int64_t large_long_block_columns = 4000;
 /// Rows of a slab of a Gram matrix, at least, and slabs at most.
-inline constexpr std::int64_t large_gram_rows = 64;
+inline constexpr std::int64_t large_gram_rows = 32;
 inline constexpr std::int64_t large_gram_slabs = 128;
 /// Rows of a slab of V'C, at least; slabs of a panel's, at most; groups that a product should have.
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
-/// Columns of Z per group of apply_t (float64: half) and of apply_panel_t. 8, 16, 32.
-inline constexpr int large_strip = 32;
+/// Columns of Z per group of apply_t and of apply_panel_t. 8, 16, 32.
+inline constexpr int large_strip = 16;
 inline constexpr int large_panel_strip = 8;
 
 // ---- gemm (kernels/gemm.cl)

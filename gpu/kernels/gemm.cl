@@ -6,10 +6,12 @@
 //     subtract_product            C := C - A B                                   matrix x tile
 //     transposed_product          Z_s := A_s'B_s, s = 0, 1, ..                   matrix x slab x tile
 //
+//   peak                          the rate of the instruction behind them        any
+//
 //   A_s and B_s are rows s slab_depth .. of A and B: a product with few tiles and many terms is cut
 //   so that there are groups enough; the caller adds the Z_s up. gemm_tile.clh has the tile.
 //
-// Defines, set in variants/product.hpp   range            meaning
+// Defines, set in variants/product.cpp   range            meaning
 //   REAL                                 float, double    element type
 //   PRODUCT_BODY                         0, 1, 2          0 fma, any device; NVIDIA's matrix units:
 //                                                         1 three products of halves, 2 one
@@ -210,3 +212,38 @@ INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
 #undef TILE_N
 #undef WARP_M
 #undef WARP_N
+
+// The rate of the body's instruction: 16 independent sums per work-item, or 8 of the matrix units'.
+// x: 0, unknown to the compiler.
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REAL* out, int steps,
+                                                                    float x) {
+  float sink = 0;
+#if PRODUCT_BODY == 0
+  REAL sums[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) sums[i] = (REAL)(i + get_local_id(0));
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) sums[i] = fma((REAL)x, sums[i], (REAL)x);
+  }
+#pragma unroll
+  for (int i = 0; i < 16; ++i) sink += (float)sums[i];
+#else
+  float sums[8][4];
+  const uint word = as_uint(x);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[i][e] = i + get_local_id(0);
+  }
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) multiply_16x8(sums[i], (uint4)(word), (uint2)(word));
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sink += sums[i][0];
+#endif
+  if (sink == -1) out[get_global_id(0)] = sink;
+}

@@ -39,9 +39,10 @@
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group of apply_t, of
 //                                                         apply_panel_t
 //   and those of gemm.cl
-// Local memory: BLOCK STRIP REAL; factor_panel PANEL^2 + 512 REAL; form_v 32 KiB.
+// Local memory: (BLOCK STRIP + PANEL (PANEL + 1)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
+// form_v 8 PANEL (PANEL + 9) bytes.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k REAL,
-// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, Z, and with GRAM sums of slabs and 4 squares in
+// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, Z, and with GRAM sums of slabs and 5 squares in
 // double. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
 #include "gemm.cl"
 
@@ -61,7 +62,6 @@
 #define PANEL_STRIP 8
 #endif
 #define GROUP_SIZE 256
-#define FORM_GROUP 128
 #define SQUARE (PANEL * PANEL)
 
 // Work-items form rows of one item per column.
@@ -124,10 +124,11 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
 #if GRAM
 #define GRAM_ROWS 32
 #define EDGE (PANEL / 16)  // rows and columns of a work-item's part of a square
-// Errors of G of 2^-53 PANEL times this stay below float32's.
-#define GRAM_LIMIT 0x1p23f
-// Sums of squares below this say nothing.
-#define GRAM_LEAST 0x1p-200
+// 2^-44, of inverses, and 2^-53 PANEL, of G, times this stay below float32's errors.
+#define GRAM_LIMIT 0x1p20f
+// Squares of norms below this, or above its inverse, have no float32.
+#define GRAM_LEAST 0x1p-100
+#define SQUARES 5
 
 // Sums of P'P over slabs of rows.
 __kernel GROUP void gram_panel(__global const REAL* work, __global double* sums, FactorShape shape,
@@ -135,7 +136,7 @@ __kernel GROUP void gram_panel(__global const REAL* work, __global double* sums,
   __local double tile[GRAM_ROWS * PANEL];
   index_t matrix;
   const int slab = split_group(at.gram_slabs, &matrix);
-  const int item = get_local_id(0), across = item % 16 * EDGE, down = item / 16 * EDGE;
+  const int item = get_local_id(0), across = item % 16, down = item / 16;
   const int first = at.first + slab * at.slab_rows, last = min(shape.m, first + at.slab_rows);
   work += matrix * shape.m * at.ld + at.first;
   double sum[EDGE][EDGE];
@@ -157,8 +158,8 @@ __kernel GROUP void gram_panel(__global const REAL* work, __global double* sums,
       double x[EDGE], y[EDGE];
 #pragma unroll
       for (int i = 0; i < EDGE; ++i) {
-        x[i] = tile[r * PANEL + down + i];
-        y[i] = tile[r * PANEL + across + i];
+        x[i] = tile[r * PANEL + down + 16 * i];
+        y[i] = tile[r * PANEL + across + 16 * i];
       }
 #pragma unroll
       for (int i = 0; i < EDGE; ++i) {
@@ -172,7 +173,7 @@ __kernel GROUP void gram_panel(__global const REAL* work, __global double* sums,
 #pragma unroll
   for (int i = 0; i < EDGE; ++i) {
 #pragma unroll
-    for (int j = 0; j < EDGE; ++j) sums[(down + i) * PANEL + across + j] = sum[i][j];
+    for (int j = 0; j < EDGE; ++j) sums[(down + 16 * i) * PANEL + across + 16 * j] = sum[i][j];
   }
 }
 
@@ -193,52 +194,47 @@ __kernel GROUP void sum_gram(__global const double* sums, __global double* squar
   barrier(CLK_LOCAL_MEM_FENCE);
   if (item < 32) {
     for (int other = item + 32; other < GROUP_SIZE; other += 32) sum += parts[other];
-    squares[matrix * 4 * SQUARE + entry] = sum;
+    squares[matrix * SQUARES * SQUARE + entry] = sum;
   }
 }
 
-// 1 / sqrt(x) of a normal number: float32's, corrected twice.
+// 1 / sqrt(x) and 1 / x: float32's, corrected once, 44 bits.
 INLINE double inverse_root(double x) {
-  const int e = (int)(as_long(x) >> 52) - 1023, even = e & ~1;
-  const double scaled = x * as_double((long)(1023 - even) << 52);  // 1 .. 4
 #if SUB_GROUP_BODY == 1
-  double y = native_rsqrt((float)scaled);
+  const double y = native_rsqrt((float)x);
 #else
-  double y = 1 / sqrt((float)scaled);
+  const double y = 1 / sqrt((float)x);
 #endif
-  y = fma(y, fma(-0.5 * scaled * y, y, 0.5), y);
-  y = fma(y, fma(-0.5 * scaled * y, y, 0.5), y);
-  return y * as_double((long)(1023 - even / 2) << 52);
+  return fma(y, fma(-0.5 * x * y, y, 0.5), y);
 }
 INLINE double inverse_of(double x) {
-  const int e = (int)(as_long(x) >> 52) & 2047;
-  const double scaled = x * as_double((long)(2046 - e) << 52);  // 1 .. 2 in size
 #if SUB_GROUP_BODY == 1
-  double y = native_recip((float)scaled);
+  const double y = native_recip((float)x);
 #else
-  double y = 1 / (float)scaled;
+  const double y = 1 / (float)x;
 #endif
-  y = fma(y, fma(-scaled, y, 1.0), y);
-  y = fma(y, fma(-scaled, y, 1.0), y);
-  return y * as_double((long)(2046 - e) << 52);
+  return fma(y, fma(-x, y, 1.0), y);
 }
 
-// What the group shows of step i: row i of G and P, column i of P, row i of X, by turns.
+// What the group shows of step i, by turns: row i of G and of P, column i of P.
 typedef struct {
-  __local double *g, *p, *q;  // 2 PANEL each
-  __local float* x;           // 2 PANEL
-  __local double* signs;      // PANEL
-  __local float* norms;       // GROUP_SIZE
+  __local double *g, *p, *q;   // 2 PANEL each
+  __local double* signs;       // PANEL
+  __local double* diagonal;    // PANEL, of G
+  __local float* norms;        // GROUP_SIZE
 } Shown;
 
-// A work-item's entries (down + 16 a, across + 16 b) of G, P1 and of L^-1 diag(G)^1/2, L = R'.
+// A work-item's entries (down + 16 a, across + 16 b). Two squares become six triangles, step by
+// step, as in Gauss and Jordan's inversion:
+//   g: G -> R above the diagonal, R^-T on and below it
+//   p: P1 -> W^-1 on and above the diagonal, V1^-1 below it; W and V1 go to global memory
 typedef struct {
   double g[EDGE][EDGE], p[EDGE][EDGE];
-  float x[EDGE][EDGE];
 } Squares;
 
-// Step i = 16 phase + in_phase of Cholesky and LU at once: row i of R and W, column i of V1.
-INLINE void eliminate(Squares* own, const Shown* shown, const int phase, int in_phase,
+// Step i = 16 phase + in_phase: row i of R and W, column i of V1. `triangle`: W; v: V1.
+INLINE void eliminate(Squares* own, const Shown* shown, __global double* triangle,
+                      __global REAL* v, int v_ld, int width, const int phase, int in_phase,
                       float* norm, int* has_vanished) {
   const int item = get_local_id(0), across = item % 16, down = item / 16;
   const int i = 16 * phase + in_phase, turn = (i & 1) * PANEL;
@@ -247,7 +243,6 @@ INLINE void eliminate(Squares* own, const Shown* shown, const int phase, int in_
     for (int b = 0; b < EDGE; ++b) {
       shown->g[turn + across + 16 * b] = own->g[phase][b];
       shown->p[turn + across + 16 * b] = own->p[phase][b];
-      shown->x[turn + across + 16 * b] = own->x[phase][b];
     }
   }
   if (across == in_phase) {
@@ -256,46 +251,58 @@ INLINE void eliminate(Squares* own, const Shown* shown, const int phase, int in_
   }
   barrier(CLK_LOCAL_MEM_FENCE);
   const double square = shown->g[turn + i], pivot = shown->p[turn + i];
-  if (square < GRAM_LEAST) *has_vanished = 1;
+  if (square < GRAM_LEAST || square > 1 / GRAM_LEAST) *has_vanished = 1;
   const double inverse = inverse_root(square), sign = pivot >= 0 ? 1 : -1;
   const double top = fma(sign, square * inverse, pivot), inverse_top = inverse_of(top);
   if (item == 0) shown->signs[i] = sign;
-  double r[EDGE], w[EDGE];
-  float x[EDGE];
+  double row_g[EDGE], row_p[EDGE];
 #pragma unroll
   for (int b = 0; b < EDGE; ++b) {
     const int col = across + 16 * b;
-    r[b] = b >= phase ? shown->g[turn + col] * inverse : 0;
-    w[b] = b >= phase && col > i ? fma(sign, r[b], shown->p[turn + col]) : 0;
-    x[b] = b <= phase ? shown->x[turn + col] * (float)inverse : 0;
-  }
-#pragma unroll
-  for (int a = phase; a < EDGE; ++a) {
-    const int row = down + 16 * a;
-    const double left = row > i ? shown->g[turn + row] * inverse : 0;
-    const double v = row > i ? shown->q[turn + row] * inverse_top : 0;
-#pragma unroll
-    for (int b = phase; b < EDGE; ++b) {
-      own->g[a][b] = fma(-left, r[b], own->g[a][b]);
-      own->p[a][b] = fma(-v, w[b], own->p[a][b]);
+    const bool is_own = b == phase && across == in_phase;
+    const bool is_right = b > phase || (b == phase && across > in_phase);
+    row_g[b] = is_own ? inverse : shown->g[turn + col] * inverse;
+    row_p[b] = is_own ? 1 : shown->p[turn + col];
+    if (is_right) row_p[b] = fma(sign, row_g[b], row_p[b]);
+    if (down == in_phase) {
+      triangle[i * PANEL + col] = is_own ? top : is_right ? row_p[b] : 0;
+      const float x = is_right ? 0.0f : (float)(row_g[b] * shown->diagonal[col]);
+      *norm = fma(x, (float)row_g[b], *norm);
     }
-#pragma unroll
-    for (int b = 0; b <= phase; ++b) own->x[a][b] = fma(-(float)left, x[b], own->x[a][b]);
-    if (across == in_phase && row > i) own->p[a][phase] = v;
   }
-  if (down == in_phase) {
+#pragma unroll
+  for (int a = 0; a < EDGE; ++a) {
+    const int row = down + 16 * a;
+    const bool is_own_row = a == phase && down == in_phase;
+    const bool is_below = a > phase || (a == phase && down > in_phase);
+    const double left = is_below ? shown->g[turn + row] * inverse : 0;
+    const double factor = (is_own_row ? 1 : shown->q[turn + row]) * inverse_top;
 #pragma unroll
     for (int b = 0; b < EDGE; ++b) {
-      const int col = across + 16 * b;
-      if (b >= phase) own->g[phase][b] = r[b];
-      if (b >= phase && col >= i) own->p[phase][b] = col == i ? top : w[b];
-      if (b <= phase) *norm = fma(x[b], x[b], *norm);
+      const bool is_own = b == phase && across == in_phase;
+      const bool is_right = b > phase || (b == phase && across > in_phase);
+      if (a >= phase) {
+        const double x = fma(-left, row_g[b], is_own && is_below ? 0 : own->g[a][b]);
+        own->g[a][b] = is_own_row ? row_g[b] : x;
+      }
+      if (a >= phase || b >= phase) {
+        const bool starts = is_own || (is_own_row && is_right);
+        const double y = fma(-factor, row_p[b], starts ? 0 : own->p[a][b]);
+        if (is_below || is_right) {
+          own->p[a][b] = y;
+        } else if (is_own) {
+          own->p[a][b] = factor;
+        }
+      }
+    }
+    if (across == in_phase && row < width && i < width) {
+      v[row * (index_t)v_ld + i] = (REAL)(is_below ? factor : is_own_row ? 1 : 0);
     }
   }
 }
 
-// R, V1 and W of the panel from G and its top square; whether they are good enough. squares: G; on
-// exit 1: W, 2: R, 3: V1'.
+// R, V1, W and what form_v wants, from G and the panel's top square; whether they are good enough.
+// squares: G; on exit 1: W^-1, 2: W, 3: R^-1, 4: V1^-T.
 INLINE bool factor_gram(const Shown* shown, __global double* squares, __global REAL* top_square,
                         __global REAL* v, __global REAL* signs, BlockShape at) {
   const int item = get_local_id(0), across = item % 16, down = item / 16;
@@ -310,7 +317,7 @@ INLINE bool factor_gram(const Shown* shown, __global double* squares, __global R
       const bool is_inside = row < at.width && col < at.width;
       own.g[a][b] = is_inside ? squares[row * PANEL + col] : row == col ? 1.0 : 0.0;
       own.p[a][b] = is_inside ? top_square[row * (index_t)at.ld + col] : (REAL)0;
-      own.x[a][b] = row == col ? (float)sqrt(own.g[a][b]) : 0.0f;
+      if (row == col) shown->diagonal[row] = own.g[a][b];
       is_nan |= isnan(own.g[a][b]);
     }
   }
@@ -318,14 +325,16 @@ INLINE bool factor_gram(const Shown* shown, __global double* squares, __global R
   for (int phase = 0; phase < EDGE; ++phase) {
 #pragma unroll 1
     for (int in_phase = 0; in_phase < 16; ++in_phase) {
-      eliminate(&own, shown, phase, in_phase, &norm, &has_vanished);
+      eliminate(&own, shown, squares + 2 * SQUARE, v, at.v_ld, at.width, phase, in_phase, &norm,
+                &has_vanished);
     }
   }
   // A matrix that is not finite needs no better factors.
-  shown->norms[item] = has_vanished ? INFINITY : is_nan ? -INFINITY : norm;
-  barrier(CLK_LOCAL_MEM_FENCE);
+  shown->norms[item] = is_nan ? -INFINITY : has_vanished ? INFINITY : norm;
+  barrier(FENCE);
   float sum = 0;
   bool is_finite = true;
+#pragma unroll 8
   for (int other = 0; other < GROUP_SIZE; ++other) {
     is_finite = is_finite && shown->norms[other] != -INFINITY;
     sum += shown->norms[other];
@@ -337,12 +346,13 @@ INLINE bool factor_gram(const Shown* shown, __global double* squares, __global R
     for (int b = 0; b < EDGE; ++b) {
       const int row = down + 16 * a, col = across + 16 * b;
       squares[SQUARE + row * PANEL + col] = row <= col ? own.p[a][b] : 0;
-      squares[2 * SQUARE + row * PANEL + col] = row <= col ? own.g[a][b] : 0;
-      squares[3 * SQUARE + col * PANEL + row] = row > col ? own.p[a][b] : row == col ? 1.0 : 0.0;
+      squares[3 * SQUARE + col * PANEL + row] = row >= col ? own.g[a][b] : 0;
+      squares[4 * SQUARE + col * PANEL + row] = row > col ? own.p[a][b] : row == col ? 1 : 0;
       if (is_good && row < at.width && col < at.width) {
+        // R's diagonal: what its inverse is the inverse of
+        const double r = row == col ? 1 / own.g[a][b] : own.g[a][b];
         top_square[row * (index_t)at.ld + col] =
-            (REAL)(row <= col ? -shown->signs[row] * own.g[a][b] : own.p[a][b]);
-        v[row * (index_t)at.v_ld + col] = (REAL)(row > col ? own.p[a][b] : row == col ? 1.0 : 0.0);
+            row <= col ? (REAL)(-shown->signs[row] * r) : v[row * (index_t)at.v_ld + col];
       }
     }
   }
@@ -444,7 +454,7 @@ INLINE void factor_columns(const PanelBuffers* panel, int ld, int columns, __loc
   }
 }
 
-// V1\R of the panel and its signs; W, R and V1' in squares, or V\R, tau and T and done[matrix] = 1.
+// V1\R of the panel and its signs; triangles for form_v in squares, or V\R, tau and T and done[matrix] = 1.
 __kernel GROUP void factor_panel(__global REAL* work, __global double* squares,
                                  __global int* done, __global REAL* signs, __global REAL* taus,
                                  __global REAL* x, __global REAL* v, FactorShape shape,
@@ -461,11 +471,11 @@ __kernel GROUP void factor_panel(__global REAL* work, __global double* squares,
       shape.m - at.first};
   int columns = at.width;
 #if GRAM
-  __local double shown_rows[6 * PANEL], shown_signs[PANEL];
-  __local float shown_x[2 * PANEL], norms[GROUP_SIZE];
-  const Shown shown = {shown_rows, shown_rows + 2 * PANEL, shown_rows + 4 * PANEL,
-                       shown_x,    shown_signs,            norms};
-  if (factor_gram(&shown, squares + matrix * 4 * SQUARE, panel.a, panel.v, panel.signs, at)) {
+  __local double shown_rows[6 * PANEL], shown_signs[PANEL], diagonal[PANEL];
+  __local float norms[GROUP_SIZE];
+  const Shown shown = {shown_rows,  shown_rows + 2 * PANEL, shown_rows + 4 * PANEL,
+                       shown_signs, diagonal,               norms};
+  if (factor_gram(&shown, squares + matrix * SQUARES * SQUARE, panel.a, panel.v, panel.signs, at)) {
     columns = 0;
   }
 #endif
@@ -486,105 +496,138 @@ __kernel GROUP void factor_panel(__global REAL* work, __global double* squares,
 }
 
 #if GRAM
-INLINE void load_triangle(__global const double* from, __local double* triangle,
-                          __local double* inverses) {
-  const int item = get_local_id(0);
-  for (int i = item; i < SQUARE; i += FORM_GROUP) triangle[i] = from[i];
-  if (item < PANEL) inverses[item] = 1 / from[item * (PANEL + 1)];
-}
-// row := row M^-1, M upper triangular.
-INLINE void solve_row(double row[PANEL], __local const double* matrix,
-                      __local const double* inverses) {
+#define TILE_LD (PANEL + 1)
+#define CHUNK 8
+// sums := tile (PANEL x PANEL) times rows 0 .. terms - 1 of b, through local memory.
+INLINE void multiply_squares(double sums[EDGE][EDGE], __local const double* tile,
+                             __global const double* b, int terms, __local double* chunk) {
+  const int item = get_local_id(0), across = item % 16, down = item / 16;
 #pragma unroll
-  for (int j = 0; j < PANEL; ++j) {
-    row[j] *= inverses[j];
+  for (int i = 0; i < EDGE; ++i) {
 #pragma unroll
-    for (int l = j + 1; l < PANEL; ++l) row[l] = fma(-row[j], matrix[j * PANEL + l], row[l]);
+    for (int j = 0; j < EDGE; ++j) sums[i][j] = 0;
+  }
+#pragma unroll 1
+  for (int first = 0; first < terms; first += CHUNK) {
+    for (int i = item; i < CHUNK * PANEL; i += GROUP_SIZE) chunk[i] = b[first * PANEL + i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+    for (int k = 0; k < CHUNK; ++k) {
+      double x[EDGE], y[EDGE];
+#pragma unroll
+      for (int i = 0; i < EDGE; ++i) {
+        x[i] = tile[(down + 16 * i) * TILE_LD + first + k];
+        y[i] = chunk[k * PANEL + across + 16 * i];
+      }
+#pragma unroll
+      for (int i = 0; i < EDGE; ++i) {
+#pragma unroll
+        for (int j = 0; j < EDGE; ++j) sums[i][j] = fma(x[i], y[j], sums[i][j]);
+      }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
   }
 }
 #endif
 
-// V2 below the panel's top square, and V in the block's own buffer; T. Group 0 of a matrix forms T
-// and writes zeros above the panel, the others take a row per work-item.
-__kernel GROUP_OF(FORM_GROUP) void form_v(__global REAL* work, __global const double* squares,
-                                          __global const int* done, __global const REAL* signs,
-                                          __global REAL* taus, __global REAL* x, __global REAL* v,
-                                          FactorShape shape, BlockShape at) {
+// V2 = P2 W^-1 below the panel's top square, and V in the block's own buffer; T = W R^-1 S V1^-T.
+// Group 0 of a matrix forms T and writes zeros above the panel, the others take PANEL rows each.
+__kernel GROUP void form_v(__global REAL* work, __global const double* squares,
+                           __global const int* done, __global const REAL* signs,
+                           __global REAL* taus, __global REAL* x, __global REAL* v,
+                           FactorShape shape, BlockShape at) {
   const int rows = shape.m - at.first - at.width, item = get_local_id(0);
   index_t matrix;
-  const int group = split_group(1 + (rows + FORM_GROUP - 1) / FORM_GROUP, &matrix);
-  const int in_block = at.first - at.block;
+  const int group = split_group(1 + (rows + PANEL - 1) / PANEL, &matrix);
+  const int in_block = at.first - at.block, first = (group - 1) * PANEL;  // below the top square
   const bool forms_t = group == 0;
-  const int row = (group - 1) * FORM_GROUP + item;  // below the top square
-  const bool has_row = !forms_t && row < rows;
-  __global REAL* from = work + (matrix * shape.m + at.first + at.width + row) * at.ld + at.first;
-  __global REAL* to = v + (matrix * shape.m + in_block + at.width + row) * at.v_ld + in_block;
+  __global REAL* from = work + (matrix * shape.m + at.first + at.width + first) * at.ld + at.first;
+  __global REAL* to = v + (matrix * shape.m + in_block + at.width + first) * at.v_ld + in_block;
   v += matrix * shape.m * at.v_ld + in_block;
 #if GRAM
-  __local double triangle[SQUARE], inverses[PANEL];
+  __local double tile[PANEL * TILE_LD], chunk[CHUNK * PANEL];
   const bool is_done = done[matrix] != 0;
-  squares += matrix * 4 * SQUARE;
+  const int across = item % 16, down = item / 16;
+  double sums[EDGE][EDGE];
+  squares += matrix * SQUARES * SQUARE;
   signs += matrix * shape.k + at.first;
-  double entries[PANEL];
-#pragma unroll
-  for (int j = 0; j < PANEL; ++j) {
-    entries[j] = has_row && j < at.width ? from[j] : (REAL)0;
-    if (forms_t && item < PANEL) entries[j] = squares[SQUARE + item * PANEL + j];
-  }
-  // V2 = P2 W^-1; U = W R^-1, then T = U S V1^-T
-  load_triangle(squares + (forms_t ? 2 : 1) * SQUARE, triangle, inverses);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (!is_done) solve_row(entries, triangle, inverses);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (forms_t) load_triangle(squares + 3 * SQUARE, triangle, inverses);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (forms_t && !is_done) {
-#pragma unroll
-    for (int j = 0; j < PANEL; ++j) {
-      entries[j] = j >= at.width || signs[j] > 0 ? -entries[j] : entries[j];
+#pragma unroll 4
+  for (int i = item; i < SQUARE; i += GROUP_SIZE) {
+    const int row = i / PANEL, col = i % PANEL;
+    double entry = 0;
+    if (forms_t) {
+      entry = squares[2 * SQUARE + i];
+    } else if (first + row < rows && col < at.width) {
+      entry = from[row * (index_t)at.ld + col];
     }
-    solve_row(entries, triangle, inverses);
+    tile[row * TILE_LD + col] = entry;
   }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  multiply_squares(sums, tile, squares + (forms_t ? 3 : 1) * SQUARE, is_done ? 0 : PANEL, chunk);
 #pragma unroll
-  for (int j = 0; j < PANEL; ++j) {
-    if (has_row && j < at.width) {
-      if (!is_done) from[j] = (REAL)entries[j];
-      to[j] = (REAL)entries[j];
+  for (int a = 0; a < EDGE; ++a) {
+#pragma unroll
+    for (int b = 0; b < EDGE; ++b) {
+      const int row = down + 16 * a, col = across + 16 * b;
+      if (!forms_t && first + row < rows && col < at.width) {
+        const REAL entry = (REAL)(is_done ? tile[row * TILE_LD + col] : sums[a][b]);
+        from[row * (index_t)at.ld + col] = entry;
+        to[row * (index_t)at.v_ld + col] = entry;
+      } else if (forms_t && !is_done) {
+        tile[row * TILE_LD + col] = col >= at.width || signs[col] > 0 ? -sums[a][b] : sums[a][b];
+      }
     }
   }
-  if (forms_t && !is_done && item < PANEL) {
-    x += x_offset(matrix, shape, at.block) + (in_block + item) * BLOCK + in_block;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  multiply_squares(sums, tile, squares + 4 * SQUARE, forms_t && !is_done ? PANEL : 0, chunk);
+  x += x_offset(matrix, shape, at.block) + in_block * (BLOCK + 1);
 #pragma unroll
-    for (int j = 0; j < PANEL; ++j) {
-      const REAL entry = (REAL)(item <= j && j < at.width && item < at.width ? entries[j] : 0);
-      x[j] = entry;
-      if (j == item && j < at.width) taus[matrix * shape.k + at.first + j] = entry;
+  for (int a = 0; a < EDGE; ++a) {
+#pragma unroll
+    for (int b = 0; b < EDGE; ++b) {
+      const int row = down + 16 * a, col = across + 16 * b;
+      if (forms_t && !is_done) {
+        const bool is_inside = row <= col && col < at.width;
+        x[row * BLOCK + col] = is_inside ? (REAL)sums[a][b] : (REAL)0;
+        if (row == col && is_inside) taus[matrix * shape.k + at.first + row] = (REAL)sums[a][b];
+      }
     }
   }
 #else
-  if (has_row) {
-    for (int j = 0; j < at.width; ++j) to[j] = from[j];
+  for (int i = item; i < PANEL * at.width; i += GROUP_SIZE) {
+    const int row = i / at.width, col = i - row * at.width;
+    if (!forms_t && first + row < rows) {
+      to[row * (index_t)at.v_ld + col] = from[row * (index_t)at.ld + col];
+    }
   }
 #endif
   if (forms_t) {
-    for (int i = item; i < in_block * at.width; i += FORM_GROUP) {
-      v[i / at.width * (index_t)at.v_ld + i % at.width] = 0;
+    for (int i = item; i < in_block * at.width; i += GROUP_SIZE) {
+      const int row = i / at.width;
+      v[row * (index_t)at.v_ld + i - row * at.width] = 0;
     }
   }
 }
 
 // ---- the block's T
 
-// sums[] += four rows (transposed: columns) of a square of X, from entry x on, times rows of z.
-INLINE void multiply_x(REAL* sums, __global const REAL* x, __local const REAL* z, const int rows,
-                       const int strip, const bool transposed) {
-#pragma unroll 4
+#define SQUARE_LD (PANEL + 1)
+// square := a PANEL x PANEL square of X, or its transpose.
+INLINE void load_square(__global const REAL* x, __local REAL* square, const bool transposes) {
+#pragma unroll 8
+  for (int i = get_local_id(0); i < SQUARE; i += GROUP_SIZE) {
+    const int row = i / PANEL, col = i % PANEL;
+    square[transposes ? col * SQUARE_LD + row : row * SQUARE_LD + col] = x[row * BLOCK + col];
+  }
+}
+// sums[q] += sum over l of square(l, row + q) z(l).
+INLINE void multiply_x(REAL* sums, __local const REAL* square, __local const REAL* z,
+                       const int rows, const int strip) {
+#pragma unroll 8
   for (int l = 0; l < PANEL; ++l) {
     const REAL y = z[l * strip];
 #pragma unroll
-    for (int q = 0; q < rows; ++q) {
-      sums[q] = fma(transposed ? x[l * BLOCK + q] : x[q * BLOCK + l], y, sums[q]);
-    }
+    for (int q = 0; q < rows; ++q) sums[q] = fma(square[l * SQUARE_LD + q], y, sums[q]);
   }
 }
 
@@ -611,7 +654,7 @@ INLINE void load_z(__global const REAL* z, const BlockShape* at, int first_col, 
 // Z_p -= sum over i > p of X_pi Z_i, p downwards, then Z_p := T_p Z_p. X holds -X.
 __kernel GROUP void apply_t(__global const REAL* x, __global REAL* z, FactorShape shape,
                             BlockShape at, int transposed) {
-  __local REAL tile[BLOCK * STRIP];
+  __local REAL tile[BLOCK * STRIP], square[PANEL * SQUARE_LD];
   index_t matrix;
   const int strip = split_group((at.z_cols + STRIP - 1) / STRIP, &matrix);
   const int item = get_local_id(0), in_strip = item % STRIP, row = item / STRIP * STRIP_ROWS;
@@ -633,13 +676,11 @@ __kernel GROUP void apply_t(__global const REAL* x, __global REAL* z, FactorShap
     for (int q = 0; q < STRIP_ROWS; ++q) sums[q] = adds ? own[q * STRIP] : (REAL)0;
 #pragma unroll 1
     for (int i = begin; i < end; ++i) {
-      __local const REAL* other = tile + i * PANEL * STRIP + in_strip;
-      if (transposed) {
-        multiply_x(sums, x + i * PANEL * BLOCK + p * PANEL + row, other, STRIP_ROWS, STRIP, true);
-      } else {
-        multiply_x(sums, x + (p * PANEL + row) * BLOCK + i * PANEL, other, STRIP_ROWS, STRIP,
-                   false);
-      }
+      barrier(CLK_LOCAL_MEM_FENCE);
+      load_square(x + (transposed ? i * PANEL * BLOCK + p * PANEL : p * PANEL * BLOCK + i * PANEL),
+                  square, !transposed);
+      barrier(CLK_LOCAL_MEM_FENCE);
+      multiply_x(sums, square + row, tile + i * PANEL * STRIP + in_strip, STRIP_ROWS, STRIP);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
@@ -654,20 +695,20 @@ __kernel GROUP void apply_t(__global const REAL* x, __global REAL* z, FactorShap
 // Z := T_p'Z for one panel; columns that belong to the block's reflectors become rows of -X.
 __kernel GROUP void apply_panel_t(__global REAL* x, __global REAL* z, FactorShape shape,
                                   BlockShape at) {
-  __local REAL tile[PANEL * PANEL_STRIP];
+  __local REAL tile[PANEL * PANEL_STRIP], square[PANEL * SQUARE_LD];
   index_t matrix;
   const int strip = split_group((at.z_cols + PANEL_STRIP - 1) / PANEL_STRIP, &matrix);
   const int item = get_local_id(0), in_strip = item % PANEL_STRIP, in_block = at.first - at.block;
   const int row = item / PANEL_STRIP * PANEL_STRIP_ROWS, col = strip * PANEL_STRIP + in_strip;
   x += x_offset(matrix, shape, at.block) + in_block;
   z += matrix * at.z_stride;
+  load_square(x + in_block * BLOCK, square, false);
   load_z(z, &at, strip * PANEL_STRIP, at.width, PANEL, tile, PANEL_STRIP);
   barrier(CLK_LOCAL_MEM_FENCE);
   REAL sums[PANEL_STRIP_ROWS];
 #pragma unroll
   for (int q = 0; q < PANEL_STRIP_ROWS; ++q) sums[q] = 0;
-  multiply_x(sums, x + in_block * BLOCK + row, tile + in_strip, PANEL_STRIP_ROWS, PANEL_STRIP,
-             true);
+  multiply_x(sums, square + row, tile + in_strip, PANEL_STRIP_ROWS, PANEL_STRIP);
 #pragma unroll
   for (int q = 0; q < PANEL_STRIP_ROWS; ++q) {
     if (col < at.z_left) {

@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-constexpr int group_size = 256, form_group = 128;
+constexpr int group_size = 256, squares_of_panel = 5;
 
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
@@ -86,7 +86,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
           bytes(z_entries(p), real),
           bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
           bytes(is_double(p) ? 0 : slabs * square, sizeof(double)),
-          bytes(is_double(p) ? 0 : 4 * square, sizeof(double)),
+          bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
           sizeof(int)};
 }
 
@@ -105,7 +105,7 @@ Params tune(const Problem& p, const Limits& limits) {
   params["GRAM"] = is_double(p) ? 0 : 1;
   params["PANEL"] = static_cast<int>(panel_width(p));
   params["BLOCK"] = static_cast<int>(block_width(p));
-  params["STRIP"] = is_double(p) ? tuning::large_strip / 2 : tuning::large_strip;
+  params["STRIP"] = tuning::large_strip;
   params["PANEL_STRIP"] = tuning::large_panel_strip;
   return params;
 }
@@ -208,7 +208,7 @@ void Run::factor_panel() {
   }
   launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
           shape_, step_);
-  launch_("form_v", count * (1 + ceil_divide(rows - step_.width, form_group)), form_group, a,
+  launch_("form_v", count * (1 + ceil_divide(rows - step_.width, panel_width(p_))), group_size, a,
           w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
 }
 
