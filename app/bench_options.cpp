@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::pair<std::string_view, ElementType> types[] = {{"single", ElementType::float32},
                                                               {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
+    {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
 
 /// Elements of one case; more are a slip of the finger.
@@ -91,6 +93,10 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
             [&o](const std::string& text) { o.batches = parse_batches(text); });
   line.choice("--precision", o.type, "of the elements", types);
+  line.choice("--arithmetic", o.arithmetic,
+              "of float32: any that has its accuracy, strict: its own alone, mixed: half-precision "
+              "products",
+              arithmetics);
   line.choice("--mode", o.mode, "what is computed", modes);
   line.list("--against", "NAME,...", "default eigen; eigen, lapack, textbook, none",
             [&o](const std::string& text) { o.against = parse_baselines(text); });

@@ -19,6 +19,7 @@ struct BenchOptions {
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape
   ElementType type = ElementType::float32;
+  Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;  // or r
   BackendRequest backend;
   std::vector<std::string> against{"eigen"};

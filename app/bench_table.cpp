@@ -103,8 +103,9 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
   std::vector<std::pair<std::string, std::string>> lines;
   lines.emplace_back("qrtool",
-                     fmt::format("{}, {}, mode {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
-                                 name_of(h.type), name_of(h.mode), h.seed));
+                     fmt::format("{}, {}, arithmetic {}, mode {}, Gaussian matrices, seed {}",
+                                 QRTOOL_VERSION, name_of(h.type), name_of(h.arithmetic),
+                                 name_of(h.mode), h.seed));
   if (h.is_on_device()) {
     lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
                                              escape(h.device)));

@@ -122,7 +122,7 @@ std::string explain(const Plan& plan, const Limits& limits) {
       fmt::format("problem   {} of {}x{}, {}, mode {}, sign {}\n", format_count(p.count), p.m, p.n,
                   name_of(p.type), name_of(p.mode), name_of(p.sign));
   text += fmt::format("variant   {} ({}){}\n", plan.variant->name, plan.reason, params);
-  text += fmt::format("computes  {}\n", plan.variant->arithmetic(p));
+  text += fmt::format("computes  {}\n", plan.arithmetic());
   text += fmt::format("chunks    {} matrices at a time, {} in flight, {} thread{}\n",
                       format_count(plan.chunk_matrices), plan.buffers, plan.threads,
                       plan.threads == 1 ? "" : "s");

@@ -22,6 +22,12 @@ struct Plan {
   int threads = 1;
   std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
   std::size_t device_bytes = 0;
+
+  /// The arithmetic that runs, as the output's attribute states it.
+  std::string arithmetic() const {
+    return variant->tuned_arithmetic != nullptr ? variant->tuned_arithmetic(problem, params)
+                                                : variant->arithmetic(problem);
+  }
 };
 
 /// The first variant that fits and pays, in the order of the list, or the one that `forced` names.

@@ -36,6 +36,8 @@ struct Variant {
   bool only_when_forced = false;
   /// Whether the plan takes it by itself where it fits, and why; null: always.
   Fit (*pays)(const Problem&) = nullptr;
+  /// `arithmetic` where it depends on the parameters too; null: it does not.
+  std::string (*tuned_arithmetic)(const Problem&, const Params&) = nullptr;
 };
 
 }  // namespace qrtool

@@ -78,7 +78,7 @@ class Checker {
     const Errors errors = problem_.mode == Mode::raw
                               ? measure_reflectors(a, out, report.scale)
                               : meter_.measure<T>(a, out.q, out.r, report.scale);
-    const Bars bars = standard_bars(problem_.m, problem_.n, precision_of(problem_.type), errors);
+    const Bars bars = standard_bars(problem_.m, problem_.n, precision_of(problem_), errors);
     const bool has_q = problem_.mode != Mode::r;
     report.residual = errors.residual;
     report.orthogonality = errors.orthogonality;

@@ -13,16 +13,17 @@
 //
 // Defines, set in variants/product.cpp   range            meaning
 //   REAL                                 float, double    element type
-//   PRODUCT_BODY                         0, 1, 2          0 fma, any device; NVIDIA's matrix units:
-//                                                         1 three products of halves, 2 one
+//   PRODUCT_BODY                         0, 1, 2, 3       0 fma, any device; NVIDIA's matrix units:
+//                                                         1 three products of halves, 2 one; 3 fma
+//                                                         of halves in local memory, any device
 //   WIDE_M, WIDE_N                       64, 128          tile of wide_*
 //   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
 //   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
 //   BUFFERS                              1, 2             stages in local memory
-//   PAD                                  0, 4, 8          REAL between rows in local memory, body 0
+//   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0, 3
 //   WIDE_WARP_M, .._N, NARROW_WARP_M, .. 16 .. 64         tile of 32 work-items: multiples of 16 x 32,
-//                                                         body 0 (4 x 4 squares per work-item); of
-//                                                         16 x 16, bodies 1, 2
+//                                                         (4 x 4 squares per work-item) without
+//                                                         matrix units, of 16 x 16 with them
 //   A_ALIGNMENT, B_ALIGNMENT             1, 2, 4          REAL that rows of A; of B, C and Z begin at
 // Group size: tile / warp's tile x 32.
 // Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2 about as much.
@@ -36,6 +37,7 @@
 #ifndef PRODUCT_BODY
 #define PRODUCT_BODY 0
 #endif
+#define HAS_UNITS (PRODUCT_BODY == 1 || PRODUCT_BODY == 2)
 #ifndef WIDE_M
 #define WIDE_M 128
 #endif
@@ -58,16 +60,16 @@
 #define PAD 4
 #endif
 #ifndef WIDE_WARP_M
-#define WIDE_WARP_M (PRODUCT_BODY == 0 ? 32 : 64)
+#define WIDE_WARP_M (HAS_UNITS ? 64 : 32)
 #endif
 #ifndef WIDE_WARP_N
-#define WIDE_WARP_N (PRODUCT_BODY == 0 ? 64 : 32)
+#define WIDE_WARP_N (HAS_UNITS ? 32 : 64)
 #endif
 #ifndef NARROW_WARP_M
-#define NARROW_WARP_M (PRODUCT_BODY == 0 ? 16 : 32)
+#define NARROW_WARP_M (HAS_UNITS ? 32 : 16)
 #endif
 #ifndef NARROW_WARP_N
-#define NARROW_WARP_N (PRODUCT_BODY == 0 ? 64 : 32)
+#define NARROW_WARP_N (HAS_UNITS ? 32 : 64)
 #endif
 #ifndef A_ALIGNMENT
 #define A_ALIGNMENT 1
@@ -145,6 +147,16 @@ INLINE void move_words(REAL* x, __global REAL* c, int left, const int action) {
 
 #if PRODUCT_BODY == 0
 #define ELEMENT REAL
+INLINE void put_entry(REAL x, __local ELEMENT* to) { *to = x; }
+INLINE void put_words(real4 x, __local ELEMENT* to) { *(__local real4*)to = x; }
+INLINE real4 get_words(__local const ELEMENT* from) { return *(__local const real4*)from; }
+#elif PRODUCT_BODY == 3
+#define ELEMENT ushort
+INLINE void put_entry(float x, __local ELEMENT* to) { vstore_half_rte(x, 0, (__local half*)to); }
+INLINE void put_words(float4 x, __local ELEMENT* to) { vstore_half4_rte(x, 0, (__local half*)to); }
+INLINE float4 get_words(__local const ELEMENT* from) {
+  return vload_half4(0, (__local const half*)from);
+}
 #else
 #define ELEMENT ushort
 // Two halves in a word, the nearest to x (in the lower 16 bits) and y.
@@ -218,7 +230,7 @@ INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REAL* out, int steps,
                                                                     float x) {
   float sink = 0;
-#if PRODUCT_BODY == 0
+#if !HAS_UNITS
   REAL sums[16];
 #pragma unroll
   for (int i = 0; i < 16; ++i) sums[i] = (REAL)(i + get_local_id(0));

@@ -90,10 +90,25 @@ std::vector<std::size_t> workspace(const Problem& p) {
           sizeof(int)};
 }
 
-/// Halves have float32's accuracy, and need panels that fill their tiles.
+/// Three products of halves have float32's accuracy. The matrix units need panels that fill their
+/// tiles; a single product of halves needs none but storage.
 ProductBody product_body(const Problem& p, const Limits& limits) {
-  const bool has_tiles = panel_width(p) == tuning::large_panel;
-  return limits.has_nvidia_mma && has_tiles ? ProductBody::three_halves : ProductBody::fma;
+  const bool has_units = limits.has_nvidia_mma && panel_width(p) == tuning::large_panel;
+  if (is_double(p) || p.arithmetic == Arithmetic::strict) return ProductBody::fma;
+  if (p.arithmetic == Arithmetic::any) {
+    return has_units ? ProductBody::three_halves : ProductBody::fma;
+  }
+  return has_units ? ProductBody::half : ProductBody::stored_halves;
+}
+
+std::string tuned_arithmetic(const Problem& p, const Params& params) {
+  switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
+    case ProductBody::fma: break;
+    case ProductBody::three_halves: return "float32, products of three float16";
+    case ProductBody::half: return "float32, products of float16";
+    case ProductBody::stored_halves: return "float32, products of stored float16";
+  }
+  return arithmetic(p);
 }
 
 Params tune(const Problem& p, const Limits& limits) {
@@ -366,7 +381,7 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(large
 
 GpuVariant large_variant() {
   return {{"opencl/large", "any shape; blocks of panels by Gram matrices, compact WY", fits, tune,
-           host_check_bytes, device_bytes, arithmetic},
+           host_check_bytes, device_bytes, arithmetic, false, nullptr, tuned_arithmetic},
           "large.cl",
           workspace,
           enqueue,

@@ -16,6 +16,11 @@ float scale_for(double bound) {
   return static_cast<float>(std::ldexp(1.0, largest_exponent - std::ilogb(bound) - 1));
 }
 
+/// Whether the matrix units multiply: their operands want scales and tiles of their own.
+bool has_units(ProductBody body) {
+  return body == ProductBody::three_halves || body == ProductBody::half;
+}
+
 int tile(const Params& params, ProductKind kind, const char* side) {
   return params.at((kind == ProductKind::wide ? std::string("WIDE_") : "NARROW_") + side);
 }
@@ -28,7 +33,7 @@ int group_size(const Params& params, ProductKind kind) {
 }  // namespace
 
 Params product_params(ElementType real, ProductBody body, int alignment, int narrow) {
-  const bool is_fma = body == ProductBody::fma, is_double = real == ElementType::float64;
+  const bool is_fma = !has_units(body), is_double = real == ElementType::float64;
   const tuning::ProductTile wide = !is_fma     ? tuning::product_halves_tile
                                    : is_double ? tuning::product_double_tile
                                                : tuning::product_tile;
@@ -52,7 +57,7 @@ index_t product_tiles(const Params& params, ProductKind kind, index_t rows, inde
 }
 
 ProductScales product_scales(const Params& params, double a_bound, double b_bound) {
-  if (params.at("PRODUCT_BODY") == static_cast<int>(ProductBody::fma)) return {};
+  if (!has_units(static_cast<ProductBody>(params.at("PRODUCT_BODY")))) return {};
   return {scale_for(a_bound), scale_for(b_bound)};
 }
 

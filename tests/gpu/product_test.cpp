@@ -69,7 +69,8 @@ std::vector<T> random_entries(index_t count, unsigned seed) {
 /// Sums of `depth` terms in -1 .. 1: an error of 2^-22 in each half product, of 2^-10 with one half.
 template <class T>
 double tolerance(ProductBody body, int depth) {
-  const double unit = body == ProductBody::half ? 0x1p-10 : sizeof(T) == 4 ? 0x1p-21 : 0x1p-50;
+  const bool is_half = body == ProductBody::half || body == ProductBody::stored_halves;
+  const double unit = is_half ? 0x1p-10 : sizeof(T) == 4 ? 0x1p-21 : 0x1p-50;
   return unit * std::sqrt(static_cast<double>(depth)) * 4;
 }
 
@@ -179,6 +180,11 @@ class Product : public testing::Test {
 TEST_F(Product, OfSingles) {
   check_body<float>(ProductBody::fma, 64);
   check_body<float>(ProductBody::fma, 32);
+}
+
+TEST_F(Product, OfStoredHalves) {
+  check_body<float>(ProductBody::stored_halves, 64);
+  check_body<float>(ProductBody::stored_halves, 32);
 }
 
 TEST_F(Product, OfDoubles) { check_body<double>(ProductBody::fma, 32); }
