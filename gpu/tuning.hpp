@@ -117,9 +117,9 @@ inline constexpr std::int64_t large_gram_slabs = 128;
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
-/// Columns of Z per group of apply_t and of apply_panel_t. 8, 16, 32.
+/// Columns of Z per group of apply_t and of apply_panel_t, four rows of a panel per work-item.
 inline constexpr int large_strip = 16;
-inline constexpr int large_panel_strip = 8;
+inline constexpr int large_narrow_strip = 32;
 
 // ---- gemm (kernels/gemm.cl)
 

@@ -37,9 +37,10 @@
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group of apply_t, of
-//                                                         apply_panel_t
+//                                                         apply_panel_t; PANEL times that is
+//                                                         1024 or more
 //   and those of gemm.cl
-// Local memory: (BLOCK STRIP + PANEL (PANEL + 1)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
+// Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
 // form_v 8 PANEL (PANEL + 9) bytes.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k REAL,
 // X per block BLOCK x BLOCK REAL, v m x v_ld REAL, Z, and with GRAM sums of slabs and 5 squares in
@@ -56,10 +57,10 @@
 #define BLOCK 128
 #endif
 #ifndef STRIP
-#define STRIP 16
+#define STRIP (1024 / PANEL)
 #endif
 #ifndef PANEL_STRIP
-#define PANEL_STRIP 8
+#define PANEL_STRIP (1024 / PANEL)
 #endif
 #define GROUP_SIZE 256
 #define SQUARE (PANEL * PANEL)
@@ -302,7 +303,7 @@ INLINE void eliminate(Squares* own, const Shown* shown, __global double* triangl
 }
 
 // R, V1, W and what form_v wants, from G and the panel's top square; whether they are good enough.
-// squares: G; on exit 1: W^-1, 2: W, 3: R^-1, 4: V1^-T.
+// squares: G; on exit 1: W^-1, 2: W, 3: R^-T, 4: V1^-1.
 INLINE bool factor_gram(const Shown* shown, __global double* squares, __global REAL* top_square,
                         __global REAL* v, __global REAL* signs, BlockShape at) {
   const int item = get_local_id(0), across = item % 16, down = item / 16;
@@ -329,25 +330,27 @@ INLINE bool factor_gram(const Shown* shown, __global double* squares, __global R
                 &has_vanished);
     }
   }
-  // A matrix that is not finite needs no better factors.
-  shown->norms[item] = is_nan ? -INFINITY : has_vanished ? INFINITY : norm;
+  // A matrix that is not finite needs no better factors: NaN passes.
+  shown->norms[item] = is_nan ? NAN : has_vanished ? INFINITY : norm;
   barrier(FENCE);
-  float sum = 0;
-  bool is_finite = true;
-#pragma unroll 8
-  for (int other = 0; other < GROUP_SIZE; ++other) {
-    is_finite = is_finite && shown->norms[other] != -INFINITY;
-    sum += shown->norms[other];
+  if (item < 32) {
+    for (int other = item + 32; other < GROUP_SIZE; other += 32) {
+      shown->norms[item] += shown->norms[other];
+    }
   }
-  const bool is_good = !is_finite || sum <= GRAM_LIMIT;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  float sum = 0;
+#pragma unroll
+  for (int other = 0; other < 32; ++other) sum += shown->norms[other];
+  const bool is_good = !(sum > GRAM_LIMIT);
 #pragma unroll
   for (int a = 0; a < EDGE; ++a) {
 #pragma unroll
     for (int b = 0; b < EDGE; ++b) {
       const int row = down + 16 * a, col = across + 16 * b;
       squares[SQUARE + row * PANEL + col] = row <= col ? own.p[a][b] : 0;
-      squares[3 * SQUARE + col * PANEL + row] = row >= col ? own.g[a][b] : 0;
-      squares[4 * SQUARE + col * PANEL + row] = row > col ? own.p[a][b] : row == col ? 1 : 0;
+      squares[3 * SQUARE + row * PANEL + col] = row >= col ? own.g[a][b] : 0;
+      squares[4 * SQUARE + row * PANEL + col] = row > col ? own.p[a][b] : row == col ? 1 : 0;
       if (is_good && row < at.width && col < at.width) {
         // R's diagonal: what its inverse is the inverse of
         const double r = row == col ? 1 / own.g[a][b] : own.g[a][b];
@@ -498,18 +501,38 @@ __kernel GROUP void factor_panel(__global REAL* work, __global double* squares,
 #if GRAM
 #define TILE_LD (PANEL + 1)
 #define CHUNK 8
-// sums := tile (PANEL x PANEL) times rows 0 .. terms - 1 of b, through local memory.
+#define CHUNK_SHARE (CHUNK * PANEL / GROUP_SIZE)
+// sums := tile (PANEL x PANEL) times b, or times b', `terms` rows of it: PANEL or 0. The next rows
+// are fetched while these are multiplied.
 INLINE void multiply_squares(double sums[EDGE][EDGE], __local const double* tile,
-                             __global const double* b, int terms, __local double* chunk) {
+                             __global const double* b, const bool transposed, int terms,
+                             __local double* chunk) {
   const int item = get_local_id(0), across = item % 16, down = item / 16;
 #pragma unroll
   for (int i = 0; i < EDGE; ++i) {
 #pragma unroll
     for (int j = 0; j < EDGE; ++j) sums[i][j] = 0;
   }
+  // Entry (k, col) of b, its place in the chunk.
+  int from[CHUNK_SHARE], to[CHUNK_SHARE];
+  double next[CHUNK_SHARE];
+#pragma unroll
+  for (int i = 0; i < CHUNK_SHARE; ++i) {
+    const int entry = item + i * GROUP_SIZE;
+    const int k = transposed ? entry % CHUNK : entry / PANEL;
+    const int col = transposed ? entry / CHUNK : entry % PANEL;
+    from[i] = transposed ? col * PANEL + k : k * PANEL + col;
+    to[i] = k * PANEL + col;
+    next[i] = b[from[i]];
+  }
 #pragma unroll 1
   for (int first = 0; first < terms; first += CHUNK) {
-    for (int i = item; i < CHUNK * PANEL; i += GROUP_SIZE) chunk[i] = b[first * PANEL + i];
+#pragma unroll
+    for (int i = 0; i < CHUNK_SHARE; ++i) {
+      chunk[to[i]] = next[i];
+      const int ahead = min(first + CHUNK, PANEL - CHUNK);
+      next[i] = b[from[i] + (transposed ? ahead : ahead * PANEL)];
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
     for (int k = 0; k < CHUNK; ++k) {
@@ -563,7 +586,11 @@ __kernel GROUP void form_v(__global REAL* work, __global const double* squares,
     tile[row * TILE_LD + col] = entry;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  multiply_squares(sums, tile, squares + (forms_t ? 3 : 1) * SQUARE, is_done ? 0 : PANEL, chunk);
+  if (forms_t) {
+    multiply_squares(sums, tile, squares + 3 * SQUARE, true, is_done ? 0 : PANEL, chunk);
+  } else {
+    multiply_squares(sums, tile, squares + SQUARE, false, is_done ? 0 : PANEL, chunk);
+  }
 #pragma unroll
   for (int a = 0; a < EDGE; ++a) {
 #pragma unroll
@@ -579,7 +606,7 @@ __kernel GROUP void form_v(__global REAL* work, __global const double* squares,
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  multiply_squares(sums, tile, squares + 4 * SQUARE, forms_t && !is_done ? PANEL : 0, chunk);
+  multiply_squares(sums, tile, squares + 4 * SQUARE, true, forms_t && !is_done ? PANEL : 0, chunk);
   x += x_offset(matrix, shape, at.block) + in_block * (BLOCK + 1);
 #pragma unroll
   for (int a = 0; a < EDGE; ++a) {
@@ -611,7 +638,7 @@ __kernel GROUP void form_v(__global REAL* work, __global const double* squares,
 
 // ---- the block's T
 
-#define SQUARE_LD (PANEL + 1)
+#define SQUARE_LD (PANEL + 4)
 // square := a PANEL x PANEL square of X, or its transpose.
 INLINE void load_square(__global const REAL* x, __local REAL* square, const bool transposes) {
 #pragma unroll 8
@@ -627,7 +654,13 @@ INLINE void multiply_x(REAL* sums, __local const REAL* square, __local const REA
   for (int l = 0; l < PANEL; ++l) {
     const REAL y = z[l * strip];
 #pragma unroll
-    for (int q = 0; q < rows; ++q) sums[q] = fma(square[l * SQUARE_LD + q], y, sums[q]);
+    for (int q = 0; q < rows; q += 4) {
+      const real4 x = *(__local const real4*)(square + l * SQUARE_LD + q);
+      sums[q] = fma(x.x, y, sums[q]);
+      sums[q + 1] = fma(x.y, y, sums[q + 1]);
+      sums[q + 2] = fma(x.z, y, sums[q + 2]);
+      sums[q + 3] = fma(x.w, y, sums[q + 3]);
+    }
   }
 }
 
@@ -654,7 +687,9 @@ INLINE void load_z(__global const REAL* z, const BlockShape* at, int first_col, 
 // Z_p -= sum over i > p of X_pi Z_i, p downwards, then Z_p := T_p Z_p. X holds -X.
 __kernel GROUP void apply_t(__global const REAL* x, __global REAL* z, FactorShape shape,
                             BlockShape at, int transposed) {
-  __local REAL tile[BLOCK * STRIP], square[PANEL * SQUARE_LD];
+  __local REAL tile[BLOCK * STRIP];
+  __local real4 square_words[PANEL * SQUARE_LD / 4];
+  __local REAL* square = (__local REAL*)square_words;
   index_t matrix;
   const int strip = split_group((at.z_cols + STRIP - 1) / STRIP, &matrix);
   const int item = get_local_id(0), in_strip = item % STRIP, row = item / STRIP * STRIP_ROWS;
@@ -695,7 +730,9 @@ __kernel GROUP void apply_t(__global const REAL* x, __global REAL* z, FactorShap
 // Z := T_p'Z for one panel; columns that belong to the block's reflectors become rows of -X.
 __kernel GROUP void apply_panel_t(__global REAL* x, __global REAL* z, FactorShape shape,
                                   BlockShape at) {
-  __local REAL tile[PANEL * PANEL_STRIP], square[PANEL * SQUARE_LD];
+  __local REAL tile[PANEL * PANEL_STRIP];
+  __local real4 square_words[PANEL * SQUARE_LD / 4];
+  __local REAL* square = (__local REAL*)square_words;
   index_t matrix;
   const int strip = split_group((at.z_cols + PANEL_STRIP - 1) / PANEL_STRIP, &matrix);
   const int item = get_local_id(0), in_strip = item % PANEL_STRIP, in_block = at.first - at.block;

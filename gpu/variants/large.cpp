@@ -120,8 +120,9 @@ Params tune(const Problem& p, const Limits& limits) {
   params["GRAM"] = is_double(p) ? 0 : 1;
   params["PANEL"] = static_cast<int>(panel_width(p));
   params["BLOCK"] = static_cast<int>(block_width(p));
-  params["STRIP"] = tuning::large_strip;
-  params["PANEL_STRIP"] = tuning::large_panel_strip;
+  const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
+  params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
+  params["PANEL_STRIP"] = params["STRIP"];
   return params;
 }
 
