@@ -13,7 +13,7 @@ QRTOOL = sys.argv[1]
 SHAPES = {
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
     "opencl/blocked": ["1x33x34"],
-    "opencl/large": ["2x5x3", "1x20x18", "1x6x20"],
+    "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
 }
 
