@@ -43,8 +43,8 @@
 // Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
 // form_v 8 PANEL (PANEL + 9) bytes.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k REAL,
-// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, Z, and with GRAM sums of slabs and 5 squares in
-// double. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
+// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, Z, which sums of slabs share, and with GRAM 5
+// squares in double. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
 #include "gemm.cl"
 
 #ifndef GRAM
@@ -219,24 +219,24 @@ INLINE double inverse_of(double x) {
 
 // What the group shows of step i, by turns: row i of G and of P, column i of P.
 typedef struct {
-  __local double *g, *p, *q;   // 2 PANEL each
-  __local double* signs;       // PANEL
-  __local double* diagonal;    // PANEL, of G
-  __local float* norms;        // GROUP_SIZE
+  __local double *g, *p, *q;  // 2 PANEL each
+  __local double* signs;      // PANEL
+  __local double* diagonal;   // PANEL, of G
+  __local float* norms;       // GROUP_SIZE
+  __local REAL* v;            // PANEL x PANEL: V1
 } Shown;
 
 // A work-item's entries (down + 16 a, across + 16 b). Two squares become six triangles, step by
 // step, as in Gauss and Jordan's inversion:
 //   g: G -> R above the diagonal, R^-T on and below it
-//   p: P1 -> W^-1 on and above the diagonal, V1^-1 below it; W and V1 go to global memory
+//   p: P1 -> W^-1 on and above the diagonal, V1^-1 below it; W goes to global memory, V1 to local
 typedef struct {
   double g[EDGE][EDGE], p[EDGE][EDGE];
 } Squares;
 
-// Step i = 16 phase + in_phase: row i of R and W, column i of V1. `triangle`: W; v: V1.
-INLINE void eliminate(Squares* own, const Shown* shown, __global double* triangle,
-                      __global REAL* v, int v_ld, int width, const int phase, int in_phase,
-                      float* norm, int* has_vanished) {
+// Step i = 16 phase + in_phase: row i of R and W, column i of V1. `triangle`: W.
+INLINE void eliminate(Squares* own, const Shown* shown, __global double* triangle, const int phase,
+                      int in_phase, int* has_vanished) {
   const int item = get_local_id(0), across = item % 16, down = item / 16;
   const int i = 16 * phase + in_phase, turn = (i & 1) * PANEL;
   if (down == in_phase) {
@@ -265,11 +265,7 @@ INLINE void eliminate(Squares* own, const Shown* shown, __global double* triangl
     row_g[b] = is_own ? inverse : shown->g[turn + col] * inverse;
     row_p[b] = is_own ? 1 : shown->p[turn + col];
     if (is_right) row_p[b] = fma(sign, row_g[b], row_p[b]);
-    if (down == in_phase) {
-      triangle[i * PANEL + col] = is_own ? top : is_right ? row_p[b] : 0;
-      const float x = is_right ? 0.0f : (float)(row_g[b] * shown->diagonal[col]);
-      *norm = fma(x, (float)row_g[b], *norm);
-    }
+    if (down == in_phase) triangle[i * PANEL + col] = is_own ? top : is_right ? row_p[b] : 0;
   }
 #pragma unroll
   for (int a = 0; a < EDGE; ++a) {
@@ -296,8 +292,8 @@ INLINE void eliminate(Squares* own, const Shown* shown, __global double* triangl
         }
       }
     }
-    if (across == in_phase && row < width && i < width) {
-      v[row * (index_t)v_ld + i] = (REAL)(is_below ? factor : is_own_row ? 1 : 0);
+    if (across == in_phase) {
+      shown->v[row * PANEL + i] = (REAL)(is_below ? factor : is_own_row ? 1 : 0);
     }
   }
 }
@@ -326,8 +322,17 @@ INLINE bool factor_gram(const Shown* shown, __global double* squares, __global R
   for (int phase = 0; phase < EDGE; ++phase) {
 #pragma unroll 1
     for (int in_phase = 0; in_phase < 16; ++in_phase) {
-      eliminate(&own, shown, squares + 2 * SQUARE, v, at.v_ld, at.width, phase, in_phase, &norm,
-                &has_vanished);
+      eliminate(&own, shown, squares + 2 * SQUARE, phase, in_phase, &has_vanished);
+    }
+  }
+  // ||R^-1 diag(G)^1/2||_F^2
+#pragma unroll
+  for (int a = 0; a < EDGE; ++a) {
+#pragma unroll
+    for (int b = 0; b < EDGE; ++b) {
+      const int row = down + 16 * a, col = across + 16 * b;
+      const float x = (float)(own.g[a][b] * shown->diagonal[col]);
+      if (row >= col) norm = fma(x, (float)own.g[a][b], norm);
     }
   }
   // A matrix that is not finite needs no better factors: NaN passes.
@@ -354,8 +359,10 @@ INLINE bool factor_gram(const Shown* shown, __global double* squares, __global R
       if (is_good && row < at.width && col < at.width) {
         // R's diagonal: what its inverse is the inverse of
         const double r = row == col ? 1 / own.g[a][b] : own.g[a][b];
+        const REAL entry = shown->v[row * PANEL + col];
         top_square[row * (index_t)at.ld + col] =
-            row <= col ? (REAL)(-shown->signs[row] * r) : v[row * (index_t)at.v_ld + col];
+            row <= col ? (REAL)(-shown->signs[row] * r) : entry;
+        v[row * (index_t)at.v_ld + col] = entry;
       }
     }
   }
@@ -477,10 +484,12 @@ __kernel GROUP void factor_panel(__global REAL* work, __global double* squares,
   __local double shown_rows[6 * PANEL], shown_signs[PANEL], diagonal[PANEL];
   __local float norms[GROUP_SIZE];
   const Shown shown = {shown_rows,  shown_rows + 2 * PANEL, shown_rows + 4 * PANEL,
-                       shown_signs, diagonal,               norms};
+                       shown_signs, diagonal,               norms,
+                       gram};
   if (factor_gram(&shown, squares + matrix * SQUARES * SQUARE, panel.a, panel.v, panel.signs, at)) {
     columns = 0;
   }
+  barrier(CLK_LOCAL_MEM_FENCE);  // V1 was where `gram` is
 #endif
   for (int i = item; i < SQUARE; i += GROUP_SIZE) gram[i] = 0;
   if (item < PANEL) tau_of[item] = 0;

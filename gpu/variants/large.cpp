@@ -53,21 +53,30 @@ index_t v_columns(const Problem& p) {
 
 /// Columns that a block's Z has at the most, and slabs that it may be cut into.
 index_t z_columns(const Problem& p) { return ceil_divide(std::max(p.n, p.q_cols()), 4) * 4; }
-index_t z_entries(const Problem& p) {
-  const index_t one = block_width(p) * z_columns(p);
-  const index_t panels = panel_width(p) * block_width(p) *
-                         std::min(tuning::large_panel_slabs,
-                                  ceil_divide(p.m, tuning::large_product_rows));
-  return std::max({one, std::min(p.m * p.n / 4, 8 * one), panels});
-}
-
 index_t gram_slab_rows(index_t rows) {
   const index_t even = ceil_divide(ceil_divide(rows, tuning::large_gram_slabs), 32) * 32;
   return std::max(tuning::large_gram_rows, even);
 }
 
-/// work, codes, signs, taus, X, v, Z, Q in a wider type, sums and squares, done.
-enum Buffer { work, codes, signs, taus, x, v, z, wide_q, sums, squares, done };
+/// REAL that the sums of a panel's Gram matrix take, in the place of Z, which is not yet there.
+index_t gram_entries(const Problem& p) {
+  if (is_double(p)) return 0;
+  const index_t slabs =
+      std::min(tuning::large_gram_slabs, ceil_divide(p.m, tuning::large_gram_rows));
+  return slabs * panel_width(p) * panel_width(p) * 2;
+}
+
+index_t z_entries(const Problem& p) {
+  const index_t one = block_width(p) * z_columns(p);
+  const index_t panels = panel_width(p) * block_width(p) *
+                         std::min(tuning::large_panel_slabs,
+                                  ceil_divide(p.m, tuning::large_product_rows));
+  const index_t entries = std::max({one, std::min(p.m * p.n / 4, 8 * one), panels, gram_entries(p)});
+  return ceil_divide(entries, 4) * 4;  // the next matrix's begins aligned too
+}
+
+/// work, codes, signs, taus, X, v, Z, Q in a wider type, squares, done.
+enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done };
 
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t real = size_of(computes_in(p));
@@ -75,8 +84,6 @@ std::vector<std::size_t> workspace(const Problem& p) {
     return static_cast<std::size_t>(entries) * size;
   };
   const index_t block = block_width(p), square = panel_width(p) * panel_width(p);
-  const index_t slabs =
-      std::min(tuning::large_gram_slabs, ceil_divide(p.m, tuning::large_gram_rows));
   return {bytes(work_place(p) == WorkPlace::own ? p.m * p.n : 0, real),
           bytes(p.n, sizeof(int)),
           bytes(p.k(), real),
@@ -85,7 +92,6 @@ std::vector<std::size_t> workspace(const Problem& p) {
           bytes(p.m * v_columns(p), real),
           bytes(z_entries(p), real),
           bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
-          bytes(is_double(p) ? 0 : slabs * square, sizeof(double)),
           bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
           sizeof(int)};
 }
@@ -218,8 +224,8 @@ void Run::factor_panel() {
   step_.slab_rows = static_cast<int>(gram_slab_rows(rows));
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
   if (!is_double(p_)) {
-    launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[sums], shape_, step_);
-    launch_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, w[sums],
+    launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
+    launch_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, w[z],
             w[squares], step_);
   }
   launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
