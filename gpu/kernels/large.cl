@@ -594,7 +594,7 @@ __kernel GROUP void form_v(__global REAL* work, __global const double* squares,
     }
     tile[row * TILE_LD + col] = entry;
   }
-  barrier(CLK_LOCAL_MEM_FENCE);
+  barrier(FENCE);  // global too: all of P2 is read before V2 takes its place
   if (forms_t) {
     multiply_squares(sums, tile, squares + 3 * SQUARE, true, is_done ? 0 : PANEL, chunk);
   } else {
@@ -706,7 +706,7 @@ __kernel GROUP void apply_t(__global const REAL* x, __global REAL* z, FactorShap
   x += x_offset(matrix, shape, at.block);
   z += matrix * at.z_stride;
   load_z(z, &at, strip * STRIP, at.block_width, panels * PANEL, tile, STRIP);
-  barrier(CLK_LOCAL_MEM_FENCE);
+  barrier(FENCE);
   const int steps = transposed ? panels : 2 * panels;
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
@@ -750,7 +750,7 @@ __kernel GROUP void apply_panel_t(__global REAL* x, __global REAL* z, FactorShap
   z += matrix * at.z_stride;
   load_square(x + in_block * BLOCK, square, false);
   load_z(z, &at, strip * PANEL_STRIP, at.width, PANEL, tile, PANEL_STRIP);
-  barrier(CLK_LOCAL_MEM_FENCE);
+  barrier(FENCE);  // global too: Z is read before it is overwritten
   REAL sums[PANEL_STRIP_ROWS];
 #pragma unroll
   for (int q = 0; q < PANEL_STRIP_ROWS; ++q) sums[q] = 0;
