@@ -178,7 +178,7 @@ const std::vector<Mistake> mistakes{
      "--mode: 'reducd' is not one of reduced, complete, r, raw; did you mean 'reduced'?\n"},
     {{"factor", "a", "b", "--sign", "minus"}, "--sign: 'minus' is not one of positive, lapack\n"},
     {{"factor", "a", "b", "--precision", "f32"},
-     "--precision: 'f32' is not one of input, single, double\n"},
+     "--precision: 'f32' is not one of input, single, double, mixed\n"},
     {{"factor", "a", "b", "--precision", "mixed", "--arithmetic", "strict"},
      "--precision mixed contradicts --arithmetic strict\nhint: mixed multiplies in half precision; "
      "leave one of them away\n"},
