@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "app/bench_gemm.hpp"
 #include "app/bench_sweep.hpp"
 #include "app/commands.hpp"
 #include "app/console.hpp"
@@ -88,6 +89,7 @@ void write_stdout_now(const std::string& text) {
 }  // namespace
 
 ExitCode run_bench(const BenchOptions& o) {
+  if (o.gemm) return run_bench_gemm(o);
   const BenchSchedule schedule = schedule_of(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const std::unique_ptr<Backend> backend = choose_backend(o, schedule, limits);

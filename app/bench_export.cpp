@@ -119,6 +119,7 @@ std::string to_json(const BenchResult& result) {
                       {"backend", {{"name", h.backend}, {"device", h.device}}},
                       {"host", {{"processor", h.processor}, {"threads", h.threads}}},
                       {"precision", precision_name(h.type)},
+                      {"arithmetic", name_of(h.arithmetic)},
                       {"mode", name_of(h.mode)},
                       {"seed", h.seed},
                       {"timed",

@@ -18,6 +18,8 @@ namespace {
 constexpr std::pair<std::string_view, ElementType> types[] = {{"single", ElementType::float32},
                                                               {"double", ElementType::float64}};
 constexpr std::pair<std::string_view, bool> sweeps[] = {{"standard", false}, {"tall", true}};
+constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
+    {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
 
 /// Elements of one case; more are a slip of the finger.
@@ -91,11 +93,18 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
         o.sweep = true;
       });
   line.flag("--quick", o.quick, "a part of it, fewer repeats; ends within a minute");
+  line.flag("--gemm", o.gemm,
+            "the matrix products behind opencl/large instead, every body, beside the peak of its "
+            "instruction");
   line.list("--shape", "MxN,...", "cases of one's own: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
             [&o](const std::string& text) { o.batches = parse_batches(text); });
   line.choice("--precision", o.type, "of the elements", types);
+  line.choice("--arithmetic", o.arithmetic,
+              "of float32: any that has its accuracy, strict: its own alone, mixed: half-precision "
+              "products",
+              arithmetics);
   line.choice("--mode", o.mode, "what is computed", modes);
   line.list("--against", "NAME,...", "default eigen; eigen, lapack, textbook, none",
             [&o](const std::string& text) { o.against = parse_baselines(text); });
@@ -126,6 +135,9 @@ void describe_exports(CommandLine& line, BenchOptions& o) {
 void check(const BenchOptions& o) {
   if (o.sweep && !o.shapes.empty())
     throw UsageError("--sweep contradicts --shape", "leave one of them away");
+  if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
+    throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
+                     "leave --sweep, --quick, --shape and --backend cpu away");
   if (!o.batches.empty() && o.shapes.empty())
     throw UsageError("--batch needs --shape", "for example --shape 64x64 --batch 100,1000");
   for (const auto& [m, n] : o.shapes)

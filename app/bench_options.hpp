@@ -15,10 +15,11 @@
 namespace qrtool {
 
 struct BenchOptions {
-  bool sweep = false, tall_sweep = false, quick = false;
+  bool sweep = false, tall_sweep = false, quick = false, gemm = false;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape
   ElementType type = ElementType::float32;
+  Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;  // or r
   BackendRequest backend;
   std::vector<std::string> against{"eigen"};

@@ -49,6 +49,7 @@ BenchHeader Sweep::header(const BenchGround& ground) const {
   BenchHeader header{.backend = ground.backend.name(),
                      .device = ground.backend.device(),
                      .type = options_.type,
+                     .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
@@ -85,7 +86,8 @@ std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
 
 Timing Sweep::time(Column& column, BenchRow& row) {
   const std::string name = column.contestant->name();
-  const Problem problem = problem_of(row.size, options_.type, options_.mode);
+  Problem problem = problem_of(row.size, options_.type, options_.mode);
+  problem.arithmetic = options_.arithmetic;
   const double flops = bench_flops(problem);
   const double limit = seconds_left();
   refuse_if_too_slow(column.history.predict(row.size, flops), limit);

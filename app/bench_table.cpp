@@ -101,10 +101,13 @@ std::string text_line(const std::vector<Column>& columns, Cell cell) {
 /// Label and text, line by line.
 std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
+  const std::string arithmetic = h.arithmetic == Arithmetic::any
+                                     ? std::string()
+                                     : fmt::format(", arithmetic {}", name_of(h.arithmetic));
   std::vector<std::pair<std::string, std::string>> lines;
   lines.emplace_back("qrtool",
-                     fmt::format("{}, {}, mode {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
-                                 name_of(h.type), name_of(h.mode), h.seed));
+                     fmt::format("{}, {}{}, mode {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
+                                 name_of(h.type), arithmetic, name_of(h.mode), h.seed));
   if (h.is_on_device()) {
     lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
                                              escape(h.device)));

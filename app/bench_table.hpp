@@ -19,6 +19,7 @@ struct BenchHeader {
   };
   std::string backend, device;  // the tool's
   ElementType type = ElementType::float32;
+  Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;
   std::uint64_t seed = 0;
   Repeats repeats;

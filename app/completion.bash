@@ -11,12 +11,12 @@ _qrtool() {
   local print="--report --force --json --quiet --verbose --progress"
   local options="" values=""
   case "$command" in
-    factor) options="--mode --sign --precision $input --backend --device --variant $resources --scratch --explain $print" ;;
+    factor) options="--mode --sign --precision --arithmetic $input --backend --device --variant $resources --scratch --explain $print" ;;
     verify) options="--criteria --all $input $resources $print" ;;
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
     devices) options="--shape --precision --json" ;;
     bench)
-      options="--sweep --quick --shape --batch --precision --mode --against --limit-seconds --seed"
+      options="--sweep --quick --gemm --shape --batch --precision --arithmetic --mode --against --limit-seconds --seed"
       options+=" --backend --device --variant $resources --export-json --export-csv --export-markdown"
       options+=" --force --json --quiet"
       ;;
@@ -26,7 +26,8 @@ _qrtool() {
     --sweep) values="standard tall" ;;
     --against) values="eigen lapack textbook none" ;;
     --sign) values="positive lapack" ;;
-    --precision) [[ "$command" == factor ]] && values="input single double" || values="single double" ;;
+    --precision) [[ "$command" == factor ]] && values="input single double mixed" || values="single double" ;;
+    --arithmetic) [[ "$command" == bench ]] && values="any strict mixed" || values="any strict" ;;
     --order) values="auto row column" ;;
     --backend) values="auto cpu opencl" ;;
     --criteria) values="bar m-eps" ;;

@@ -27,9 +27,10 @@ Problem problem_of(const Source& source, const FactorOptions& o) {
   return {.count = source.count(),
           .m = source.m,
           .n = source.n,
-          .type = o.precision.value_or(source.type),
+          .type = o.precision.type.value_or(source.type),
           .mode = o.mode,
-          .sign = o.sign.value_or(usual)};
+          .sign = o.sign.value_or(usual),
+          .arithmetic = o.precision.is_mixed ? Arithmetic::mixed : o.arithmetic};
 }
 
 std::vector<MatrixDataset> datasets_of(const Problem& p) {
@@ -58,14 +59,14 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
                      {"source_file", name},
                      {"source_dataset", source.dataset},
                      {"mode", std::string(name_of(p.mode))},
-                     {"precision", p.type == ElementType::float32 ? "single" : "double"},
-                     {"arithmetic", plan.variant->arithmetic(p)},
+                     {"precision", std::string(precision_name(p))},
+                     {"arithmetic", plan.arithmetic()},
                      {"sign", std::string(name_of(p.sign))},
                      {"order", std::string(name_of(source.order))},
                      {"backend", backend.name()},
                      {"device", backend.device()},
                      {"variant", std::string(plan.variant->name)},
-                     {"eps", precision_of(p.type).u}};
+                     {"eps", precision_of(p).u}};
   return spec;
 }
 
@@ -138,7 +139,7 @@ void add_to(Tally& tally, const Problem& problem, index_t first,
     const Errors errors{line.residual, line.orthogonality, line.lower, line.diagonal_ratio,
                         0.5,           line.scale};
     tally.add(first++, line.status, errors,
-              standard_bars(problem.m, problem.n, precision_of(problem.type), errors));
+              standard_bars(problem.m, problem.n, precision_of(problem), errors));
   }
 }
 

@@ -62,6 +62,17 @@ std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
   return fmt::format(" ({:.{}f} MB/s)", speed, speed < 9.95 ? 1 : 0);
 }
 
+/// Which of the published bars, m 2^-23, factors of half-precision products meet.
+std::string published_bars(const FactorResult& result) {
+  const double bar = m_eps_bars(result.plan.problem.m).residual;
+  const auto one = [bar](std::string_view name, double worst) {
+    return fmt::format("{} {}", name, worst <= bar ? "holds" : "does not hold");
+  };
+  return fmt::format("mixed precision, bars of 2^-10; the published m 2^-23 = {:.2g}: {}, {}\n", bar,
+                     one("residual", result.tally.worst_residual()),
+                     one("orthogonality", result.tally.worst_orthogonality()));
+}
+
 }  // namespace
 
 std::string summary(const FactorResult& result) {
@@ -75,6 +86,7 @@ std::string summary(const FactorResult& result) {
                   format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = result.tally.worst_line(result.source.leading); !worst.empty())
     text += worst + "\n";
+  if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
   if (problem.mode == Mode::r && plan.by_rows())
     text += "R alone, in one pass: not checked; qrtool verify does it\n";
   else if (problem.mode == Mode::r)
@@ -113,12 +125,12 @@ Json to_json(const FactorResult& result) {
             {"datasets", datasets},
             {"mode", name_of(problem.mode)},
             {"sign", name_of(problem.sign)},
-            {"precision", problem.type == ElementType::float32 ? "single" : "double"}}},
+            {"precision", precision_name(problem)}}},
           {"backend",
            {{"name", result.backend},
             {"device", result.device},
             {"variant", plan.variant->name},
-            {"arithmetic", plan.variant->arithmetic(problem)}}},
+            {"arithmetic", plan.arithmetic()}}},
           {"plan",
            {{"reason", plan.reason},
             {"chunk_matrices", plan.chunk_matrices},
@@ -137,7 +149,7 @@ Json to_json(const FactorResult& result) {
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
           {"check", result.tally.to_json()},
-          {"unit_roundoff", precision_of(problem.type).u},
+          {"unit_roundoff", precision_of(problem).u},
           {"exit", result.tally.failed() > 0 ? 1 : 0}};
 }
 

@@ -228,6 +228,7 @@ index_t FactoredInput::q_cols() const {
 index_t FactoredInput::r_rows() const { return has_reflectors() ? k() : factors.r->source().m; }
 
 Precision FactoredInput::precision() const {
+  if (factors.is_mixed) return mixed_precision;
   for (const Reader* reader : {factors.q.get(), factors.r.get(), factors.v.get()})
     if (reader != nullptr && reader->source().type == ElementType::float32) return single_precision;
   return double_precision;

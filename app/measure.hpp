@@ -33,7 +33,7 @@ struct FactoredInput {
   index_t k() const { return std::min(a.source().m, a.source().n); }
   index_t q_cols() const;
   index_t r_rows() const;
-  /// Of the coarser type among the stored factors.
+  /// Of the coarser type among the stored factors; of mixed precision where the file says so.
   Precision precision() const;
 };
 

@@ -19,4 +19,8 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
+std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
+  return measure_products(device);
+}
+
 }  // namespace qrtool

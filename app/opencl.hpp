@@ -10,6 +10,7 @@
 
 #include "core/backend.hpp"
 #include "gpu/device.hpp"
+#include "gpu/product_rates.hpp"
 
 namespace qrtool {
 
@@ -24,5 +25,8 @@ DeviceInfo choose_opencl_device(std::string_view wanted);
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host);
 
 std::span<const Variant> list_opencl_variants();
+
+/// The matrix products behind `large`. Errors: DeviceError.
+std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);
 
 }  // namespace qrtool

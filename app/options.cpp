@@ -48,8 +48,13 @@ constexpr std::pair<std::string_view, Mode> modes[] = {
     {"reduced", Mode::reduced}, {"complete", Mode::complete}, {"r", Mode::r}, {"raw", Mode::raw}};
 constexpr std::pair<std::string_view, std::optional<Sign>> signs[] = {{"positive", Sign::positive},
                                                                       {"lapack", Sign::lapack}};
-constexpr std::pair<std::string_view, std::optional<ElementType>> precisions[] = {
-    {"input", std::nullopt}, {"single", ElementType::float32}, {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, PrecisionWord> precisions[] = {
+    {"input", {std::nullopt, false}},
+    {"single", {ElementType::float32, false}},
+    {"double", {ElementType::float64, false}},
+    {"mixed", {ElementType::float32, true}}};
+constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {{"any", Arithmetic::any},
+                                                                   {"strict", Arithmetic::strict}};
 constexpr std::pair<std::string_view, ElementType> element_types[] = {
     {"single", ElementType::float32}, {"double", ElementType::float64}};
 const std::pair<std::string_view, std::string> backends[] = {
@@ -109,7 +114,11 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
-  line.choice("--precision", o.precision, "of Q and R", precisions);
+  line.choice("--precision", o.precision,
+              "of Q and R; mixed: half-precision products, bars of 2^-10", precisions);
+  line.choice("--arithmetic", o.arithmetic,
+              "any that has the precision's accuracy, or strict: its own operations alone",
+              arithmetics);
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
@@ -229,6 +238,9 @@ void check(const FactorOptions& o) {
   if (o.mode == Mode::raw && o.sign == Sign::positive)
     throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
                      "leave --sign away");
+  if (o.precision.is_mixed && o.arithmetic == Arithmetic::strict)
+    throw UsageError("--precision mixed contradicts --arithmetic strict",
+                     "mixed multiplies in half precision; leave one of them away");
 }
 void check(const VerifyOptions&) {}
 void check(const DevicesOptions&) {}

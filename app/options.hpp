@@ -16,13 +16,20 @@
 
 namespace qrtool {
 
+/// A word of --precision; no type: that of the input.
+struct PrecisionWord {
+  std::optional<ElementType> type;
+  bool is_mixed = false;
+};
+
 struct FactorOptions {
   std::string input, output, dataset;
   Order order = Order::automatic;
   BackendRequest backend;
   Mode mode = Mode::reduced;
   std::optional<Sign> sign;              // not given: positive, or lapack with --mode raw
-  std::optional<ElementType> precision;  // not given: that of the input
+  PrecisionWord precision;
+  Arithmetic arithmetic = Arithmetic::any;  // or strict
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none

@@ -40,6 +40,10 @@ class Tally {
   /// was measured.
   std::string worst_line(std::span<const index_t> leading) const;
 
+  /// The worst errors; not a number where nothing was measured.
+  double worst_residual() const { return residual_.error; }
+  double worst_orthogonality() const { return orthogonality_.error; }
+
   /// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as null.
   nlohmann::ordered_json to_json() const;
 

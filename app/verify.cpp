@@ -44,6 +44,7 @@ MatrixReport report_line(const Measurement& m) {
 }
 
 std::string unit_text(Precision precision) {
+  if (precision.u == mixed_precision.u) return "2^-10, mixed precision";
   return precision.u == single_precision.u ? "2^-23" : "2^-52";
 }
 

@@ -196,12 +196,11 @@ std::string explain(const Plan& plan, const Limits& limits) {
       fmt::format("problem   {} of {}x{}, {}, mode {}, sign {}\n", format_count(p.count), p.m, p.n,
                   name_of(p.type), name_of(p.mode), name_of(p.sign));
   text += fmt::format("variant   {} ({}){}\n", plan.variant->name, plan.reason, params);
-  text += fmt::format("computes  {}\n", plan.variant->arithmetic(p));
+  text += fmt::format("computes  {}\n", plan.arithmetic());
   const index_t at_once = plan.by_rows() ? plan.chunk_rows : plan.chunk_matrices;
   text += fmt::format("chunks    {} {} at a time, {} in flight, {} thread{}\n",
                       format_count(at_once), plan.by_rows() ? "rows of a matrix" : "matrices",
-                      plan.buffers, plan.all_threads(),
-                       plan.all_threads() == 1 ? "" : "s");
+                      plan.buffers, plan.all_threads(), plan.all_threads() == 1 ? "" : "s");
   text += fmt::format("memory    {} of {} on the host", format_bytes(plan.host_bytes),
                       format_bytes(limits.host_bytes));
   if (plan.device_bytes > 0) {

@@ -29,6 +29,12 @@ struct Plan {
   bool by_rows() const { return chunk_rows > 0; }
 
   int all_threads() const { return threads * threads_per_matrix; }
+
+  /// The arithmetic that runs, as the output's attribute states it.
+  std::string arithmetic() const {
+    return variant->tuned_arithmetic != nullptr ? variant->tuned_arithmetic(problem, params)
+                                                : variant->arithmetic(problem);
+  }
 };
 
 /// The first variant that fits and pays, in the order of the list, or the one that `forced` names.

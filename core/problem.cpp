@@ -18,6 +18,20 @@ std::string_view name_of(Mode mode) {
   return "";
 }
 
+std::string_view name_of(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::strict: return "strict";
+    case Arithmetic::mixed: return "mixed";
+    case Arithmetic::any: break;
+  }
+  return "any";
+}
+
+std::string_view precision_name(const Problem& problem) {
+  if (problem.type == ElementType::float64) return "double";
+  return problem.arithmetic == Arithmetic::mixed ? "mixed" : "single";
+}
+
 std::string_view name_of(Sign sign) { return sign == Sign::positive ? "positive" : "lapack"; }
 
 std::size_t Problem::input_bytes() const {

@@ -30,12 +30,18 @@ std::string_view name_of(Mode mode);
 enum class Sign { positive, lapack };
 std::string_view name_of(Sign sign);
 
+/// any: whatever has the accuracy of the type; strict: operations of the type alone; mixed: products
+/// of half precision, sums and the rest in float32.
+enum class Arithmetic { any, strict, mixed };
+std::string_view name_of(Arithmetic arithmetic);
+
 /// `count` matrices m x n, factored in `type`.
 struct Problem {
   index_t count = 0, m = 0, n = 0;
   ElementType type = ElementType::float32;
   Mode mode = Mode::reduced;
   Sign sign = Sign::positive;
+  Arithmetic arithmetic = Arithmetic::any;
 
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
@@ -49,6 +55,9 @@ struct Problem {
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
 };
+
+/// "single", "double" or "mixed", as --precision has it.
+std::string_view precision_name(const Problem& problem);
 
 /// What a backend has to work with. Host fields are the user's --memory and --threads.
 struct Limits {
@@ -66,6 +75,7 @@ struct Limits {
   bool has_float64 = true;
   bool fast_float64 = false;      // at half the rate of float32 or more
   bool float64_products = false;  // NVIDIA's 16 x 8 matrix products of float64
+  bool has_nvidia_mma = false;    // products of halves on NVIDIA's matrix units, by PTX
 };
 
 }  // namespace qrtool

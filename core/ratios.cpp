@@ -91,7 +91,7 @@ Status judge(const Errors& errors, const Bars& bars, bool has_q) {
 }
 
 void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report) {
-  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem.type), errors);
+  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem), errors);
   report.residual = errors.residual;
   report.orthogonality = errors.orthogonality;
   report.lower = errors.lower;

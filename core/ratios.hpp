@@ -26,8 +26,14 @@ struct Precision {
 };
 inline constexpr Precision single_precision{0x1p-23, -149};
 inline constexpr Precision double_precision{0x1p-52, -1074};
+/// What --precision mixed promises.
+inline constexpr Precision mixed_precision{0x1p-10, -149};
 inline Precision precision_of(ElementType type) {
   return type == ElementType::float32 ? single_precision : double_precision;
+}
+inline Precision precision_of(const Problem& p) {
+  const bool is_mixed = p.type == ElementType::float32 && p.arithmetic == Arithmetic::mixed;
+  return is_mixed ? mixed_precision : precision_of(p.type);
 }
 
 /// The errors of one matrix, with the norm that the residual's bar needs.

@@ -44,6 +44,8 @@ struct Variant {
   std::size_t (*row_state_bytes)(const Problem&) = nullptr;
   /// Whether threads without a matrix of their own share one.
   bool shares_matrix = false;
+  /// `arithmetic` where it depends on the parameters too; null: it does not.
+  std::string (*tuned_arithmetic)(const Problem&, const Params&) = nullptr;
 };
 
 }  // namespace qrtool

@@ -106,6 +106,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.limits.fast_float64 = info.limits.is_cpu || capability == 60 || capability == 70 ||
                              capability == 80 || capability == 90 || capability == 100;
   info.limits.float64_products = capability == 90 || capability == 100;
+  info.limits.has_nvidia_mma = capability >= 80;
   info.exact_division =
       (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
   return info;

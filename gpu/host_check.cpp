@@ -27,7 +27,7 @@ MatrixReport report_of(const Problem& p, const Errors& errors) {
   report.lower = errors.lower;
   report.diagonal_ratio = errors.diagonal_ratio;
   report.scale = errors.scale;
-  const Bars bars = standard_bars(p.m, p.n, precision_of(p.type), errors);
+  const Bars bars = standard_bars(p.m, p.n, precision_of(p), errors);
   report.status = judge(errors, bars, p.mode != Mode::r);
   return report;
 }

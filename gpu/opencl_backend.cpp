@@ -20,6 +20,7 @@ DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   if (options.portable) {
     info.sub_groups = SubGroups::local_memory;
     info.limits.float64_products = false;
+    info.limits.has_nvidia_mma = false;
   }
   return info;
 }

@@ -19,16 +19,18 @@ std::string_view text_of(std::string_view file) {
 }
 
 /// On a CPU loops over register tiles stay loops: unrolled they take its compiler ten times as long
-/// and gain nothing. Line numbers stay as they are.
+/// and gain nothing. Line numbers stay as they are, and so does `unroll 1`.
 std::string without_unrolling(std::string_view text) {
-  constexpr std::string_view pragma = "#pragma unroll\n";
+  constexpr std::string_view pragma = "#pragma unroll";
   std::string result;
   while (true) {
     const std::size_t at = text.find(pragma);
     result += text.substr(0, at);
     if (at == std::string_view::npos) return result;
-    result += '\n';
-    text.remove_prefix(at + pragma.size());
+    text.remove_prefix(at);
+    const std::size_t end = text.find('\n');
+    if (text.substr(pragma.size(), end - pragma.size()) == " 1") result += text.substr(0, end);
+    text.remove_prefix(end);
   }
 }
 

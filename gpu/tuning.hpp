@@ -148,28 +148,39 @@ inline constexpr std::int64_t tall_product_groups = 1056;
 /// needed each launch still costs 3.6 us, where it is each of these blocks 40 to 200 us. 1 .. 32.
 inline constexpr std::int64_t tall_joined_blocks = 32;
 
-// ---- large (kernels/large.cl)
+// ---- large (kernels/large.cl, kernels/gemm.cl)
 
-/// Columns per panel: narrow ones cost less while they are latency-bound, wide ones touch the
-/// trailing matrix less often. 8, 16, 32. Not yet measured.
-inline constexpr int large_panel_width = 16;
-inline constexpr int large_wide_panel_width = 32;
-/// With few rows panels are narrow for accuracy: W, T W and V T W round once each, in proportion to
-/// the panel's width. float64 16 x 16, 3000 matrices of each kind: worst orthogonality 1.19 of the
-/// bar with 16 columns. PoCL, 2026-11.
-inline constexpr int large_narrow_panel_width = 8;
-inline constexpr std::int64_t large_narrow_rows = 32;
-/// Rows from which panels are wide. Not yet measured.
-inline constexpr std::int64_t large_wide_rows = 1024;
-/// Work-items per group. 64 .. 256, a power of two. Not yet measured.
-inline constexpr int large_group_size = 256;
-/// Trailing columns per work-group. 16, 32. Not yet measured.
-inline constexpr int large_strip_columns = 32;
-/// Rows of V and C in local memory at a time. 8 .. 64. Not yet measured.
-inline constexpr int large_tile_rows = 32;
-/// Operations per launch of form_q: display devices kill a kernel that runs for seconds. Not yet
-/// measured.
-inline constexpr double large_launch_operations = 2e11;
+/// Columns per panel: 32, 64. float64, a column at a time: 32, local memory holds the panel's dot
+/// products; small matrices too.
+inline constexpr int large_panel = 64;
+inline constexpr int large_narrow_panel = 32;
+inline constexpr std::int64_t large_narrow_columns = 128;
+/// Columns per block of panels, the terms of an update: few are updated sooner, many pass over the
+/// trailing matrix less often. 1 .. 4 panels; the larger from that many columns on.
+inline constexpr int large_block = 128;
+inline constexpr int large_long_block = 256;
+inline constexpr std::int64_t large_long_block_columns = 4000;
+/// Rows of a slab of a Gram matrix, at least, and slabs at most.
+inline constexpr std::int64_t large_gram_rows = 32;
+inline constexpr std::int64_t large_gram_slabs = 128;
+/// Rows of a slab of V'C, at least; slabs of a panel's, at most; groups that a product should have.
+inline constexpr std::int64_t large_product_rows = 128;
+inline constexpr std::int64_t large_panel_slabs = 32;
+inline constexpr std::int64_t large_product_groups = 264;
+/// Columns of Z per group of apply_t and of apply_panel_t, four rows of a panel per work-item.
+inline constexpr int large_strip = 16;
+inline constexpr int large_narrow_strip = 32;
+
+// ---- gemm (kernels/gemm.cl)
+
+/// Tile of a work-group and of 32 work-items, terms per stage in local memory, stages there.
+struct ProductTile {
+  int rows, cols, warp_rows, warp_cols, depth, buffers;
+};
+/// Of the large products: fma in float32, in float64, and halves on the matrix units.
+inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
+inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
+inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 
 // ---- textbook (kernels/textbook.cl)
 

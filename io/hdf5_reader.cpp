@@ -363,6 +363,8 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order) {
   StoredFactors factors;
   factors.file = path;
   factors.by_qrtool = hdf5::string_attribute(file->handle, "format") == "qrtool";
+  factors.is_mixed =
+      factors.by_qrtool && hdf5::string_attribute(file->handle, "precision") == "mixed";
   factors.q = open_factor(file, "/Q", "/q", order);
   factors.r = open_factor(file, "/R", "/r", order);
   factors.v = open_factor(file, "/V", "/v", order);

@@ -68,6 +68,7 @@ struct StoredFactors {
   // Q and R; or R alone; or V and tau (tau's matrices are 1 x k).
   std::unique_ptr<Reader> q, r, v, tau;
   bool by_qrtool = false;
+  bool is_mixed = false;  // by qrtool with --precision mixed
 };
 
 /// Opens FILE's /Q, /R, /V, /tau (also q, r), or FILE.Q.csv, FILE.R.csv, ... for out.csv.

@@ -33,6 +33,7 @@ index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tile_colu
 
 Fit fits(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32) return {false, "takes float32 only"};
+  if (p.arithmetic == Arithmetic::strict) return {false, "sums in float64"};
   if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
     return {false, "gives R, or R and a reduced Q"};
   }

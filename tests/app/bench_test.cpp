@@ -375,6 +375,7 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--batch", "8"}, "--batch needs --shape"},
       {{"bench", "--shape", "8x8", "--batch", "0"}, "is not a whole number"},
       {{"bench", "--sweep", "--shape", "8x8"}, "--sweep contradicts --shape"},
+      {{"bench", "--gemm", "--sweep"}, "--gemm measures products on an OpenCL device"},
       {{"bench", "--export-json", "-"}, "cannot be standard output"},
       {{"bench", "--export-json", "x", "--export-csv", "x"}, "cannot both be 'x'"},
       {{"bench", "--shape", "8x8", "--variant", "cpu/eigne"}, "did you mean 'cpu/eigen'?"},

@@ -198,6 +198,24 @@ TEST_F(Factor, PrecisionFollowsTheInputUnlessAsked) {
   EXPECT_EQ(type(factor(wide, "q.h5", {"--precision", "input"})), ElementType::float64);
 }
 
+/// The bars of mixed precision are recorded, and verify goes by them.
+TEST_F(Factor, MixedPrecisionIsRecorded) {
+  const std::string a = make<float>("a.h5", 3, 40, 40);
+  const ToolResult done = run_tool({"factor", a, dir_ / "q.h5", "--precision", "mixed", "--json"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const auto json = nlohmann::json::parse(done.out);
+  EXPECT_EQ(json["unit_roundoff"], 0x1p-10);
+  EXPECT_EQ(json["output"]["precision"], "mixed");
+  EXPECT_EQ(json["backend"]["arithmetic"], "float32");
+  const ToolResult verified = run_tool({"verify", a, dir_ / "q.h5"});
+  EXPECT_EQ(verified.exit_code, 0) << verified.err;
+  EXPECT_NE(verified.out.find("u = 2^-10, mixed precision"), std::string::npos) << verified.out;
+  const ToolResult shown = run_tool({"factor", a, dir_ / "q.h5", "--precision", "mixed", "-f"});
+  EXPECT_NE(shown.out.find("the published m 2^-23 = 4.8e-06: residual holds, orthogonality holds"),
+            std::string::npos)
+      << shown.out;
+}
+
 TEST_F(Factor, CsvInCsvOut) {
   write_text(dir_ / "a.csv", "1,2\n3,4\n5,6\n\n7,8\n9,10\n11,13\n");
   const ToolResult result = run_tool({"factor", "a.csv", "out.csv"}, {.directory = dir_.path()});

@@ -55,6 +55,21 @@ class Opencl(unittest.TestCase):
                 self.assertEqual(file.attrs["variant"].decode(), variant)
                 self.assertEqual(file.attrs["backend"].decode(), "opencl")
 
+    def test_arithmetic_by_choice(self):
+        import h5py
+
+        self.run_tool("generate", "--shape", "2x40x36", self.a, "-q", "--force")
+        worst = {}
+        for choice, arithmetic in (("--precision=mixed", "float32, products of stored float16"),
+                                   ("--arithmetic=strict", "float32")):
+            self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--force", choice)
+            self.run_tool("verify", self.a, self.q)
+            with h5py.File(self.q) as file:
+                self.assertEqual(file.attrs["arithmetic"].decode(), arithmetic)
+                self.assertEqual(file.attrs["eps"], 2.0**-10 if "mixed" in choice else 2.0**-23)
+                worst[choice] = file["report/residual"][:].max()
+        self.assertGreater(worst["--precision=mixed"], 10 * worst["--arithmetic=strict"])
+
     def test_agrees_with_the_cpu(self):
         import h5py
         import numpy as np

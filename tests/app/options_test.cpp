@@ -35,7 +35,8 @@ TEST(Options, DefaultsOfFactor) {
   EXPECT_EQ(o.output, "out.h5");
   EXPECT_EQ(o.mode, Mode::reduced);
   EXPECT_EQ(o.sign, std::nullopt);
-  EXPECT_EQ(o.precision, std::nullopt);
+  EXPECT_EQ(o.precision.type, std::nullopt);
+  EXPECT_EQ(o.arithmetic, Arithmetic::any);
   EXPECT_EQ(o.order, Order::automatic);
   EXPECT_EQ(o.backend.name, "auto");
   EXPECT_EQ(o.memory_bytes, std::nullopt);
@@ -53,7 +54,8 @@ TEST(Options, EveryOptionOfFactorArrives) {
        "--explain", "--quiet",   "--verbose", "--progress", "never"});
   EXPECT_EQ(o.mode, Mode::raw);
   EXPECT_EQ(o.sign, Sign::lapack);
-  EXPECT_EQ(o.precision, ElementType::float64);
+  EXPECT_EQ(o.precision.type, ElementType::float64);
+  EXPECT_FALSE(o.precision.is_mixed);
   EXPECT_EQ(o.dataset, "/A");
   EXPECT_EQ(o.order, Order::column);
   EXPECT_EQ(o.backend.name, "cpu");
@@ -65,6 +67,14 @@ TEST(Options, EveryOptionOfFactorArrives) {
   EXPECT_EQ(o.input, "in.h5");
   EXPECT_EQ(o.output, "out.h5");
   EXPECT_TRUE(o.force && o.json && o.quiet && o.verbose && o.explain);
+}
+
+TEST(Options, ArithmeticByChoice) {
+  const auto mixed = parse<FactorOptions>({"factor", "a", "b", "--precision", "mixed"});
+  EXPECT_EQ(mixed.precision.type, ElementType::float32);
+  EXPECT_TRUE(mixed.precision.is_mixed);
+  const auto strict = parse<FactorOptions>({"factor", "a", "b", "--arithmetic", "strict"});
+  EXPECT_EQ(strict.arithmetic, Arithmetic::strict);
 }
 
 TEST(Options, MayComeBeforeTheCommandAndTheLastOneCounts) {
@@ -168,7 +178,10 @@ const std::vector<Mistake> mistakes{
      "--mode: 'reducd' is not one of reduced, complete, r, raw; did you mean 'reduced'?\n"},
     {{"factor", "a", "b", "--sign", "minus"}, "--sign: 'minus' is not one of positive, lapack\n"},
     {{"factor", "a", "b", "--precision", "f32"},
-     "--precision: 'f32' is not one of input, single, double\n"},
+     "--precision: 'f32' is not one of input, single, double, mixed\n"},
+    {{"factor", "a", "b", "--precision", "mixed", "--arithmetic", "strict"},
+     "--precision mixed contradicts --arithmetic strict\nhint: mixed multiplies in half precision; "
+     "leave one of them away\n"},
     {{"factor", "a", "b", "--mode", "raw", "--sign", "positive"},
      "--sign positive contradicts --mode raw, which has LAPACK's signs\nhint: leave --sign away\n"},
     {{"factor", "a", "b", "--memory", "lots"},

@@ -75,7 +75,7 @@ TEST(Plan, TakesTheCpuVariantThatPays) {
   EXPECT_EQ(variant_for(1000, 129, 129), "cpu/blocked");
   EXPECT_EQ(variant_for(1000, 20, 500), "cpu/batched");
   EXPECT_EQ(variant_for(1, 1025, 16), "cpu/eigen");
-  EXPECT_EQ(variant_for(1, 10000, 40), "cpu/eigen");
+  EXPECT_EQ(variant_for(1, 10000, 40), "cpu/tall");
   EXPECT_EQ(variant_for(1, 2048, 2048), "cpu/blocked");
   EXPECT_EQ(variant_for(0, 64, 64), "cpu/eigen");
 }

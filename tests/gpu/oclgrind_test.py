@@ -14,7 +14,7 @@ SHAPES = {
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
     "opencl/blocked": ["1x33x34"],
     "opencl/tall": ["1x530x3"],
-    "opencl/large": ["2x5x3", "1x20x18", "1x6x20"],
+    "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
 }
 MODES = {"opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r")}

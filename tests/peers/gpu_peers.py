@@ -44,7 +44,8 @@ def qrtool_ms(args, m, n, batch, mode):
         path = os.path.join(folder, "bench.json")
         while len(times) < args.repeats:
             subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), "--mode", mode,
-                            "--device", args.device, "--against", "none", "--export-json", path],
+                            "--device", args.device, "--against", "none", "--limit-seconds", "600",
+                            "--export-json", path],
                            check=True, capture_output=True)
             with open(path) as file:
                 times += json.load(file)["cases"][0]["seconds"]["all"]

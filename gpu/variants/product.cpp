@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// product.cpp: how the kernels of gemm.cl are built and launched.
+#include "gpu/variants/product.hpp"
+
+#include <cmath>
+
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Halves end at 65504.
+constexpr int largest_exponent = 15;
+
+float scale_for(double bound) {
+  return static_cast<float>(std::ldexp(1.0, largest_exponent - std::ilogb(bound) - 1));
+}
+
+/// Whether the matrix units multiply: their operands want scales and tiles of their own.
+bool has_units(ProductBody body) {
+  return body == ProductBody::three_halves || body == ProductBody::half;
+}
+
+int tile(const Params& params, ProductKind kind, const char* side) {
+  return params.at((kind == ProductKind::wide ? std::string("WIDE_") : "NARROW_") + side);
+}
+
+int group_size(const Params& params, ProductKind kind) {
+  return tile(params, kind, "M") / tile(params, kind, "WARP_M") *
+         (tile(params, kind, "N") / tile(params, kind, "WARP_N")) * 32;
+}
+
+}  // namespace
+
+Params product_params(ElementType real, ProductBody body, int alignment, int narrow) {
+  const bool is_fma = !has_units(body), is_double = real == ElementType::float64;
+  const tuning::ProductTile wide = !is_fma     ? tuning::product_halves_tile
+                                   : is_double ? tuning::product_double_tile
+                                               : tuning::product_tile;
+  return {{"PRODUCT_BODY", static_cast<int>(body)},
+          {"WIDE_M", wide.rows},
+          {"WIDE_N", wide.cols},
+          {"WIDE_WARP_M", wide.warp_rows},
+          {"WIDE_WARP_N", wide.warp_cols},
+          {"NARROW_M", narrow},
+          {"NARROW_N", narrow},
+          {"NARROW_WARP_M", is_fma ? 16 : narrow / 2},
+          {"NARROW_WARP_N", is_fma && !is_double ? narrow : 32},
+          {"DEPTH", wide.depth},
+          {"BUFFERS", wide.buffers},
+          {"A_ALIGNMENT", 4},
+          {"B_ALIGNMENT", alignment}};
+}
+
+index_t product_tiles(const Params& params, ProductKind kind, index_t rows, index_t cols) {
+  return ceil_divide(rows, tile(params, kind, "M")) * ceil_divide(cols, tile(params, kind, "N"));
+}
+
+ProductScales product_scales(const Params& params, double a_bound, double b_bound) {
+  if (!has_units(static_cast<ProductBody>(params.at("PRODUCT_BODY")))) return {};
+  return {scale_for(a_bound), scale_for(b_bound)};
+}
+
+void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
+                      const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
+                      const cl::Buffer& b, const cl::Buffer& c) {
+  const char* name =
+      kind == ProductKind::wide ? "wide_subtract_product" : "narrow_subtract_product";
+  launch(name, shape.count * product_tiles(params, kind, shape.rows, shape.cols),
+         group_size(params, kind), a, b, c, shape, scales.a, scales.b);
+}
+
+void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind,
+                        const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
+                        const cl::Buffer& left, const cl::Buffer& b, const cl::Buffer& z) {
+  const char* name =
+      kind == ProductKind::wide ? "wide_transposed_product" : "narrow_transposed_product";
+  launch(name, shape.count * shape.slabs * product_tiles(params, kind, shape.rows, shape.cols),
+         group_size(params, kind), a, left, b, z, shape, scales.a, scales.b);
+}
+
+}  // namespace qrtool

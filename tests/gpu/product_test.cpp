@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// product_test.cpp: every body of the matrix products at odd shapes against float64, each entry
+// written once and nothing beside it.
+#include "gpu/variants/product.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "gpu/registry.hpp"
+#include "gpu/session.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+struct Size {
+  int rows, cols, depth;
+};
+/// Around the tiles of 32, 64 and 128, and the 16 terms of a stage.
+const std::vector<Size> sizes{{1, 1, 1},     {3, 5, 7},     {64, 130, 17},
+                              {130, 67, 33}, {33, 200, 70}, {129, 257, 64}};
+constexpr int matrices = 2, slabs = 2;
+
+/// A device with the programs of one body.
+template <class T>
+class Products {
+ public:
+  Products(ProductBody body, int narrow)
+      : session_(session_for(device_under_test())),
+        queue_(session_.context, session_.device),
+        params_(product_params(element_type<T>, body, 1, narrow)) {
+    params_["A_ALIGNMENT"] = 1;
+    Problem problem;
+    problem.type = element_type<T>;
+    program_ = session_.programs.get(
+        "gemm.cl", defines_for(problem, params_, element_type<T>), "the test");
+  }
+
+  cl::Buffer buffer(const std::vector<T>& from) const {
+    cl::Buffer b(session_.context, CL_MEM_READ_WRITE, from.size() * sizeof(T));
+    queue_.enqueueWriteBuffer(b, CL_TRUE, 0, from.size() * sizeof(T), from.data());
+    return b;
+  }
+  void read(const cl::Buffer& from, std::vector<T>& to) const {
+    queue_.enqueueReadBuffer(from, CL_TRUE, 0, to.size() * sizeof(T), to.data());
+  }
+  Launcher launcher() { return {kernels_, queue_, program_}; }
+  const Params& params() const { return params_; }
+
+ private:
+  Session& session_;
+  cl::CommandQueue queue_;
+  Params params_;
+  KernelCache kernels_;
+  cl::Program program_;
+};
+
+template <class T>
+std::vector<T> random_entries(index_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<T> x(static_cast<std::size_t>(count));
+  std::generate(x.begin(), x.end(), [&] { return static_cast<T>(uniform(random)); });
+  return x;
+}
+
+/// Sums of `depth` terms in -1 .. 1: an error of 2^-22 in each half product, of 2^-10 with one half.
+template <class T>
+double tolerance(ProductBody body, int depth) {
+  const bool is_half = body == ProductBody::half || body == ProductBody::stored_halves;
+  const double unit = is_half ? 0x1p-10 : sizeof(T) == 4 ? 0x1p-21 : 0x1p-50;
+  return unit * std::sqrt(static_cast<double>(depth)) * 4;
+}
+
+template <class T>
+void check_subtract(Products<T>& on, ProductBody body, ProductKind kind, Size size) {
+  const int lda = size.depth + 1, ldb = size.cols + 3, ldc = size.cols + 1;
+  const std::vector<T> a = random_entries<T>(matrices * size.rows * lda, 1),
+                       b = random_entries<T>(matrices * size.depth * ldb, 2),
+                       c = random_entries<T>(matrices * size.rows * ldc, 3);
+  ProductShape shape{};
+  shape.count = matrices;
+  shape.a_stride = size.rows * lda;
+  shape.b_stride = size.depth * ldb;
+  shape.c_stride = size.rows * ldc;
+  shape.lda = lda;
+  shape.ldb = ldb;
+  shape.ldc = ldc;
+  shape.rows = size.rows;
+  shape.cols = size.cols;
+  shape.depth = size.depth;
+  const cl::Buffer out = on.buffer(c);
+  Launcher launch = on.launcher();
+  enqueue_subtract(launch, on.params(), kind, shape, product_scales(on.params(), 1, 1),
+                   on.buffer(a), on.buffer(b), out);
+  std::vector<T> result(c.size());
+  on.read(out, result);
+  for (index_t i = 0; i < std::ssize(c); ++i) {
+    const index_t row = i / ldc, col = i % ldc, matrix = row / size.rows;
+    double expected = c[static_cast<std::size_t>(i)];
+    for (int k = 0; k < size.depth && col < size.cols; ++k) {
+      expected -= static_cast<double>(a[static_cast<std::size_t>(row * lda + k)]) *
+                  b[static_cast<std::size_t>((matrix * size.depth + k) * ldb + col)];
+    }
+    const double off = std::abs(result[static_cast<std::size_t>(i)] - expected);
+    ASSERT_LE(off, col < size.cols ? tolerance<T>(body, size.depth) : 0) << row << ", " << col;
+  }
+}
+
+template <class T>
+void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size size,
+                      int left_cols) {
+  const int lda = size.rows + 2, ldb = size.cols + 3, left_ld = left_cols + 1, ldz = size.cols + 1;
+  const std::vector<T> a = random_entries<T>(matrices * size.depth * lda, 4),
+                       b = random_entries<T>(matrices * size.depth * ldb, 5),
+                       left = random_entries<T>(matrices * size.depth * left_ld, 6);
+  const int cut = size.depth > 16 ? slabs : 1;
+  std::vector<T> z(static_cast<std::size_t>(matrices * cut * size.rows * ldz), T(-77));
+  ProductShape shape{};
+  shape.count = matrices;
+  shape.a_stride = size.depth * lda;
+  shape.b_stride = size.depth * ldb;
+  shape.left_stride = size.depth * left_ld;
+  shape.slab_stride = size.rows * ldz;
+  shape.c_stride = cut * shape.slab_stride;
+  shape.lda = lda;
+  shape.ldb = ldb;
+  shape.left_ld = left_ld;
+  shape.ldc = ldz;
+  shape.rows = size.rows;
+  shape.cols = size.cols;
+  shape.depth = size.depth;
+  shape.left_cols = left_cols;
+  shape.slabs = cut;
+  shape.slab_depth = size.depth / cut + size.depth % cut;
+  const cl::Buffer out = on.buffer(z);
+  Launcher launch = on.launcher();
+  enqueue_transposed(launch, on.params(), kind, shape, product_scales(on.params(), 1, 1),
+                     on.buffer(a), on.buffer(left), on.buffer(b), out);
+  on.read(out, z);
+  for (index_t i = 0; i < std::ssize(z); ++i) {
+    const index_t row = i / ldz % size.rows, col = i % ldz, slab = i / ldz / size.rows % cut,
+                  matrix = i / ldz / size.rows / cut;
+    double expected = col < size.cols ? 0 : -77;
+    const index_t end = std::min<index_t>(size.depth, (slab + 1) * shape.slab_depth);
+    for (index_t k = slab * shape.slab_depth; k < end && col < size.cols; ++k) {
+      const index_t term = matrix * size.depth + k;
+      expected += static_cast<double>(a[static_cast<std::size_t>(term * lda + row)]) *
+                  (col < left_cols
+                       ? left[static_cast<std::size_t>(term * left_ld + col)]
+                       : b[static_cast<std::size_t>(term * ldb + col - left_cols)]);
+    }
+    const double off = std::abs(z[static_cast<std::size_t>(i)] - expected);
+    ASSERT_LE(off, col < size.cols ? tolerance<T>(body, size.depth) : 0)
+        << matrix << ", " << slab << ", " << row << ", " << col;
+  }
+}
+
+template <class T>
+void check_body(ProductBody body, int narrow) {
+  Products<T> on(body, narrow);
+  for (const ProductKind kind : {ProductKind::wide, ProductKind::narrow}) {
+    for (const Size size : sizes) {
+      SCOPED_TRACE(testing::Message() << (kind == ProductKind::wide ? "wide " : "narrow ")
+                                      << size.rows << "x" << size.cols << "x" << size.depth);
+      check_subtract<T>(on, body, kind, size);
+      check_transposed<T>(on, body, kind, size, 0);
+    }
+  }
+  check_transposed<T>(on, body, ProductKind::narrow, {narrow, 2 * narrow + 5, 50}, narrow);
+}
+
+class Product : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+};
+
+TEST_F(Product, OfSingles) {
+  check_body<float>(ProductBody::fma, 64);
+  check_body<float>(ProductBody::fma, 32);
+}
+
+TEST_F(Product, OfStoredHalves) {
+  check_body<float>(ProductBody::stored_halves, 64);
+  check_body<float>(ProductBody::stored_halves, 32);
+}
+
+TEST_F(Product, OfDoubles) { check_body<double>(ProductBody::fma, 32); }
+
+TEST_F(Product, OfHalves) {
+  if (!device_under_test().limits.has_nvidia_mma) GTEST_SKIP() << "no matrix units";
+  check_body<float>(ProductBody::three_halves, 64);
+  check_body<float>(ProductBody::half, 64);
+}
+
+/// Bounds are met with room to spare: the largest entry times its scale is a half.
+TEST(ProductScales, KeepHalvesInRange) {
+  const Params halves = product_params(ElementType::float32, ProductBody::three_halves, 1, 64);
+  for (const double bound : {1.0, 1.5, 11.3, 128.0, 4000.0}) {
+    const ProductScales scales = product_scales(halves, bound, 2 * bound);
+    EXPECT_LE(bound * scales.a, 65504);
+    EXPECT_GT(bound * scales.a, 65504.0 / 8);
+    EXPECT_LE(2 * bound * scales.b, 65504);
+    EXPECT_EQ(std::exp2(std::ilogb(scales.a)), scales.a);
+  }
+  const Params fma = product_params(ElementType::float32, ProductBody::fma, 1, 64);
+  EXPECT_EQ(product_scales(fma, 4000, 4000).a, 1);
+}
+
+}  // namespace
+}  // namespace qrtool::test
