@@ -68,8 +68,8 @@ std::string published_bars(const FactorResult& result) {
   const auto one = [bar](std::string_view name, double worst) {
     return fmt::format("{} {}", name, worst <= bar ? "holds" : "does not hold");
   };
-  return fmt::format("mixed precision, bars of 2^-10; the published m 2^-23 = {:.2g}: {}, {}\n", bar,
-                     one("residual", result.tally.worst_residual()),
+  return fmt::format("mixed precision, bars of 2^-10; the published m 2^-23 = {:.2g}: {}, {}\n",
+                     bar, one("residual", result.tally.worst_residual()),
                      one("orthogonality", result.tally.worst_orthogonality()));
 }
 

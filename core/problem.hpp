@@ -30,8 +30,8 @@ std::string_view name_of(Mode mode);
 enum class Sign { positive, lapack };
 std::string_view name_of(Sign sign);
 
-/// any: whatever has the accuracy of the type; strict: operations of the type alone; mixed: products
-/// of half precision, sums and the rest in float32.
+/// any: whatever has the accuracy of the type; strict: operations of the type alone; mixed:
+/// products of half precision, sums and the rest in float32.
 enum class Arithmetic { any, strict, mixed };
 std::string_view name_of(Arithmetic arithmetic);
 

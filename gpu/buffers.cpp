@@ -102,9 +102,10 @@ DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
   entry = 16 + bytes.io.size() * static_cast<std::size_t>(set);
   std::vector<cl::Buffer> io;
   for (const std::size_t b : bytes.io) io.push_back(take(b));
-  return {{problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work), slots},
-          io[6],
-          std::move(check_work)};
+  return {
+      {problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work), slots},
+      io[6],
+      std::move(check_work)};
 }
 
 }  // namespace qrtool

@@ -112,9 +112,10 @@ void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
   defines["FLAGGED"] = "1";
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name),
                   job.work[0]);
-  FactorJob flagged{job.problem, params, job.count,      job.a,
-                    job.q,       job.r,  job.v,          job.tau,
-                    job.magnitudes,      {job.work.begin() + 1, job.work.end()}, {}};
+  FactorJob flagged{
+      job.problem, params, job.count, job.a,          job.q,
+      job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
+      {}};
   variant.enqueue(flagged, launch);
 }
 

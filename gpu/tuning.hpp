@@ -50,11 +50,13 @@ inline constexpr int gram_slab_columns = 256;
 
 /// Columns of a tile that 32 work-items hold, in blocks of 16: 640 of 1024 registers in float64.
 inline constexpr std::int64_t gram_tile_columns = 64;
-/// Columns without matrix instructions. 16 .. 32.
+/// Columns without matrix instructions; with them it pays from more on: 15000 of 32 x 32 take 0.134
+/// / 0.106 ms here and 0.152 / 0.094 in `small`, 33 x 17 0.155 and 0.107. 16 .. 32.
 inline constexpr std::int64_t gram_portable_columns = 32;
 /// Columns at most; beyond `blocked` is faster: 32 of 512 x 512 take 3.3 ms here and 1.6 there.
 inline constexpr std::int64_t gram_max_columns = 256;
-/// With two tiles or more, fewer columns leave the last one too empty: 8000 of 130 x 70 take 5.3 ms.
+/// With two tiles or more, fewer columns leave the last one too empty: 8000 of 130 x 70 take 5.3
+/// ms.
 inline constexpr std::int64_t gram_least_tiled_columns = 96;
 /// Rows of A in local memory. 16 .. 64.
 inline constexpr std::int64_t gram_local_rows = 64;
@@ -124,8 +126,8 @@ inline constexpr int blocked_wide_stage_bytes = 22 << 10;
 /// Largest number of columns: two blocks of as many rows must fit a group's registers.
 inline constexpr std::int64_t tall_max_columns = 128;
 inline constexpr std::int64_t tall_max_wide_columns = 64;  // float64
-/// float32 with so many columns or fewer goes through the tree in float64: the bar is 30 u per column, and 512
-/// equal rows bias the norms. constant 5000 x 3: 1.006 of the bar in float32.
+/// float32 with so many columns or fewer goes through the tree in float64: the bar is 30 u per
+/// column, and 512 equal rows bias the norms. constant 5000 x 3: 1.006 of the bar in float32.
 inline constexpr std::int64_t tall_few_columns = 8;
 /// Bytes of a block's registers, and its rows at most. Rows: 128 .. 512, 16 per lane.
 inline constexpr std::int64_t tall_block_bytes = 128 << 10;

@@ -305,7 +305,6 @@ ChunkSeconds run_tall(const Plan& plan, BatchView<const T> a, const Factors<T>& 
   return seconds;
 }
 
-
 template <class T>
 ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                           std::span<MatrixReport> report) {

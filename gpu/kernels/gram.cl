@@ -27,7 +27,7 @@
 //   WANT_Q                            0, 1
 //   TILES                             0, 1       which of the two kernels
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
-//   VECTOR                            0, 1       1: n is a multiple of 4
+//   VECTOR                            1, 2, 4    divides n: entries of A that are copied at a time
 //   MAX_TILES                         1..16      factor_gram_tiles: tiles across
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "mma.clh"
@@ -48,7 +48,7 @@
 #define FULL 0
 #endif
 #ifndef VECTOR
-#define VECTOR 0
+#define VECTOR 1
 #endif
 #ifndef TILES
 #define TILES 0
@@ -66,24 +66,34 @@ typedef Block Tile[BLOCK_AT(BLOCKS, 0)];
 
 // ---- A
 
+// Rows of the slab that begins in first_row, to whole blocks.
+INLINE int live_rows(FactorShape shape, int first_row) {
+  return FULL ? SLAB : min(SLAB, (shape.m - first_row + 15) & ~15);
+}
+
 // slab := rows first_row .. and columns first_col .. of A, zeros around it; by `lanes` work-items.
 INLINE void load_slab(__local float* slab, __global const float* a, FactorShape shape,
                       int first_row, int first_col, int item, const int lanes) {
-  const int words = MMA && VECTOR ? 4 : 1;
+  const int words = MMA ? VECTOR : 1, live = live_rows(shape, first_row);
   const int rows = shape.m - first_row, columns = shape.n - first_col;
   a += first_row * (index_t)shape.n + first_col;
 #pragma unroll 4
-  for (int i = item; i < SLAB * COLUMNS / words; i += lanes) {
+  for (int i = item; i < live * COLUMNS / words; i += lanes) {
     const int row = i / (COLUMNS / words), col = i % (COLUMNS / words) * words;
     const bool exists = FULL || (row < rows && col < columns);
     __local float* to = slab + row * SLAB_LD + col;
     __global const float* from = a + (exists ? row * (index_t)shape.n + col : 0);
 #if MMA
     const int local_address = (int)(size_t)to;
-#if VECTOR
+#if VECTOR == 4
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"(local_address), "l"(from), "r"(exists ? 16 : 0)
+                 : "memory");
+#elif VECTOR == 2
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+                 :
+                 : "r"(local_address), "l"(from), "r"(exists ? 8 : 0)
                  : "memory");
 #else
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
@@ -313,9 +323,11 @@ INLINE void store_zeros(__global float* r, int n, int lane) {
 
 #if !TILES
 // tile += A'A of a slab; `largest`: of |a_ij|.
-INLINE void add_gram(const Warp* at, Tile tile, __local const float* slab, float* largest) {
+INLINE void add_gram(const Warp* at, Tile tile, __local const float* slab, int rows,
+                     float* largest) {
+  int k = 0;
 #pragma unroll 1
-  for (int k = 0; k < SLAB; k += 16) {
+  do {
     Block x[BLOCKS];
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
@@ -323,14 +335,16 @@ INLINE void add_gram(const Warp* at, Tile tile, __local const float* slab, float
 #pragma unroll
       for (int b = 0; b <= c; ++b) multiply_add(at, tile[BLOCK_AT(c, b)], x[c], x[b]);
     }
-  }
+  } while ((k += 16) < rows);
 }
 
 // Rows first_row .. of Q, from the slab; tile: X' = L^-1.
 INLINE void form_q(const Warp* at, Tile tile, __local const float* slab, __global float* q,
                    FactorShape shape, int first_row) {
+  const int rows = live_rows(shape, first_row);
+  int i = 0;
 #pragma unroll 1
-  for (int i = 0; i < SLAB; i += 16) {
+  do {
     Block s[BLOCKS];
 #pragma unroll
     for (int k = 0; k < BLOCKS; ++k) get_slab(at, s[k], slab + i * SLAB_LD + 16 * k);
@@ -342,7 +356,7 @@ INLINE void form_q(const Warp* at, Tile tile, __local const float* slab, __globa
       for (int k = 0; k <= c; ++k) multiply_add(at, z, s[k], tile[BLOCK_AT(c, k)]);
       store_block(at, z, q, shape, first_row + i, 16 * c);
     }
-  }
+  } while ((i += 16) < rows);
 }
 
 // Groups: one per matrix.
@@ -370,7 +384,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     sync_warp();
     load_slab(slab, a, shape, i * SLAB, 0, lane, 32);
     sync_warp();
-    add_gram(&at, tile, slab, &largest);
+    add_gram(&at, tile, slab, live_rows(shape, i * SLAB), &largest);
   }
 #pragma unroll
   for (int c = 0; c < BLOCKS; ++c) {
@@ -436,10 +450,10 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
 // A group's place. tile (c, b), b <= c, of its slot begins at tiles + BLOCK_AT(c, b) TILE_ENTRIES.
 typedef struct {
   Warp warp;
-  int item, index;          // work-item of the group, warp of the group
-  __global double* tiles;   // G, L, W, X as blocks in registers (see above)
-  __global double* panel;   // tile c: L(c, b) of the step b at hand
-  __global double* corner;  // X(b, b)'
+  int item, index;              // work-item of the group, warp of the group
+  __global double* tiles;       // G, L, W, X as blocks in registers (see above)
+  __global double* panel;       // tile c: L(c, b) of the step b at hand
+  __global double* corner;      // X(b, b)'
   __local float *left, *right;  // slabs
   __local double* squares;
 } Group;
@@ -502,7 +516,7 @@ INLINE void form_gram(const Group* at, __global const float* a, FactorShape shap
       sync_group();
       if (MMA && c == b && down < across) continue;  // above the diagonal
 #pragma unroll 1
-      for (int k = 0; k < SLAB * SLAB_LD; k += 16 * SLAB_LD) {
+      for (int k = 0; k < live_rows(shape, i * SLAB) * SLAB_LD; k += 16 * SLAB_LD) {
         Block x[SIDE], y[SIDE];
 #pragma unroll
         for (int p = 0; p < SIDE; ++p) {

@@ -24,7 +24,7 @@ GpuVariant again(const Problem& p) {
 /// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
 int blocks(const Problem& p, const Limits& limits) {
   const index_t most = limits.float64_products ? tuning::gram_tile_columns / block_columns
-                                              : tuning::gram_portable_columns / block_columns;
+                                               : tuning::gram_portable_columns / block_columns;
   return static_cast<int>(std::min(most, ceil_divide(p.n, block_columns)));
 }
 
@@ -52,7 +52,10 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n <= block_columns) return {false, "pays from 17 columns on"};
+  if (p.n <= tuning::gram_portable_columns) {
+    return {false,
+            "pays from " + std::to_string(tuning::gram_portable_columns + 1) + " columns on"};
+  }
   if (has_tiles(p) && p.n <= tuning::gram_least_tiled_columns) {
     return {false, "pays to 64 columns and from " +
                        std::to_string(tuning::gram_least_tiled_columns + 1) + " on"};
@@ -82,7 +85,9 @@ Params tune(const Problem& p, const Limits& limits) {
           {"MAX_TILES", static_cast<int>(tiles(p))},
           {"WANT_Q", p.wants_q()},
           {"FULL", p.m % slab(p) == 0 && p.n % columns == 0},
-          {"VECTOR", p.n % 4 == 0}};
+          {"VECTOR", p.n % 4 == 0   ? 4
+                     : p.n % 2 == 0 ? 2
+                                    : 1}};
 }
 
 /// Flags; then what Householder needs.

@@ -42,14 +42,10 @@ WorkPlace work_place(const Problem& p) {
   return p.wants_q() && p.n <= p.m ? WorkPlace::q : WorkPlace::own;
 }
 
-index_t work_columns(const Problem& p) {
-  return work_place(p) == WorkPlace::q ? p.q_cols() : p.n;
-}
+index_t work_columns(const Problem& p) { return work_place(p) == WorkPlace::q ? p.q_cols() : p.n; }
 
 /// Columns of the buffer of a block's reflectors.
-index_t v_columns(const Problem& p) {
-  return ceil_divide(std::min(block_width(p), p.k()), 4) * 4;
-}
+index_t v_columns(const Problem& p) { return ceil_divide(std::min(block_width(p), p.k()), 4) * 4; }
 
 /// Columns that a block's Z has at the most, and slabs that it may be cut into.
 index_t z_columns(const Problem& p) { return ceil_divide(std::max(p.n, p.q_cols()), 4) * 4; }
@@ -68,10 +64,11 @@ index_t gram_entries(const Problem& p) {
 
 index_t z_entries(const Problem& p) {
   const index_t one = block_width(p) * z_columns(p);
-  const index_t panels = panel_width(p) * block_width(p) *
-                         std::min(tuning::large_panel_slabs,
-                                  ceil_divide(p.m, tuning::large_product_rows));
-  const index_t entries = std::max({one, std::min(p.m * p.n / 4, 8 * one), panels, gram_entries(p)});
+  const index_t panels =
+      panel_width(p) * block_width(p) *
+      std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
+  const index_t entries =
+      std::max({one, std::min(p.m * p.n / 4, 8 * one), panels, gram_entries(p)});
   return ceil_divide(entries, 4) * 4;  // the next matrix's begins aligned too
 }
 
@@ -109,17 +106,20 @@ ProductBody product_body(const Problem& p, const Limits& limits) {
 
 std::string tuned_arithmetic(const Problem& p, const Params& params) {
   switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
-    case ProductBody::fma: break;
-    case ProductBody::three_halves: return "float32, products of three float16";
-    case ProductBody::half: return "float32, products of float16";
-    case ProductBody::stored_halves: return "float32, products of stored float16";
+    case ProductBody::fma:
+      break;
+    case ProductBody::three_halves:
+      return "float32, products of three float16";
+    case ProductBody::half:
+      return "float32, products of float16";
+    case ProductBody::stored_halves:
+      return "float32, products of stored float16";
   }
   return arithmetic(p);
 }
 
 Params tune(const Problem& p, const Limits& limits) {
-  const index_t all =
-      work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
+  const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
   const int alignment = all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
   Params params = product_params(computes_in(p), product_body(p, limits), alignment,
                                  static_cast<int>(panel_width(p)));
@@ -191,10 +191,14 @@ BlockShape Run::first_step() const {
 
 const cl::Buffer& Run::work_buffer() const {
   switch (work_place(p_)) {
-    case WorkPlace::r: return job_.r;
-    case WorkPlace::q: return job_.q;
-    case WorkPlace::v: return job_.v;
-    case WorkPlace::own: break;
+    case WorkPlace::r:
+      return job_.r;
+    case WorkPlace::q:
+      return job_.q;
+    case WorkPlace::v:
+      return job_.v;
+    case WorkPlace::own:
+      break;
   }
   return job_.work[work];
 }
@@ -213,8 +217,9 @@ index_t Run::slabs(ProductKind kind, index_t rows, index_t cols, index_t depth,
                    index_t most) const {
   const index_t tiles = product_tiles(job_.params, kind, rows, cols);
   const index_t room = step_.z_stride / (rows * ceil_divide(cols, 4) * 4);
-  return std::clamp<index_t>(ceil_divide(tuning::large_product_groups, tiles), 1,
-                             std::min({room, most, ceil_divide(depth, tuning::large_product_rows)}));
+  return std::clamp<index_t>(
+      ceil_divide(tuning::large_product_groups, tiles), 1,
+      std::min({room, most, ceil_divide(depth, tuning::large_product_rows)}));
 }
 
 void Run::factor_panel() {
@@ -259,8 +264,7 @@ void Run::update_block() {
   s.rows = step_.width;
   s.cols = step_.z_cols;
   s.depth = static_cast<int>(rows);
-  const index_t cut =
-      slabs(ProductKind::narrow, s.rows, s.cols, rows, tuning::large_panel_slabs);
+  const index_t cut = slabs(ProductKind::narrow, s.rows, s.cols, rows, tuning::large_panel_slabs);
   s.slab_depth = static_cast<int>(ceil_divide(rows, cut));
   s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
   enqueue_transposed(launch_, job_.params, ProductKind::narrow, s,
@@ -358,8 +362,8 @@ void Run::finish() {
             job_.magnitudes, job_.tau, shape_);
     return;
   }
-  launch_("store_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(),
-          w[codes], w[signs], job_.r, job_.magnitudes, shape_, step_);
+  launch_("store_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(), w[codes],
+          w[signs], job_.r, job_.magnitudes, shape_, step_);
 }
 
 void Run::run() {
@@ -388,7 +392,8 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(large
 
 GpuVariant large_variant() {
   return {{"opencl/large", "any shape; blocks of panels by Gram matrices, compact WY", fits, tune,
-           host_check_bytes, device_bytes, arithmetic, false, nullptr, nullptr, nullptr, false, tuned_arithmetic},
+           host_check_bytes, device_bytes, arithmetic, false, nullptr, nullptr, nullptr, false,
+           tuned_arithmetic},
           "large.cl",
           workspace,
           enqueue,

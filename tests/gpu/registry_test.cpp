@@ -64,7 +64,8 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   Limits limits = gpu_limits();
   limits.float64_products = true;
   EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(33, 17, Mode::r), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(35, 33, Mode::r), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(33, 17), limits), "opencl/small");
   EXPECT_EQ(chosen(problem(512, 256), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(512, 257), limits), "opencl/blocked");
   EXPECT_EQ(chosen(problem(130, 70), limits), "opencl/small");  // half a tile would be empty
