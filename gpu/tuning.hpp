@@ -66,7 +66,8 @@ inline constexpr int gram_warps = 4;
 inline constexpr std::int64_t gram_groups = 264;
 /// Fewest matrices that are worth it with tiles: one group works on a matrix alone.
 inline constexpr std::int64_t gram_least_matrices = 64;
-/// Rows up to which a flagged matrix goes to `small`, else to `blocked`.
+/// Rows up to which a flagged matrix goes to `small`, else to `blocked`, whose groups return early:
+/// PoCL 3.1 then loses some of what the others store.
 inline constexpr std::int64_t gram_small_rows = 256;
 
 // ---- small (kernels/small.cl). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)

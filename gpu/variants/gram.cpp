@@ -45,6 +45,9 @@ Fit fits(const Problem& p, const Limits& limits) {
   const index_t most =
       limits.float64_products ? tuning::gram_max_columns : tuning::gram_portable_columns;
   if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
+  if (!limits.float64_products && p.m > tuning::gram_small_rows) {
+    return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
+  }
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
