@@ -38,6 +38,15 @@ TEST(CutChunk, KeepsToTheMemory) {
   EXPECT_EQ(one.sets, 2);
 }
 
+TEST(CutChunk, SlotsDoNotGrowWithTheBatch) {
+  MatrixBytes with_slots = bytes;
+  with_slots.slots = {5000, 2};
+  EXPECT_EQ(cut_chunk(problem, with_slots, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 10);
+  EXPECT_EQ(with_slots.slots.total_bytes(1), 5000u);
+  EXPECT_EQ(with_slots.slots.total_bytes(1000), 10000u);
+  EXPECT_THROW(cut_chunk(problem, with_slots, limits(11499, 1 << 30), 1000, 1 << 30), LimitError);
+}
+
 TEST(CutChunk, TakesNoMoreSetsThanSubChunks) {
   const SubChunks cut = cut_chunk(problem, bytes, limits(1 << 30, 1 << 30), 10, 1 << 30);
   EXPECT_EQ(cut.matrices, 10);

@@ -11,13 +11,15 @@ import tempfile
 
 QRTOOL = sys.argv[1]
 SHAPES = {
+    "opencl/gram": ["2x16x16", "1x37x30"],
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
     "opencl/blocked": ["1x33x34"],
     "opencl/tall": ["1x530x3"],
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
 }
-MODES = {"opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r")}
+PRECISIONS = {"opencl/gram": ("single",)}
+MODES = {"opencl/gram": ("reduced", "r"), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r")}
 
 
 def run(command, status=0):
@@ -50,7 +52,7 @@ def main():
         check(folder, variant, shape, precision, mode)
         for variant, shapes in SHAPES.items()
         for shape in shapes
-        for precision in ("single", "double")
+        for precision in PRECISIONS.get(variant, ("single", "double"))
         for mode in MODES.get(variant, ("reduced", "raw"))
     ]
     shutil.rmtree(folder)
