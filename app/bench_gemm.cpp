@@ -48,9 +48,10 @@ ExitCode run_bench_gemm(const BenchOptions& o) {
   }
   if (o.quiet || rates.empty()) return ExitCode::good;
   const ProductRate& first = rates.front();
-  write_stdout(fmt::format("{}: C ({} x {}) -= A B and Z = A'C, {} columns of A; Tera-operations per "
-                           "second and percent of the peak\n",
-                           device.text(), first.rows, first.rows, first.depth));
+  write_stdout(
+      fmt::format("{}: C ({} x {}) -= A B and Z = A'C, {} columns of A; Tera-operations per "
+                  "second and percent of the peak\n",
+                  device.text(), first.rows, first.rows, first.depth));
   write_stdout(fmt::format("{:<24} {:<8} {:>9} {:>9} {:>5} {:>9} {:>5} {:>9}\n", "body", "type",
                            "peak", "C -= A B", "%", "Z = A'C", "%", "error"));
   for (const ProductRate& rate : rates) write_stdout(line_of(rate));

@@ -27,7 +27,7 @@ struct FactorOptions {
   Order order = Order::automatic;
   BackendRequest backend;
   Mode mode = Mode::reduced;
-  std::optional<Sign> sign;              // not given: positive, or lapack with --mode raw
+  std::optional<Sign> sign;  // not given: positive, or lapack with --mode raw
   PrecisionWord precision;
   Arithmetic arithmetic = Arithmetic::any;  // or strict
   std::optional<std::uint64_t> memory_bytes;

@@ -20,9 +20,12 @@ std::string_view name_of(Mode mode) {
 
 std::string_view name_of(Arithmetic arithmetic) {
   switch (arithmetic) {
-    case Arithmetic::strict: return "strict";
-    case Arithmetic::mixed: return "mixed";
-    case Arithmetic::any: break;
+    case Arithmetic::strict:
+      return "strict";
+    case Arithmetic::mixed:
+      return "mixed";
+    case Arithmetic::any:
+      break;
   }
   return "any";
 }

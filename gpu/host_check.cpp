@@ -22,13 +22,8 @@ double operations_of(const Problem& p) {
 
 MatrixReport report_of(const Problem& p, const Errors& errors) {
   MatrixReport report;
-  report.residual = errors.residual;
-  report.orthogonality = errors.orthogonality;
-  report.lower = errors.lower;
-  report.diagonal_ratio = errors.diagonal_ratio;
   report.scale = errors.scale;
-  const Bars bars = standard_bars(p.m, p.n, precision_of(p), errors);
-  report.status = judge(errors, bars, p.mode != Mode::r);
+  enter_errors(p, errors, report);
   return report;
 }
 

@@ -28,8 +28,7 @@ class Bench {
     Problem problem;
     problem.type = element_type<T>;
     launch_.emplace(kernels_, queue_,
-                    session_.programs.get("gemm.cl",
-                                          defines_for(problem, params_, element_type<T>),
+                    session_.programs.get("gemm.cl", defines_for(problem, params_, element_type<T>),
                                           "bench --gemm"));
     // Both operands of both products: rows x rows entries serve as any of them.
     std::mt19937 random(1);
@@ -52,16 +51,18 @@ class Bench {
     const double operations = 2.0 * rows() * rows() * depth();
     const ProductScales scales = product_scales(params_, 1, 2 * std::sqrt(rows()));
     rate.subtract = operations / seconds([&] {
-      enqueue_subtract(*launch_, params_, ProductKind::wide, shape(depth()), scales, a_, b_, c_);
-    });
+                      enqueue_subtract(*launch_, params_, ProductKind::wide, shape(depth()), scales,
+                                       a_, b_, c_);
+                    });
     ProductShape z = shape(rows());
     z.rows = depth();
     z.slabs = slabs;
     z.slab_depth = rows() / slabs;
     z.slab_stride = z.rows * index_t{z.cols};
-    rate.transposed = operations / seconds([&] {
-      enqueue_transposed(*launch_, params_, ProductKind::wide, z, scales, a_, a_, b_, c_);
-    });
+    rate.transposed =
+        operations / seconds([&] {
+          enqueue_transposed(*launch_, params_, ProductKind::wide, z, scales, a_, a_, b_, c_);
+        });
     rate.error = error();
     return rate;
   }

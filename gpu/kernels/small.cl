@@ -35,30 +35,6 @@
   (FULL ? ((i) + 1) * ROW_SPLITS <= (rows) \
         : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
 
-// tile := V\R
-INLINE void factor(const Lane* at, Tile tile, int k) {
-#pragma unroll
-  for (int c = 0; c < LANE_COLUMNS; ++c) {
-#pragma unroll
-    for (int block = 0; block < BLOCKS; ++block) {
-      const int first = c * LANES_ACROSS + block * COLUMN_STEP;
-#pragma unroll 1
-      for (int j = first; j < BLOCK_END(first, k); ++j) factor_column(at, tile, c, j, first);
-    }
-  }
-}
-
-// The owners' column c, column j of the matrix, is shown and becomes e_j.
-INLINE void show_again(const Lane* at, Tile tile, const int c, int j, const int first_row) {
-  show_column(at, tile, c, j, at->tops[j], first_row);
-  if (owns_column(at, j)) {
-#pragma unroll
-    for (int i = 0; i < TILE_ROWS; ++i) {
-      tile[c][i] = i * ROW_SPLITS == j - at->s ? (REAL)1 : (REAL)0;
-    }
-  }
-}
-
 // tile := Q
 INLINE void form_q(const Lane* at, Tile tile, int k) {
   // Columns from k on start as columns of the identity (a complete Q has them).
@@ -72,19 +48,7 @@ INLINE void form_q(const Lane* at, Tile tile, int k) {
       }
     }
   }
-#pragma unroll
-  for (int c = LANE_COLUMNS - 1; c >= 0; --c) {
-#pragma unroll
-    for (int block = BLOCKS - 1; block >= 0; --block) {
-      const int first = c * LANES_ACROSS + block * COLUMN_STEP;
-#pragma unroll 1
-      for (int j = BLOCK_END(first, k) - 1; j >= first; --j) {
-        show_again(at, tile, c, j, first);
-        sync_tile();
-        apply_reflector(at, tile, j, j, c, first);
-      }
-    }
-  }
+  reflect_tile(at, tile, k);
 }
 
 // tile := A D, zeros around it. exponents[c]: of the lane's columns. Returns whether A is finite.
@@ -232,7 +196,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
            FULL || exists ? shape.m : 0, shape.n, column_codes + slot * COLUMNS, &code);
   if (exists && lane == 0) magnitudes[matrix] = code;
 
-  factor(&at, tile, shape.k);
+  factor_tile(&at, tile, shape.k);
   sync_tile();
   const index_t r_rows = RAW ? shape.m : shape.r_rows;
   if (exists) store_r(&at, tile, exponents, r + matrix * r_rows * shape.n, shape, is_finite);

@@ -343,19 +343,6 @@ __kernel GROUP void choose_scales(__global const int* slab_codes, __global int* 
   }
 }
 
-// tile := V\R
-INLINE void factor_tile(const Lane* at, Tile tile, int k) {
-#pragma unroll
-  for (int c = 0; c < LANE_COLUMNS; ++c) {
-#pragma unroll
-    for (int block = 0; block < BLOCKS; ++block) {
-      const int first = c * LANES_ACROSS + block * COLUMN_STEP;
-#pragma unroll 1
-      for (int j = first; j < BLOCK_END(first, k); ++j) factor_column(at, tile, c, j, first);
-    }
-  }
-}
-
 // tile := Q; its columns from k on are zero in the rows that there are.
 INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
 #pragma unroll
@@ -365,25 +352,7 @@ INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
       for (int i = 0; i < TILE_ROWS; ++i) tile[c][i] = 0;
     }
   }
-#pragma unroll
-  for (int c = LANE_COLUMNS - 1; c >= 0; --c) {
-#pragma unroll
-    for (int block = BLOCKS - 1; block >= 0; --block) {
-      const int first = c * LANES_ACROSS + block * COLUMN_STEP;
-#pragma unroll 1
-      for (int j = BLOCK_END(first, k) - 1; j >= first; --j) {
-        show_column(at, tile, c, j, at->tops[j], first);
-        if (owns_column(at, j)) {
-#pragma unroll
-          for (int i = 0; i < TILE_ROWS; ++i) {
-            tile[c][i] = i * ROW_SPLITS == j - at->s ? (REAL)1 : (REAL)0;
-          }
-        }
-        sync_tile();
-        apply_reflector(at, tile, j, j, c, first);
-      }
-    }
-  }
+  reflect_tile(at, tile, k);
 }
 
 // tile := rows of A 2^-e or of a level, zeros around them.

@@ -34,8 +34,8 @@ class Products {
     params_["A_ALIGNMENT"] = 1;
     Problem problem;
     problem.type = element_type<T>;
-    program_ = session_.programs.get(
-        "gemm.cl", defines_for(problem, params_, element_type<T>), "the test");
+    program_ = session_.programs.get("gemm.cl", defines_for(problem, params_, element_type<T>),
+                                     "the test");
   }
 
   cl::Buffer buffer(const std::vector<T>& from) const {
@@ -66,7 +66,8 @@ std::vector<T> random_entries(index_t count, unsigned seed) {
   return x;
 }
 
-/// Sums of `depth` terms in -1 .. 1: an error of 2^-22 in each half product, of 2^-10 with one half.
+/// Sums of `depth` terms in -1 .. 1: an error of 2^-22 in each half product, of 2^-10 with one
+/// half.
 template <class T>
 double tolerance(ProductBody body, int depth) {
   const bool is_half = body == ProductBody::half || body == ProductBody::stored_halves;
@@ -148,9 +149,8 @@ void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size 
     for (index_t k = slab * shape.slab_depth; k < end && col < size.cols; ++k) {
       const index_t term = matrix * size.depth + k;
       expected += static_cast<double>(a[static_cast<std::size_t>(term * lda + row)]) *
-                  (col < left_cols
-                       ? left[static_cast<std::size_t>(term * left_ld + col)]
-                       : b[static_cast<std::size_t>(term * ldb + col - left_cols)]);
+                  (col < left_cols ? left[static_cast<std::size_t>(term * left_ld + col)]
+                                   : b[static_cast<std::size_t>(term * ldb + col - left_cols)]);
     }
     const double off = std::abs(z[static_cast<std::size_t>(i)] - expected);
     ASSERT_LE(off, col < size.cols ? tolerance<T>(body, size.depth) : 0)
