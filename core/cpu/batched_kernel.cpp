@@ -605,11 +605,6 @@ constexpr Routine<T> routine{Factorization<T, C>::lanes, Factorization<T, C>::wo
 
 }  // namespace
 
-#define QRTOOL_JOIN(a, b) a##b
-#define QRTOOL_KERNELS(target) QRTOOL_JOIN(target, _kernels)
-#define QRTOOL_STRING(x) #x
-#define QRTOOL_NAME(target) QRTOOL_STRING(target)
-
 extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
                                                    routine<float, float>, routine<float, double>,
                                                    routine<double, double>};

@@ -104,11 +104,6 @@ double residual_squares(const Product& f) {
 
 }  // namespace
 
-#define QRTOOL_JOIN(a, b) a##b
-#define QRTOOL_KERNELS(target) QRTOOL_JOIN(target, _kernels)
-#define QRTOOL_STRING(x) #x
-#define QRTOOL_NAME(target) QRTOOL_STRING(target)
-
 extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET), add_gram,
                                                    residual_squares};
 

@@ -94,3 +94,9 @@ struct Lanes {
 
 }  // namespace
 }  // namespace qrtool
+
+// The name of a file's kernels for the instruction set QRTOOL_TARGET, and that name as text.
+#define QRTOOL_JOIN(a, b) a##b
+#define QRTOOL_KERNELS(target) QRTOOL_JOIN(target, _kernels)
+#define QRTOOL_STRING(x) #x
+#define QRTOOL_NAME(target) QRTOOL_STRING(target)
