@@ -97,26 +97,70 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
   const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
   Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, factor);
-  if (variant.again != nullptr) enqueue_again(variant.again(job.problem), job);
   compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
+  if (variant.again != nullptr && (!variant.host_decides || has_flag(job))) {
+    enqueue_again(variant.again(job.problem), job);
+    compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
+  }
   Launcher check(kernels, compute,
                  session.programs.get("check.cl", check_defines(job.problem), "the check"));
   enqueue_check(job, buffers.check_work, buffers.errors, check);
   compute.enqueueMarkerWithWaitList(nullptr, &after_check);
 }
 
-/// The matrices that job.work[0] flags, by `variant`.
+bool Engine::has_flag(const FactorJob& job) {
+  const std::vector<cl_int> flags = read_flags(job);
+  return std::any_of(flags.begin(), flags.end(), [](cl_int flag) { return flag != 0; });
+}
+
+std::vector<cl_int> Engine::read_flags(const FactorJob& job) {
+  std::vector<cl_int> flags(static_cast<std::size_t>(job.count));
+  compute.enqueueReadBuffer(job.work[0], CL_TRUE, 0, sizeof(cl_int) * flags.size(), flags.data());
+  return flags;
+}
+
 void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
   const Params params = variant.plan.tune(job.problem, info.limits);
   Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
-  defines["FLAGGED"] = "1";
-  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name),
-                  job.work[0]);
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,
       job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
       {}};
-  variant.enqueue(flagged, launch);
+  if (variant.takes_flags) {
+    defines["FLAGGED"] = "1";
+    Launcher launch(kernels, compute,
+                    session.programs.get(variant.file, defines, variant.plan.name), job.work[0]);
+    variant.enqueue(flagged, launch);
+    return;
+  }
+  Launcher launch(kernels, compute,
+                  session.programs.get(variant.file, defines, variant.plan.name));
+  const std::vector<cl_int> flags = read_flags(job);
+  for (index_t b = 0; b < job.count; ++b) {
+    if (flags[static_cast<std::size_t>(b)] != 0) enqueue_one(variant, flagged, b, launch);
+  }
+}
+
+/// Matrix b of a job, in buffers of its own.
+void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                         Launcher& launch) {
+  const Problem& p = job.problem;
+  const std::size_t a_bytes = p.input_bytes(), q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
+  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
+  const auto own = [&](std::size_t bytes) {
+    return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
+  };
+  FactorJob one = job;
+  one.count = 1;
+  one.a = own(a_bytes);
+  one.q = own(q_bytes);
+  one.r = own(r_bytes);
+  one.magnitudes = own(sizeof(cl_int));
+  const auto at = static_cast<std::size_t>(b);
+  compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
+  variant.enqueue(one, launch);
+  if (q_bytes > 0) compute.enqueueCopyBuffer(one.q, job.q, 0, at * q_bytes, q_bytes);
+  compute.enqueueCopyBuffer(one.r, job.r, 0, at * r_bytes, r_bytes);
 }
 
 void Engine::drain() noexcept {
@@ -198,30 +242,43 @@ ChunkSeconds ChunkRun<T>::run() {
 
 template <class T>
 void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flights) {
-  const index_t begin = open_;
-  const index_t sub_chunks = ceil_divide(a_.count - begin, cut.matrices);
-  for (index_t i = 0; i < sub_chunks + cut.sets - 1; ++i) {
-    const index_t back = i - (cut.sets - 1);
+  const index_t begin_open = open_;
+  const index_t sub_chunks = ceil_divide(a_.count - begin_open, cut.matrices);
+  // The next upload is on its way before the host may have to wait for a decision.
+  const index_t ahead = std::max(cut.sets - 2, 0), behind = cut.sets - 1 - ahead;
+  const auto flight = [&](index_t i) -> Flight& {
+    return flights[static_cast<std::size_t>(i % cut.sets)];
+  };
+  for (index_t i = 0; i < ahead + sub_chunks + behind; ++i) {
+    const index_t now = i - ahead, back = now - behind;
     if (i < sub_chunks) {
-      const index_t first = begin + i * cut.matrices;
-      const int set = static_cast<int>(i % cut.sets);
-      launch(flights[set], first, std::min(cut.matrices, a_.count - first), set);
+      const index_t first = begin_open + i * cut.matrices;
+      begin(flight(i), first, std::min(cut.matrices, a_.count - first),
+            static_cast<int>(i % cut.sets));
     }
-    if (back >= 0) collect(flights[static_cast<std::size_t>(back % cut.sets)]);
+    if (now >= 0 && now < sub_chunks) launch(flight(now));
+    if (back >= 0) collect(flight(back));
   }
 }
 
+/// Starts the upload of a sub-chunk.
 template <class T>
-void ChunkRun<T>::launch(Flight& flight, index_t first, index_t count, int set) {
+void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   flight = {};
   flight.first = first;
   flight.count = count;
   flight.errors.resize(static_cast<std::size_t>(count));
-  const DeviceBuffers buffers = engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set);
-
-  write<T>(engine_.upload, buffers.job.a, a_.slice(first, count), flight.uploads);
+  flight.buffers = std::make_unique<DeviceBuffers>(
+      engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
+  write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
+}
 
+/// All that follows the upload.
+template <class T>
+void ChunkRun<T>::launch(Flight& flight) {
+  const DeviceBuffers& buffers = *flight.buffers;
+  const index_t first = flight.first, count = flight.count;
   // A marker of its own: a command that waits for another queue has no time on every driver.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);

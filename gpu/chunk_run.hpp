@@ -8,7 +8,7 @@
 //   host                  | 0 | 1 | 2 | 3 |  verdicts, a sample measured anew
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,7 +28,12 @@ struct Engine {
   /// after_factor, after_check: events at the end of each stage.
   void enqueue(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after_factor,
                cl::Event& after_check);
+  /// The matrices that job.work[0] flags, by `variant`.
   void enqueue_again(const GpuVariant& variant, const FactorJob& job);
+  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
+  /// Waits for the compute queue.
+  std::vector<cl_int> read_flags(const FactorJob& job);
+  bool has_flag(const FactorJob& job);
   /// Waits for all queues; errors are not of interest any more.
   void drain() noexcept;
 
@@ -63,13 +68,15 @@ class ChunkRun {
   /// A sub-chunk on its way.
   struct Flight {
     index_t first = 0, count = 0;
+    std::unique_ptr<DeviceBuffers> buffers;
     std::vector<cl::Event> uploads, downloads;
     cl::Event begun, factored, checked;
     std::vector<DeviceErrors> errors;
   };
 
   void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
-  void launch(Flight& flight, index_t first, index_t count, int set);
+  void begin(Flight& flight, index_t first, index_t count, int set);
+  void launch(Flight& flight);
   void collect(Flight& flight);
   void judge_all(const Flight& flight);
 

@@ -52,9 +52,18 @@ struct GpuVariant {
   /// What does the matrices again that this variant flags in its first work buffer; the work
   /// buffers of that one follow. Null: it flags none.
   GpuVariant (*again)(const Problem&) = nullptr;
+  /// Whether the host reads the flags and enqueues `again` where one is set: worth a wait where
+  /// `again` is many launches. Else it is enqueued always, and its groups look for themselves.
+  bool host_decides = false;
+  /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are done one by one.
+  bool takes_flags = false;
 };
 
 FactorShape factor_shape(const Problem& problem, index_t count);
+
+/// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, X = R^-1 and
+/// D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below an eighth of its bar.
+float most_gram_guard(const Problem& problem);
 
 /// float32 with fewer rows than `few_rows` is computed in float64.
 ElementType computed_type(const Problem& problem, index_t few_rows);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <numeric>
@@ -16,8 +17,8 @@ namespace qrtool {
 
 std::span<const GpuVariant> gpu_variants() {
   static const std::array variants{
-      gram_variant(), small_variant(), blocked_variant(),
-      tall_variant(), large_variant(), textbook_variant(),
+      gram_variant(), gram_tiles_variant(), small_variant(),    blocked_variant(),
+      tall_variant(), large_variant(),      textbook_variant(),
   };
   return variants;
 }
@@ -59,6 +60,11 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   shape.positive = p.sign == Sign::positive && p.mode != Mode::raw;
   shape.raw = p.mode == Mode::raw;
   return shape;
+}
+
+float most_gram_guard(const Problem& p) {
+  const double bar = 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
+  return static_cast<float>(bar / 8 * 0x1p53);
 }
 
 ElementType computed_type(const Problem& problem, index_t few_rows) {

@@ -23,6 +23,7 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 
 // One function per variant, in variants/<name>.cpp.
 GpuVariant gram_variant();
+GpuVariant gram_tiles_variant();
 GpuVariant small_variant();
 GpuVariant blocked_variant();
 GpuVariant tall_variant();

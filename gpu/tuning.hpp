@@ -53,22 +53,26 @@ inline constexpr std::int64_t gram_tile_columns = 64;
 /// Columns without matrix instructions; with them it pays from more on: 15000 of 32 x 32 take 0.134
 /// / 0.106 ms here and 0.152 / 0.094 in `small`, 33 x 17 0.155 and 0.107. 16 .. 32.
 inline constexpr std::int64_t gram_portable_columns = 32;
-/// Columns at most; beyond `blocked` is faster: 32 of 512 x 512 take 3.3 ms here and 1.6 there.
-inline constexpr std::int64_t gram_max_columns = 256;
-/// With two tiles or more, fewer columns leave the last one too empty: 8000 of 130 x 70 take 5.3
-/// ms.
-inline constexpr std::int64_t gram_least_tiled_columns = 96;
 /// Rows of A in local memory. 16 .. 64.
 inline constexpr std::int64_t gram_local_rows = 64;
-/// Work-items / 32 of a group that goes through tiles.
-inline constexpr int gram_warps = 4;
-/// Such groups: two per multiprocessor, each with tiles of its own in global memory. 132 .. 264.
-inline constexpr std::int64_t gram_groups = 264;
-/// Fewest matrices that are worth it with tiles: one group works on a matrix alone.
-inline constexpr std::int64_t gram_least_matrices = 64;
 /// Rows up to which a flagged matrix goes to `small`, else to `blocked`, whose groups return early:
 /// PoCL 3.1 then loses some of what the others store.
 inline constexpr std::int64_t gram_small_rows = 256;
+
+// ---- gram_tiles (kernels/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Columns of a tile.
+inline constexpr std::int64_t gram_tiles_columns = 64;
+/// Columns from which it pays: fewer leave the last tile too empty. 8000 of 130 x 70 take 3.3 ms, in
+/// `small` 1.7; 100 of 256 x 128 0.103 and 0.161.
+inline constexpr std::int64_t gram_tiles_least_columns = 97;
+/// Columns at most: each tile across is two launches more. 512 .. 8192.
+inline constexpr std::int64_t gram_tiles_max_columns = 5120;
+/// Rows up to which it pays where `tall` takes the columns.
+inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
+/// Bytes of the matrices that are in flight at a time: 5000 of 256 x 128 take 2.23 ms for R in seven
+/// waves and 1.92 in two, in 3.4 times the memory.
+inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 
 // ---- small (kernels/small.cl). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
 // in float32, 2026-11; the kernels are bound by the instructions they issue.

@@ -17,8 +17,7 @@ std::string arithmetic(const Problem&) { return "float32, sums in float64"; }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  const bool is_small = p.n <= tuning::gram_tile_columns && p.m <= tuning::gram_small_rows;
-  return is_small ? small_variant() : blocked_variant();
+  return p.m <= tuning::gram_small_rows ? small_variant() : blocked_variant();
 }
 
 /// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
@@ -27,9 +26,6 @@ int blocks(const Problem& p, const Limits& limits) {
                                                : tuning::gram_portable_columns / block_columns;
   return static_cast<int>(std::min(most, ceil_divide(p.n, block_columns)));
 }
-
-bool has_tiles(const Problem& p) { return p.n > tuning::gram_tile_columns; }
-index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tile_columns); }
 
 Fit fits(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32) return {false, "takes float32 only"};
@@ -43,7 +39,7 @@ Fit fits(const Problem& p, const Limits& limits) {
                        " rows or more, and at least as many as columns"};
   }
   const index_t most =
-      limits.float64_products ? tuning::gram_max_columns : tuning::gram_portable_columns;
+      limits.float64_products ? tuning::gram_tile_columns : tuning::gram_portable_columns;
   if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
   if (!limits.float64_products && p.m > tuning::gram_small_rows) {
     return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
@@ -59,23 +55,13 @@ Fit pays(const Problem& p, const Limits& limits) {
     return {false,
             "pays from " + std::to_string(tuning::gram_portable_columns + 1) + " columns on"};
   }
-  if (has_tiles(p) && p.n <= tuning::gram_least_tiled_columns) {
-    return {false, "pays to 64 columns and from " +
-                       std::to_string(tuning::gram_least_tiled_columns + 1) + " on"};
-  }
-  if (has_tiles(p) && p.count < tuning::gram_least_matrices) {
-    return {false, "pays from " + std::to_string(tuning::gram_least_matrices) +
-                       " matrices of this shape on"};
-  }
   return {true, {}};
 }
 
 /// Rows of A in local memory.
 int slab(const Problem& p) {
-  const index_t most = has_tiles(p) ? tuning::gram_local_rows
-                                    : std::min<index_t>(tuning::gram_local_rows,
-                                                        ceil_divide(p.m, block_columns) * 16);
-  return static_cast<int>(most);
+  return static_cast<int>(
+      std::min<index_t>(tuning::gram_local_rows, ceil_divide(p.m, block_columns) * 16));
 }
 
 Params tune(const Problem& p, const Limits& limits) {
@@ -83,9 +69,6 @@ Params tune(const Problem& p, const Limits& limits) {
   return {{"MMA", limits.float64_products},
           {"BLOCKS", blocks(p, limits)},
           {"SLAB", slab(p)},
-          {"WARPS", has_tiles(p) ? tuning::gram_warps : 1},
-          {"TILES", has_tiles(p)},
-          {"MAX_TILES", static_cast<int>(tiles(p))},
           {"WANT_Q", p.wants_q()},
           {"FULL", p.m % slab(p) == 0 && p.n % columns == 0},
           {"VECTOR", p.n % 4 == 0   ? 4
@@ -100,32 +83,12 @@ std::vector<std::size_t> workspace(const Problem& p) {
   return bytes;
 }
 
-/// Tiles of a group: G's lower triangle, a panel, a corner.
-Slots slots(const Problem& p) {
-  if (!has_tiles(p)) return {};
-  const index_t count = tiles(p) * (tiles(p) + 1) / 2 + tiles(p) + 1;
-  const index_t entries = tuning::gram_tile_columns * tuning::gram_tile_columns;
-  return {static_cast<std::size_t>(count * entries) * sizeof(double), tuning::gram_groups};
-}
-
-/// What ||D X||^2 may be, so that ||I - Q'Q|| stays below an eighth of its bar.
-float most_guard(const Problem& p) {
-  const double bar = 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
-  return static_cast<float>(bar / 8 * 0x1p53);
-}
-
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const cl::Buffer& flags = job.work[0];
-  const cl_float most = most_guard(p);
-  if (has_tiles(p)) {
-    launch("factor_gram_tiles", std::min(job.count, tuning::gram_groups),
-           32 * job.params.at("WARPS"), job.a, job.q, job.r, job.magnitudes, flags, job.slots,
-           shape, most);
-  } else {
-    launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, flags, shape, most);
-  }
+  const cl_float most = most_gram_guard(p);
+  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, flags, shape, most);
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
@@ -133,13 +96,13 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 }  // namespace
 
 GpuVariant gram_variant() {
-  return {{"opencl/gram", "float32 to 256 columns, by products in float64; guarded", fits, tune,
+  return {{"opencl/gram", "float32 to 64 columns, by products in float64; guarded", fits, tune,
            host_check_bytes, device_bytes, arithmetic, false, pays},
           "gram.cl",
           workspace,
           enqueue,
           computes_in,
-          slots,
+          nullptr,
           again};
 }
 

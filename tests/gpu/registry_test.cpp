@@ -66,19 +66,22 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(35, 33, Mode::r), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(33, 17), limits), "opencl/small");
-  EXPECT_EQ(chosen(problem(512, 256), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(512, 257), limits), "opencl/blocked");
+  for (const index_t n : {97, 128, 256, 512}) {
+    EXPECT_EQ(chosen(problem(512, n), limits), "opencl/gram_tiles") << n;
+  }
+  EXPECT_EQ(chosen(problem(3000, 2048), limits), "opencl/gram_tiles");
+  EXPECT_EQ(chosen(problem(6000, 5121), limits), "opencl/large");
   EXPECT_EQ(chosen(problem(130, 70), limits), "opencl/small");  // half a tile would be empty
+  EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
+  EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
   EXPECT_EQ(chosen(problem(32, 33), limits), "opencl/small");
   EXPECT_EQ(chosen(problem(64, 64, Mode::raw), limits), "opencl/small");
   EXPECT_EQ(chosen(problem(64, 48, Mode::complete), limits), "opencl/small");
   EXPECT_EQ(chosen(problem(64, 64, Mode::complete), limits), "opencl/gram");
-  Problem few = problem(512, 256), lapack = problem(64, 64), wide_type = problem(64, 64);
-  few.count = 63;
+  Problem lapack = problem(64, 64), wide_type = problem(64, 64);
   lapack.sign = Sign::lapack;
   wide_type.type = ElementType::float64;
-  EXPECT_EQ(chosen(few, limits), "opencl/blocked");
   EXPECT_EQ(chosen(lapack, limits), "opencl/small");
   EXPECT_EQ(chosen(wide_type, limits), "opencl/small");
 }

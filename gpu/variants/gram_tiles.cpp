@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_tiles.cpp: float32 by Gram matrices in float64 (CholeskyQR) in tiles of 64 columns, with a
+// guard; what it stops goes to Householder reflectors. Device half: kernels/gram_tiles.cl.
+#include <algorithm>
+
+#include "gpu/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr int group_size = 128;
+
+ElementType computes_in(const Problem& p) { return p.type; }
+std::string arithmetic(const Problem&) { return "float32, sums in float64"; }
+
+index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_columns); }
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  if (p.n <= tuning::small_max_columns && p.m <= tuning::gram_small_rows) return small_variant();
+  const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(float)};
+  return p.m <= blocked_rows ? blocked_variant() : large_variant();
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  if (p.type != ElementType::float32) return {false, "takes float32 only"};
+  if (p.arithmetic == Arithmetic::strict) return {false, "sums in float64"};
+  if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
+    return {false, "gives R, or R and a reduced Q"};
+  }
+  if (p.sign != Sign::positive) return {false, "gives R a positive diagonal only"};
+  if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
+    return {false, "takes " + std::to_string(tuning::few_rows) +
+                       " rows or more, and at least as many as columns"};
+  }
+  if (p.n > tuning::gram_tiles_max_columns) {
+    return {false,
+            "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
+  }
+  if (!limits.float64_products) return {false, "needs NVIDIA's float64 matrix instructions"};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+Fit pays(const Problem& p, const Limits&) {
+  if (p.n < tuning::gram_tiles_least_columns) {
+    return {false,
+            "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
+  }
+  if (p.n <= tuning::tall_max_columns && p.m > tuning::gram_tiles_tall_rows) {
+    return {false, "pays to " + std::to_string(tuning::gram_tiles_tall_rows) +
+                       " rows with so few columns"};
+  }
+  return {true, {}};
+}
+
+Params tune(const Problem& p, const Limits&) {
+  return {{"MMA", 1}, {"VECTOR", p.n % 4 == 0 ? 4 : p.n % 2 == 0 ? 2 : 1}};
+}
+
+/// Flags; then what Householder needs.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes{sizeof(int)};
+  for (const std::size_t b : again(p).workspace(p)) bytes.push_back(b);
+  return bytes;
+}
+
+/// One matrix in flight, as slot_entries of the kernels: N x N tiles, squares of norms, guards.
+Slots slots(const Problem& p) {
+  const index_t count = tiles(p), side = tuning::gram_tiles_columns;
+  const index_t entries = count * count * (side * side + 1) + count * (side + 1);
+  const std::size_t bytes = static_cast<std::size_t>((entries + 1) / 2 * 2) * sizeof(double);
+  return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_tiles_bytes / bytes))};
+}
+
+/// Matrices first .. first + count - 1, one slot each.
+void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
+  const Problem& p = job.problem;
+  const FactorShape shape = factor_shape(p, job.count);
+  const cl::Buffer& work = job.slots;
+  const index_t n = tiles(p), rows = ceil_divide(p.m, tuning::gram_tiles_columns);
+  launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
+  for (cl_int b = 0; b < n; ++b) {
+    const index_t left = n - b, updates = b > 0 ? left * (left + 1) / 2 - 1 + b * left : 0;
+    launch("update_trailing", count * (1 + updates), group_size, job.r, work, shape, first, count,
+           b);
+    launch("form_panel", count * (n - 1), group_size, job.r, work, shape, first, b);
+  }
+  if (p.wants_q()) {
+    launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
+  }
+  const cl_float most = most_gram_guard(p);
+  launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
+         most);
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const index_t most = slots(job.problem).most;
+  for (index_t first = 0; first < job.count; first += most) {
+    enqueue_wave(job, launch, static_cast<cl_int>(first),
+                 static_cast<cl_int>(std::min(most, job.count - first)));
+  }
+}
+
+std::size_t device_bytes(const Problem& p) {
+  return device_workspace_bytes(gram_tiles_variant(), p);
+}
+
+}  // namespace
+
+GpuVariant gram_tiles_variant() {
+  return {{"opencl/gram_tiles", "float32, wider, by products in float64; guarded", fits,
+           tune, host_check_bytes, device_bytes, arithmetic, false, pays},
+          "gram_tiles.cl",
+          workspace,
+          enqueue,
+          computes_in,
+          slots,
+          again,
+          true};
+}
+
+}  // namespace qrtool
