@@ -133,8 +133,7 @@ void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
     variant.enqueue(flagged, launch);
     return;
   }
-  Launcher launch(kernels, compute,
-                  session.programs.get(variant.file, defines, variant.plan.name));
+  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   const std::vector<cl_int> flags = read_flags(job);
   for (index_t b = 0; b < job.count; ++b) {
     if (flags[static_cast<std::size_t>(b)] != 0) enqueue_one(variant, flagged, b, launch);
@@ -145,7 +144,8 @@ void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
 void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
                          Launcher& launch) {
   const Problem& p = job.problem;
-  const std::size_t a_bytes = p.input_bytes(), q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
+  const std::size_t a_bytes = p.input_bytes(),
+                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
   const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
   const auto own = [&](std::size_t bytes) {
     return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));

@@ -63,15 +63,15 @@ inline constexpr std::int64_t gram_small_rows = 256;
 
 /// Columns of a tile.
 inline constexpr std::int64_t gram_tiles_columns = 64;
-/// Columns from which it pays: fewer leave the last tile too empty. 8000 of 130 x 70 take 3.3 ms, in
-/// `small` 1.7; 100 of 256 x 128 0.103 and 0.161.
+/// Columns from which it pays: fewer leave the last tile too empty. 8000 of 130 x 70 take 3.3 ms,
+/// in `small` 1.7; 100 of 256 x 128 0.103 and 0.161.
 inline constexpr std::int64_t gram_tiles_least_columns = 97;
 /// Columns at most: each tile across is two launches more. 512 .. 8192.
 inline constexpr std::int64_t gram_tiles_max_columns = 5120;
 /// Rows up to which it pays where `tall` takes the columns.
 inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
-/// Bytes of the matrices that are in flight at a time: 5000 of 256 x 128 take 2.23 ms for R in seven
-/// waves and 1.92 in two, in 3.4 times the memory.
+/// Bytes of the matrices that are in flight at a time: 5000 of 256 x 128 take 2.23 ms for R in
+/// seven waves and 1.92 in two, in 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 
 // ---- small (kernels/small.cl). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)

@@ -270,22 +270,6 @@ INLINE double guard_of(const Warp* at, const Block x, __local const double* squa
   return even + odd;
 }
 
-// Sum of what the 32 work-items have, the same bits in all.
-INLINE double sum_of_warp(const Warp* at, double x) {
-#if MMA
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) x += shuffle_xor_double(x, offset);
-  return x;
-#else
-  sync_warp();
-  at->room[at->lane] = x;
-  sync_warp();
-  double sum = 0;
-  for (int i = 0; i < 32; ++i) sum += at->room[i];
-  return sum;
-#endif
-}
-
 INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }

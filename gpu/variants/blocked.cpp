@@ -131,12 +131,12 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(block
 }  // namespace
 
 GpuVariant blocked_variant() {
-  GpuVariant variant{{"opencl/blocked", "to 1024 rows; strips of columns in registers, compact WY", fits, tune,
-           host_check_bytes, device_bytes, arithmetic},
-          "blocked.cl",
-          workspace,
-          enqueue,
-          computes_in};
+  GpuVariant variant{{"opencl/blocked", "to 1024 rows; strips of columns in registers, compact WY",
+                      fits, tune, host_check_bytes, device_bytes, arithmetic},
+                     "blocked.cl",
+                     workspace,
+                     enqueue,
+                     computes_in};
   variant.takes_flags = true;
   return variant;
 }

@@ -36,8 +36,7 @@ Fit fits(const Problem& p, const Limits& limits) {
                        " rows or more, and at least as many as columns"};
   }
   if (p.n > tuning::gram_tiles_max_columns) {
-    return {false,
-            "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
+    return {false, "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
   }
   if (!limits.float64_products) return {false, "needs NVIDIA's float64 matrix instructions"};
   const Fit fallback = again(p).plan.fits(p, limits);
@@ -47,8 +46,7 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits&) {
   if (p.n < tuning::gram_tiles_least_columns) {
-    return {false,
-            "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
+    return {false, "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
   }
   if (p.n <= tuning::tall_max_columns && p.m > tuning::gram_tiles_tall_rows) {
     return {false, "pays to " + std::to_string(tuning::gram_tiles_tall_rows) +
@@ -112,8 +110,8 @@ std::size_t device_bytes(const Problem& p) {
 }  // namespace
 
 GpuVariant gram_tiles_variant() {
-  return {{"opencl/gram_tiles", "float32, wider, by products in float64; guarded", fits,
-           tune, host_check_bytes, device_bytes, arithmetic, false, pays},
+  return {{"opencl/gram_tiles", "float32, wider, by products in float64; guarded", fits, tune,
+           host_check_bytes, device_bytes, arithmetic, false, pays},
           "gram_tiles.cl",
           workspace,
           enqueue,

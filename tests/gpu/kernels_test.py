@@ -1,10 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel file compiles alone, for float and for double; 77 (skipped) where there is no clang."""
+"""Every kernel file compiles alone, for float and for double, with the portable and with NVIDIA's body; 77 (skipped)
+where there is no clang."""
+import itertools
 import pathlib
 import shutil
 import subprocess
 import sys
+
+BODIES = {
+    "portable": [],
+    "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1"],
+}
+NVIDIA_ALONE = {"gram_tiles.cl"}
 
 
 def main():
@@ -15,15 +23,16 @@ def main():
     failures = 0
     files = sorted((pathlib.Path(sys.argv[1]) / "gpu/kernels").glob("*.cl"))
     for path in files:
-        for real in ("float", "double"):
+        bodies = ["NVIDIA"] if path.name in NVIDIA_ALONE else BODIES
+        for real, body in itertools.product(("float", "double"), bodies):
             done = subprocess.run(
                 [clang, "-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang", "-finclude-default-header",
-                 "-Wall", "-Werror", f"-DSTORED={real}", f"-DREAL={real}", str(path)],
+                 "-Wall", "-Werror", f"-DSTORED={real}", f"-DREAL={real}", *BODIES[body], str(path)],
                 capture_output=True, text=True, check=False,
             )
             if done.returncode != 0:
                 failures += 1
-                print(f"{path.name}, {real}:\n{done.stderr}")
+                print(f"{path.name}, {real}, {body}:\n{done.stderr}")
     print(f"{len(files)} files")
     return 1 if failures or not files else 0
 
