@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// chunk_run_test.cpp: what a variant flags is done again, whoever looks at the flags.
+#include "gpu/chunk_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpu/registry.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+GpuVariant small_without_flags(const Problem&) {
+  GpuVariant variant = small_variant();
+  variant.takes_flags = false;
+  return variant;
+}
+
+class FlaggedMatrices : public ::testing::Test {
+ protected:
+  static constexpr index_t count = 4, rows = 24, cols = 12;
+
+  /// Q and R of each matrix, one after the other, as `variant` leaves them.
+  std::vector<float> factors(const GpuVariant& variant, const std::vector<float>& a) {
+    const DeviceInfo info = device_under_test();
+    Engine engine(info, session_for(info));
+    const MatrixBytes bytes = matrix_bytes(variant, problem_);
+    const Params params = variant.plan.tune(problem_, info.limits);
+    const DeviceBuffers buffers = engine.pool.get(problem_, params, bytes, count, 0);
+    engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, sizeof(float) * a.size(),
+                                      a.data());
+    cl::Event factored, checked;
+    engine.enqueue(variant, buffers, factored, checked);
+    std::vector<float> result(static_cast<std::size_t>(count * (rows + cols) * cols));
+    const std::size_t q_bytes = sizeof(float) * count * rows * cols;
+    engine.compute.enqueueReadBuffer(buffers.job.q, CL_TRUE, 0, q_bytes, result.data());
+    engine.compute.enqueueReadBuffer(buffers.job.r, CL_TRUE, 0,
+                                     sizeof(float) * result.size() - q_bytes,
+                                     result.data() + count * rows * cols);
+    return result;
+  }
+
+  /// Gaussian; the flagged ones have a column twice.
+  static std::vector<float> matrices(std::initializer_list<index_t> flagged) {
+    std::vector<float> a(static_cast<std::size_t>(count * rows * cols));
+    for (index_t b = 0; b < count; ++b) {
+      const MatrixView<float> matrix{&a[static_cast<std::size_t>(b * rows * cols)], rows, cols,
+                                     cols};
+      fill_matrix<float>({.kind = "gauss"}, b, matrix);
+      if (std::find(flagged.begin(), flagged.end(), b) == flagged.end()) continue;
+      for (index_t i = 0; i < rows; ++i) matrix(i, 7) = matrix(i, 3);
+    }
+    return a;
+  }
+
+  Problem problem_{count, rows, cols, ElementType::float32, Mode::reduced, Sign::positive};
+};
+
+TEST_F(FlaggedMatrices, HaveTheSameBitsWhoeverDecides) {
+  SKIP_WITHOUT_OPENCL();
+  GpuVariant variant = gram_variant();
+  const std::vector<float> some = matrices({1, 3}), none = matrices({});
+  const std::vector<float> by_device = factors(variant, some), plain = factors(variant, none);
+  EXPECT_NE(by_device, plain);
+  for (const float x : by_device) ASSERT_TRUE(std::isfinite(x));
+
+  variant.host_decides = true;
+  EXPECT_EQ(factors(variant, some), by_device);
+  EXPECT_EQ(factors(variant, none), plain);
+  variant.again = small_without_flags;
+  EXPECT_EQ(factors(variant, some), by_device);
+}
+
+}  // namespace
+}  // namespace qrtool::test
