@@ -13,36 +13,10 @@
 #include <vector>
 
 #include "core/backend.hpp"
-#include "gpu/buffers.hpp"
-#include "gpu/device.hpp"
+#include "gpu/engine.hpp"
 #include "gpu/host_check.hpp"
-#include "gpu/session.hpp"
 
 namespace qrtool {
-
-/// What a backend keeps from call to call.
-struct Engine {
-  Engine(const DeviceInfo& device_info, Session& device_session);
-
-  /// Factors and checks the matrices of `buffers` in the compute queue.
-  /// after_factor, after_check: events at the end of each stage.
-  void enqueue(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after_factor,
-               cl::Event& after_check);
-  /// The matrices that job.work[0] flags, by `variant`.
-  void enqueue_again(const GpuVariant& variant, const FactorJob& job);
-  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
-  /// Waits for the compute queue.
-  std::vector<cl_int> read_flags(const FactorJob& job);
-  bool has_flag(const FactorJob& job);
-  /// Waits for all queues; errors are not of interest any more.
-  void drain() noexcept;
-
-  DeviceInfo info;
-  Session& session;
-  cl::CommandQueue upload, compute, download;
-  KernelCache kernels;
-  BufferPool pool;
-};
 
 /// From the end of `first` to the end of `last`, by the device's clock.
 double seconds_between(const cl::Event& first, const cl::Event& last);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_run_test.cpp: what a variant flags is done again, whoever looks at the flags.
-#include "gpu/chunk_run.hpp"
+// engine_test.cpp: what a variant flags is done again, whoever looks at the flags.
+#include "gpu/engine.hpp"
 
 #include <algorithm>
 #include <cmath>

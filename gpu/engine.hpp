@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine.hpp: a device's queues and buffers, and the steps of a sub-chunk there: the kernels of a
+// variant, once more for what it flags, the check.
+#pragma once
+
+#include <vector>
+
+#include "gpu/buffers.hpp"
+#include "gpu/device.hpp"
+#include "gpu/launcher.hpp"
+#include "gpu/session.hpp"
+
+namespace qrtool {
+
+/// What a backend keeps from call to call.
+struct Engine {
+  Engine(const DeviceInfo& device_info, Session& device_session);
+
+  /// Factors and checks the matrices of `buffers` in the compute queue.
+  /// after_factor, after_check: events at the end of each stage.
+  void enqueue(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after_factor,
+               cl::Event& after_check);
+  /// Waits for all queues; errors are not of interest any more.
+  void drain() noexcept;
+
+  DeviceInfo info;
+  Session& session;
+  cl::CommandQueue upload, compute, download;
+  KernelCache kernels;
+  BufferPool pool;
+
+ private:
+  /// The matrices that job.work[0] flags, by `variant`.
+  void enqueue_again(const GpuVariant& variant, const FactorJob& job);
+  /// Matrix b of a job, in buffers of its own.
+  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
+  /// Waits for the compute queue.
+  std::vector<cl_int> read_flags(const FactorJob& job);
+  bool has_flag(const FactorJob& job);
+};
+
+}  // namespace qrtool
