@@ -97,7 +97,8 @@ class Bench {
   double peak() {
     const int groups = is_small_ ? 16 : 2112, steps = is_small_ ? 64 : 4096;
     const int body = params_.at("PRODUCT_BODY");
-    const double per_step = body == 0 ? 256.0 * 16 : 8.0 * 8 * 16 * 8 * 16;
+    const double terms = body == static_cast<int>(ProductBody::doubles) ? 8 : 16;
+    const double per_step = body == 0 ? 256.0 * 16 : 8.0 * 8 * 16 * 8 * terms;
     const double products = body == static_cast<int>(ProductBody::three_halves) ? 3 : 1;
     return 2 * per_step * groups * steps / products /
            seconds([&] { (*launch_)("peak", groups, 256, c_, steps, 0.0F); });
@@ -153,6 +154,9 @@ std::vector<ProductRate> measure_products(const DeviceInfo& device) {
     }
     if (device.limits.has_float64) {
       rates.push_back(Bench<double>(device, ProductBody::fma).measure("fma"));
+      if (device.limits.has_nvidia_mma) {
+        rates.push_back(Bench<double>(device, ProductBody::doubles).measure("mma.sync, float64"));
+      }
     }
   } catch (const cl::Error& error) {
     throw_device_error(error, device, "in a product");

@@ -13,13 +13,15 @@
 //
 // Defines, set in variants/product.cpp   range            meaning
 //   REAL                                 float, double    element type
-//   PRODUCT_BODY                         0, 1, 2, 3       0 fma, any device; NVIDIA's matrix units:
+//   PRODUCT_BODY                         0 .. 4           0 fma, any device; NVIDIA's matrix units:
 //                                                         1 three products of halves, 2 one; 3 fma
-//                                                         of halves in local memory, any device
+//                                                         of halves in local memory, any device;
+//                                                         4 float64 on the matrix units
 //   WIDE_M, WIDE_N                       64, 128          tile of wide_*
 //   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
 //   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
 //   BUFFERS                              1, 2             stages in local memory
+//   STAGES                               2, 3             the same of body 4
 //   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0, 3
 //   WIDE_WARP_M, .._N, NARROW_WARP_M, .. 16 .. 64         tile of 32 work-items: multiples of 16 x 32,
 //                                                         (4 x 4 squares per work-item) without
@@ -76,6 +78,9 @@
 #endif
 #ifndef B_ALIGNMENT
 #define B_ALIGNMENT 1
+#endif
+#ifndef STAGES
+#define STAGES 2
 #endif
 #define SETTLE 64
 #define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
@@ -157,7 +162,7 @@ INLINE void put_words(float4 x, __local ELEMENT* to) { vstore_half4_rte(x, 0, (_
 INLINE float4 get_words(__local const ELEMENT* from) {
   return vload_half4(0, (__local const half*)from);
 }
-#else
+#elif HAS_UNITS
 #define ELEMENT ushort
 // Two halves in a word, the nearest to x (in the lower 16 bits) and y.
 INLINE uint pack_halves(float x, float y) {
@@ -199,6 +204,35 @@ INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
 }
+#else
+// A copy into local memory that does not wait: `width` entries, 1 or 2, `left` of them from memory and zeros
+// after that.
+INLINE void copy_doubles(__local double* to, __global const double* from, int left,
+                         const int width) {
+  if (width == 2) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+                 :
+                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
+                 : "memory");
+  }
+}
+INLINE void close_copies(void) { asm volatile("cp.async.commit_group;" : : : "memory"); }
+// Waits until at most `open` of the groups of copies that were closed are under way.
+INLINE void await_copies(const int open) {
+  asm volatile("cp.async.wait_group %0;" : : "n"(open) : "memory");
+}
+// c (16 x 8) += a (16 x 8) b (8 x 8)
+INLINE void multiply_doubles(double* c, double4 a, double2 b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a.x), "d"(a.y), "d"(a.z), "d"(a.w), "d"(b.x), "d"(b.y));
+}
 #endif
 
 #define TILE(name) JOIN(wide_, name)
@@ -206,7 +240,11 @@ INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
 #define TILE_N WIDE_N
 #define WARP_M WIDE_WARP_M
 #define WARP_N WIDE_WARP_N
+#if PRODUCT_BODY == 4
+#include "double_tile.clh"
+#else
 #include "gemm_tile.clh"
+#endif
 #undef TILE
 #undef TILE_M
 #undef TILE_N
@@ -218,7 +256,11 @@ INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
 #define TILE_N NARROW_N
 #define WARP_M NARROW_WARP_M
 #define WARP_N NARROW_WARP_N
+#if PRODUCT_BODY == 4
+#include "double_tile.clh"
+#else
 #include "gemm_tile.clh"
+#endif
 #undef TILE
 #undef TILE_M
 #undef TILE_N
@@ -230,7 +272,7 @@ INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REAL* out, int steps,
                                                                     float x) {
   float sink = 0;
-#if !HAS_UNITS
+#if PRODUCT_BODY == 0 || PRODUCT_BODY == 3
   REAL sums[16];
 #pragma unroll
   for (int i = 0; i < 16; ++i) sums[i] = (REAL)(i + get_local_id(0));
@@ -241,6 +283,20 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REA
   }
 #pragma unroll
   for (int i = 0; i < 16; ++i) sink += (float)sums[i];
+#elif PRODUCT_BODY == 4
+  double sums[8][4];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[i][e] = i + get_local_id(0);
+  }
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) multiply_doubles(sums[i], (double4)(x), (double2)(x));
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sink += (float)sums[i][0];
 #else
   float sums[8][4];
   const uint word = as_uint(x);

@@ -107,6 +107,7 @@ ProductBody product_body(const Problem& p, const Limits& limits) {
 std::string tuned_arithmetic(const Problem& p, const Params& params) {
   switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
     case ProductBody::fma:
+    case ProductBody::doubles:
       break;
     case ProductBody::three_halves:
       return "float32, products of three float16";

@@ -16,9 +16,15 @@ float scale_for(double bound) {
   return static_cast<float>(std::ldexp(1.0, largest_exponent - std::ilogb(bound) - 1));
 }
 
-/// Whether the matrix units multiply: their operands want scales and tiles of their own.
-bool has_units(ProductBody body) {
+/// Whether the matrix units multiply halves, which want scales and tiles of their own.
+bool has_halves(ProductBody body) {
   return body == ProductBody::three_halves || body == ProductBody::half;
+}
+
+tuning::ProductTile wide_tile(ElementType real, ProductBody body) {
+  if (has_halves(body)) return tuning::product_halves_tile;
+  if (body == ProductBody::doubles) return tuning::product_double_units_tile;
+  return real == ElementType::float64 ? tuning::product_double_tile : tuning::product_tile;
 }
 
 int tile(const Params& params, ProductKind kind, const char* side) {
@@ -33,23 +39,26 @@ int group_size(const Params& params, ProductKind kind) {
 }  // namespace
 
 Params product_params(ElementType real, ProductBody body, int alignment, int narrow) {
-  const bool is_fma = !has_units(body), is_double = real == ElementType::float64;
-  const tuning::ProductTile wide = !is_fma     ? tuning::product_halves_tile
-                                   : is_double ? tuning::product_double_tile
-                                               : tuning::product_tile;
-  return {{"PRODUCT_BODY", static_cast<int>(body)},
-          {"WIDE_M", wide.rows},
-          {"WIDE_N", wide.cols},
-          {"WIDE_WARP_M", wide.warp_rows},
-          {"WIDE_WARP_N", wide.warp_cols},
-          {"NARROW_M", narrow},
-          {"NARROW_N", narrow},
-          {"NARROW_WARP_M", is_fma ? 16 : narrow / 2},
-          {"NARROW_WARP_N", is_fma && !is_double ? narrow : 32},
-          {"DEPTH", wide.depth},
-          {"BUFFERS", wide.buffers},
-          {"A_ALIGNMENT", 4},
-          {"B_ALIGNMENT", alignment}};
+  const bool is_fma = !has_halves(body), is_double = real == ElementType::float64;
+  const tuning::ProductTile wide = wide_tile(real, body);
+  Params params = {{"PRODUCT_BODY", static_cast<int>(body)},
+                   {"WIDE_M", wide.rows},
+                   {"WIDE_N", wide.cols},
+                   {"WIDE_WARP_M", wide.warp_rows},
+                   {"WIDE_WARP_N", wide.warp_cols},
+                   {"NARROW_M", narrow},
+                   {"NARROW_N", narrow},
+                   {"NARROW_WARP_M", is_fma ? 16 : narrow / 2},
+                   {"NARROW_WARP_N", is_fma && !is_double ? narrow : 32},
+                   {"DEPTH", wide.depth},
+                   {"BUFFERS", wide.buffers},
+                   {"A_ALIGNMENT", 4},
+                   {"B_ALIGNMENT", alignment}};
+  if (body == ProductBody::doubles) {
+    params["NARROW_WARP_N"] = narrow / 2;
+    params["STAGES"] = wide.buffers;
+  }
+  return params;
 }
 
 index_t product_tiles(const Params& params, ProductKind kind, index_t rows, index_t cols) {
@@ -57,7 +66,7 @@ index_t product_tiles(const Params& params, ProductKind kind, index_t rows, inde
 }
 
 ProductScales product_scales(const Params& params, double a_bound, double b_bound) {
-  if (!has_units(static_cast<ProductBody>(params.at("PRODUCT_BODY")))) return {};
+  if (!has_halves(static_cast<ProductBody>(params.at("PRODUCT_BODY")))) return {};
   return {scale_for(a_bound), scale_for(b_bound)};
 }
 

@@ -7,7 +7,7 @@
 namespace qrtool {
 
 /// Which body the products of a device run (kernels/gemm.cl).
-enum class ProductBody { fma = 0, three_halves = 1, half = 2, stored_halves = 3 };
+enum class ProductBody { fma = 0, three_halves = 1, half = 2, stored_halves = 3, doubles = 4 };
 
 /// Tile sizes and depth, for the -D defines. `alignment`: 1, 2 or 4 entries, what every row of B, C
 /// and Z begins at. `narrow`: side of the narrow tile, 32 or 64.

@@ -195,6 +195,11 @@ TEST_F(Product, OfHalves) {
   check_body<float>(ProductBody::half, 64);
 }
 
+TEST_F(Product, OfDoublesOnUnits) {
+  if (!device_under_test().limits.has_nvidia_mma) GTEST_SKIP() << "no matrix units";
+  check_body<double>(ProductBody::doubles, 32);
+}
+
 /// Bounds are met with room to spare: the largest entry times its scale is a half.
 TEST(ProductScales, KeepHalvesInRange) {
   const Params halves = product_params(ElementType::float32, ProductBody::three_halves, 1, 64);
