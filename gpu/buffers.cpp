@@ -27,6 +27,9 @@ std::size_t largest(const MatrixBytes& bytes) {
   return most;
 }
 
+/// Buffers of a pool that all sets share, at most; those of the sets follow.
+constexpr std::size_t most_shared = 32;
+
 [[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
                          std::size_t available) {
   throw LimitError(
@@ -99,7 +102,7 @@ DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
   for (const std::size_t b : bytes.work) work.push_back(take(b));
   for (const std::size_t b : bytes.check) check_work.push_back(take(b));
   const cl::Buffer slots = grown(entry++, bytes.slots.total_bytes(count));
-  entry = 16 + bytes.io.size() * static_cast<std::size_t>(set);
+  entry = most_shared + bytes.io.size() * static_cast<std::size_t>(set);
   std::vector<cl::Buffer> io;
   for (const std::size_t b : bytes.io) io.push_back(take(b));
   return {

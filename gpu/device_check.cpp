@@ -13,7 +13,11 @@ struct Layout {
   int micro;  // a tile is 16 micro x 16 micro
   index_t residual_tiles, gram_tiles;
   index_t q_cols, gram_size, slabs, slab_rows;
+  index_t r_slabs;
 };
+
+/// What measure_r leaves of a slab of R: four double.
+constexpr index_t summary_numbers = 4;
 
 Layout layout_of(const Problem& p) {
   Layout layout{};
@@ -27,6 +31,8 @@ Layout layout_of(const Problem& p) {
   layout.gram_tiles = across * (across + 1) / 2;
   layout.slab_rows = layout.gram_size <= tuning::gram_slab_columns ? tuning::gram_slab_rows : p.m;
   layout.slabs = ceil_divide(p.m, layout.slab_rows);
+  layout.r_slabs = std::max<index_t>(
+      1, ceil_divide(p.mode == Mode::raw ? p.k() : p.r_rows(), tuning::r_slab_rows));
   return layout;
 }
 
@@ -42,6 +48,8 @@ CheckShape check_shape(const Problem& p, const Layout& layout, index_t count) {
   shape.gram_size = static_cast<int>(layout.gram_size);
   shape.gram_slabs = static_cast<int>(layout.slabs);
   shape.slab_rows = static_cast<int>(layout.slab_rows);
+  shape.r_slabs = static_cast<int>(layout.r_slabs);
+  shape.r_slab_rows = tuning::r_slab_rows;
   return shape;
 }
 
@@ -52,7 +60,8 @@ std::vector<std::size_t> check_workspace(const Problem& p) {
   const index_t gram = layout.slabs > 1 ? layout.slabs * layout.gram_size * layout.gram_size : 0;
   const index_t formed_q = p.mode == Mode::raw ? p.m * p.k() : 0;
   std::vector<std::size_t> bytes;
-  for (const index_t numbers : {2 * layout.residual_tiles, layout.gram_tiles, gram, formed_q}) {
+  for (const index_t numbers : {2 * layout.residual_tiles, layout.gram_tiles, gram, formed_q,
+                                summary_numbers * layout.r_slabs}) {
     bytes.push_back(sizeof(double) * static_cast<std::size_t>(numbers));
   }
   return bytes;
@@ -86,7 +95,9 @@ void enqueue_check(const FactorJob& job, const std::vector<cl::Buffer>& work,
   if (layout.slabs > 1) {
     launch("combine_gram", job.count * layout.gram_tiles, group_size, slabs, gram, shape);
   }
-  launch("finish_errors", job.count, group_size, residual, gram, r, job.magnitudes, errors, shape);
+  launch("measure_r", job.count * layout.r_slabs, group_size, r, job.magnitudes, work[4], shape);
+  launch("finish_errors", job.count, group_size, residual, gram, work[4], job.magnitudes, errors,
+         shape);
 }
 
 }  // namespace qrtool

@@ -42,6 +42,8 @@ inline constexpr double host_sample_operations = 4e9;
 /// Rows of Q that one work-group sums for its Gram matrix; more are summed in slabs. 1024 .. 65536.
 /// Not yet measured.
 inline constexpr int gram_slab_rows = 4096;
+/// Rows of R that one work-group looks at. 16 .. 256. Not yet measured.
+inline constexpr int r_slab_rows = 64;
 /// Columns of Q beyond which slabs are not used: their Gram matrices would fill the memory, and
 /// there are groups enough. 64 .. 1024. Not yet measured.
 inline constexpr int gram_slab_columns = 256;

@@ -7,11 +7,13 @@
 //   measure_residual       ||A - QR||^2 and ||A||^2, tile by tile              matrix x tile
 //   measure_gram           ||I - Q'Q||^2, or ||A'A - R'R||^2 for R alone       matrix x tile x slab
 //   combine_gram           the same from the sums of row slabs, tall matrices  matrix x tile
-//   finish_errors          sums of the tiles, lower part and diagonal of R     matrix
+//   measure_r              lower part, diagonal and range of R                 matrix x rows
+//   finish_errors          sums of the tiles and rows                          matrix
 //
 // The Gram matrix is symmetric: tiles on and above its diagonal are measured, those above count
 // twice. Sums have a fixed order; sums of many terms are compensated (Kahan), since a plain one is
-// biased where all terms are equal.
+// biased where all terms are equal. Products take R for what it is, upper triangular: what lies below
+// its diagonal counts as `lower`.
 //
 //        tile columns ->                          slab_rows
 //      +----+----+----+        X = Q or A      +-----------+ -> X0'X0  \
@@ -102,10 +104,10 @@ __kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global co
   }
 }
 
-// Entry of R, scaled; of V\R only the upper part is R.
+// Entry of R, scaled; only the upper part is R.
 INLINE double entry_of_r(__global const STORED* r, CheckShape shape, Scaling scaling, int row,
                          int col) {
-  if (row >= shape.k || col >= shape.n || (shape.packed_r && row > col)) return 0;
+  if (row >= shape.k || col >= shape.n || row > col) return 0;
   return scaled((double)r[(index_t)row * shape.n + col], scaling);
 }
 
@@ -132,7 +134,7 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const Q_
 #pragma unroll
     for (int w = 0; w < MICRO; ++w) sum[u][w] = 0;
   }
-  const int depth = shape.q_cols;
+  const int depth = min(shape.q_cols, col0 + TILE);
 #pragma unroll 1
   for (int p0 = 0; p0 < depth; p0 += 16) {
 #pragma unroll
@@ -282,7 +284,7 @@ __kernel GROUP void measure_gram(__global const Q_REAL* x, __global const STORED
     add_rows(left, right, 1.0, &g);
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-  const int r_last = is_r_alone && is_last ? shape.k : 0;
+  const int r_last = is_r_alone && is_last ? min(shape.k, row0 + TILE) : 0;
 #pragma unroll 1
   for (int first = 0; first < r_last; first += 16) {
 #pragma unroll
@@ -366,63 +368,84 @@ INLINE double relative(double error, double unit) {
 
 // What R itself shows: its part below the diagonal, its diagonal, its range.
 typedef struct {
-  double lower, smallest, largest;
-  int is_finite;
+  double lower, smallest, largest, is_finite;
 } RSummary;
 
-INLINE RSummary summarise_r(__global const STORED* r, CheckShape shape, Scaling scaling,
-                            __local double* scratch, __local int* infinite) {
-  const int item = get_local_id(0);
-  if (item == 0) *infinite = 0;
+// x of every work-item, the smallest. All work-items call it.
+INLINE double least_of_group(double x, __local double* scratch) {
   barrier(CLK_LOCAL_MEM_FENCE);
-  RSummary s = {0, INFINITY, 0, 1};
+  scratch[get_local_id(0)] = x;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < GROUP_SIZE; ++i) x = fmin(x, scratch[i]);
+  return x;
+}
+
+// parts[matrix][slab] of shape.r_slab_rows rows of R, or of V\R.
+__kernel GROUP void measure_r(__global const STORED* r, __global const int* magnitudes,
+                              __global RSummary* parts, CheckShape shape) {
+  __local double scratch[GROUP_SIZE];
+  index_t matrix;
+  const int slab = split_group(shape.r_slabs, &matrix), item = get_local_id(0);
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
   const int rows = shape.packed_r ? shape.k : shape.r_rows;
-  for (index_t i = item; i < (index_t)rows * shape.n; i += GROUP_SIZE) {
-    const int row = (int)(i / shape.n), col = (int)(i - (index_t)row * shape.n);
-    const double x = (double)r[i];
-    if (row > col && !shape.packed_r) {
-      const double y = scaled(x, scaling);
-      s.lower = fma(y, y, s.lower);
-    }
-    if (row <= col && !isfinite(x)) s.is_finite = 0;
-    if (row == col) {
-      const double y = fabs(scaled(x, scaling));
-      s.smallest = fmin(s.smallest, y);
-      s.largest = fmax(s.largest, y);
+  const int last = min(rows, (slab + 1) * shape.r_slab_rows);
+  r += matrix * shape.r_rows * shape.n;
+  RSummary s = {0, INFINITY, 0, 1};
+  const int lanes = shape.n < GROUP_SIZE ? shape.n : GROUP_SIZE, across = GROUP_SIZE / lanes;
+  for (int row = slab * shape.r_slab_rows + item / lanes; row < last; row += across) {
+    if (item >= across * lanes) break;
+    for (int col = item % lanes; col < shape.n; col += lanes) {
+      const double x = (double)r[(index_t)row * shape.n + col];
+      if (row > col && !shape.packed_r) {
+        const double y = scaled(x, scaling);
+        s.lower = fma(y, y, s.lower);
+      }
+      if (row <= col && !isfinite(x)) s.is_finite = 0;
+      if (row == col) {
+        const double y = fabs(scaled(x, scaling));
+        s.smallest = fmin(s.smallest, y);
+        s.largest = fmax(s.largest, y);
+      }
     }
   }
-  if (!s.is_finite) atomic_or(infinite, 1);
   s.lower = sum_over_group(s.lower, scratch);
-  s.is_finite = !*infinite;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  scratch[item] = s.smallest;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = 0; i < GROUP_SIZE; ++i) s.smallest = fmin(s.smallest, scratch[i]);
-  barrier(CLK_LOCAL_MEM_FENCE);
-  scratch[item] = s.largest;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int i = 0; i < GROUP_SIZE; ++i) s.largest = fmax(s.largest, scratch[i]);
+  s.smallest = least_of_group(s.smallest, scratch);
+  s.largest = -least_of_group(-s.largest, scratch);
+  s.is_finite = least_of_group(s.is_finite, scratch);
+  if (item == 0) parts[get_group_id(0)] = s;
+}
+
+INLINE RSummary sum_up_r(__global const RSummary* parts, int count, __local double* scratch) {
+  RSummary s = {0, INFINITY, 0, 1};
+  for (int i = get_local_id(0); i < count; i += GROUP_SIZE) {
+    s.lower += parts[i].lower;
+    s.smallest = fmin(s.smallest, parts[i].smallest);
+    s.largest = fmax(s.largest, parts[i].largest);
+    s.is_finite = fmin(s.is_finite, parts[i].is_finite);
+  }
+  s.lower = sum_over_group(s.lower, scratch);
+  s.smallest = least_of_group(s.smallest, scratch);
+  s.largest = -least_of_group(-s.largest, scratch);
+  s.is_finite = least_of_group(s.is_finite, scratch);
   return s;
 }
 
 __kernel GROUP void finish_errors(__global const double* residual_partial,
-                                  __global const double* gram_partial, __global const STORED* r,
+                                  __global const double* gram_partial,
+                                  __global const RSummary* r_parts,
                                   __global const int* magnitudes, __global DeviceErrors* errors,
                                   CheckShape shape) {
   __local double scratch[GROUP_SIZE];
-  __local int infinite;
   const index_t matrix = get_group_id(0);
   const int tiles = (shape.m + TILE - 1) / TILE * ((shape.n + TILE - 1) / TILE);
   const int across = (shape.gram_size + TILE - 1) / TILE, gram_tiles = across * (across + 1) / 2;
-  const Scaling scaling = scaling_of(magnitudes[matrix]);
   residual_partial += matrix * tiles * 2;
 
   const double residual = sum_partials(residual_partial, tiles, 2, scratch);
   const double norm = sqrt(sum_partials(residual_partial + 1, tiles, 2, scratch));
   const double gram =
       sqrt(sum_partials(gram_partial + matrix * gram_tiles, gram_tiles, 1, scratch));
-  const RSummary s =
-      summarise_r(r + matrix * shape.r_rows * shape.n, shape, scaling, scratch, &infinite);
+  const RSummary s = sum_up_r(r_parts + matrix * shape.r_slabs, shape.r_slabs, scratch);
   if (get_local_id(0) == 0) {
     DeviceErrors e;
     const bool has_q = shape.q_cols > 0;
@@ -432,7 +455,7 @@ __kernel GROUP void finish_errors(__global const double* residual_partial,
     e.diagonal_ratio = s.largest > 0 ? s.smallest / s.largest : 0.0;
     e.norm = norm;
     e.magnitude = magnitudes[matrix];
-    e.r_is_finite = s.is_finite;
+    e.r_is_finite = s.is_finite != 0;
     errors[matrix] = e;
   }
 }
