@@ -17,9 +17,9 @@ constexpr double quick_limit_seconds = 5;
 constexpr double quick_total_seconds = 45;
 constexpr Repeats quick_repeats{1, 3};
 
-/// What a few CPU cores reach. High rather than low: a case that could have run must not be left
-/// out because nothing is known about it.
-constexpr double usual_flops_per_second = 20e9;
+/// What a few CPU cores reach, and a GPU. High rather than low: a case that could have run must not
+/// be left out because nothing is known about it.
+constexpr double usual_flops_per_second = 20e9, usual_flops_per_second_of_gpu = 500e9;
 /// Less work than this shows start-up costs and no rate.
 constexpr double telling_flops = 1e7;
 
@@ -106,6 +106,9 @@ std::string objection_to_residence(const Problem& p, std::size_t device_bytes_pe
   return {};
 }
 
+CostHistory::CostHistory(bool is_cpu)
+    : usual_rate_(is_cpu ? usual_flops_per_second : usual_flops_per_second_of_gpu) {}
+
 void CostHistory::add(const BenchCase& size, double flops, double seconds) {
   if (seconds > 0) entries_.push_back({size, flops, seconds});
 }
@@ -118,7 +121,7 @@ double CostHistory::predict(const BenchCase& size, double flops) const {
   double best_rate = 0;
   for (const Entry& entry : entries_)
     if (entry.flops >= telling_flops) best_rate = std::max(best_rate, entry.flops / entry.seconds);
-  return flops / (best_rate > 0 ? best_rate : usual_flops_per_second);
+  return flops / (best_rate > 0 ? best_rate : usual_rate_);
 }
 
 }  // namespace qrtool

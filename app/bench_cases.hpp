@@ -53,10 +53,12 @@ std::string objection_to_residence(const Problem& problem, std::size_t device_by
 /// What a case will take, from what others took. One per column of the table.
 class CostHistory {
  public:
+  explicit CostHistory(bool is_cpu = true);
+
   void add(const BenchCase& size, double flops, double seconds);
 
   /// Seconds of one run: the last case of the same shape scaled to the batch; else the best rate of
-  /// all cases that were large enough to show one; else `usual_flops_per_second`.
+  /// all cases that were large enough to show one; else a rate that is usual for a CPU or a GPU.
   double predict(const BenchCase& size, double flops) const;
 
  private:
@@ -64,6 +66,7 @@ class CostHistory {
     BenchCase size;
     double flops, seconds;
   };
+  double usual_rate_;
   std::vector<Entry> entries_;
 };
 

@@ -38,9 +38,9 @@ class StatusLine {
 
 Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground)
     : options_(options), schedule_(schedule) {
-  columns_.push_back({make_tool(ground), {}});
+  columns_.push_back({make_tool(ground), CostHistory(ground.backend.limits().is_cpu)});
   for (const std::string& name : options.against)
-    columns_.push_back({make_baseline(name, ground), {}});
+    columns_.push_back({make_baseline(name, ground), CostHistory()});
   result_.header = header(ground);
   result_.cases = schedule.cases;
 }

@@ -111,6 +111,8 @@ TEST(CostHistory, PredictsFromTheSameShapeElseFromTheBestRate) {
   CostHistory history;
   EXPECT_GT(history.predict({64, 64, 1}, 1e9), 0);
   EXPECT_LT(history.predict({64, 64, 1}, 1e9), 1) << "knows nothing: is not afraid";
+  EXPECT_LT(CostHistory(false).predict({16384, 16384, 1}, 11.7e12), 60) << "a GPU's first case";
+  EXPECT_GT(history.predict({16384, 16384, 1}, 11.7e12), 60);
   history.add({8, 8, 1}, 1e3, 1);
   EXPECT_LT(history.predict({64, 64, 1}, 1e9), 1) << "a tiny case tells nothing about rates";
   history.add({64, 64, 100}, 1e9, 2);
