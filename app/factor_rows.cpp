@@ -52,7 +52,7 @@ struct RowFactor<T>::State {
              [&](std::size_t bytes) {
                return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
              }),
-        leaves(shape, job.plan.threads),
+        leaves(shape, job.plan.threads, leaves_need_q(problem)),
         r(1, problem.k(), problem.n),
         leaves_per_chunk(job.plan.chunk_rows / shape.leaf_rows()),
         chunks((shape.leaves() + leaves_per_chunk - 1) / leaves_per_chunk) {

@@ -222,7 +222,7 @@ TYPED_TEST(TallTest, LeavesOneByOneGiveTheSameBits) {
     whole.run();
     const Batch<TypeParam> q(1, shape.m(), n), r(1, n, n);
     TallTree<TypeParam> tree(shape);
-    CpuLeaves<TypeParam> leaves(shape, 1);
+    CpuLeaves<TypeParam> leaves(shape, 1, true);
     const auto rows_of = [&](MatrixView<TypeParam> x, index_t i) {
       return x.row_block(i * shape.leaf_rows(), shape.rows_of_leaf(i));
     };
