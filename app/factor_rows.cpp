@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/deal.hpp"
+#include "app/leaf_stream.hpp"
 #include "core/cpu/tall_qr.hpp"
 #include "core/ratios.hpp"
 #include "io/scratch_file.hpp"
@@ -54,22 +55,37 @@ struct RowFactor<T>::State {
              }),
         leaves(shape, job.plan.threads, leaves_need_q(problem)),
         r(1, problem.k(), problem.n),
-        leaves_per_chunk(job.plan.chunk_rows / shape.leaf_rows()),
+        stream(open_stream()),
+        leaves_per_chunk(choose_leaves_per_chunk()),
+        chunk_rows(leaves_per_chunk * shape.leaf_rows()),
         chunks((shape.leaves() + leaves_per_chunk - 1) / leaves_per_chunk) {
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
   }
 
+  std::unique_ptr<LeafStream<T>> open_stream() const {
+    if (leaves_need_q(problem)) return nullptr;
+    const Plan& plan = job.plan;
+    const auto bytes = static_cast<std::size_t>(plan.buffers * plan.chunk_rows * problem.n);
+    return LeafStream<T>::open(job.input, shape, plan.threads, bytes * sizeof(T));
+  }
+  /// A stream holds no chunk, so that one may be all of this rank's work; several ranks get turns
+  /// that let rank 0 say how far they are.
+  index_t choose_leaves_per_chunk() const {
+    const index_t planned = job.plan.chunk_rows / shape.leaf_rows();
+    if (!stream) return planned;
+    return comm.size() == 1 ? shape.leaves() : planned;
+  }
+
   RowChunk<T> make_chunk() const {
-    RowChunk<T> chunk{Batch<T>(1, job.plan.chunk_rows, problem.n), {}, {}, {}};
-    if (problem.wants_q()) chunk.q = Batch<T>(1, job.plan.chunk_rows, problem.k());
+    RowChunk<T> chunk;
+    if (!stream) chunk.a = Batch<T>(1, chunk_rows, problem.n);
+    if (problem.wants_q()) chunk.q = Batch<T>(1, chunk_rows, problem.k());
     return chunk;
   }
 
-  index_t first_row(index_t chunk) const { return chunk * job.plan.chunk_rows; }
-  index_t rows(index_t chunk) const {
-    return std::min(job.plan.chunk_rows, problem.m - first_row(chunk));
-  }
+  index_t first_row(index_t chunk) const { return chunk * chunk_rows; }
+  index_t rows(index_t chunk) const { return std::min(chunk_rows, problem.m - first_row(chunk)); }
   /// R_i or Z_i of the leaves of a chunk.
   MatrixView<T> nodes(index_t chunk) const {
     const index_t first = chunk * leaves_per_chunk;
@@ -104,7 +120,8 @@ struct RowFactor<T>::State {
   TallTree<T> tree;
   CpuLeaves<T> leaves;
   Batch<T> r;
-  const index_t leaves_per_chunk, chunks;
+  const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
+  const index_t leaves_per_chunk, chunk_rows, chunks;
   std::vector<RowChunk<T>> buffers;
   RowChunk<T> foreign;
   index_t matrix = 0;
@@ -119,9 +136,23 @@ struct LeafSteps {
   State& s;
   LeafOutcome total;
 
-  void read(Chunk& chunk, index_t number) { s.read(chunk, number); }
+  void read(Chunk& chunk, index_t number) {
+    if (!s.stream) s.read(chunk, number);
+  }
   void work(Chunk& chunk, index_t number) {
     const Stopwatch watch;
+    if (s.stream) {
+      const index_t first = number * s.leaves_per_chunk;
+      const index_t count = std::min(s.leaves_per_chunk, s.shape.leaves() - first);
+      const double read_before = s.stream->read_seconds();
+      chunk.outcome = s.stream->factor(s.matrix, first, count, s.nodes(number), [&](index_t rows) {
+        if (s.comm.size() == 1) s.job.added(rows);
+      });
+      const double read = s.stream->read_seconds() - read_before;
+      s.seconds.stages.read += read;
+      s.seconds.chunks.factor += watch.seconds() - read;
+      return;
+    }
     chunk.outcome = s.leaves.factor(rows_of(chunk.a, s.rows(number)), s.nodes(number));
     s.seconds.chunks.factor += watch.seconds();
   }
@@ -141,7 +172,7 @@ struct LeafSteps {
   }
   void keep(Chunk& chunk, index_t number) {
     total.include(chunk.outcome);
-    s.job.added(s.rows(number));
+    if (!s.stream || s.comm.size() > 1) s.job.added(s.rows(number));
   }
 };
 
@@ -228,7 +259,7 @@ void RowFactor<T>::State::write_nan() {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   std::fill_n(r.view().data, size_of(r.view()[0]), nan);
   if (!problem.wants_q()) return;
-  const MatrixView<T> q = rows_of(buffers.front().q, job.plan.chunk_rows);
+  const MatrixView<T> q = rows_of(buffers.front().q, chunk_rows);
   std::fill_n(q.data, size_of(q), nan);
   for (index_t chunk = 0; chunk < chunks; ++chunk)
     job.output->write_rows("Q", matrix, first_row(chunk), q.row_block(0, rows(chunk)));
