@@ -99,8 +99,8 @@ LeafOutcome LeafStream<T>::factor(index_t matrix, index_t first, index_t count, 
         lock.unlock();
         const index_t row = leaf * shape_.leaf_rows();
         const Span span{row, std::min(leaves * shape_.leaf_rows(), shape_.m() - row)};
-        const MatrixView<T> span_r =
-            r.row_block((leaf - first) * shape_.n(), shape_.stacked_rows(span.count, shape_.leaf_rows()));
+        const index_t stacked = shape_.stacked_rows(span.count, shape_.leaf_rows());
+        const MatrixView<T> span_r = r.row_block((leaf - first) * shape_.n(), stacked);
         const LeafOutcome outcome =
             factor_span(workers_[static_cast<std::size_t>(number)], matrix, span, span_r);
         lock.lock();

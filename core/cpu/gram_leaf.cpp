@@ -25,18 +25,6 @@ index_t strip_rows(index_t n) {
   return std::clamp<index_t>(elements / padded(n) / 8 * 8, 32, 128);
 }
 
-/// |x| as an integer, which orders like the number.
-std::uint32_t magnitude_bits(float x) { return std::bit_cast<std::uint32_t>(x) & 0x7fffffffu; }
-
-/// to := from in float64; the largest magnitude_bits, or `largest`.
-std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t largest) {
-  for (index_t i = 0; i < count; ++i) {
-    to[i] = from[i];
-    largest = std::max(largest, magnitude_bits(from[i]));
-  }
-  return largest;
-}
-
 /// x -= factor y
 void subtract(double* x, double factor, const double* y, index_t count) {
   for (index_t j = 0; j < count; ++j) x[j] -= factor * y[j];
@@ -68,7 +56,7 @@ std::size_t GramLeaf::workspace_bytes(index_t n) {
 double GramLeaf::add_rows(MatrixView<const float> a) {
   clear(sums_);
   clear(rest_);
-  const auto add_gram = errors::kernels().front()->add_gram;
+  const errors::Kernels& kernels = *errors::kernels().front();
   double* const strip = strip_.view().data;
   const index_t at_once = strip_rows(n_);
   const bool is_flat = a.ld == n_ && padded_ == n_;
@@ -76,12 +64,12 @@ double GramLeaf::add_rows(MatrixView<const float> a) {
   for (index_t first = 0; first < a.rows; first += at_once) {
     const index_t rows = std::min(at_once, a.rows - first);
     if (is_flat) {
-      largest = widen(&a(first, 0), rows * n_, strip, largest);
+      largest = kernels.widen(&a(first, 0), rows * n_, strip, largest);
     } else {
       for (index_t i = 0; i < rows; ++i)
-        largest = widen(&a(first + i, 0), n_, strip + i * padded_, largest);
+        largest = kernels.widen(&a(first + i, 0), n_, strip + i * padded_, largest);
     }
-    add_gram(strip, rows, padded_, 0, {sums_.view().data, rest_.view().data});
+    kernels.add_gram(strip, rows, padded_, 0, {sums_.view().data, rest_.view().data});
   }
   return std::bit_cast<float>(largest);
 }
