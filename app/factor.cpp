@@ -371,6 +371,7 @@ FactorResult factor_where_possible(const FactorOptions& o, Reader& input, Comm& 
   };
   BackendRequest request = o.backend;
   request.rank = comm.rank();
+  request.ranks = comm.size();
   BackendChoice choice;
   try {
     together(comm, [&] { choice = make_backend(request, problem_of(input.source(), o), limits); });
