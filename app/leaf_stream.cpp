@@ -48,7 +48,8 @@ std::unique_ptr<LeafStream<T>> LeafStream<T>::open(const Reader& input, const Ta
   for (int i = 0; i < threads; ++i) {
     std::unique_ptr<Reader> another = input.another();
     if (!another) return nullptr;
-    workers.push_back({std::move(another), std::make_unique<CpuLeaves<T>>(shape, 1, /*needs_q=*/false),
+    workers.push_back({std::move(another),
+                       std::make_unique<CpuLeaves<T>>(shape, 1, /*needs_q=*/false),
                        Batch<T>(1, rows, shape.n())});
   }
   return std::unique_ptr<LeafStream>(new LeafStream(shape, std::move(workers)));

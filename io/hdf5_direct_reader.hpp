@@ -32,9 +32,7 @@ class DirectReader {
   bool read(index_t first, index_t count, T* out);
 
   /// The first element of the piece that holds an element.
-  index_t piece_start(index_t element) const {
-    return pieces_[pieces_.containing(element)].first;
-  }
+  index_t piece_start(index_t element) const { return pieces_[pieces_.containing(element)].first; }
 
  private:
   /// Elements that are wanted of a piece, and where they go.

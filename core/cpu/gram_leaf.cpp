@@ -48,8 +48,7 @@ GramLeaf::GramLeaf(index_t n)
 }
 
 std::size_t GramLeaf::workspace_bytes(index_t n) {
-  return sizeof(double) *
-         static_cast<std::size_t>(padded(n) * (strip_rows(n) + 2 * padded(n) + 1));
+  return sizeof(double) * static_cast<std::size_t>(padded(n) * (strip_rows(n) + 2 * padded(n) + 1));
 }
 
 /// Adds up A'A; the largest |a_ij|.
@@ -96,7 +95,8 @@ double GramLeaf::squared_condition() {
     const double* const r = row(i);
     std::fill_n(x, n_, 0.0);
     x[i] = 1;
-    for (index_t l = i + 1; l < n_; ++l) subtract(x + l, r[l], rest_.view().data + l * padded_ + l, n_ - l);
+    for (index_t l = i + 1; l < n_; ++l)
+      subtract(x + l, r[l], rest_.view().data + l * padded_ + l, n_ - l);
     double squares = 0;
     for (index_t j = i; j < n_; ++j) {
       x[j] /= r[i];

@@ -68,7 +68,8 @@ class CpuLeaves<T>::Worker {
       while (end < a.rows && !factor_by_gram(a, end, r, all)) end += shape_.leaf_rows();
       end = std::min(end, a.rows);
       const MatrixView<const T> rest = a.row_block(first, end - first);
-      if (rest.rows > 0) all.include(factor_by_reflectors(rest, part(r, leaves_of(first, rest.rows))));
+      if (rest.rows > 0)
+        all.include(factor_by_reflectors(rest, part(r, leaves_of(first, rest.rows))));
       first = end;
     }
     return all;
