@@ -231,7 +231,7 @@ void run_by_rows(Run& run, ProgressMode mode) {
   Progress progress("factor", problem.count * problem.m * passes, mode, "rows");
   std::optional<RowFactor<T>> factor;
   together(run.comm, [&] {
-    factor.emplace(RowJob{run.result.plan, run.input, run.outputs.factors.get(),
+    factor.emplace(RowJob{run.result.plan, run.backend, run.input, run.outputs.factors.get(),
                           run.options.scratch, [&](index_t rows) { progress.add(rows); }},
                    run.comm);
   });

@@ -9,6 +9,7 @@
 
 #include "app/deal.hpp"
 #include "app/leaf_stream.hpp"
+#include "core/backend_leaves.hpp"
 #include "core/cpu/tall_qr.hpp"
 #include "core/ratios.hpp"
 #include "io/scratch_file.hpp"
@@ -48,12 +49,12 @@ struct RowFactor<T>::State {
       : job(asked),
         comm(ranks),
         problem(asked.plan.problem),
-        shape(problem.m, problem.n),
+        shape(job.plan.row_shape()),
         tree(shape,
              [&](std::size_t bytes) {
                return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
              }),
-        leaves(shape, job.plan.threads, leaves_need_q(problem)),
+        leaves(make_leaves()),
         r(1, problem.k(), problem.n),
         stream(open_stream()),
         leaves_per_chunk(choose_leaves_per_chunk()),
@@ -63,8 +64,15 @@ struct RowFactor<T>::State {
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
   }
 
+  bool is_on_cpu() const { return job.plan.variant->leaf_rows == nullptr; }
+
+  std::unique_ptr<LeafQr<T>> make_leaves() const {
+    const int threads = job.plan.threads;
+    if (is_on_cpu()) return std::make_unique<CpuLeaves<T>>(shape, threads, leaves_need_q(problem));
+    return std::make_unique<BackendLeaves<T>>(job.backend, problem, shape, threads);
+  }
   std::unique_ptr<LeafStream<T>> open_stream() const {
-    if (leaves_need_q(problem)) return nullptr;
+    if (leaves_need_q(problem) || !is_on_cpu()) return nullptr;
     const Plan& plan = job.plan;
     const auto bytes = static_cast<std::size_t>(plan.buffers * plan.chunk_rows * problem.n);
     return LeafStream<T>::open(job.input, shape, plan.threads, bytes * sizeof(T));
@@ -79,9 +87,13 @@ struct RowFactor<T>::State {
 
   RowChunk<T> make_chunk() const {
     RowChunk<T> chunk;
-    if (!stream) chunk.a = Batch<T>(1, chunk_rows, problem.n);
-    if (problem.wants_q()) chunk.q = Batch<T>(1, chunk_rows, problem.k());
+    if (!stream) chunk.a = allocate(problem.n);
+    if (problem.wants_q()) chunk.q = allocate(problem.k());
     return chunk;
+  }
+  Batch<T> allocate(index_t cols) const {
+    const auto bytes = static_cast<std::size_t>(chunk_rows * cols) * sizeof(T);
+    return {job.backend.allocate(bytes), 1, chunk_rows, cols};
   }
 
   index_t first_row(index_t chunk) const { return chunk * chunk_rows; }
@@ -118,7 +130,7 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
-  CpuLeaves<T> leaves;
+  const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
   const index_t leaves_per_chunk, chunk_rows, chunks;
@@ -153,7 +165,7 @@ struct LeafSteps {
       s.seconds.chunks.factor += watch.seconds() - read;
       return;
     }
-    chunk.outcome = s.leaves.factor(rows_of(chunk.a, s.rows(number)), s.nodes(number));
+    chunk.outcome = s.leaves->factor(rows_of(chunk.a, s.rows(number)), s.nodes(number));
     s.seconds.chunks.factor += watch.seconds();
   }
   void send(Chunk& chunk, index_t number) {
@@ -187,7 +199,7 @@ struct QSteps {
   void work(Chunk& chunk, index_t number) {
     const Stopwatch watch;
     const auto a = rows_of(chunk.a, s.rows(number)), q = rows_of(chunk.q, s.rows(number));
-    s.leaves.form_q(a, s.nodes(number), q);
+    s.leaves->form_q(a, s.nodes(number), q);
     const double formed = watch.seconds();
     ErrorMeter part = s.new_meter(scale);
     add_rows_by_parts<T>(a, q, s.r_view(), s.job.plan.threads, part);
@@ -234,7 +246,7 @@ bool RowFactor<T>::State::form_r() {
     const index_t top_rows = shape.rows_of_leaf(0);
     const MatrixView<T> top = rows_of(buffers.front().a, top_rows);
     if (problem.sign == Sign::lapack) job.input.read_rows(matrix, 0, top);
-    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), leaves, top, r.view()[0]);
+    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), *leaves, top, r.view()[0]);
     seconds.chunks.factor += watch.seconds();
   });
   broadcast(comm, &fits, 1);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/problem.hpp"
+#include "core/tall_shape.hpp"
 #include "core/variant.hpp"
 
 namespace qrtool {
@@ -27,6 +28,9 @@ struct Plan {
   std::size_t scratch_bytes = 0;  // on disk, by rows
 
   bool by_rows() const { return chunk_rows > 0; }
+
+  /// The tree over the rows of one matrix.
+  TallShape row_shape() const;
 
   int all_threads() const { return threads * threads_per_matrix; }
 

@@ -35,7 +35,7 @@
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           whether factor_level forms Q
-//   FACTOR_GROUP                      256, 512       group of factor_gram
+//   FACTOR_GROUP                      256            group of factor_gram
 // Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
 // GRAM_BODY 2: 128). Local memory: at most 34 KiB (gram sums, 64 columns: 18 KiB).
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
