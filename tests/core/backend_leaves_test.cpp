@@ -73,7 +73,7 @@ TYPED_TEST(BackendLeavesTest, SignsAndWhatIsNotFinite) {
   for (index_t i = 0; i < 7; ++i) EXPECT_GT(this->r.view()[0](i, i), 0);
   EXPECT_EQ(this->factor("zero", 3000, 7, 500, Sign::positive), Status::ok);
   EXPECT_EQ(this->outcome.magnitude.largest, 0);
-  Batch<TypeParam> rows(1, 500, 7), r(1, 7, 7);
+  Batch<TypeParam> rows(1, 500, 7), found(1, 7, 7);
   fill_matrix<TypeParam>({"gauss"}, 0, rows.view()[0]);
   rows.view()[0](499, 6) = std::numeric_limits<TypeParam>::infinity();
   Limits limits;
@@ -82,7 +82,7 @@ TYPED_TEST(BackendLeavesTest, SignsAndWhatIsNotFinite) {
   const Problem problem{
       .count = 1, .m = 500, .n = 7, .type = element_type<TypeParam>, .mode = Mode::r};
   BackendLeaves<TypeParam> leaves(backend, problem, TallShape(500, 7, 500), 1);
-  EXPECT_FALSE(leaves.factor(rows.view()[0], r.view()[0]).magnitude.finite);
+  EXPECT_FALSE(leaves.factor(rows.view()[0], found.view()[0]).magnitude.finite);
 }
 
 }  // namespace
