@@ -316,7 +316,7 @@ void refuse_columns(const Source& source, const Plan& plan) {
   if (!plan.by_rows() || !plan.problem.wants_q() || source.order != Order::column) return;
   throw LimitError(
       fmt::format("{}: stored by columns: its Q cannot be written row by row", escape(source.file)),
-      "raise --memory and use one process, or --mode r");
+      "raise --memory and use one process; or --mode r; or store the input by rows");
 }
 
 /// Everything from the plan to the committed output, on one backend. `watch` runs since the start.
