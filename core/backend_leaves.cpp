@@ -57,6 +57,7 @@ const Plan& BackendLeaves<T>::plan_for(index_t rows) {
   limits.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // is in use already
   limits.ranks = 1;
   plan = make_plan(problem_, backend_.variants(), limits, "");
+  plan->is_of_part = true;
   return *plan;
 }
 

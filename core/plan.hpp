@@ -26,6 +26,7 @@ struct Plan {
   std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
   std::size_t device_bytes = 0;
   std::size_t scratch_bytes = 0;  // on disk, by rows
+  bool is_of_part = false;        // of a larger matrix: a backend need not measure errors twice
 
   bool by_rows() const { return chunk_rows > 0; }
 
