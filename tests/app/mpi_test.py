@@ -104,6 +104,18 @@ class Ranks(unittest.TestCase):
                 with h5py.File(self.path("q.h5")) as file:
                     self.assertEqual(file.attrs["backend"].decode(), "opencl")
 
+    def test_a_tall_matrix_goes_over_the_devices_of_the_ranks(self):
+        self.generate("--shape", "420000x20")  # a leaf of 32 MiB and a short one
+        env = dict(os.environ, POCL_DEVICES="pthread pthread")
+        found = []
+        for count in (2, 3):
+            done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f",
+                                    "--backend", "opencl", "--mode", "r", "--explain", env=env)
+            self.assertIn(f"by rows, shared by {count} ranks", done.stderr)
+            self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
+            found.append(self.result("q.h5"))
+        self.expect_same(*found)
+
     def test_memory_bounds_each_rank(self):
         self.generate("--shape", "60000x20")
         self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
