@@ -17,6 +17,7 @@
 #include "app/signals.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
+#include "io/atomic_file.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {
@@ -230,7 +231,7 @@ void run_by_rows(Run& run, ProgressMode mode) {
   Progress progress("factor", problem.count * problem.m * passes, mode, "rows");
   std::optional<RowFactor<T>> factor;
   together(run.comm, [&] {
-    factor.emplace(RowJob{run.result.plan, run.input, run.outputs.factors.get(),
+    factor.emplace(RowJob{run.result.plan, run.backend, run.input, run.outputs.factors.get(),
                           run.options.scratch, [&](index_t rows) { progress.add(rows); }},
                    run.comm);
   });
@@ -295,11 +296,27 @@ Plan plan_together(const Problem& problem, const Backend& backend, const std::st
   return plan;
 }
 
+/// Rank 0 may be killed: another rank then removes what it was writing, and says so.
+void share_temporary_files(Comm& comm) {
+  if (comm.size() == 1) return;
+  std::string paths;
+  if (comm.is_root()) {
+    for (const std::string& path : live_temporary_files()) paths += path + '\0';
+  }
+  std::uint64_t bytes = paths.size();
+  broadcast(comm, &bytes, 1);
+  paths.resize(bytes);
+  broadcast(comm, paths.data(), bytes);
+  if (comm.is_root()) return;
+  for (std::size_t at = 0; at < bytes; at = paths.find('\0', at) + 1)
+    adopt_temporary_file(paths.data() + at);
+}
+
 void refuse_columns(const Source& source, const Plan& plan) {
   if (!plan.by_rows() || !plan.problem.wants_q() || source.order != Order::column) return;
   throw LimitError(
       fmt::format("{}: stored by columns: its Q cannot be written row by row", escape(source.file)),
-      "raise --memory and use one process, or --mode r");
+      "raise --memory and use one process; or --mode r; or store the input by rows");
 }
 
 /// Everything from the plan to the committed output, on one backend. `watch` runs since the start.
@@ -335,6 +352,7 @@ FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input, 
     if (!o.report.empty()) run.outputs.report = create_report_file(o.report, o.force);
     run.result.files = run.outputs.factors->files();
   });
+  share_temporary_files(comm);
   run_stages(run);
   const Stopwatch sync;
   together(comm, [&] {
@@ -371,6 +389,7 @@ FactorResult factor_where_possible(const FactorOptions& o, Reader& input, Comm& 
   };
   BackendRequest request = o.backend;
   request.rank = comm.rank();
+  request.ranks = comm.size();
   BackendChoice choice;
   try {
     together(comm, [&] { choice = make_backend(request, problem_of(input.source(), o), limits); });

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "app/deal.hpp"
+#include "app/leaf_stream.hpp"
+#include "core/backend_leaves.hpp"
 #include "core/cpu/tall_qr.hpp"
 #include "core/ratios.hpp"
 #include "io/scratch_file.hpp"
@@ -47,29 +49,55 @@ struct RowFactor<T>::State {
       : job(asked),
         comm(ranks),
         problem(asked.plan.problem),
-        shape(problem.m, problem.n),
+        shape(job.plan.row_shape()),
         tree(shape,
              [&](std::size_t bytes) {
                return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
              }),
-        leaves(shape, job.plan.threads),
+        leaves(make_leaves()),
         r(1, problem.k(), problem.n),
-        leaves_per_chunk(job.plan.chunk_rows / shape.leaf_rows()),
+        stream(open_stream()),
+        leaves_per_chunk(choose_leaves_per_chunk()),
+        chunk_rows(leaves_per_chunk * shape.leaf_rows()),
         chunks((shape.leaves() + leaves_per_chunk - 1) / leaves_per_chunk) {
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
   }
 
-  RowChunk<T> make_chunk() const {
-    RowChunk<T> chunk{Batch<T>(1, job.plan.chunk_rows, problem.n), {}, {}, {}};
-    if (problem.wants_q()) chunk.q = Batch<T>(1, job.plan.chunk_rows, problem.k());
-    return chunk;
+  bool is_on_cpu() const { return job.plan.variant->leaf_rows == nullptr; }
+
+  std::unique_ptr<LeafQr<T>> make_leaves() const {
+    const int threads = job.plan.threads;
+    if (is_on_cpu()) return std::make_unique<CpuLeaves<T>>(shape, threads, leaves_need_q(problem));
+    return std::make_unique<BackendLeaves<T>>(job.backend, problem, shape, threads);
+  }
+  std::unique_ptr<LeafStream<T>> open_stream() const {
+    if (leaves_need_q(problem) || !is_on_cpu()) return nullptr;
+    const Plan& plan = job.plan;
+    const auto bytes = static_cast<std::size_t>(plan.buffers * plan.chunk_rows * problem.n);
+    return LeafStream<T>::open(job.input, shape, plan.threads, bytes * sizeof(T));
+  }
+  /// A stream holds no chunk, so that one may be all of this rank's work; several ranks get turns
+  /// that let rank 0 say how far they are.
+  index_t choose_leaves_per_chunk() const {
+    const index_t planned = job.plan.chunk_rows / shape.leaf_rows();
+    if (!stream) return planned;
+    return comm.size() == 1 ? shape.leaves() : planned;
   }
 
-  index_t first_row(index_t chunk) const { return chunk * job.plan.chunk_rows; }
-  index_t rows(index_t chunk) const {
-    return std::min(job.plan.chunk_rows, problem.m - first_row(chunk));
+  RowChunk<T> make_chunk() const {
+    RowChunk<T> chunk;
+    if (!stream) chunk.a = allocate(problem.n);
+    if (problem.wants_q()) chunk.q = allocate(problem.k());
+    return chunk;
   }
+  Batch<T> allocate(index_t cols) const {
+    const auto bytes = static_cast<std::size_t>(chunk_rows * cols) * sizeof(T);
+    return {job.backend.allocate(bytes), 1, chunk_rows, cols};
+  }
+
+  index_t first_row(index_t chunk) const { return chunk * chunk_rows; }
+  index_t rows(index_t chunk) const { return std::min(chunk_rows, problem.m - first_row(chunk)); }
   /// R_i or Z_i of the leaves of a chunk.
   MatrixView<T> nodes(index_t chunk) const {
     const index_t first = chunk * leaves_per_chunk;
@@ -102,9 +130,10 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
-  CpuLeaves<T> leaves;
+  const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
-  const index_t leaves_per_chunk, chunks;
+  const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
+  const index_t leaves_per_chunk, chunk_rows, chunks;
   std::vector<RowChunk<T>> buffers;
   RowChunk<T> foreign;
   index_t matrix = 0;
@@ -119,10 +148,24 @@ struct LeafSteps {
   State& s;
   LeafOutcome total;
 
-  void read(Chunk& chunk, index_t number) { s.read(chunk, number); }
+  void read(Chunk& chunk, index_t number) {
+    if (!s.stream) s.read(chunk, number);
+  }
   void work(Chunk& chunk, index_t number) {
     const Stopwatch watch;
-    chunk.outcome = s.leaves.factor(rows_of(chunk.a, s.rows(number)), s.nodes(number));
+    if (s.stream) {
+      const index_t first = number * s.leaves_per_chunk;
+      const index_t count = std::min(s.leaves_per_chunk, s.shape.leaves() - first);
+      const double read_before = s.stream->read_seconds();
+      chunk.outcome = s.stream->factor(s.matrix, first, count, s.nodes(number), [&](index_t rows) {
+        if (s.comm.size() == 1) s.job.added(rows);
+      });
+      const double read = s.stream->read_seconds() - read_before;
+      s.seconds.stages.read += read;
+      s.seconds.chunks.factor += watch.seconds() - read;
+      return;
+    }
+    chunk.outcome = s.leaves->factor(rows_of(chunk.a, s.rows(number)), s.nodes(number));
     s.seconds.chunks.factor += watch.seconds();
   }
   void send(Chunk& chunk, index_t number) {
@@ -141,7 +184,7 @@ struct LeafSteps {
   }
   void keep(Chunk& chunk, index_t number) {
     total.include(chunk.outcome);
-    s.job.added(s.rows(number));
+    if (!s.stream || s.comm.size() > 1) s.job.added(s.rows(number));
   }
 };
 
@@ -156,7 +199,7 @@ struct QSteps {
   void work(Chunk& chunk, index_t number) {
     const Stopwatch watch;
     const auto a = rows_of(chunk.a, s.rows(number)), q = rows_of(chunk.q, s.rows(number));
-    s.leaves.form_q(a, s.nodes(number), q);
+    s.leaves->form_q(a, s.nodes(number), q);
     const double formed = watch.seconds();
     ErrorMeter part = s.new_meter(scale);
     add_rows_by_parts<T>(a, q, s.r_view(), s.job.plan.threads, part);
@@ -203,7 +246,7 @@ bool RowFactor<T>::State::form_r() {
     const index_t top_rows = shape.rows_of_leaf(0);
     const MatrixView<T> top = rows_of(buffers.front().a, top_rows);
     if (problem.sign == Sign::lapack) job.input.read_rows(matrix, 0, top);
-    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), leaves, top, r.view()[0]);
+    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), *leaves, top, r.view()[0]);
     seconds.chunks.factor += watch.seconds();
   });
   broadcast(comm, &fits, 1);
@@ -228,7 +271,7 @@ void RowFactor<T>::State::write_nan() {
   const T nan = std::numeric_limits<T>::quiet_NaN();
   std::fill_n(r.view().data, size_of(r.view()[0]), nan);
   if (!problem.wants_q()) return;
-  const MatrixView<T> q = rows_of(buffers.front().q, job.plan.chunk_rows);
+  const MatrixView<T> q = rows_of(buffers.front().q, chunk_rows);
   std::fill_n(q.data, size_of(q), nan);
   for (index_t chunk = 0; chunk < chunks; ++chunk)
     job.output->write_rows("Q", matrix, first_row(chunk), q.row_block(0, rows(chunk)));

@@ -18,6 +18,7 @@ namespace qrtool {
 /// What a matrix is factored from and into.
 struct RowJob {
   const Plan& plan;  // by rows
+  Backend& backend;
   Reader& input;
   Writer* output;                           // rank 0; null elsewhere
   std::string scratch;                      // directory for the tree; empty: in memory

@@ -126,6 +126,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<Comm> world;
   try {
     world = join_world();
+    if (world->size() > 1) share_interrupt_message();
     if (!world->is_root()) {
       silence_console();
       set_interrupt_message("");

@@ -9,6 +9,7 @@
 
 #include "app/host.hpp"
 #include "app/opencl.hpp"
+#include "app/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -59,14 +60,43 @@ std::string requested_backend(const BackendRequest& request) {
   return name;
 }
 
-/// Every device, a rank's own GPU first.
+/// Every device, GPUs before others; of the GPUs, or of the others where there are none, a rank's
+/// own first.
 std::vector<DeviceInfo> devices_for(int rank) {
   std::vector<DeviceInfo> devices = opencl_devices();
-  const auto first_other = std::stable_partition(
-      devices.begin(), devices.end(), [](const DeviceInfo& d) { return !d.limits.is_cpu; });
-  if (const auto gpus = first_other - devices.begin(); gpus > 0)
-    std::rotate(devices.begin(), devices.begin() + rank % gpus, first_other);
+  auto end = std::stable_partition(devices.begin(), devices.end(),
+                                   [](const DeviceInfo& d) { return !d.limits.is_cpu; });
+  if (end == devices.begin()) end = devices.end();
+  if (end != devices.begin())
+    std::rotate(devices.begin(), devices.begin() + rank % (end - devices.begin()), end);
   return devices;
+}
+
+bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
+  return one.platform == other.platform && one.name == other.name && one.driver == other.driver;
+}
+
+/// The first GPU, or device where there is none, and all that are equal to it.
+std::unique_ptr<Backend> all_devices(Limits host) {
+  const DeviceInfo first = choose_opencl_device("");
+  std::vector<DeviceInfo> equal;
+  for (const DeviceInfo& device : opencl_devices())
+    if (are_equal(device, first)) equal.push_back(device);
+  host.threads = std::max(1, host.threads / static_cast<int>(equal.size()));
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const DeviceInfo& device : equal) backends.push_back(make_opencl_backend(device, host));
+  return std::make_unique<SeveralDevices>(std::move(backends));
+}
+
+/// What --device, or the rank, means.
+std::unique_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits) {
+  const bool is_all = request.device == "all";
+  if (is_all && request.ranks == 1) return all_devices(limits);
+  if (request.ranks > 1 && (is_all || request.device.empty())) {
+    const std::vector<DeviceInfo> devices = devices_for(request.rank);
+    if (!devices.empty()) return make_opencl_backend(devices.front(), limits);
+  }
+  return make_opencl_backend(choose_opencl_device(is_all ? "" : request.device), limits);
 }
 
 BackendChoice automatic_backend(const Problem& problem, const Limits& limits, int rank) {
@@ -107,14 +137,7 @@ BackendChoice make_backend(const BackendRequest& request, const Problem& problem
                            const Limits& limits) {
   const std::string name = requested_backend(request);
   if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
-  if (name == "opencl") {
-    const std::vector<DeviceInfo> devices = request.rank > 0 && request.device.empty()
-                                                ? devices_for(request.rank)
-                                                : std::vector<DeviceInfo>{};
-    const DeviceInfo device =
-        devices.empty() ? choose_opencl_device(request.device) : devices.front();
-    return {make_opencl_backend(device, limits), "asked for"};
-  }
+  if (name == "opencl") return {device_backend(request, limits), "asked for"};
   return automatic_backend(problem, limits, request.rank);
 }
 

@@ -18,9 +18,10 @@ Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, opencl
-  std::string device;         // --device, implies opencl; empty: the first GPU
+  std::string device;         // --device, implies opencl; empty: the first GPU; "all"
   std::string variant;        // --variant BACKEND/NAME, implies its backend
-  int rank = 0;               // of several: takes GPU number rank modulo GPUs where none is named
+  int rank = 0;               // takes device number rank modulo devices where none is named
+  int ranks = 1;
 
   bool asks_for_device() const {
     return name == "opencl" || !device.empty() || variant.starts_with("opencl/");

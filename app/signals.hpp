@@ -12,4 +12,8 @@ void install_signal_handlers();
 /// What an interrupted run says after "interrupted": a string literal, as a handler reads it.
 void set_interrupt_message(const char* literal);
 
+/// For one of several ranks, which share the temporary files of rank 0: the one that removes them
+/// says its line, or that nothing is written where it has none.
+void share_interrupt_message();
+
 }  // namespace qrtool

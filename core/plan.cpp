@@ -10,7 +10,6 @@
 
 #include "core/error.hpp"
 #include "core/report.hpp"
-#include "core/tall_shape.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -113,8 +112,10 @@ const Variant* find_row_variant(const Problem& problem, std::span<const Variant>
                                 const Limits& limits, std::string_view forced) {
   for (const Variant& variant : variants) {
     const bool is_asked_for = forced.empty() ? !variant.only_when_forced : variant.name == forced;
-    if (is_asked_for && variant.row_state_bytes != nullptr && variant.fits(problem, limits).ok)
-      return &variant;
+    if (!is_asked_for || variant.row_state_bytes == nullptr) continue;
+    Problem part = problem;  // what has to fit at once
+    if (variant.leaf_rows != nullptr) part.m = std::min(part.m, variant.leaf_rows(problem));
+    if (variant.fits(part, limits).ok) return &variant;
   }
   return nullptr;
 }
@@ -132,7 +133,7 @@ const Variant* find_row_variant(const Problem& problem, std::span<const Variant>
 /// Rows of one matrix at a time: whole leaves of its tree.
 void fit_rows(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
-  const TallShape shape(p.m, p.n);
+  const TallShape shape = plan.row_shape();
   const std::size_t workspace = plan.variant->host_workspace_bytes(p);
   const std::size_t state = plan.variant->row_state_bytes(p);
   plan.threads = limits.threads;
@@ -155,6 +156,12 @@ void fit_rows(Plan& plan, const Limits& limits) {
 }
 
 }  // namespace
+
+TallShape Plan::row_shape() const {
+  const auto leaf_rows = variant->leaf_rows;
+  return leaf_rows == nullptr ? TallShape(problem.m, problem.n)
+                              : TallShape(problem.m, problem.n, leaf_rows(problem));
+}
 
 Plan make_plan(const Problem& problem, std::span<const Variant> variants, const Limits& limits,
                std::string_view forced) {

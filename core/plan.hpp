@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/problem.hpp"
+#include "core/tall_shape.hpp"
 #include "core/variant.hpp"
 
 namespace qrtool {
@@ -25,8 +26,12 @@ struct Plan {
   std::size_t host_bytes = 0;  // at the most, all buffers and workspaces together
   std::size_t device_bytes = 0;
   std::size_t scratch_bytes = 0;  // on disk, by rows
+  bool is_of_part = false;        // of a larger matrix: a backend need not measure errors twice
 
   bool by_rows() const { return chunk_rows > 0; }
+
+  /// The tree over the rows of one matrix.
+  TallShape row_shape() const;
 
   int all_threads() const { return threads * threads_per_matrix; }
 

@@ -25,6 +25,12 @@ class TallShape {
     blocks_per_leaf_ = is_narrow(n) ? fan_in_ : 1;
   }
 
+  /// With leaves of leaf_rows >= n rows, for a backend that factors each as one matrix.
+  TallShape(index_t m, index_t n, index_t leaf_rows) : TallShape(m, n) {
+    block_rows_ = leaf_rows;
+    blocks_per_leaf_ = 1;
+  }
+
   index_t m() const { return m_; }
   index_t n() const { return n_; }
   index_t k() const { return std::min(m_, n_); }

@@ -46,6 +46,8 @@ struct Variant {
   bool shares_matrix = false;
   /// `arithmetic` where it depends on the parameters too; null: it does not.
   std::string (*tuned_arithmetic)(const Problem&, const Params&) = nullptr;
+  /// Rows of a leaf of the tree where a matrix goes by rows; null: TallShape's own.
+  index_t (*leaf_rows)(const Problem&) = nullptr;
 };
 
 }  // namespace qrtool

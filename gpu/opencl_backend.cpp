@@ -14,6 +14,8 @@ namespace {
 DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   info.limits.host_bytes = options.host.host_bytes;
   info.limits.threads = options.host.threads;
+  info.limits.ranks = options.host.ranks;
+  info.limits.has_scratch = options.host.has_scratch;
   if (options.pretend_max_allocation > 0) {
     info.limits.max_allocation_bytes = options.pretend_max_allocation;
   }

@@ -18,7 +18,7 @@
 namespace qrtool {
 
 struct OpenclOptions {
-  /// host_bytes and threads of the user; the device's fields are taken from the device.
+  /// Memory, threads, ranks and scratch of the user; the device's fields are taken from the device.
   Limits host;
   /// Pretends that CL_DEVICE_MAX_MEM_ALLOC_SIZE is this; 0: as it is.
   std::size_t pretend_max_allocation = 0;

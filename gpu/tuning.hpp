@@ -156,6 +156,8 @@ inline constexpr std::int64_t tall_product_groups = 1056;
 /// Blocks of the tree's last levels that one group takes in one launch: where the tree is not
 /// needed each launch still costs 3.6 us, where it is each of these blocks 40 to 200 us. 1 .. 32.
 inline constexpr std::int64_t tall_joined_blocks = 32;
+/// Of A that one leaf holds where a matrix goes by rows. 8 .. 128 MiB.
+inline constexpr std::int64_t tall_leaf_bytes = 32 << 20;
 
 // ---- large (kernels/large.cl, kernels/gemm.cl)
 

@@ -277,10 +277,25 @@ void AtomicFile::commit() {
   sync_directory(target_, path_);
 }
 
-void remove_temporary_files() noexcept {
-  for (Slot& slot : slots) {
-    if (slot.state.load() == Slot::live) unlink(slot.path.data());
+std::vector<std::string> live_temporary_files() {
+  std::vector<std::string> paths;
+  for (const Slot& slot : slots) {
+    if (slot.state.load() == Slot::live) paths.emplace_back(slot.path.data());
   }
+  return paths;
+}
+
+void adopt_temporary_file(const std::string& temporary_path) { register_temporary(temporary_path); }
+
+Removed remove_temporary_files() noexcept {
+  Removed removed = Removed::none;
+  for (Slot& slot : slots) {
+    if (slot.state.load() != Slot::live) continue;
+    const bool is_unlinked = unlink(slot.path.data()) == 0;
+    if (is_unlinked) removed = Removed::some;
+    if (!is_unlinked && removed == Removed::none) removed = Removed::gone;
+  }
+  return removed;
 }
 
 }  // namespace qrtool

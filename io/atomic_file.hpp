@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace qrtool {
 
@@ -39,7 +40,15 @@ class AtomicFile {
   int slot_ = -1;  // in the list that the signal handler walks
 };
 
-/// Unlinks every live temporary file. Async-signal-safe.
-void remove_temporary_files() noexcept;
+/// Of this process, not yet committed.
+std::vector<std::string> live_temporary_files();
+/// Has remove_temporary_files take the temporary file of another process for one of this one's, as
+/// ranks do with those of rank 0, which may be killed.
+void adopt_temporary_file(const std::string& temporary_path);
+
+enum class Removed { none, some, gone };
+/// Unlinks every live temporary file: `none` where there are none, `gone` where another process has
+/// unlinked all of them. Async-signal-safe.
+Removed remove_temporary_files() noexcept;
 
 }  // namespace qrtool

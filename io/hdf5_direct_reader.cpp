@@ -60,12 +60,13 @@ std::optional<Stretches> chunks_of(hid_t creation, const Dataset& dataset) {
 
 }  // namespace
 
-std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Dataset& dataset) {
+std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Dataset& dataset,
+                                                 int threads) {
   const Session session;
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const std::uint64_t elements = elements_of(dataset);
   if (!creation || elements == 0 || !is_native(dataset.handle)) return nullptr;
-  std::unique_ptr<DirectReader> reader(new DirectReader(file, dataset));
+  std::unique_ptr<DirectReader> reader(new DirectReader(file, dataset, threads));
   reader->descriptor_ = descriptor_of(file.handle);
   std::optional<Stretches> pieces;
   if (const H5D_layout_t layout = H5Pget_layout(creation); layout == H5D_CONTIGUOUS) {
@@ -164,9 +165,9 @@ bool DirectReader::read(index_t first, index_t count, T* out) {
     if (!place) return false;
     places.push_back(*place);
   }
-  scratch_.resize(static_cast<std::size_t>(io_threads()));
+  scratch_.resize(static_cast<std::size_t>(threads_));
   std::atomic<bool> ok = true;
-  parallel_for(std::ssize(left), io_threads(), [&](index_t i, int worker) {
+  parallel_for(std::ssize(left), threads_, [&](index_t i, int worker) {
     HostMemory& scratch = i + 1 < std::ssize(left) ? scratch_[worker] : last_;
     if (ok && !read_piece(left[i], places[i], scratch)) ok = false;
   });

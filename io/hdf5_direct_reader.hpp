@@ -19,8 +19,10 @@ namespace qrtool::hdf5 {
 /// and check; HDF5 only tells where the chunks lie. One thread at a time per reader.
 class DirectReader {
  public:
-  /// Nothing where the dataset is of another kind. `file` and `dataset` must outlive the reader.
-  static std::unique_ptr<DirectReader> open(const InputFile& file, const Dataset& dataset);
+  /// Nothing where the dataset is of another kind. `file` and `dataset` must outlive the reader,
+  /// which uses `threads` threads.
+  static std::unique_ptr<DirectReader> open(const InputFile& file, const Dataset& dataset,
+                                            int threads);
 
   /// Elements first .. first + count - 1 of the flat order. False, with anything in `out`, where
   /// HDF5 has to read them, and will say what is wrong if something is: T is narrower than the
@@ -28,6 +30,9 @@ class DirectReader {
   /// system reports an error. Errors: InputError where the file became shorter.
   template <class T>
   bool read(index_t first, index_t count, T* out);
+
+  /// The first element of the piece that holds an element.
+  index_t piece_start(index_t element) const { return pieces_[pieces_.containing(element)].first; }
 
  private:
   /// Elements that are wanted of a piece, and where they go.
@@ -38,7 +43,8 @@ class DirectReader {
     T* out = nullptr;
   };
 
-  DirectReader(const InputFile& file, const Dataset& dataset) : file_(file), dataset_(dataset) {}
+  DirectReader(const InputFile& file, const Dataset& dataset, int threads)
+      : file_(file), dataset_(dataset), threads_(threads) {}
 
   std::size_t chunk_bytes() const { return pieces_.chunk_elements() * dataset_.stored_bytes; }
   template <class T>
@@ -55,6 +61,7 @@ class DirectReader {
 
   const InputFile& file_;
   const Dataset& dataset_;
+  int threads_;
   int descriptor_ = -1;
   std::size_t checksum_bytes_ = 0;      // after each chunk
   std::optional<std::uint64_t> start_;  // of contiguous data

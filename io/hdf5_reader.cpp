@@ -11,6 +11,7 @@
 #include "core/text.hpp"
 #include "io/hdf5_direct_reader.hpp"
 #include "io/hdf5_search.hpp"
+#include "io/positioned.hpp"
 #include "io/transpose.hpp"
 
 namespace qrtool {
@@ -88,7 +89,8 @@ void enlarge_cache(const InputFile& file, Dataset& dataset) {
 class Hdf5Reader final : public Reader {
  public:
   /// `is_vector`: the last dimension is a matrix of one row (tau).
-  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector);
+  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
+             int threads = io_threads());
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
   void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
@@ -98,6 +100,8 @@ class Hdf5Reader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  std::unique_ptr<Reader> another() const override;
+  index_t piece_end(index_t matrix, index_t first_row) const override;
 
  private:
   template <class T>
@@ -135,7 +139,7 @@ class Hdf5Reader final : public Reader {
 };
 
 Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order,
-                       bool is_vector)
+                       bool is_vector, int threads)
     : file_(std::move(file)), dataset_(std::move(dataset)), is_vector_(is_vector) {
   const Session session;
   enlarge_cache(*file_, dataset_);
@@ -146,7 +150,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
-  direct_ = DirectReader::open(*file_, dataset_);
+  direct_ = DirectReader::open(*file_, dataset_, threads);
   is_transposed_ = order == Order::column && !is_vector;
   source_.file = file_->name;
   source_.dataset = dataset_.shown;
@@ -159,6 +163,23 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
   source_.m = is_vector ? 1 : static_cast<index_t>(dims[dims.size() - 2]);
   source_.n = static_cast<index_t>(dims.back());
   if (is_transposed_) std::swap(source_.m, source_.n);
+}
+
+std::unique_ptr<Reader> Hdf5Reader::another() const {
+  const Session session;
+  // HDF5 itself does one thing at a time.
+  if (!direct_ || is_transposed_) return nullptr;
+  Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
+  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, is_vector_, 1);
+}
+
+index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
+  const index_t end = Reader::piece_end(matrix, first_row);
+  if (!direct_ || is_transposed_ || end == source_.m) return end;
+  const index_t m = source_.m, n = source_.n;
+  const index_t start = direct_->piece_start((matrix * m + end) * n);
+  const index_t row = (start + n - 1) / n - matrix * m;
+  return row > first_row ? row : end;
 }
 
 template <class T>

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv_reader.hpp"
@@ -14,6 +16,8 @@
 
 namespace qrtool {
 namespace {
+
+constexpr index_t piece_bytes = index_t{1} << 20;
 
 /// Errors: InputError where a name that says text leads to something else.
 void require_text_file(const std::string& file) {
@@ -90,6 +94,15 @@ void require_consistent(StoredFactors& factors) {
 }
 
 }  // namespace
+
+index_t Reader::most_piece_rows() const {
+  const index_t row_bytes = source_.n * static_cast<index_t>(size_of(source_.type));
+  return std::max<index_t>(piece_bytes / std::max<index_t>(row_bytes, 1), 1);
+}
+
+index_t Reader::piece_end(index_t, index_t first_row) const {
+  return std::min(first_row + most_piece_rows(), source_.m);
+}
 
 std::string_view name_of(Order order) {
   switch (order) {

@@ -54,6 +54,15 @@ class Reader {
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) = 0;
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) = 0;
 
+  /// A reader of the same data for one more thread, which reads best piece by piece; null where
+  /// several readers are no faster than one.
+  virtual std::unique_ptr<Reader> another() const { return nullptr; }
+  /// Rows of 1 MiB, at least one: a piece is no larger.
+  index_t most_piece_rows() const;
+  /// The row after the piece that begins with a row: where the file's own pieces end, if that is
+  /// near; at the most the matrix's end.
+  virtual index_t piece_end(index_t matrix, index_t first_row) const;
+
  protected:
   Source source_;
 };

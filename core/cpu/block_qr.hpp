@@ -56,10 +56,10 @@ class RowProduct {
   /// Block i of q's rows times rows of z that belong to it (min(rows of the block, n)); a block
   /// that is shorter than n fills as many columns of q.
   void multiply_blocks(MatrixView<T> q, index_t block_rows, MatrixView<const T> z);
-
- private:
+  /// The first z.rows columns of q times z, into the first z.cols columns.
   void multiply(MatrixView<T> q, MatrixView<const T> z);
 
+ private:
   index_t n_;
   HostMemory z_, rows_;  // Z in whole vectors, a few rows of Q
 };

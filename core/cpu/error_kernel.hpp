@@ -33,6 +33,9 @@ struct Kernels {
   /// Adds the products of `rows` rows; columns before `first` are zero in all of them.
   void (*add_gram)(const double* x, std::int64_t rows, std::int64_t columns, std::int64_t first,
                    const Gram& gram);
+  /// to := from in float64. Gives the largest |from[i]| as the bits of a float32, or `largest`
+  /// where that is larger; NaN is larger than infinity.
+  std::uint32_t (*widen)(const float* from, std::int64_t count, double* to, std::uint32_t largest);
   /// ||A - QR||^2 of a few rows.
   double (*residual_squares)(const Product& product);
 };

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <type_traits>
 
 #include "core/cpu/block_qr.hpp"
+#include "core/cpu/gram_leaf.hpp"
 
 namespace qrtool {
 
@@ -39,21 +42,37 @@ Range stack_range(const TallShape& shape, index_t first, index_t rows, index_t b
 template <class T>
 class CpuLeaves<T>::Worker {
  public:
-  Worker(const TallShape& shape, bool wants_q)
+  Worker(const TallShape& shape, bool wants_q, bool may_use_gram)
       : shape_(shape),
         blocks_(shape.n(), shape.block_rows(), wants_q),
         nodes_(shape.n(), shape.node_rows(), wants_q),
         product_(shape.n()),
-        stack_(1, stack_rows(shape), shape.n()) {}
+        stack_(1, stack_rows(shape), shape.n()) {
+    if (may_use_gram && std::is_same_v<T, float> && TallShape::is_narrow(shape.n()))
+      gram_.emplace(shape.n());
+  }
 
   static std::size_t workspace_bytes(const TallShape& shape) {
     return BlockQr<T>::workspace_bytes(shape.n(), shape.block_rows(), true) +
            BlockQr<T>::workspace_bytes(shape.n(), shape.node_rows(), true) +
-           static_cast<std::size_t>(stack_rows(shape) * shape.n()) * sizeof(T);
+           static_cast<std::size_t>(stack_rows(shape) * shape.n()) * sizeof(T) +
+           GramLeaf::workspace_bytes(shape.n());
   }
 
+  /// R alone: leaf by leaf from A'A, and those that it is too inaccurate for together by
+  /// reflectors.
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r) {
-    return factor(a, r, has_nodes() ? stack_of(a.rows) : r, {});
+    LeafOutcome all;
+    for (index_t first = 0; first < a.rows; first += shape_.leaf_rows()) {
+      index_t end = first;
+      while (end < a.rows && !factor_by_gram(a, end, r, all)) end += shape_.leaf_rows();
+      end = std::min(end, a.rows);
+      const MatrixView<const T> rest = a.row_block(first, end - first);
+      if (rest.rows > 0)
+        all.include(factor_by_reflectors(rest, part(r, leaves_of(first, rest.rows))));
+      first = end;
+    }
+    return all;
   }
 
   /// The Q of blocks to q and the Q of nodes to `stack`, unless q is empty.
@@ -85,6 +104,25 @@ class CpuLeaves<T>::Worker {
   }
 
  private:
+  LeafOutcome factor_by_reflectors(MatrixView<const T> a, MatrixView<T> r) {
+    return factor(a, r, has_nodes() ? stack_of(a.rows) : r, {});
+  }
+  /// The leaf at row `first`.
+  bool factor_by_gram(MatrixView<const T> a, index_t first, MatrixView<T> r, LeafOutcome& all) {
+    if constexpr (std::is_same_v<T, float>) {
+      const index_t rows = std::min(shape_.leaf_rows(), a.rows - first);
+      LeafOutcome leaf;
+      if (!gram_ || !gram_->factor(a.row_block(first, rows), part(r, leaves_of(first, rows)), leaf))
+        return false;
+      all.include(leaf);
+      return true;
+    }
+    return false;
+  }
+  Range leaves_of(index_t first, index_t rows) const {
+    return stack_range(shape_, first, rows, shape_.leaf_rows());
+  }
+
   static index_t stack_rows(const TallShape& shape) {
     return most_leaves_at_once(shape) * shape.blocks_per_leaf() * shape.n();
   }
@@ -116,12 +154,14 @@ class CpuLeaves<T>::Worker {
   BlockQr<T> blocks_, nodes_;
   RowProduct<T> product_;
   Batch<T> stack_;  // R of the blocks of a group of leaves
+  std::optional<GramLeaf> gram_;
 };
 
 template <class T>
-CpuLeaves<T>::CpuLeaves(const TallShape& shape, int threads)
+CpuLeaves<T>::CpuLeaves(const TallShape& shape, int threads, bool needs_q)
     : shape_(shape),
       threads_(threads),
+      needs_q_(needs_q),
       r_workers_(static_cast<std::size_t>(threads)),
       q_workers_(static_cast<std::size_t>(threads)) {}
 
@@ -149,7 +189,7 @@ void CpuLeaves<T>::for_groups(index_t all_rows, bool wants_q, Body body) {
   for (index_t group = 0; group < groups; ++group) {
     try {
       auto& worker = workers[static_cast<std::size_t>(omp_get_thread_num())];
-      if (!worker) worker = std::make_unique<Worker>(shape_, wants_q);
+      if (!worker) worker = std::make_unique<Worker>(shape_, wants_q, !needs_q_);
       const index_t row = group * at_once * shape_.leaf_rows();
       const index_t rows = std::min(at_once * shape_.leaf_rows(), all_rows - row);
       body(*worker, Range{row, rows}, stack_range(shape_, row, rows, shape_.leaf_rows()));
@@ -205,7 +245,7 @@ template <class T>
 TallQr<T>::TallQr(const Problem& problem, int threads)
     : problem_(problem),
       shape_(problem.m, problem.n),
-      leaves_(shape_, threads),
+      leaves_(shape_, threads, leaves_need_q(problem)),
       tree_(shape_),
       kept_(1, problem.wants_q() ? CpuLeaves<T>::kept_rows(shape_) : 0, problem.n) {}
 

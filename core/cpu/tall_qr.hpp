@@ -15,7 +15,9 @@ namespace qrtool {
 template <class T>
 class CpuLeaves final : public LeafQr<T> {
  public:
-  CpuLeaves(const TallShape& shape, int threads);
+  /// `needs_q`: form_q and factor_keeping are called, too. For R alone the leaves may be factored
+  /// in another way.
+  CpuLeaves(const TallShape& shape, int threads, bool needs_q);
   ~CpuLeaves() override;
 
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r) override;
@@ -40,8 +42,14 @@ class CpuLeaves final : public LeafQr<T> {
 
   TallShape shape_;
   int threads_;
+  bool needs_q_;
   std::vector<std::unique_ptr<Worker>> r_workers_, q_workers_;
 };
+
+/// Whether leaves give R alone: LAPACK's signs are those of Q's first rows.
+inline bool leaves_need_q(const Problem& problem) {
+  return problem.wants_q() || problem.sign == Sign::lapack;
+}
 
 /// QR of matrices of one shape that are in memory, with all threads on one matrix.
 template <class T>

@@ -5,6 +5,7 @@
 #include <bit>
 #include <numeric>
 
+#include "core/tall.hpp"
 #include "gpu/host_check.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
@@ -99,8 +100,6 @@ Fit fits(const Problem& p, const Limits& limits) {
 Params tune(const Problem& p, const Limits& limits) {
   const Tile tile = choose_tile(p, limits);
   const bool has_products = gram_body(p, limits) == 2;
-  const int factor_group =
-      p.n > 64 && limits.max_group >= 2 * plain_group ? 2 * plain_group : plain_group;
   return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
           {"GRAM_BODY", gram_body(p, limits)},
           {"TILE_ROWS", tile.rows_per_lane},
@@ -110,7 +109,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"COLUMN_STEP", tile.lanes_across},
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
           {"GRAM_GROUP", has_products && p.n > tuning::tall_narrow_columns ? 128 : plain_group},
-          {"FACTOR_GROUP", factor_group},
+          {"FACTOR_GROUP", plain_group},
           {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
 
@@ -246,17 +245,33 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   if (p.wants_q()) enqueue_q(job, shape, launch);
 }
 
+/// Of one by rows: 32 MiB, long enough for the copies' full speed and for sums over many slabs.
+index_t leaf_rows(const Problem& p) {
+  const auto row_bytes = p.n * static_cast<index_t>(size_of(p.type));
+  return std::max<index_t>(tuning::tall_leaf_bytes / row_bytes / 1024, 1) * 1024;
+}
+
+std::size_t row_state_bytes(const Problem& p) {
+  const TallShape shape(p.m, p.n, leaf_rows(p));
+  return p.type == ElementType::float32 ? TallTree<float>::bytes(shape)
+                                        : TallTree<double>::bytes(shape);
+}
+
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_variant(), p); }
 
 }  // namespace
 
 GpuVariant tall_variant() {
-  return {{"opencl/tall", "tall, to 128 columns; Cholesky of A'A in float64, or a tree of blocks",
-           fits, tune, host_check_bytes, device_bytes, arithmetic},
-          "tall.cl",
-          workspace,
-          enqueue,
-          computes_in};
+  GpuVariant variant{
+      {"opencl/tall", "tall, to 128 columns; Cholesky of A'A in float64, or a tree of blocks", fits,
+       tune, host_check_bytes, device_bytes, arithmetic},
+      "tall.cl",
+      workspace,
+      enqueue,
+      computes_in};
+  variant.plan.row_state_bytes = row_state_bytes;
+  variant.plan.leaf_rows = leaf_rows;
+  return variant;
 }
 
 }  // namespace qrtool

@@ -77,7 +77,8 @@ class Ranks(unittest.TestCase):
             self.expect_same(one, self.result("q.h5"))
         self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
         for sign in ("positive", "lapack"):
-            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "cpu", "--sign", sign)
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "cpu", "--sign", sign,
+                             "--mode", "r")
             self.ranks(3, "factor", self.a, self.path("q.h5"), "-f", "--mode", "r", "--sign", sign)
             np.testing.assert_array_equal(self.result("one.h5")["R"], self.result("q.h5")["R"])
 
@@ -88,6 +89,32 @@ class Ranks(unittest.TestCase):
             for count in (2, 3, 5):
                 self.ranks(count, "factor", self.a, self.path("q.h5"), "-f")
                 self.expect_same(self.result("one.h5"), self.result("q.h5"))
+
+    def test_ranks_share_devices(self):
+        # Two devices of PoCL: rank r takes device r modulo 2.
+        env = dict(os.environ, POCL_DEVICES="pthread pthread")
+        for shape in ("101x12x7", "5x40x33"):
+            self.generate("--shape", shape)
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "opencl", env=env)
+            for count, choice in ((2, ("--backend", "opencl")), (3, ("--device", "all"))):
+                done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f",
+                                        "--verbose", *choice, env=env)
+                self.assertIn("backend opencl", done.stderr)
+                self.expect_same(self.result("one.h5"), self.result("q.h5"))
+                with h5py.File(self.path("q.h5")) as file:
+                    self.assertEqual(file.attrs["backend"].decode(), "opencl")
+
+    def test_a_tall_matrix_goes_over_the_devices_of_the_ranks(self):
+        self.generate("--shape", "420000x20")  # a leaf of 32 MiB and a short one
+        env = dict(os.environ, POCL_DEVICES="pthread pthread")
+        found = []
+        for count in (2, 3):
+            done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f",
+                                    "--backend", "opencl", "--mode", "r", "--explain", env=env)
+            self.assertIn(f"by rows, shared by {count} ranks", done.stderr)
+            self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
+            found.append(self.result("q.h5"))
+        self.expect_same(*found)
 
     def test_memory_bounds_each_rank(self):
         self.generate("--shape", "60000x20")
@@ -151,16 +178,30 @@ class Ranks(unittest.TestCase):
                     if len(ranks) == 2 and len(os.listdir(self.folder)) > 1:
                         break  # the temporary file is there: they are at work
                     time.sleep(0.005)
+                time.sleep(0.1)  # until both know of it
                 self.assertEqual(len(ranks), 2)
                 os.kill(ranks[victim], signal.SIGKILL)
-                run.communicate(timeout=60)
-                self.assertNotEqual(run.returncode, 0)
-            self.assertFalse(os.path.exists(self.path("q.h5")))
-            if victim == 1:
-                self.assertEqual(os.listdir(self.folder), ["a.h5"])
-            for name in os.listdir(self.folder):  # what a kill of rank 0 leaves, the next run removes
-                if name.endswith(".tmp"):
-                    os.remove(self.path(name))
+                _, said = run.communicate(timeout=60)
+                self.assertEqual(run.returncode, 128 + signal.SIGKILL)
+            ours = [line for line in said.decode().splitlines() if line.startswith("qrtool: ")]
+            self.assertEqual(ours, ["qrtool: interrupted; nothing written"], said)
+            self.assertEqual(os.listdir(self.folder), ["a.h5"])
+
+    def test_an_interrupt_is_said_once(self):
+        self.generate("--shape", "3000000x8")
+        with subprocess.Popen([*MPIRUN, "-n", "3", MPI_TOOL, "factor", self.a, self.path("q.h5"), "--backend", "cpu",
+                               "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            for _ in range(2000):
+                if len(os.listdir(self.folder)) > 1:
+                    break
+                time.sleep(0.005)
+            time.sleep(0.1)  # until all ranks know of the temporary file
+            for rank in reversed(child_pids(run.pid)):  # rank 0 last
+                os.kill(rank, signal.SIGTERM)
+            _, said = run.communicate(timeout=60)
+        self.assertEqual(said.decode().count("qrtool: "), 1, said)
+        self.assertIn("qrtool: interrupted; nothing written", said.decode())
+        self.assertEqual(os.listdir(self.folder), ["a.h5"])
 
     def test_usage_is_said_once(self):
         done = self.ranks(3, "factor", self.a, "--nonsense", expect=2)

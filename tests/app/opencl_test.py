@@ -96,6 +96,29 @@ class Opencl(unittest.TestCase):
         done = self.run_tool("factor", self.a, self.q, "--device", "no-such-device", expect=(4,))
         self.assertIn("0", done.stderr)
 
+    def test_all_devices_give_the_bits_of_one(self):
+        import h5py
+
+        # Two devices of PoCL that share the processor.
+        two = {"POCL_DEVICES": "pthread pthread"}
+        for shape, mode in (("50x20x12", "reduced"), ("51x20x12", "r"), ("1x20x12", "raw"), ("7x40x40", "reduced")):
+            self.run_tool("generate", "--shape", shape, self.a, "-q", "--force")
+            found = []
+            for device in ("0", "all"):
+                done = self.run_tool("factor", self.a, self.q, "--device", device, "--mode", mode, "--force", "--json",
+                                     env=two)
+                self.assertEqual("2 x " in done.stdout, device == "all", done.stdout)
+                with h5py.File(self.q) as file:
+                    found.append({key: file[key][:].tobytes() for key in ("Q", "R", "V", "tau") if key in file})
+                    found[-1]["status"] = file["report/status"][:].tobytes()
+            self.assertEqual(*found)
+
+    def test_one_of_several_devices_fails(self):
+        two = {"POCL_DEVICES": "pthread pthread", "OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": "clEnqueueNDRangeKernel:2:-5"}
+        done = self.run_tool("factor", self.a, self.q, "--device", "all", env=two, expect=(4,))
+        self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
+        self.assertFalse(os.path.exists(self.q))
+
     def test_auto_never_takes_a_cpu_device(self):
         self.assertIn("--backend auto takes cpu", self.run_tool("devices", "--shape", "100000x64x64").stdout)
 
@@ -122,4 +145,4 @@ class Opencl(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0]], verbosity=1)
+    unittest.main(argv=[sys.argv[0]] + sys.argv[4:], verbosity=1)

@@ -83,9 +83,36 @@ class Rows(unittest.TestCase):
         said, by_rows = self.factor("b.h5", "--memory", "10MiB", "--threads", "1", "--mode", "r", "--memory", "8MiB")
         self.assertIn("not checked", said)
         self.assertEqual(by_rows["status"][0], 4)
-        _, whole = self.factor("w.h5")
+        _, whole = self.factor("w.h5", "--mode", "r", "--variant", "cpu/tall")
         np.testing.assert_array_equal(whole["R"], by_rows["R"])
         self.run_tool("verify", self.a, self.path("b.h5"))
+
+    def test_r_alone_is_read_from_every_layout(self):
+        values = np.random.default_rng(3).standard_normal((2, 40007, 20)).astype(np.float32)
+        layouts = ({}, {"chunks": (1, 1000, 20)}, {"chunks": (1, 16384, 20), "fletcher32": True},
+                   {"chunks": (1, 40007, 20)}, {"chunks": (1, 7, 20)}, {"chunks": (1, 3000, 9)},
+                   {"chunks": (1, 5000, 20), "compression": "gzip"}, {"dtype": "f8"})
+        found = []
+        for layout in layouts:
+            with h5py.File(self.a, "w") as file:
+                file.create_dataset("A", data=values, **layout)
+            said, by_rows = self.factor("b.h5", "--mode", "r", "--precision", "single", "--memory", "5MiB", "--threads", "2",
+                                        "--explain")
+            self.assertIn("rows of a matrix at a time", said)
+            found.append(by_rows)
+            self.expect_same(found[0], by_rows)
+        for b in range(2):
+            np.testing.assert_allclose(np.abs(np.linalg.qr(values[b].astype(float), "r")), np.abs(found[0]["R"][b]),
+                                       rtol=1e-5, atol=1e-3)
+
+    def test_damage_in_r_alone_is_found(self):
+        self.generate("--shape", "60000x20")
+        with open(self.a, "r+b") as file:
+            file.seek(-5000, os.SEEK_END)
+            file.write(b"x" * 100)
+        said, found = self.factor("b.h5", "--mode", "r", "--memory", "8MiB", "--threads", "1", expect=3)
+        self.assertIn("damaged", said)
+        self.assertEqual(found, {})
 
     def test_a_bad_matrix_stays_alone(self):
         self.generate("--shape", "2x60000x20")

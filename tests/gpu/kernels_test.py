@@ -10,7 +10,7 @@ import sys
 
 BODIES = {
     "portable": [],
-    "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1"],
+    "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1", "-DGRAM_BODY=2"],
 }
 NVIDIA_ALONE = {"gram_tiles.cl"}
 

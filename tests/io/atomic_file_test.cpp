@@ -209,8 +209,32 @@ TEST_F(AtomicFileTest, SignalHandlerRemovesWhatIsAlive) {
   AtomicFile second("b.h5", false);
   AtomicFile third("c.h5", false);
   third.commit();
-  remove_temporary_files();
+  EXPECT_EQ(remove_temporary_files(), Removed::some);
   EXPECT_EQ(names(), Names{"c.h5"});
+  EXPECT_EQ(remove_temporary_files(), Removed::gone);
+}
+
+TEST_F(AtomicFileTest, AdoptedFilesOfAKilledProcessAreRemoved) {
+  int to_parent[2];
+  ASSERT_EQ(pipe(to_parent), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    AtomicFile file("o.h5", false);
+    const std::string path = live_temporary_files().front();
+    if (write(to_parent[1], path.data(), path.size()) < 0) _exit(1);
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::string path(4096, ' ');
+  path.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(read(to_parent[0], path.data(), path.size()), 0)));
+  EXPECT_EQ(names().size(), 1u);
+  EXPECT_TRUE(live_temporary_files().empty());
+  adopt_temporary_file(path);
+  EXPECT_EQ(remove_temporary_files(), Removed::some);
+  EXPECT_TRUE(names().empty());
+  EXPECT_EQ(remove_temporary_files(), Removed::gone);
 }
 
 TEST_F(AtomicFileTest, KilledAtARandomTime) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// several_devices.hpp: a batch spread over equal devices.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/backend.hpp"
+
+namespace qrtool {
+
+/// Equal devices behind one backend: each factors an equal part of every chunk, at the same time.
+/// The bits are those of one device, since they depend on neither chunk nor position.
+class SeveralDevices final : public Backend {
+ public:
+  /// `devices`: at least one; equal ones, of which the first says what all can do.
+  explicit SeveralDevices(std::vector<std::unique_ptr<Backend>> devices);
+
+  std::string name() const override { return devices_.front()->name(); }
+  /// "2 x NVIDIA H200 (driver 580.65)"
+  std::string device() const override;
+  std::span<const Variant> variants() const override { return devices_.front()->variants(); }
+  Limits limits() const override { return devices_.front()->limits(); }
+  HostMemory allocate(std::size_t bytes) override { return devices_.front()->allocate(bytes); }
+
+  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
+                      std::span<MatrixReport> report) override;
+  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
+                      std::span<MatrixReport> report) override;
+
+ private:
+  template <class T>
+  ChunkSeconds factor_parts(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                            std::span<MatrixReport> report);
+
+  std::vector<std::unique_ptr<Backend>> devices_;
+};
+
+}  // namespace qrtool
