@@ -23,6 +23,7 @@
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 //   VECTOR                            1, 2, 4    divides n: entries of A that are copied at a time
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#include "copy.clh"
 #include "mma.clh"
 
 #ifndef BLOCKS
@@ -36,9 +37,6 @@
 #endif
 #ifndef FULL
 #define FULL 0
-#endif
-#ifndef VECTOR
-#define VECTOR 1
 #endif
 #define COLUMNS (16 * BLOCKS)
 // Entries from row to row of a slab: the work-items of a product read from different banks.
@@ -57,7 +55,7 @@ INLINE int live_rows(FactorShape shape, int first_row) {
 // slab := rows first_row .. and columns first_col .. of A, zeros around it; by `lanes` work-items.
 INLINE void load_slab(__local float* slab, __global const float* a, FactorShape shape,
                       int first_row, int first_col, int item, const int lanes) {
-  const int words = MMA ? VECTOR : 1, live = live_rows(shape, first_row);
+  const int words = COPIED_FLOATS, live = live_rows(shape, first_row);
   const int rows = shape.m - first_row, columns = shape.n - first_col;
   a += first_row * (index_t)shape.n + first_col;
 #pragma unroll 4
@@ -66,31 +64,9 @@ INLINE void load_slab(__local float* slab, __global const float* a, FactorShape 
     const bool exists = FULL || (row < rows && col < columns);
     __local float* to = slab + row * SLAB_LD + col;
     __global const float* from = a + (exists ? row * (index_t)shape.n + col : 0);
-#if MMA
-    const int local_address = (int)(size_t)to;
-#if VECTOR == 4
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"(local_address), "l"(from), "r"(exists ? 16 : 0)
-                 : "memory");
-#elif VECTOR == 2
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
-                 :
-                 : "r"(local_address), "l"(from), "r"(exists ? 8 : 0)
-                 : "memory");
-#else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                 :
-                 : "r"(local_address), "l"(from), "r"(exists ? 4 : 0)
-                 : "memory");
-#endif
-#else
-    *to = exists ? *from : 0.0f;
-#endif
+    copy_floats(to, from, exists);
   }
-#if MMA
-  asm volatile("cp.async.wait_all;" : : : "memory");
-#endif
+  wait_for_copies();
 }
 
 // x := the transpose of 16 x 16 entries of a slab; `largest`: of their magnitudes.
