@@ -19,6 +19,11 @@ namespace {
 /// a chunk's fixed costs vanish, small enough that the stages overlap on files of a few hundred
 /// MiB.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
+/// On the CPU chunks in flight share the last cache, so that a stage finds what the one before it
+/// left: 20000 x 64 x 64 float32, read to written, 1.2 s in pieces of 64 MiB, 0.65 s of 4 MiB (two
+/// cores, 36 MiB of cache, 2026-11-21). Yet every thread is to have some packs of matrices.
+constexpr std::size_t cpu_chunk_target_bytes = std::size_t{6} << 20;
+constexpr index_t cpu_chunk_unit = 16, least_cpu_chunk_units = 2;
 /// The same for rows of one matrix.
 constexpr std::size_t row_target_bytes = std::size_t{32} << 20;
 
@@ -76,6 +81,14 @@ index_t share(index_t count, const Limits& limits) {
   return (count + chunks - 1) / chunks;
 }
 
+/// Bytes that go through the pipeline together, at the most.
+std::size_t chunk_target(std::size_t matrix_bytes, const Plan& plan, const Limits& limits) {
+  if (limits.device_bytes > 0) return chunk_target_bytes;
+  const auto least =
+      static_cast<std::size_t>(least_cpu_chunk_units * cpu_chunk_unit * plan.threads);
+  return std::clamp(matrix_bytes * least, cpu_chunk_target_bytes, chunk_target_bytes);
+}
+
 /// Chunks, buffers and threads that keep within limits.host_bytes. False, with what it would take
 /// in plan.host_bytes, where one matrix does not fit.
 bool fit_memory(Plan& plan, const Limits& limits) {
@@ -98,9 +111,13 @@ bool fit_memory(Plan& plan, const Limits& limits) {
   // Three buffers let read, compute and write overlap; a fourth takes up the jitter between them.
   for (plan.buffers = 4; plan.buffers > 1 && matrix_bytes * plan.buffers > left; --plan.buffers) {
   }
-  const std::size_t chunk_bytes =
-      std::max(std::min(left / plan.buffers, chunk_target_bytes), matrix_bytes);
-  plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / matrix_bytes, 1, share(count, limits));
+  const std::size_t chunk_bytes = std::max(
+      std::min(left / plan.buffers, chunk_target(matrix_bytes, plan, limits)), matrix_bytes);
+  plan.chunk_matrices = static_cast<index_t>(chunk_bytes / matrix_bytes);
+  // Whole packs for every thread.
+  const index_t unit = cpu_chunk_unit * plan.threads;
+  if (plan.chunk_matrices >= unit) plan.chunk_matrices -= plan.chunk_matrices % unit;
+  plan.chunk_matrices = std::clamp<index_t>(plan.chunk_matrices, 1, share(count, limits));
   const index_t chunks = (count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   plan.buffers = static_cast<int>(std::min<index_t>(plan.buffers, chunks));
   plan.host_bytes = workspaces + matrix_bytes * plan.buffers * plan.chunk_matrices;

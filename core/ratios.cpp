@@ -36,7 +36,7 @@ struct CompensatedSum {
 /// below the bar, also where all its terms are equal and their roundings add up: sums over the 130
 /// rows of a constant 130 x 65 matrix in one go were measured at 1.2 of its bar.
 index_t choose_tile_rows(index_t m, index_t n) {
-  return std::clamp<index_t>(std::min(m, n) / 4, 16, 256);
+  return std::clamp<index_t>(std::min(m, n) / 2, 16, 256);
 }
 
 /// x 2^-scale. In two halves, since 2^-scale alone may overflow for denormal data.

@@ -69,7 +69,8 @@ TEST(Plan, TakesTheCpuVariantThatPays) {
   EXPECT_EQ(variant_for(1, 64, 64), "cpu/batched");
   EXPECT_EQ(variant_for(1, 96, 64), "cpu/blocked");
   EXPECT_EQ(variant_for(11, 96, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 128, 64), "cpu/blocked");
+  EXPECT_EQ(variant_for(1000, 128, 64), "cpu/batched");
+  EXPECT_EQ(variant_for(1000, 256, 64), "cpu/blocked");
   EXPECT_EQ(variant_for(1000, 1024, 32), "cpu/batched");
   EXPECT_EQ(variant_for(1000, 1025, 8), "cpu/eigen");
   EXPECT_EQ(variant_for(1000, 129, 129), "cpu/blocked");
