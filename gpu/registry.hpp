@@ -29,5 +29,6 @@ GpuVariant blocked_variant();
 GpuVariant tall_variant();
 GpuVariant large_variant();
 GpuVariant textbook_variant();
+GpuVariant vector_variant();
 
 }  // namespace qrtool

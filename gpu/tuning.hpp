@@ -196,6 +196,16 @@ inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// 25 with tiles of 128 x 64 and 8 terms; 128 x 128 spills. NVIDIA H200, driver 580, 2026-11.
 inline constexpr ProductTile product_double_units_tile{64, 64, 32, 32, 16, 2};
 
+// ---- vector (kernels/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
+
+/// Bytes of a vector, a matrix per entry. 32 .. 64: wider ones are not in OpenCL C for float64.
+inline constexpr std::int64_t vector_bytes = 64;
+/// Rows and columns beyond which a pack outgrows the caches by far, and the plain sums of 32 rows
+/// may err by more than the bar.
+inline constexpr std::int64_t vector_max_rows = 1024, vector_max_columns = 128;
+/// Work-groups, each with a slot, that go from pack to pack. 1 .. 1024: more than cores.
+inline constexpr std::int64_t vector_groups = 64;
+
 // ---- textbook (kernels/textbook.cl)
 
 /// Largest matrix: one work-item per column, n^4 operations.
