@@ -100,4 +100,9 @@ void enqueue_check(const FactorJob& job, const std::vector<cl::Buffer>& work,
          shape);
 }
 
+void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch) {
+  launch("measure", job.count, 1, job.a, job.q, job.r, job.magnitudes, errors,
+         check_shape(job.problem, layout_of(job.problem), job.count));
+}
+
 }  // namespace qrtool

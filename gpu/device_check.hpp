@@ -19,4 +19,7 @@ Defines check_defines(const Problem& problem);
 void enqueue_check(const FactorJob& job, const std::vector<cl::Buffer>& work,
                    const cl::Buffer& errors, Launcher& launch);
 
+/// The same with the program built from check_vector.cl, for Q and R: not for raw's reflectors.
+void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch);
+
 }  // namespace qrtool

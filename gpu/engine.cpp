@@ -35,9 +35,14 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
     enqueue_again(variant.again(job.problem), job);
     compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
   }
+  const std::string_view check_file = variant.checks_by_vectors ? "check_vector.cl" : "check.cl";
   Launcher check(kernels, compute,
-                 session.programs.get("check.cl", check_defines(job.problem), "the check"));
-  enqueue_check(job, buffers.check_work, buffers.errors, check);
+                 session.programs.get(check_file, check_defines(job.problem), "the check"));
+  if (variant.checks_by_vectors) {
+    enqueue_vector_check(job, buffers.errors, check);
+  } else {
+    enqueue_check(job, buffers.check_work, buffers.errors, check);
+  }
   compute.enqueueMarkerWithWaitList(nullptr, &after_check);
 }
 

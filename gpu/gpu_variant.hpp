@@ -57,6 +57,8 @@ struct GpuVariant {
   bool host_decides = false;
   /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are done one by one.
   bool takes_flags = false;
+  /// Whether the errors are measured without barriers too (check_vector.cl), for CPU devices.
+  bool checks_by_vectors = false;
 };
 
 FactorShape factor_shape(const Problem& problem, index_t count);

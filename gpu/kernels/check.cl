@@ -26,14 +26,8 @@
 //   Q_REAL                           STORED, double   type of Q (double where it was formed here)
 //   MICRO                            1, 2, 4          tile is 16 MICRO x 16 MICRO
 // Local memory: 512 MICRO + 256 doubles. Work-group: 256.
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
-#pragma OPENCL FP_CONTRACT OFF
-#include "inline.clh"
-#include "shapes.clh"
+#include "check.clh"
 
-#ifndef STORED
-#define STORED float
-#endif
 #ifndef Q_REAL
 #define Q_REAL STORED
 #endif
@@ -44,26 +38,6 @@
 #define GROUP_SIZE 256
 #define TILE (16 * MICRO)
 #define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
-
-// 2^-scale in two factors, since one alone may overflow for denormal data.
-typedef struct {
-  double first, second;
-} Scaling;
-
-INLINE double pow2(int e) { return as_double((long)(e + 1023) << 52); }
-INLINE Scaling scaling_of(int code) {
-  const int e = code == MAGNITUDE_ZERO || code == MAGNITUDE_NON_FINITE ? 0 : code;
-  const Scaling scaling = {pow2(-(e / 2)), pow2(-(e - e / 2))};
-  return scaling;
-}
-INLINE double scaled(double x, Scaling scaling) { return x * scaling.first * scaling.second; }
-
-INLINE void add_compensated(double term, double* sum, double* rest) {
-  const double corrected = term - *rest;
-  const double next = *sum + corrected;
-  *rest = (next - *sum) - corrected;
-  *sum = next;
-}
 
 // The sum of x over the work-group, in a fixed order. All work-items call it.
 INLINE double sum_over_group(double x, __local double* scratch) {
@@ -358,12 +332,6 @@ INLINE double sum_partials(__global const double* values, int count, int step,
     add_compensated(values[i * step], &sum, &rest);
   }
   return sum_over_group(sum, scratch);
-}
-
-// error / unit. A = 0 must come back exactly; anything else is infinitely far off.
-INLINE double relative(double error, double unit) {
-  if (unit > 0 || isnan(error)) return error / unit;
-  return error > 0 ? (double)INFINITY : 0.0;
 }
 
 // What R itself shows: its part below the diagonal, its diagonal, its range.

@@ -73,8 +73,8 @@ INLINE void make_reflectors(__global realv* column, int j, int m, __global realv
   }
   realv alpha = column[j * 4], inverse, taus;
   for (int l = 0; l < LANES; ++l) {
-    const Reflector h = make_reflector(((REAL*)&alpha)[l], ((REAL*)&tail)[l],
-                                       ((REAL*)&raised_tail)[l]);
+    const Reflector h =
+        make_reflector(((REAL*)&alpha)[l], ((REAL*)&tail)[l], ((REAL*)&raised_tail)[l]);
     ((REAL*)&alpha)[l] = h.beta;
     ((REAL*)&inverse)[l] = h.inverse;
     ((REAL*)&taus)[l] = h.tau;

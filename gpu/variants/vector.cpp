@@ -59,7 +59,11 @@ GpuVariant vector_variant() {
           workspace,
           enqueue,
           computes_in,
-          slots};
+          slots,
+          nullptr,
+          false,
+          false,
+          true};
 }
 
 }  // namespace qrtool
