@@ -217,7 +217,9 @@ void check_determinism(const Plan& plan, Shape shape) {
   OpenclOptions options = test_options();
   const std::size_t one_matrix =
       std::max({p.input_bytes(), p.output_bytes(), 16 * static_cast<std::size_t>(p.m * p.n)});
-  options.pretend_max_allocation = 5 * one_matrix;
+  const GpuVariant& variant = gpu_variant(*plan.variant);
+  const std::size_t slot = variant.slots != nullptr ? variant.slots(p).bytes : 0;
+  options.pretend_max_allocation = std::max(5 * one_matrix, slot);
   OpenclBackend limited(device_under_test(), options);
   Result<T> in_chunks = factor<T>(limited, plan, a);
 
