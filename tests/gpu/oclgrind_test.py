@@ -17,9 +17,11 @@ SHAPES = {
     "opencl/tall": ["1x530x3"],
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
+    "opencl/vector": ["3x5x3", "17x9x12", "1x33x18"],
 }
 PRECISIONS = {"opencl/gram": ("single",)}
-MODES = {"opencl/gram": ("reduced", "r"), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r")}
+MODES = {"opencl/gram": ("reduced", "r"), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r"),
+         "opencl/vector": ("reduced", "r")}
 
 
 def run(command, status=0):
