@@ -44,8 +44,8 @@ class Gate {
     ready.store(p + 1, std::memory_order_release);
     ready.notify_all();
   }
-  /// Looks again and again before it sleeps, since waking up takes long: a 512x512 matrix of float32
-  /// on two threads 4.29 -> 3.99 ms, R alone 2.58 -> 2.46.
+  /// Looks again and again before it sleeps, since waking up takes long: a 512x512 matrix of
+  /// float32 on two threads 4.29 -> 3.99 ms, R alone 2.58 -> 2.46.
   static void wait_for(void* self, std::int64_t p) {
     auto& ready = static_cast<Gate*>(self)->ready_;
     for (int looks = 0; looks < most_looks; ++looks) {
