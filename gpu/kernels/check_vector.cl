@@ -71,10 +71,10 @@ typedef struct {
   double8 x[ROWS];
 } Tile;
 
-// Rows p .. p + 3 of X'X, columns from j on.
-INLINE Tile gram_tile(const Matrix* m, int p, int j) {
-  Tile sum, rest;
-  for (int t = 0; t < ROWS; ++t) sum.x[t] = rest.x[t] = 0;
+// sum := rows p .. p + 3 of X'X, columns from j on.
+INLINE void gram_tile(const Matrix* m, int p, int j, Tile* sum) {
+  Tile rest;
+  for (int t = 0; t < ROWS; ++t) sum->x[t] = rest.x[t] = 0;
   for (int first = 0; first < m->rows; first += SUM_ROWS) {
     double8 s0 = 0, s1 = 0, s2 = 0, s3 = 0;
     for (int i = first; i < min(first + SUM_ROWS, m->rows); ++i) {
@@ -86,12 +86,11 @@ INLINE Tile gram_tile(const Matrix* m, int p, int j) {
     }
     const double8 parts[ROWS] = {s0, s1, s2, s3};
     for (int t = 0; t < ROWS; ++t) {
-      const double8 corrected = parts[t] - rest.x[t], next = sum.x[t] + corrected;
-      rest.x[t] = (next - sum.x[t]) - corrected;
-      sum.x[t] = next;
+      const double8 corrected = parts[t] - rest.x[t], next = sum->x[t] + corrected;
+      rest.x[t] = (next - sum->x[t]) - corrected;
+      sum->x[t] = next;
     }
   }
-  return sum;
 }
 
 // ||X'X - Y||^2, where Y is I, or Z'Z.
@@ -100,8 +99,9 @@ INLINE double measure_gram(const Matrix* x, const Matrix* z, bool is_identity) {
   double total = 0, total_rest = 0;
   for (int p = 0; p < n; p += ROWS) {
     for (int j = p / COLUMNS * COLUMNS; j < n; j += COLUMNS) {
-      Tile tile = gram_tile(x, p, j), other;
-      if (!is_identity) other = gram_tile(z, p, j);
+      Tile tile, other;
+      gram_tile(x, p, j, &tile);
+      if (!is_identity) gram_tile(z, p, j, &other);
       double squares = 0;
       for (int t = 0; t < ROWS && p + t < n; ++t) {
         for (int c = 0; c < COLUMNS && j + c < n; ++c) {
