@@ -63,6 +63,10 @@ struct GpuVariant {
 
 FactorShape factor_shape(const Problem& problem, index_t count);
 
+/// Of the variants by Gram matrices (gram, gram_tiles): what they compute in, why they do not take
+/// a problem on any device, or an empty reason.
+inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
+std::string gram_objection(const Problem& problem);
 /// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, X = R^-1 and
 /// D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below an eighth of its bar.
 float most_gram_guard(const Problem& problem);

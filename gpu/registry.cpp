@@ -62,6 +62,19 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   return shape;
 }
 
+std::string gram_objection(const Problem& p) {
+  if (p.type != ElementType::float32) return "takes float32 only";
+  if (p.arithmetic == Arithmetic::strict) return "sums in float64";
+  if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
+    return "gives R, or R and a reduced Q";
+  }
+  if (p.sign != Sign::positive) return "gives R a positive diagonal only";
+  if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
+    return fmt::format("takes {} rows or more, and at least as many as columns", tuning::few_rows);
+  }
+  return {};
+}
+
 float most_gram_guard(const Problem& p) {
   const double bar = 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
   return static_cast<float>(bar / 8 * 0x1p53);

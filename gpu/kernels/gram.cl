@@ -23,8 +23,7 @@
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 //   VECTOR                            1, 2, 4    divides n: entries of A that are copied at a time
 // A is m x n, m >= n. Signs of R's diagonal: positive.
-#include "copy.clh"
-#include "mma.clh"
+#include "float_block.clh"
 
 #ifndef BLOCKS
 #define BLOCKS 4
@@ -34,9 +33,6 @@
 #endif
 #ifndef WANT_Q
 #define WANT_Q 1
-#endif
-#ifndef FULL
-#define FULL 0
 #endif
 #define COLUMNS (16 * BLOCKS)
 // Entries from row to row of a slab: the work-items of a product read from different banks.
@@ -79,19 +75,7 @@ INLINE void get_slab_transposed(const Warp* at, Block x, __local const float* fr
     x[w] = (double)y;
   }
 }
-INLINE void get_slab(const Warp* at, Block x, __local const float* from) {
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    __local const float2* row = (__local const float2*)(from + (at->g + 8 * h) * SLAB_LD);
-    const float2 left = row[at->t], right = row[at->t + 4];
-    x[h] = left.x;
-    x[h + 2] = left.y;
-    x[h + 4] = right.x;
-    x[h + 6] = right.y;
-  }
-}
-
-// ---- R and Q
+// ---- R
 
 // R(row .., col ..) := l', a block above the diagonal.
 INLINE void store_r(const Warp* at, const Block l, __global float* r, int n, int row, int col) {
@@ -99,26 +83,6 @@ INLINE void store_r(const Warp* at, const Block l, __global float* r, int n, int
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int i = row + BLOCK_COL(w, at->t), j = col + BLOCK_ROW(w, at->g);
     if (FULL || (i < n && j < n)) r[i * (index_t)n + j] = (float)l[w];
-  }
-}
-
-// Rows row .. and columns col .. of an m x n matrix := x.
-INLINE void store_block(const Warp* at, const Block x, __global float* to, FactorShape shape,
-                        int row, int col) {
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int i = row + at->g + 8 * h, j = col + 8 * e + 2 * at->t;
-      const float2 y = (float2)((float)x[h + 4 * e], (float)x[h + 4 * e + 2]);
-      __global float* entry = to + i * (index_t)shape.n + j;
-      if (FULL) {
-        *(__global float2*)entry = y;
-      } else if (i < shape.m) {
-        if (j < shape.n) entry[0] = y.x;
-        if (j + 1 < shape.n) entry[1] = y.y;
-      }
-    }
   }
 }
 
@@ -289,7 +253,7 @@ INLINE void form_q(const Warp* at, Tile tile, __local const float* slab, __globa
   do {
     Block s[BLOCKS];
 #pragma unroll
-    for (int k = 0; k < BLOCKS; ++k) get_slab(at, s[k], slab + i * SLAB_LD + 16 * k);
+    for (int k = 0; k < BLOCKS; ++k) get_floats(at, s[k], slab + i * SLAB_LD + 16 * k, SLAB_LD);
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
       Block z;

@@ -30,6 +30,7 @@
 //   VECTOR                                  1, 2, 4    copy.clh; divides n
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "corner.clh"
+#include "float_block.clh"
 
 // ---- form_gram
 
@@ -337,41 +338,6 @@ INLINE void copy_terms(__local float* rows, __local double* x, __global const fl
   copy_x(x, tile, first_col % TILE, 16, item);
 }
 
-// x := 16 x 16 entries of A.
-INLINE void get_rows(const Warp* at, Block x, __local const float* from) {
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    __local const float2* row = (__local const float2*)(from + (at->g + 8 * h) * Q_LD);
-    const float2 left = row[at->t], right = row[at->t + 4];
-    x[h] = left.x;
-    x[h + 2] = left.y;
-    x[h + 4] = right.x;
-    x[h + 6] = right.y;
-  }
-}
-
-// Rows row .. and columns col .. of an m x n matrix := x.
-INLINE void store_block(const Warp* at, const Block x, __global float* to, FactorShape shape,
-                        int row, int col) {
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int i = row + at->g + 8 * h, j = col + 8 * e + 2 * at->t;
-      const float2 y = (float2)((float)x[h + 4 * e], (float)x[h + 4 * e + 2]);
-      __global float* entry = to + i * (index_t)shape.n + j;
-      if (i < shape.m) {
-        if (VECTOR > 1 && j + 1 < shape.n) {
-          *(__global float2*)entry = y;
-        } else {
-          if (j < shape.n) entry[0] = y.x;
-          if (j + 1 < shape.n) entry[1] = y.y;
-        }
-      }
-    }
-  }
-}
-
 // Groups: ceil(m / TILE) N per matrix, a tile of Q each; the longest sums first.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_q(
     __global const float* a, __global float* q, __global double* work, FactorShape shape,
@@ -409,7 +375,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_q(
     }
     commit_copies();
     Block s, y;
-    get_rows(&at.warp, s, rows[stage] + at.index * 16 * Q_LD);
+    get_floats(&at.warp, s, rows[stage] + at.index * 16 * Q_LD, Q_LD);
 #pragma unroll
     for (int j = 0; j < BLOCKS; ++j) {
       get_x_transposed(&at.warp, y, x[stage] + 16 * j);

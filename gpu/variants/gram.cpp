@@ -13,7 +13,7 @@ namespace {
 constexpr index_t block_columns = 16;
 
 ElementType computes_in(const Problem& p) { return p.type; }
-std::string arithmetic(const Problem&) { return "float32, sums in float64"; }
+std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
@@ -28,16 +28,8 @@ int blocks(const Problem& p, const Limits& limits) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  if (p.type != ElementType::float32) return {false, "takes float32 only"};
-  if (p.arithmetic == Arithmetic::strict) return {false, "sums in float64"};
-  if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
-    return {false, "gives R, or R and a reduced Q"};
-  }
-  if (p.sign != Sign::positive) return {false, "gives R a positive diagonal only"};
-  if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
-    return {false, "takes " + std::to_string(tuning::few_rows) +
-                       " rows or more, and at least as many as columns"};
-  }
+  const std::string objection = gram_objection(p);
+  if (!objection.empty()) return {false, objection};
   const index_t most =
       limits.float64_products ? tuning::gram_tile_columns : tuning::gram_portable_columns;
   if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};

@@ -13,7 +13,7 @@ namespace {
 constexpr int group_size = 128;
 
 ElementType computes_in(const Problem& p) { return p.type; }
-std::string arithmetic(const Problem&) { return "float32, sums in float64"; }
+std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
 
 index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_columns); }
 
@@ -25,16 +25,8 @@ GpuVariant again(const Problem& p) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  if (p.type != ElementType::float32) return {false, "takes float32 only"};
-  if (p.arithmetic == Arithmetic::strict) return {false, "sums in float64"};
-  if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
-    return {false, "gives R, or R and a reduced Q"};
-  }
-  if (p.sign != Sign::positive) return {false, "gives R a positive diagonal only"};
-  if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
-    return {false, "takes " + std::to_string(tuning::few_rows) +
-                       " rows or more, and at least as many as columns"};
-  }
+  const std::string objection = gram_objection(p);
+  if (!objection.empty()) return {false, objection};
   if (p.n > tuning::gram_tiles_max_columns) {
     return {false, "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
   }
