@@ -61,7 +61,8 @@ class Rows(unittest.TestCase):
                     _, whole = self.factor("w.h5", "--sign", sign, "--variant", "cpu/tall")
                     self.expect_same(whole, by_rows)
                     self.assertTrue((by_rows["status"] == 0).all())
-                    np.testing.assert_allclose(by_rows["orthogonality"], whole["orthogonality"], rtol=0.2)
+                    # The same factors, measured in float64 in another order: near its u only the size can agree.
+                    np.testing.assert_allclose(by_rows["orthogonality"], whole["orthogonality"], rtol=0.2, atol=2.0**-51)
         self.run_tool("verify", self.a, self.path("b.h5"), "--memory", "20MiB")
 
     def test_scratch_holds_the_tree_and_is_left_empty(self):
