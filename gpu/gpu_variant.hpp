@@ -70,6 +70,8 @@ std::string gram_objection(const Problem& problem);
 /// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, X = R^-1 and
 /// D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below an eighth of its bar.
 float most_gram_guard(const Problem& problem);
+/// Work buffers of a variant that flags matrices for `again`: the flags, then those of `again`.
+std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);
 
 /// float32 with fewer rows than `few_rows` is computed in float64.
 ElementType computed_type(const Problem& problem, index_t few_rows);
@@ -79,6 +81,11 @@ std::string general_objection(const Problem& problem, const Limits& limits);
 
 /// STORED, REAL and the plan's Params.
 Defines defines_for(const Problem& problem, const Params& params, ElementType real);
+
+/// Entries that may be moved at a time where rows begin at multiples of `entries`: 1, 2 or 4.
+inline int aligned_entries(index_t entries) {
+  return entries % 4 == 0 ? 4 : entries % 2 == 0 ? 2 : 1;
+}
 
 inline index_t ceil_divide(index_t a, index_t b) { return (a + b - 1) / b; }
 

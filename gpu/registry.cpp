@@ -80,6 +80,12 @@ float most_gram_guard(const Problem& p) {
   return static_cast<float>(bar / 8 * 0x1p53);
 }
 
+std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {
+  std::vector<std::size_t> bytes = again.workspace(problem);
+  bytes.insert(bytes.begin(), sizeof(int));
+  return bytes;
+}
+
 ElementType computed_type(const Problem& problem, index_t few_rows) {
   return problem.m < few_rows ? ElementType::float64 : problem.type;
 }

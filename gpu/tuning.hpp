@@ -192,8 +192,9 @@ struct ProductTile {
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
-/// float64 on the matrix units. C -= A B of 8192 x 8192 x 256 and Z = A'C run at 25 and 39 TFLOP/s; 20 and
-/// 25 with tiles of 128 x 64 and 8 terms; 128 x 128 spills. NVIDIA H200, driver 580, 2026-11.
+/// float64 on the matrix units. C -= A B of 8192 x 8192 x 256 and Z = A'C run at 25 and 39 TFLOP/s;
+/// 20 and 25 with tiles of 128 x 64 and 8 terms; 128 x 128 spills. NVIDIA H200, driver 580,
+/// 2026-11.
 inline constexpr ProductTile product_double_units_tile{64, 64, 32, 32, 16, 2};
 
 // ---- vector (kernels/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.

@@ -76,7 +76,7 @@ index_t work_columns(const Problem& p) {
 Params tune(const Problem& p, const Limits& limits) {
   const index_t ld = work_columns(p);
   const index_t all = p.n | ld | p.q_cols() | p.k();
-  const int alignment = all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+  const int alignment = aligned_entries(all);
   return {{"TILE_ROWS", lane_rows(p)},
           {"LANE_COLUMNS", lane_columns(p, limits)},
           {"STAGE", stage(p)},

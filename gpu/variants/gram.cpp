@@ -63,17 +63,10 @@ Params tune(const Problem& p, const Limits& limits) {
           {"SLAB", slab(p)},
           {"WANT_Q", p.wants_q()},
           {"FULL", p.m % slab(p) == 0 && p.n % columns == 0},
-          {"VECTOR", p.n % 4 == 0   ? 4
-                     : p.n % 2 == 0 ? 2
-                                    : 1}};
+          {"VECTOR", aligned_entries(p.n)}};
 }
 
-/// Flags; then what Householder needs.
-std::vector<std::size_t> workspace(const Problem& p) {
-  std::vector<std::size_t> bytes{sizeof(int)};
-  for (const std::size_t b : again(p).workspace(p)) bytes.push_back(b);
-  return bytes;
-}
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;

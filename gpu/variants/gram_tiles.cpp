@@ -48,15 +48,10 @@ Fit pays(const Problem& p, const Limits&) {
 }
 
 Params tune(const Problem& p, const Limits&) {
-  return {{"MMA", 1}, {"VECTOR", p.n % 4 == 0 ? 4 : p.n % 2 == 0 ? 2 : 1}};
+  return {{"MMA", 1}, {"VECTOR", aligned_entries(p.n)}};
 }
 
-/// Flags; then what Householder needs.
-std::vector<std::size_t> workspace(const Problem& p) {
-  std::vector<std::size_t> bytes{sizeof(int)};
-  for (const std::size_t b : again(p).workspace(p)) bytes.push_back(b);
-  return bytes;
-}
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
 /// One matrix in flight, as slot_entries of the kernels: N x N tiles, squares of norms, guards.
 Slots slots(const Problem& p) {

@@ -121,7 +121,7 @@ std::string tuned_arithmetic(const Problem& p, const Params& params) {
 
 Params tune(const Problem& p, const Limits& limits) {
   const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
-  const int alignment = all % 4 == 0 ? 4 : all % 2 == 0 ? 2 : 1;
+  const int alignment = aligned_entries(all);
   Params params = product_params(computes_in(p), product_body(p, limits), alignment,
                                  static_cast<int>(panel_width(p)));
   params["GRAM"] = is_double(p) ? 0 : 1;

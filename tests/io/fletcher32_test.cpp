@@ -50,7 +50,8 @@ TEST(Fletcher32, IsTheDefinitionAtEveryLength) {
     ASSERT_EQ(fletcher32(data.data(), size), by_definition(data)) << size;
   }
   // Around a block of 360 rows of 32 bytes, and where sums are largest.
-  for (const std::size_t size : {11518, 11519, 11520, 11521, 11552, 23041, 1 << 20, (1 << 20) + 7}) {
+  for (const std::size_t size :
+       {11518, 11519, 11520, 11521, 11552, 23041, 1 << 20, (1 << 20) + 7}) {
     for (const Bytes& data : {random_bytes(size), Bytes(size, std::byte{0xff}), Bytes(size)}) {
       ASSERT_EQ(fletcher32(data.data(), size), by_definition(data)) << size;
     }
