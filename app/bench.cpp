@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "app/bench_gemm.hpp"
+#include "app/bench_ranks.hpp"
 #include "app/bench_sweep.hpp"
 #include "app/commands.hpp"
 #include "app/console.hpp"
@@ -63,9 +64,12 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
 }
 
 std::unique_ptr<Backend> choose_backend(const BenchOptions& o, const BenchSchedule& schedule,
-                                        const Limits& limits) {
+                                        const Limits& limits, const Comm& comm) {
+  BackendRequest request = o.backend;
+  request.rank = comm.rank();
+  request.ranks = comm.size();
   try {
-    return make_backend(o.backend, largest_problem(o, schedule), limits).backend;
+    return make_backend(request, largest_problem(o, schedule), limits).backend;
   } catch (const DeviceError& error) {
     if (o.backend.asks_for_device()) throw;
     print_message(fmt::format("note: {}; the CPU is measured", error.what()));
@@ -86,16 +90,9 @@ void write_stdout_now(const std::string& text) {
   std::fflush(stdout);  // a sweep that is killed has shown its rows
 }
 
-}  // namespace
-
-ExitCode run_bench(const BenchOptions& o) {
-  if (o.gemm) return run_bench_gemm(o);
-  const BenchSchedule schedule = schedule_of(o);
-  const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const std::unique_ptr<Backend> backend = choose_backend(o, schedule, limits);
-  refuse_unknown_variant(o.backend.variant, *backend);
-
-  Sweep sweep(o, schedule, {*backend, o.backend.variant, limits, o.seed});
+ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchGround& ground,
+                   Comm& comm) {
+  Sweep sweep(o, schedule, ground, comm);
   Exports exports(o);
   exports.write(sweep.result());
   set_interrupt_message(exports.interrupt_message());
@@ -112,6 +109,35 @@ ExitCode run_bench(const BenchOptions& o) {
   if (!sweep.result().has_failed()) return ExitCode::good;
   print_message("bench: matrices are above their bar; the notes say in which cases");
   return ExitCode::answer_is_no;
+}
+
+}  // namespace
+
+ExitCode run_bench(const BenchOptions& o, Comm& comm) {
+  ExitCode code = ExitCode::good;
+  if (o.gemm) {
+    together(comm, [&] {
+      if (comm.is_root()) code = run_bench_gemm(o);
+    });
+    return code;
+  }
+  const BenchSchedule schedule = schedule_of(o);
+  const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
+  std::unique_ptr<Backend> backend;
+  together(comm, [&] {
+    backend = choose_backend(o, schedule, limits, comm);
+    refuse_unknown_variant(o.backend.variant, *backend);
+  });
+  const BenchGround ground{*backend, o.backend.variant, limits,
+                           o.seed + static_cast<std::uint64_t>(comm.rank())};
+  together(comm, [&] {
+    if (comm.is_root()) {
+      code = run_sweep(o, schedule, ground, comm);
+    } else {
+      serve_ranked_tool(ground, comm);
+    }
+  });
+  return code;
 }
 
 }  // namespace qrtool

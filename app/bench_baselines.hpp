@@ -26,10 +26,10 @@ class Contestant {
 
 /// What all contestants share. The backend and its memory outlive them.
 struct BenchGround {
-  Backend& backend;     // the tool's
-  std::string variant;  // forced, or empty
-  Limits limits;        // host memory and threads
-  std::uint64_t seed = 0;
+  Backend& backend;        // the tool's
+  std::string variant;     // forced, or empty
+  Limits limits;           // host memory and threads
+  std::uint64_t seed = 0;  // of this rank
 };
 
 /// The tool: on an OpenCL device with the data resident there, else on the CPU.

@@ -22,6 +22,16 @@ double frobenius_norm(MatrixView<const T> a) {
   return std::sqrt(sum);
 }
 
+/// Copies the first rows into the rest, in turn.
+template <class T>
+void repeat_rows(MatrixView<T> a, index_t first_rows, int threads) {
+  const index_t copies = (a.rows + first_rows - 1) / first_rows - 1;
+  parallel_for(copies, threads, [&](index_t i, int) {
+    const index_t row = (i + 1) * first_rows, rows = std::min(first_rows, a.rows - row);
+    std::copy_n(a.data, rows * a.cols, a.row_block(row, rows).data);
+  });
+}
+
 }  // namespace
 
 template <class T>
@@ -31,9 +41,13 @@ BenchData<T>::BenchData(index_t count, index_t m, index_t n, std::uint64_t seed,
           std::min(count, std::max<index_t>(1, drawn_entries / (m * n))))) {
   const MatrixRequest request{.kind = "gauss", .seed = seed};
   const BatchView<T> all = batch_.view();
-  const index_t drawn = std::ssize(norms_);
+  const index_t drawn = std::ssize(norms_),
+                drawn_rows = std::min(m, std::max(n, drawn_entries / n));
   parallel_for(drawn, threads, [&](index_t b, int) {
-    fill_matrix<T>(request, b, all[b]);
+    fill_matrix<T>(request, b, all[b].row_block(0, drawn_rows));
+  });
+  for (index_t b = 0; b < drawn; ++b) repeat_rows(all[b], drawn_rows, threads);
+  parallel_for(drawn, threads, [&](index_t b, int) {
     norms_[static_cast<std::size_t>(b)] = frobenius_norm<T>(all[b]);
   });
   parallel_for(count - drawn, threads, [&](index_t i, int) {

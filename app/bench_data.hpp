@@ -12,8 +12,8 @@
 
 namespace qrtool {
 
-/// Only the first matrices are drawn, the rest repeats them in turn: drawing thousands of large
-/// ones would take longer than factoring them.
+/// Only the first matrices are drawn, the rest repeats them in turn, and of a matrix as large as
+/// all of these only the first rows: drawing them would take longer than factoring them.
 template <class T>
 class BenchData {
  public:

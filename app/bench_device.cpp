@@ -23,6 +23,8 @@ class DeviceRun final : public TimedRun {
     return {seconds.factor, seconds.check};
   }
 
+  void copy_r(std::span<std::byte> to) const override { resident_.copy_r(to); }
+
   Accuracy accuracy() const override {
     Accuracy accuracy;
     add_lines(accuracy, resident_.report(), norms_);

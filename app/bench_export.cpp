@@ -114,23 +114,24 @@ std::string to_json(const BenchResult& result) {
     baselines[baseline.name] = baseline.text;
   Json rows = Json::array();
   for (const BenchRow& row : result.rows) rows.push_back(json_of(h, row));
-  const Json document{{"schema", "qrtool.bench/1"},
-                      {"version", QRTOOL_VERSION},
-                      {"backend", {{"name", h.backend}, {"device", h.device}}},
-                      {"host", {{"processor", h.processor}, {"threads", h.threads}}},
-                      {"precision", precision_name(h.type)},
-                      {"arithmetic", name_of(h.arithmetic)},
-                      {"mode", name_of(h.mode)},
-                      {"seed", h.seed},
-                      {"timed",
-                       {{"what", h.is_on_device() ? "device clock, data resident" : "wall time"},
-                        {"warm_up", h.repeats.warm_up},
-                        {"timed", h.repeats.timed}}},
-                      {"baselines", baselines},
-                      {"cases_wanted", result.cases.size()},
-                      {"cases", rows},
-                      {"notes", result.notes},
-                      {"exit", result.has_failed() ? 1 : 0}};
+  const Json document{
+      {"schema", "qrtool.bench/1"},
+      {"version", QRTOOL_VERSION},
+      {"backend", {{"name", h.backend}, {"device", h.device}}},
+      {"host", {{"processor", h.processor}, {"threads", h.threads}, {"ranks", h.ranks}}},
+      {"precision", precision_name(h.type)},
+      {"arithmetic", name_of(h.arithmetic)},
+      {"mode", name_of(h.mode)},
+      {"seed", h.seed},
+      {"timed",
+       {{"what", h.is_on_device() && h.ranks == 1 ? "device clock, data resident" : "wall time"},
+        {"warm_up", h.repeats.warm_up},
+        {"timed", h.repeats.timed}}},
+      {"baselines", baselines},
+      {"cases_wanted", result.cases.size()},
+      {"cases", rows},
+      {"notes", result.notes},
+      {"exit", result.has_failed() ? 1 : 0}};
   // Text that is no UTF-8 is replaced, not refused.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

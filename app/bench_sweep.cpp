@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "app/bench_ranks.hpp"
 #include "app/console.hpp"
 #include "app/progress.hpp"
 #include "core/cpu/cpu_backend.hpp"
@@ -36,12 +37,15 @@ class StatusLine {
 
 }  // namespace
 
-Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground)
+Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+             Comm& comm)
     : options_(options), schedule_(schedule) {
-  columns_.push_back({make_tool(ground), CostHistory(ground.backend.limits().is_cpu)});
+  columns_.push_back({comm.size() > 1 ? make_ranked_tool(ground, comm) : make_tool(ground),
+                      CostHistory(ground.backend.limits().is_cpu)});
   for (const std::string& name : options.against)
     columns_.push_back({make_baseline(name, ground), CostHistory()});
   result_.header = header(ground);
+  result_.header.ranks = comm.size();
   result_.cases = schedule.cases;
 }
 

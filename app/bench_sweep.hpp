@@ -11,13 +11,15 @@
 #include "app/bench_cases.hpp"
 #include "app/bench_table.hpp"
 #include "app/pipeline.hpp"
+#include "core/comm.hpp"
 
 namespace qrtool {
 
 class Sweep {
  public:
-  /// All three outlive the sweep.
-  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground);
+  /// All outlive the sweep. With several ranks the others are in serve_ranked_tool meanwhile.
+  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+        Comm& comm);
 
   /// What is done so far.
   const BenchResult& result() const { return result_; }

@@ -24,6 +24,11 @@ struct Column {
   std::function<std::string(const BenchRow&)> cell;
 };
 
+std::string tool_heading(const BenchHeader& header) {
+  if (header.ranks > 1) return "ranks ms";
+  return header.is_on_device() ? "device ms" : "cpu ms";
+}
+
 std::string milliseconds(const std::optional<Timing>& timing) {
   return timing ? format_figure(timing->median() * 1e3) : std::string(skipped);
 }
@@ -41,7 +46,7 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
   columns.push_back({"variant", 15, true, [](const BenchRow& row) {
                        return row.tool ? row.variant : std::string(skipped);
                      }});
-  columns.push_back({result.header.is_on_device() ? "device ms" : "cpu ms", 9, false,
+  columns.push_back({tool_heading(result.header), 9, false,
                      [](const BenchRow& row) { return milliseconds(row.tool); }});
   columns.push_back({"check ms", 9, false, [](const BenchRow& row) {
                        return row.tool ? format_figure(row.tool->check_seconds * 1e3)
@@ -108,7 +113,11 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
   lines.emplace_back("qrtool",
                      fmt::format("{}, {}{}, mode {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
                                  name_of(h.type), arithmetic, name_of(h.mode), h.seed));
-  if (h.is_on_device()) {
+  if (h.ranks > 1) {
+    lines.emplace_back("ranks", fmt::format("{}, each {}; rows shared, data resident; wall time "
+                                            "until R is on rank 0",
+                                            h.ranks, escape(h.device)));
+  } else if (h.is_on_device()) {
     lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
                                              escape(h.device)));
   } else {

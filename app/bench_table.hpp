@@ -25,6 +25,7 @@ struct BenchHeader {
   Repeats repeats;
   std::string processor;  // of the host, where the baselines run
   int threads = 1;
+  int ranks = 1;
   std::vector<Baseline> baselines;
 
   bool is_on_device() const { return backend != "cpu"; }

@@ -2,6 +2,8 @@
 // bench_timing.hpp: runs one thing several times, and what came out.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,8 @@ class TimedRun {
   virtual RunSeconds run() = 0;
   /// Of the last run; no matrices where nothing was measured.
   virtual Accuracy accuracy() const { return {}; }
+  /// R of the first matrix after a run, where the tool itself runs. Errors: DeviceError.
+  virtual void copy_r(std::span<std::byte>) const {}
 };
 
 /// Every timed run, in order.

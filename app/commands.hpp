@@ -15,6 +15,7 @@ ExitCode run_factor(const FactorOptions& options, Comm& comm);
 ExitCode run_verify(const VerifyOptions& options);
 ExitCode run_generate(const GenerateOptions& options);
 ExitCode run_devices(const DevicesOptions& options);
-ExitCode run_bench(const BenchOptions& options);
+/// Every rank of `comm` calls it.
+ExitCode run_bench(const BenchOptions& options, Comm& comm);
 
 }  // namespace qrtool

@@ -5,7 +5,6 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "app/commands.hpp"
 #include "app/console.hpp"
@@ -363,16 +362,8 @@ FactorResult factor_on(Backend& backend, const FactorOptions& o, Reader& input, 
   return std::move(run.result);
 }
 
-/// This rank's share of the machine, unless the user has said what each may use.
 Limits limits_of(const FactorOptions& o, const Comm& comm) {
-  Limits limits = host_limits(o.memory_bytes, o.threads);
-  const int here = comm.local_size();
-  if (!o.memory_bytes) limits.host_bytes /= static_cast<std::size_t>(here);
-  const auto all_cores = static_cast<int>(std::thread::hardware_concurrency());
-  // Where mpirun has bound the ranks, the cores are shared out already.
-  if (o.threads == 0 && limits.threads >= all_cores)
-    limits.threads = std::max(1, limits.threads / here);
-  limits.ranks = comm.size();
+  Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   limits.has_scratch = !o.scratch.empty();
   return limits;
 }

@@ -56,7 +56,7 @@ ExitCode run(const FactorOptions& options, Comm& world) { return run_factor(opti
 ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
 ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }
-ExitCode run(const BenchOptions& options, Comm&) { return run_bench(options); }
+ExitCode run(const BenchOptions& options, Comm& world) { return run_bench(options, world); }
 
 Error internal_error(const char* what) {
   return InternalError(
@@ -97,13 +97,14 @@ Error current_error() {
   _exit(code);
 }
 
-/// Several ranks share the work of `factor`; of anything else rank 0 does all.
+/// Several ranks share the work of `factor` and `bench`; of anything else rank 0 does all.
 ExitCode run_command(int argc, char** argv, Comm& world) {
   Command command;
   together(world, [&] { command = parse_command_line(argc, argv); });
   ExitCode code = ExitCode::good;
-  if (std::holds_alternative<FactorOptions>(command)) {
-    code = run(std::get<FactorOptions>(command), world);
+  if (std::holds_alternative<FactorOptions>(command) ||
+      std::holds_alternative<BenchOptions>(command)) {
+    code = std::visit([&](const auto& options) { return run(options, world); }, command);
     together(world, finish_stdout);
     if (world.size() > 1) set_interrupt_message("");
     return code;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include "app/host.hpp"
@@ -114,6 +115,18 @@ Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
   Limits limits;
   limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);
   limits.threads = threads > 0 ? threads : available_cores();
+  return limits;
+}
+
+Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm) {
+  Limits limits = host_limits(memory_bytes, threads);
+  const int here = comm.local_size();
+  if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(here);
+  const auto all_cores = static_cast<int>(std::thread::hardware_concurrency());
+  // Where mpirun has bound the ranks, the cores are shared out already.
+  if (threads == 0 && limits.threads >= all_cores)
+    limits.threads = std::max(1, limits.threads / here);
+  limits.ranks = comm.size();
   return limits;
 }
 

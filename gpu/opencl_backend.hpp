@@ -73,6 +73,9 @@ class ResidentRun {
   /// What the last run's check measured, by matrix.
   std::vector<MatrixReport> report() const;
 
+  /// The first to.size() bytes of the last run's R.
+  void copy_r(std::span<std::byte> to) const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;

@@ -81,6 +81,15 @@ ResidentRun::Seconds ResidentRun::run() {
   }
 }
 
+void ResidentRun::copy_r(std::span<std::byte> to) const {
+  const State& s = *state_;
+  try {
+    s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
+  } catch (const cl::Error& error) {
+    throw_device_error(error, s.engine.info, "in a download");
+  }
+}
+
 std::vector<MatrixReport> ResidentRun::report() const {
   const State& s = *state_;
   std::vector<DeviceErrors> errors(static_cast<std::size_t>(s.count));

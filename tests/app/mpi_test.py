@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """qrtool-mpi on one machine: the bits of one process for any number of ranks, and one message for a failure."""
+import json
 import os
 import shutil
 import signal
@@ -208,6 +209,14 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
         done = self.run_command(*MPIRUN, "-n", "2", MPI_TOOL, "--version")
         self.assertEqual(len(done.stdout.splitlines()), 1)
+
+    def test_bench_times_r_of_one_matrix(self):
+        done = self.ranks(3, "bench", "--shape", "4000x8", "--mode", "r", "--against", "none", "--json")
+        table = json.loads(done.stdout)
+        self.assertEqual(table["host"]["ranks"], 3)
+        self.assertGreater(table["cases"][0]["seconds"]["median"], 0)
+        done = self.ranks(2, "bench", "--shape", "4000x8", "--against", "none")
+        self.assertIn("over ranks R of one matrix is timed", done.stdout)
 
 
 if __name__ == "__main__":
