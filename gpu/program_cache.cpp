@@ -55,7 +55,11 @@ std::string ProgramCache::options_for(const Defines& defines) const {
   std::string options = "-cl-std=CL1.2";
   if (info_.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info_.sub_groups));
-  for (const auto& [name, value] : defines) options += fmt::format(" -D{}={}", name, value);
+  for (const auto& [name, value] : defines) {
+    const bool is_limit = name == most_registers;
+    options += is_limit ? fmt::format(" -cl-nv-maxrregcount={}", value)
+                        : fmt::format(" -D{}={}", name, value);
+  }
   return options;
 }
 

@@ -15,6 +15,10 @@ namespace qrtool {
 /// -D defines of a program by name.
 using Defines = std::map<std::string, std::string>;
 
+/// The one that is no define: registers per work-item at most, for NVIDIA's compiler. It applies to
+/// kernels without reqd_work_group_size.
+inline constexpr std::string_view most_registers = "MOST_REGISTERS";
+
 class ProgramCache {
  public:
   ProgramCache(cl::Context context, cl::Device device, DeviceInfo info)

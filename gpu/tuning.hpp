@@ -65,6 +65,8 @@ inline constexpr std::int64_t gram_small_rows = 256;
 
 /// Columns of a tile.
 inline constexpr std::int64_t gram_tiles_columns = 64;
+/// Registers per work-item at most: two groups of 256, or four of 128, per multiprocessor.
+inline constexpr int gram_tiles_registers = 128;
 /// Columns from which it pays: fewer leave the last tile too empty. 8000 of 130 x 70 take 3.3 ms,
 /// in `small` 1.7; 100 of 256 x 128 0.103 and 0.161.
 inline constexpr std::int64_t gram_tiles_least_columns = 97;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpu/host_check.hpp"
+#include "gpu/program_cache.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
 
@@ -11,6 +12,7 @@ namespace qrtool {
 namespace {
 
 constexpr int group_size = 128;
+constexpr int square_group_size = 256;
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
@@ -48,7 +50,9 @@ Fit pays(const Problem& p, const Limits&) {
 }
 
 Params tune(const Problem& p, const Limits&) {
-  return {{"MMA", 1}, {"VECTOR", aligned_entries(p.n)}};
+  return {{"MMA", 1},
+          {"VECTOR", aligned_entries(p.n)},
+          {std::string(most_registers), tuning::gram_tiles_registers}};
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
@@ -61,18 +65,34 @@ Slots slots(const Problem& p) {
   return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_tiles_bytes / bytes))};
 }
 
+/// G, R and, in the slots, X of matrices first .. first + count - 1, square by square.
+void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& shape, cl_int first,
+                     cl_int count) {
+  const cl::Buffer& work = job.slots;
+  const index_t n = tiles(job.problem), squares = ceil_divide(n, 2);
+  launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
+  for (cl_int b = 0; b < squares; ++b) {
+    // Row pair d has d + 1 tile pairs in each of its rows; of the square's own rows b are left of
+    // it.
+    const index_t further = squares * (squares + 1) - (b + index_t{1}) * (b + 2);
+    const cl_int targets = b > 0 ? static_cast<cl_int>(2 * b + further) : 0;
+    launch("update_trailing", count * (1 + index_t{targets}), square_group_size, job.r, work, shape,
+           first, count, b, targets);
+    launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b)), square_group_size, job.r,
+           work, shape, first, b);
+  }
+}
+
 /// Matrices first .. first + count - 1, one slot each.
 void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const cl::Buffer& work = job.slots;
   const index_t n = tiles(p), rows = ceil_divide(p.m, tuning::gram_tiles_columns);
-  launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
-  for (cl_int b = 0; b < n; ++b) {
-    const index_t left = n - b, updates = b > 0 ? left * (left + 1) / 2 - 1 + b * left : 0;
-    launch("update_trailing", count * (1 + updates), group_size, job.r, work, shape, first, count,
-           b);
-    launch("form_panel", count * (n - 1), group_size, job.r, work, shape, first, b);
+  if (n <= 2) {
+    launch("factor_whole", count, square_group_size, job.a, job.r, work, shape, first);
+  } else {
+    enqueue_squares(job, launch, shape, first, count);
   }
   if (p.wants_q()) {
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
