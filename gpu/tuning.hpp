@@ -65,13 +65,19 @@ inline constexpr std::int64_t gram_small_rows = 256;
 
 /// Columns of a tile.
 inline constexpr std::int64_t gram_tiles_columns = 64;
-/// Registers per work-item at most: two groups of 256, or four of 128, per multiprocessor.
+/// Registers per work-item at most, of the kernels with groups of 256: two groups per
+/// multiprocessor. 5000 of 256 x 128, R: 112 registers 1.88 ms, 128 1.41, 168 1.82 (one group), no
+/// limit (208) 1.55.
 inline constexpr int gram_tiles_registers = 128;
 /// Columns from which it pays: fewer leave the last tile too empty. 8000 of 130 x 70 take 3.3 ms,
 /// in `small` 1.7; 100 of 256 x 128 0.103 and 0.161.
 inline constexpr std::int64_t gram_tiles_least_columns = 97;
-/// Columns at most: each tile across is two launches more. 512 .. 8192.
+/// Columns at most: every 128 are two launches more. 512 .. 8192.
 inline constexpr std::int64_t gram_tiles_max_columns = 5120;
+/// Columns from which it pays for a few matrices alone, and how many: R of one 5000 x 5000 takes 6.5
+/// ms, in `large` 11.8, of eight 53 and 35.7; between them the two lines cross at three.
+inline constexpr std::int64_t gram_tiles_many_columns = 4096;
+inline constexpr std::int64_t gram_tiles_few_matrices = 2;
 /// Rows up to which it pays where `tall` takes the columns.
 inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// Bytes of the matrices that are in flight at a time: 5000 of 256 x 128 take 2.23 ms for R in

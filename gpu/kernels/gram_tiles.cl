@@ -189,7 +189,7 @@ __kernel void factor_whole(__global const float* a, __global float* r, __global 
   const index_t matrix = first + get_group_id(0);
   r += matrix * shape.n * shape.n;
   if (at.item == 0) magnitude = 0;
-  const SquareOf of = {r, shape.n, shape.n, slot, 0, shape.q_cols > 0};
+  const SquareOf of = {r, shape.n, shape.n, (shape.n + 15) / 16, slot, 0, shape.q_cols > 0};
   clear_lower(&of, at.item);
   Block own[OWN];
   const float largest =
@@ -197,7 +197,7 @@ __kernel void factor_whole(__global const float* a, __global float* r, __global 
 #pragma unroll
   for (int s = 0; s < OWN; ++s) {
     const int i = own_row(s, at.index);
-    if (i == own_col(s, at.index)) {
+    if (i == own_col(s, at.index) && 16 * i < shape.n) {
       take_diagonal(&at.warp, own[s], slot.squares + 16 * i, shape.n - 16 * i);
     }
   }
@@ -226,8 +226,9 @@ __kernel void update_trailing(__global float* r, __global double* work, FactorSh
   const int exist = min(shape.n - SIDE * b, SIDE);
   r += (first + group) * (index_t)shape.n * shape.n + SIDE * b * ((index_t)shape.n + 1);
   Block own[OWN];
-  load_square(&at, own, shared, slot, b, (exist + 15) / 16);
-  const SquareOf of = {r, shape.n, exist, slot, 2 * b, true};
+  const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
+  load_square(&at, own, shared, slot, b, blocks);
+  const SquareOf of = {r, shape.n, exist, blocks, slot, 2 * b, true};
   clear_lower(&of, at.item);
   factor_square(&at, own, shared, &of);
 }
@@ -317,7 +318,7 @@ __kernel void form_panel(__global float* r, __global double* work, FactorShape s
     __global double* to =
         (is_x ? tile_of(slot, other, col) : tile_of(slot, col, other)) + strip * TILE;
     const SquareOf of = {
-        r + (first + index) * (index_t)shape.n * shape.n, shape.n, shape.n, slot, 0, false};
+        r + (first + index) * (index_t)shape.n * shape.n, shape.n, shape.n, 0, slot, 0, false};
     Block zero;
     clear_block(zero);
     FactorShape of_r = shape;

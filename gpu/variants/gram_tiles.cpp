@@ -42,6 +42,10 @@ Fit pays(const Problem& p, const Limits&) {
   if (p.n < tuning::gram_tiles_least_columns) {
     return {false, "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
   }
+  if (p.n > tuning::gram_tiles_many_columns && p.count > tuning::gram_tiles_few_matrices) {
+    return {false, "pays to " + std::to_string(tuning::gram_tiles_few_matrices) +
+                       " matrices with so many columns"};
+  }
   if (p.n <= tuning::tall_max_columns && p.m > tuning::gram_tiles_tall_rows) {
     return {false, "pays to " + std::to_string(tuning::gram_tiles_tall_rows) +
                        " rows with so few columns"};

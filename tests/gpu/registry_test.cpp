@@ -71,6 +71,11 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   }
   EXPECT_EQ(chosen(problem(3000, 2048), limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(6000, 5121), limits), "opencl/large");
+  Problem wide = problem(5000, 5000);
+  wide.count = 2;
+  EXPECT_EQ(chosen(wide, limits), "opencl/gram_tiles");
+  wide.count = 3;
+  EXPECT_EQ(chosen(wide, limits), "opencl/large");
   EXPECT_EQ(chosen(problem(130, 70), limits), "opencl/small");  // half a tile would be empty
   EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
   EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
