@@ -39,6 +39,8 @@ class Bench {
       *buffer = cl::Buffer(session_.context, CL_MEM_READ_WRITE, host_.size() * sizeof(T));
       queue_.enqueueWriteBuffer(*buffer, CL_TRUE, 0, host_.size() * sizeof(T), host_.data());
     }
+    terms_ = operand(Packing::terms, a_, rows(), depth());
+    products_ = operand(Packing::products, b_, depth(), rows());
   }
 
   ProductRate measure(std::string_view name) {
@@ -49,20 +51,21 @@ class Bench {
     rate.depth = depth();
     rate.peak = peak();
     const double operations = 2.0 * rows() * rows() * depth();
-    const ProductScales scales = product_scales(params_, 1, 2 * std::sqrt(rows()));
+    const ProductScales scales = product_scales(params_, 1, 1);
     rate.subtract = operations / seconds([&] {
                       enqueue_subtract(*launch_, params_, ProductKind::wide, shape(depth()), scales,
-                                       a_, b_, c_);
+                                       terms_.buffer, products_.buffer, c_);
                     });
     ProductShape z = shape(rows());
+    z.ldb = rows();
     z.rows = depth();
     z.slabs = slabs;
     z.slab_depth = rows() / slabs;
     z.slab_stride = z.rows * index_t{z.cols};
-    rate.transposed =
-        operations / seconds([&] {
-          enqueue_transposed(*launch_, params_, ProductKind::wide, z, scales, a_, a_, b_, c_);
-        });
+    rate.transposed = operations / seconds([&] {
+                        enqueue_transposed(*launch_, params_, ProductKind::wide, z, scales,
+                                           terms_.buffer, a_, b_, c_);
+                      });
     rate.error = error();
     return rate;
   }
@@ -74,9 +77,34 @@ class Bench {
   ProductShape shape(int terms) const {
     ProductShape s{};
     s.count = s.slabs = 1;
-    s.lda = s.ldb = s.ldc = s.rows = s.cols = rows();
+    s.ldc = s.rows = s.cols = rows();
+    s.lda = terms_.ld;
+    s.ldb = products_.ld;
     s.depth = terms;
     return s;
+  }
+
+  /// An operand as the wide products take it.
+  struct Operand {
+    cl::Buffer buffer;
+    int ld;
+  };
+  Operand operand(Packing packing, const cl::Buffer& x, int x_rows, int x_cols) {
+    if (!takes_packed(params_)) return {x, rows()};
+    PackShape s{};
+    s.count = 1;
+    s.rows = x_rows;
+    s.cols = x_cols;
+    s.ld = rows();
+    s.row_blocks = static_cast<int>(packed_blocks(x_rows));
+    s.col_blocks = static_cast<int>(packed_blocks(x_cols));
+    const ProductScales scales = product_scales(params_, 1, 1);
+    const auto bytes =
+        static_cast<std::size_t>(index_t{s.row_blocks} * s.col_blocks * packed_block_bytes);
+    const Operand to{cl::Buffer(session_.context, CL_MEM_READ_WRITE, bytes), s.col_blocks};
+    pack_operand(*launch_, s, packing, packing == Packing::products ? scales.b : scales.a, x,
+                 to.buffer);
+    return to;
   }
 
   template <class Launch>
@@ -110,8 +138,8 @@ class Bench {
     s.rows = s.cols = checked;
     std::vector<T> result(host_.size());
     queue_.enqueueWriteBuffer(c_, CL_TRUE, 0, result.size() * sizeof(T), result.data());
-    enqueue_subtract(*launch_, params_, ProductKind::wide, s, product_scales(params_, 1, 1), a_, b_,
-                     c_);
+    enqueue_subtract(*launch_, params_, ProductKind::wide, s, product_scales(params_, 1, 1),
+                     terms_.buffer, products_.buffer, c_);
     queue_.enqueueReadBuffer(c_, CL_TRUE, 0, result.size() * sizeof(T), result.data());
     const auto at = [this](int row, int col) {
       return static_cast<std::size_t>(row) * static_cast<std::size_t>(rows()) +
@@ -139,6 +167,7 @@ class Bench {
   std::optional<Launcher> launch_;
   std::vector<T> host_;
   cl::Buffer a_, b_, c_;
+  Operand terms_, products_;
 };
 
 }  // namespace

@@ -179,13 +179,21 @@ inline constexpr std::int64_t large_narrow_columns = 128;
 inline constexpr int large_block = 128;
 inline constexpr int large_long_block = 256;
 inline constexpr std::int64_t large_long_block_columns = 4000;
-/// Rows of a slab of a Gram matrix, at least, and slabs at most.
+/// Rows of a slab of a Gram matrix, at least, slabs at most, and what there is room for at least.
 inline constexpr std::int64_t large_gram_rows = 32;
 inline constexpr std::int64_t large_gram_slabs = 128;
+inline constexpr std::int64_t large_least_gram_slabs = 16;
 /// Rows of a slab of V'C, at least; slabs of a panel's, at most; groups that a product should have.
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
+/// Part of a matrix that slabs of Z, or of a Gram matrix, may take, 1 / this; the same where V is
+/// packed too: at most 15 % of A and R from 2048 x 2048 on.
+inline constexpr std::int64_t large_z_share = 8;
+inline constexpr std::int64_t large_packed_z_share = 12;
+/// Entries of T that halves have room for, times 8 until they overflow; below 1 / 8 of its inverse
+/// they lose bits. 2 .. 2^14: T of Gaussian matrices has entries to 2.
+inline constexpr double large_t_bound = 4096;
 /// Columns of Z per group of apply_t and of apply_panel_t, four rows of a panel per work-item.
 inline constexpr int large_strip = 16;
 inline constexpr int large_narrow_strip = 32;
@@ -196,7 +204,11 @@ inline constexpr int large_narrow_strip = 32;
 struct ProductTile {
   int rows, cols, warp_rows, warp_cols, depth, buffers;
 };
-/// Of the large products: fma in float32, in float64, and halves on the matrix units.
+/// Of the large products: fma in float32, in float64, and halves on the matrix units, of which warp,
+/// depth and buffers are those of the narrow products; packed ones have 64 x 64 per warp and two stages
+/// of 16 (kernels/packed_tile.clh). 3 products of halves, 8192 x 8192 x 256, C -= A B and Z = A'C in
+/// TFLOP/s: 92 and 101 so; 80 and 90 with 64 x 32 per warp, one group of 256 where 130 registers
+/// leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver 580, 2026-11.
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};

@@ -5,6 +5,9 @@
 //   wide_, narrow_
 //     subtract_product            C := C - A B                                   matrix x tile
 //     transposed_product          Z_s := A_s'B_s, s = 0, 1, ..                   matrix x slab x tile
+//   packed_subtract_product,      in place of wide_ with bodies 1, 2: A, and B of the first, as
+//   packed_transposed_product     pack_halves_of has split them into halves
+//   packed_transposed_packed      the same as the second, Z packed as B of the first
 //
 //   peak                          the rate of the instruction behind them        any
 //
@@ -17,7 +20,7 @@
 //                                                         1 three products of halves, 2 one; 3 fma
 //                                                         of halves in local memory, any device;
 //                                                         4 float64 on the matrix units
-//   WIDE_M, WIDE_N                       64, 128          tile of wide_*
+//   WIDE_M, WIDE_N                       64, 128          tile of wide_*; of packed_* 128
 //   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
 //   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
 //   BUFFERS                              1, 2             stages in local memory
@@ -33,7 +36,8 @@
 // Body 1 keeps float32's accuracy: x = hi + lo, each a half, 22 bits of 24 in all, the product
 // hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to where
 // halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm, not
-// they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms.
+// they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms, of packed_
+// after 16.
 #include "common.clh"
 
 #ifndef PRODUCT_BODY
@@ -235,6 +239,9 @@ INLINE void multiply_doubles(double* c, double4 a, double2 b) {
 }
 #endif
 
+#if HAS_UNITS
+#include "packed_tile.clh"
+#else
 #define TILE(name) JOIN(wide_, name)
 #define TILE_M WIDE_M
 #define TILE_N WIDE_N
@@ -250,6 +257,7 @@ INLINE void multiply_doubles(double* c, double4 a, double2 b) {
 #undef TILE_N
 #undef WARP_M
 #undef WARP_N
+#endif
 
 #define TILE(name) JOIN(narrow_, name)
 #define TILE_M NARROW_M

@@ -7,96 +7,22 @@
 #include "gpu/host_check.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
+#include "gpu/variants/large_layout.hpp"
 #include "gpu/variants/product.hpp"
 
 namespace qrtool {
 namespace {
 
-constexpr int group_size = 256, squares_of_panel = 5;
+using namespace large;
 
-ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
+constexpr int group_size = 256;
+
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
-bool is_double(const Problem& p) { return computes_in(p) == ElementType::float64; }
-bool rounds(const Problem& p) { return computes_in(p) != p.type; }
 
-index_t panel_width(const Problem& p) {
-  return is_double(p) || p.k() < tuning::large_narrow_columns ? tuning::large_narrow_panel
-                                                              : tuning::large_panel;
-}
-
-index_t block_width(const Problem& p) {
-  const bool is_long = p.k() >= tuning::large_long_block_columns && !is_double(p);
-  const index_t most = is_long ? tuning::large_long_block : tuning::large_block;
-  return std::min(most, ceil_divide(p.k(), panel_width(p)) * panel_width(p));
-}
-
-// ---- where things lie
-
-enum class WorkPlace { own, r, q, v };
-
-/// V\R lies in an output where one has its type and size: R, else Q.
-WorkPlace work_place(const Problem& p) {
-  if (rounds(p)) return WorkPlace::own;
-  if (p.mode == Mode::raw) return WorkPlace::v;
-  if (p.r_rows() == p.m) return WorkPlace::r;
-  return p.wants_q() && p.n <= p.m ? WorkPlace::q : WorkPlace::own;
-}
-
-index_t work_columns(const Problem& p) { return work_place(p) == WorkPlace::q ? p.q_cols() : p.n; }
-
-/// Columns of the buffer of a block's reflectors.
-index_t v_columns(const Problem& p) { return ceil_divide(std::min(block_width(p), p.k()), 4) * 4; }
-
-/// Columns that a block's Z has at the most, and slabs that it may be cut into.
-index_t z_columns(const Problem& p) { return ceil_divide(std::max(p.n, p.q_cols()), 4) * 4; }
-index_t gram_slab_rows(index_t rows) {
-  const index_t even = ceil_divide(ceil_divide(rows, tuning::large_gram_slabs), 32) * 32;
-  return std::max(tuning::large_gram_rows, even);
-}
-
-/// REAL that the sums of a panel's Gram matrix take, in the place of Z, which is not yet there.
-index_t gram_entries(const Problem& p) {
-  if (is_double(p)) return 0;
-  const index_t slabs =
-      std::min(tuning::large_gram_slabs, ceil_divide(p.m, tuning::large_gram_rows));
-  return slabs * panel_width(p) * panel_width(p) * 2;
-}
-
-index_t z_entries(const Problem& p) {
-  const index_t one = block_width(p) * z_columns(p);
-  const index_t panels =
-      panel_width(p) * block_width(p) *
-      std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
-  const index_t entries =
-      std::max({one, std::min(p.m * p.n / 4, 8 * one), panels, gram_entries(p)});
-  return ceil_divide(entries, 4) * 4;  // the next matrix's begins aligned too
-}
-
-/// work, codes, signs, taus, X, v, Z, Q in a wider type, squares, done.
-enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done };
-
-std::vector<std::size_t> workspace(const Problem& p) {
-  const std::size_t real = size_of(computes_in(p));
-  const auto bytes = [](index_t entries, std::size_t size) {
-    return static_cast<std::size_t>(entries) * size;
-  };
-  const index_t block = block_width(p), square = panel_width(p) * panel_width(p);
-  return {bytes(work_place(p) == WorkPlace::own ? p.m * p.n : 0, real),
-          bytes(p.n, sizeof(int)),
-          bytes(p.k(), real),
-          bytes(p.k(), real),
-          bytes(ceil_divide(p.k(), block) * block * block, real),
-          bytes(p.m * v_columns(p), real),
-          bytes(z_entries(p), real),
-          bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
-          bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
-          sizeof(int)};
-}
-
-/// Three products of halves have float32's accuracy. The matrix units need panels that fill their
-/// tiles; a single product of halves needs none but storage.
+/// Three products of halves have float32's accuracy. A single product of halves needs no matrix
+/// units, but storage.
 ProductBody product_body(const Problem& p, const Limits& limits) {
-  const bool has_units = limits.has_nvidia_mma && panel_width(p) == tuning::large_panel;
+  const bool has_units = limits.has_nvidia_mma && may_pack(p);
   if (is_double(p) || p.arithmetic == Arithmetic::strict) return ProductBody::fma;
   if (p.arithmetic == Arithmetic::any) {
     return has_units ? ProductBody::three_halves : ProductBody::fma;
@@ -170,6 +96,12 @@ class Run {
   void update_block();
   void update_trailing();
   void form_q_block(index_t block);
+  /// Packs the block's reflectors for products that take them so.
+  void pack_v();
+  /// Z := T'Z or T Z, |z_ij| <= bound; where products take it packed it then lies in the place of
+  /// v.
+  void apply_t(double bound, bool transposed);
+  ProductShape packed_z_shape() const;
   /// Z = V'B, Z := T'Z or T Z, B -= V Z; B: `cols` columns of `to` from entry `first` on.
   void apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
                    bool transposed);
@@ -227,7 +159,7 @@ void Run::factor_panel() {
   const cl::Buffer& a = work_buffer();
   const std::vector<cl::Buffer>& w = job_.work;
   const index_t rows = p_.m - step_.first, count = job_.count;
-  step_.slab_rows = static_cast<int>(gram_slab_rows(rows));
+  step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
   if (!is_double(p_)) {
     launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
@@ -289,17 +221,72 @@ void Run::update_block() {
                    product_scales(job_.params, 1, 2 * norm_bound()), v_buffer, z_buffer, a);
 }
 
+void Run::pack_v() {
+  PackShape s{};
+  s.first = step_.block * (index_t{step_.ld} + 1);
+  s.stride = p_.m * step_.ld;
+  s.count = shape_.count;
+  s.rows = static_cast<int>(p_.m - step_.block);
+  s.cols = step_.block_width;
+  s.ld = step_.ld;
+  s.row_blocks = static_cast<int>(packed_blocks(s.rows));
+  s.col_blocks = static_cast<int>(packed_blocks(s.cols));
+  pack_operand(launch_, s, Packing::reflectors, product_scales(job_.params, 1, 1).a, work_buffer(),
+               job_.work[packed_v]);
+}
+
+ProductShape Run::packed_z_shape() const {
+  ProductShape s{};
+  s.count = shape_.count;
+  s.slabs = 1;
+  s.lda = static_cast<int>(packed_blocks(step_.block_width));
+  s.a_stride = index_t{s.lda} * s.lda;
+  s.b_stride = step_.z_stride;
+  s.ldb = step_.z_ld;
+  s.rows = static_cast<int>(ceil_divide(step_.block_width, 16) * 16);
+  s.cols = step_.z_cols;
+  s.depth = step_.block_width;
+  s.slab_depth = s.rows;
+  s.ldc = static_cast<int>(packed_blocks(s.cols));
+  s.c_stride = s.rows / 16 * index_t{s.ldc};
+  return s;
+}
+
+void Run::apply_t(double bound, bool transposed) {
+  const std::vector<cl::Buffer>& w = job_.work;
+  if (!takes_packed(job_.params)) {
+    launch_("apply_t", job_.count * ceil_divide(step_.z_cols, job_.params.at("STRIP")), group_size,
+            w[x], w[z], shape_, step_, int{transposed});
+    return;
+  }
+  if (step_.z_slabs > 1) {
+    launch_("sum_slabs", ceil_divide(job_.count * step_.z_slab, 4 * group_size), group_size, w[z],
+            shape_, step_);
+  }
+  const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
+  launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, w[x],
+          w[packed_t], shape_, step_, int{!transposed}, scales.a);
+  enqueue_transposed_packed(launch_, job_.params, packed_z_shape(), scales, scales.b, w[packed_t],
+                            w[z], w[v]);
+}
+
 void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
                       bool transposed) {
   if (cols == 0) return;
   const index_t rows = p_.m - step_.block;
-  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = job_.work[z];
+  const bool is_packed = takes_packed(job_.params);
+  const cl::Buffer &v_buffer = job_.work[is_packed ? packed_v : v], &z_buffer = job_.work[z];
   step_.z_left = 0;
   step_.z_cols = static_cast<int>(cols);
   step_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
   step_.z_slab = index_t{step_.block_width} * step_.z_ld;
 
   ProductShape s = product();
+  if (is_packed) {
+    pack_v();
+    s.lda = static_cast<int>(packed_blocks(step_.block_width));
+    s.a_stride = packed_blocks(rows) * s.lda;
+  }
   s.b_first = first;
   s.b_stride = p_.m * ld;
   s.ldb = static_cast<int>(ld);
@@ -310,16 +297,21 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   s.cols = step_.z_cols;
   s.depth = static_cast<int>(rows);
   const index_t cut = slabs(ProductKind::wide, s.rows, s.cols, rows, rows);
-  s.slab_depth = static_cast<int>(ceil_divide(rows, cut));
+  s.slab_depth = static_cast<int>(ceil_divide(ceil_divide(rows, cut), 16) * 16);
   s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s,
                      product_scales(job_.params, 1, bound), v_buffer, v_buffer, to, z_buffer);
-  launch_("apply_t", job_.count * ceil_divide(cols, job_.params.at("STRIP")), group_size,
-          job_.work[x], z_buffer, shape_, step_, int{transposed});
+  apply_t(2 * bound, transposed);
 
-  ProductShape c = product();
+  ProductShape c = s;
+  c.slabs = 1;
+  c.b_first = 0;
   c.b_stride = step_.z_stride;
   c.ldb = step_.z_ld;
+  if (is_packed) {
+    c.ldb = packed_z_shape().ldc;
+    c.b_stride = packed_z_shape().c_stride;
+  }
   c.c_first = first;
   c.c_stride = s.b_stride;
   c.ldc = s.ldb;
@@ -327,7 +319,8 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   c.cols = s.cols;
   c.depth = step_.block_width;
   enqueue_subtract(launch_, job_.params, ProductKind::wide, c,
-                   product_scales(job_.params, 1, 2 * bound), v_buffer, z_buffer, to);
+                   product_scales(job_.params, 1, 2 * bound), v_buffer,
+                   job_.work[is_packed ? v : z], to);
 }
 
 void Run::factor_block(index_t block) {
@@ -348,7 +341,9 @@ void Run::form_q_block(index_t block) {
   step_.block = static_cast<int>(block);
   step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
-  launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
+  if (!takes_packed(job_.params)) {
+    launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
+  }
   launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,
           step_);
   apply_block(q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1, false);

@@ -12,6 +12,10 @@ namespace {
 /// Halves end at 65504.
 constexpr int largest_exponent = 15;
 
+/// Side of a tile, and work-items, of kernels/packed_tile.clh.
+constexpr index_t packed_tile = 128;
+constexpr int packed_group = 128;
+
 float scale_for(double bound) {
   return static_cast<float>(std::ldexp(1.0, largest_exponent - std::ilogb(bound) - 1));
 }
@@ -70,9 +74,30 @@ ProductScales product_scales(const Params& params, double a_bound, double b_boun
   return {scale_for(a_bound), scale_for(b_bound)};
 }
 
+bool takes_packed(const Params& params) {
+  return has_halves(static_cast<ProductBody>(params.at("PRODUCT_BODY")));
+}
+
+index_t packed_blocks(index_t entries) {
+  return ceil_divide(entries, packed_tile) * packed_tile / 16;
+}
+
+void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float scale,
+                  const cl::Buffer& x, const cl::Buffer& to) {
+  const index_t words = index_t{shape.row_blocks} * shape.col_blocks * 32;
+  launch("pack_halves_of", ceil_divide(shape.count * words, packed_group), packed_group, x, to,
+         shape, scale, static_cast<cl_int>(kind));
+}
+
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
                       const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
                       const cl::Buffer& b, const cl::Buffer& c) {
+  if (kind == ProductKind::wide && takes_packed(params)) {
+    launch("packed_subtract_product",
+           shape.count * product_tiles(params, kind, shape.rows, shape.cols), packed_group, a, b, c,
+           shape, 1 / (scales.a * scales.b));
+    return;
+  }
   const char* name =
       kind == ProductKind::wide ? "wide_subtract_product" : "narrow_subtract_product";
   launch(name, shape.count * product_tiles(params, kind, shape.rows, shape.cols),
@@ -82,10 +107,24 @@ void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
 void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind,
                         const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
                         const cl::Buffer& left, const cl::Buffer& b, const cl::Buffer& z) {
+  if (kind == ProductKind::wide && takes_packed(params)) {
+    launch("packed_transposed_product",
+           shape.count * shape.slabs * product_tiles(params, kind, shape.rows, shape.cols),
+           packed_group, a, b, z, shape, scales.b, 1 / (scales.a * scales.b));
+    return;
+  }
   const char* name =
       kind == ProductKind::wide ? "wide_transposed_product" : "narrow_transposed_product";
   launch(name, shape.count * shape.slabs * product_tiles(params, kind, shape.rows, shape.cols),
          group_size(params, kind), a, left, b, z, shape, scales.a, scales.b);
+}
+
+void enqueue_transposed_packed(Launcher& launch, const Params& params, const ProductShape& shape,
+                               ProductScales scales, float scale_of_z, const cl::Buffer& a,
+                               const cl::Buffer& b, const cl::Buffer& z) {
+  launch("packed_transposed_packed",
+         shape.count * product_tiles(params, ProductKind::wide, shape.rows, shape.cols),
+         packed_group, a, b, z, shape, scales.b, scale_of_z / (scales.a * scales.b));
 }
 
 }  // namespace qrtool

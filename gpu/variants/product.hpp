@@ -25,6 +25,21 @@ struct ProductScales {
 /// |a_ij| <= a_bound, |b_ij| <= b_bound.
 ProductScales product_scales(const Params& params, double a_bound, double b_bound);
 
+/// Whether wide products take A, and B of C -= A B, as pack_operand leaves them: their first entry,
+/// strides and lda, ldb then count blocks of 16 x 16, and slab_depth is a multiple of 16.
+bool takes_packed(const Params& params);
+
+/// Blocks of a packed operand that whole tiles are made of, and the bytes of one.
+index_t packed_blocks(index_t entries);
+inline constexpr index_t packed_block_bytes = 1024;
+
+/// A as it is, a block's reflectors of V\R with their unit diagonal, B of C -= A B.
+enum class Packing { terms = 0, reflectors = 1, products = 2 };
+
+/// to := scale X, halves and the halves of the rest, shape.count matrices one after the other.
+void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float scale,
+                  const cl::Buffer& x, const cl::Buffer& to);
+
 /// C -= A B for shape.count matrices.
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
                       const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
@@ -34,5 +49,11 @@ void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
 void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind,
                         const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
                         const cl::Buffer& left, const cl::Buffer& b, const cl::Buffer& z);
+
+/// Z = scale_of_z A'B in one slab, A packed and Z packed as B of C -= A B, its rows to a multiple
+/// of 16.
+void enqueue_transposed_packed(Launcher& launch, const Params& params, const ProductShape& shape,
+                               ProductScales scales, float scale_of_z, const cl::Buffer& a,
+                               const cl::Buffer& b, const cl::Buffer& z);
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <random>
 
@@ -75,19 +76,53 @@ double tolerance(ProductBody body, int depth) {
   return unit * std::sqrt(static_cast<double>(depth)) * 4;
 }
 
+/// X as the wide products of halves take it, and how their shape counts it.
+struct Operand {
+  cl::Buffer buffer;
+  int ld;
+  index_t stride;
+};
+template <class T>
+Operand operand(Products<T>& on, ProductKind kind, Packing packing, const std::vector<T>& x,
+                int rows, int cols, int ld) {
+  const cl::Buffer plain = on.buffer(x);
+  if (kind != ProductKind::wide || !takes_packed(on.params())) return {plain, ld, rows * ld};
+  PackShape shape{};
+  shape.stride = rows * ld;
+  shape.count = matrices;
+  shape.rows = rows;
+  shape.cols = cols;
+  shape.ld = ld;
+  shape.row_blocks = static_cast<int>(packed_blocks(rows));
+  shape.col_blocks = static_cast<int>(packed_blocks(cols));
+  const index_t blocks = index_t{shape.row_blocks} * shape.col_blocks;
+  // Nothing of what is not written may be read.
+  const Operand to{on.buffer(std::vector<T>(
+                       static_cast<std::size_t>(matrices * blocks * packed_block_bytes) / sizeof(T),
+                       std::numeric_limits<T>::quiet_NaN())),
+                   shape.col_blocks, blocks};
+  Launcher launch = on.launcher();
+  const ProductScales scales = product_scales(on.params(), 1, 1);
+  pack_operand(launch, shape, packing, packing == Packing::products ? scales.b : scales.a, plain,
+               to.buffer);
+  return to;
+}
+
 template <class T>
 void check_subtract(Products<T>& on, ProductBody body, ProductKind kind, Size size) {
   const int lda = size.depth + 1, ldb = size.cols + 3, ldc = size.cols + 1;
   const std::vector<T> a = random_entries<T>(matrices * size.rows * lda, 1),
                        b = random_entries<T>(matrices * size.depth * ldb, 2),
                        c = random_entries<T>(matrices * size.rows * ldc, 3);
+  const Operand first = operand(on, kind, Packing::terms, a, size.rows, size.depth, lda),
+                second = operand(on, kind, Packing::products, b, size.depth, size.cols, ldb);
   ProductShape shape{};
   shape.count = matrices;
-  shape.a_stride = size.rows * lda;
-  shape.b_stride = size.depth * ldb;
+  shape.a_stride = first.stride;
+  shape.b_stride = second.stride;
   shape.c_stride = size.rows * ldc;
-  shape.lda = lda;
-  shape.ldb = ldb;
+  shape.lda = first.ld;
+  shape.ldb = second.ld;
   shape.ldc = ldc;
   shape.rows = size.rows;
   shape.cols = size.cols;
@@ -95,7 +130,7 @@ void check_subtract(Products<T>& on, ProductBody body, ProductKind kind, Size si
   const cl::Buffer out = on.buffer(c);
   Launcher launch = on.launcher();
   enqueue_subtract(launch, on.params(), kind, shape, product_scales(on.params(), 1, 1),
-                   on.buffer(a), on.buffer(b), out);
+                   first.buffer, second.buffer, out);
   std::vector<T> result(c.size());
   on.read(out, result);
   for (index_t i = 0; i < std::ssize(c); ++i) {
@@ -117,16 +152,17 @@ void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size 
   const std::vector<T> a = random_entries<T>(matrices * size.depth * lda, 4),
                        b = random_entries<T>(matrices * size.depth * ldb, 5),
                        left = random_entries<T>(matrices * size.depth * left_ld, 6);
-  const int cut = size.depth > 16 ? slabs : 1;
+  const int cut = size.depth > 16 ? slabs : 1, even = cut > 1 ? 16 : 1;
   std::vector<T> z(static_cast<std::size_t>(matrices * cut * size.rows * ldz), T(-77));
+  const Operand first = operand(on, kind, Packing::terms, a, size.depth, size.rows, lda);
   ProductShape shape{};
   shape.count = matrices;
-  shape.a_stride = size.depth * lda;
+  shape.a_stride = first.stride;
   shape.b_stride = size.depth * ldb;
   shape.left_stride = size.depth * left_ld;
   shape.slab_stride = size.rows * ldz;
   shape.c_stride = cut * shape.slab_stride;
-  shape.lda = lda;
+  shape.lda = first.ld;
   shape.ldb = ldb;
   shape.left_ld = left_ld;
   shape.ldc = ldz;
@@ -135,11 +171,11 @@ void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size 
   shape.depth = size.depth;
   shape.left_cols = left_cols;
   shape.slabs = cut;
-  shape.slab_depth = size.depth / cut + size.depth % cut;
+  shape.slab_depth = (size.depth / cut + size.depth % cut + even - 1) / even * even;
   const cl::Buffer out = on.buffer(z);
   Launcher launch = on.launcher();
   enqueue_transposed(launch, on.params(), kind, shape, product_scales(on.params(), 1, 1),
-                     on.buffer(a), on.buffer(left), on.buffer(b), out);
+                     first.buffer, on.buffer(left), on.buffer(b), out);
   on.read(out, z);
   for (index_t i = 0; i < std::ssize(z); ++i) {
     const index_t row = i / ldz % size.rows, col = i % ldz, slab = i / ldz / size.rows % cut,
@@ -155,6 +191,76 @@ void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size 
     const double off = std::abs(z[static_cast<std::size_t>(i)] - expected);
     ASSERT_LE(off, col < size.cols ? tolerance<T>(body, size.depth) : 0)
         << matrix << ", " << slab << ", " << row << ", " << col;
+  }
+}
+
+/// C -= D (A'B), the product in brackets left packed for the other one.
+void check_packed_result(Products<float>& on, ProductBody body, Size size) {
+  const std::vector<float> a = random_entries<float>(matrices * size.depth * size.rows, 7),
+                           b = random_entries<float>(matrices * size.depth * size.cols, 8),
+                           d = random_entries<float>(matrices * size.depth * size.rows, 9),
+                           c = random_entries<float>(matrices * size.depth * size.cols, 10);
+  const Operand first =
+      operand(on, ProductKind::wide, Packing::terms, a, size.depth, size.rows, size.rows);
+  ProductShape shape{};
+  shape.count = matrices;
+  shape.slabs = 1;
+  shape.a_stride = first.stride;
+  shape.lda = first.ld;
+  shape.b_stride = size.depth * size.cols;
+  shape.ldb = size.cols;
+  shape.rows = (size.rows + 15) / 16 * 16;
+  shape.cols = size.cols;
+  shape.depth = size.depth;
+  shape.slab_depth = (size.depth + 15) / 16 * 16;
+  shape.ldc = static_cast<int>(packed_blocks(size.cols));
+  shape.c_stride = shape.rows / 16 * index_t{shape.ldc};
+  const auto words = static_cast<std::size_t>(matrices * shape.c_stride * packed_block_bytes) / 4;
+  const cl::Buffer z = on.buffer(std::vector<float>(words, std::nanf("")));
+  Launcher launch = on.launcher();
+  const double bound = size.depth;
+  const ProductScales scales = product_scales(on.params(), 1, bound);
+  enqueue_transposed_packed(launch, on.params(), shape, product_scales(on.params(), 1, 1), scales.b,
+                            first.buffer, on.buffer(b), z);
+
+  const Operand left =
+      operand(on, ProductKind::wide, Packing::terms, d, size.depth, size.rows, size.rows);
+  ProductShape next{};
+  next.count = matrices;
+  next.a_stride = left.stride;
+  next.lda = left.ld;
+  next.b_stride = shape.c_stride;
+  next.ldb = shape.ldc;
+  next.c_stride = size.depth * size.cols;
+  next.ldc = next.cols = size.cols;
+  next.rows = size.depth;
+  next.depth = size.rows;
+  const cl::Buffer out = on.buffer(c);
+  enqueue_subtract(launch, on.params(), ProductKind::wide, next, scales, left.buffer, z, out);
+  std::vector<float> result(c.size());
+  on.read(out, result);
+  const auto entry = [](const std::vector<float>& from, index_t i) {
+    return static_cast<double>(from[static_cast<std::size_t>(i)]);
+  };
+  for (index_t matrix = 0; matrix < matrices; ++matrix) {
+    for (index_t col = 0; col < size.cols; ++col) {
+      std::vector<double> product(static_cast<std::size_t>(size.rows));
+      for (index_t row = 0; row < size.rows; ++row) {
+        for (index_t k = matrix * size.depth; k < (matrix + 1) * size.depth; ++k) {
+          product[static_cast<std::size_t>(row)] +=
+              entry(a, k * size.rows + row) * entry(b, k * size.cols + col);
+        }
+      }
+      for (index_t i = matrix * size.depth; i < (matrix + 1) * size.depth; ++i) {
+        double expected = entry(c, i * size.cols + col);
+        for (index_t row = 0; row < size.rows; ++row) {
+          expected -= entry(d, i * size.rows + row) * product[static_cast<std::size_t>(row)];
+        }
+        ASSERT_LE(std::abs(entry(result, i * size.cols + col) - expected),
+                  tolerance<float>(body, size.depth) * std::sqrt(size.rows) * 2)
+            << i << ", " << col;
+      }
+    }
   }
 }
 
@@ -191,8 +297,11 @@ TEST_F(Product, OfDoubles) { check_body<double>(ProductBody::fma, 32); }
 
 TEST_F(Product, OfHalves) {
   if (!device_under_test().limits.has_nvidia_mma) GTEST_SKIP() << "no matrix units";
-  check_body<float>(ProductBody::three_halves, 64);
-  check_body<float>(ProductBody::half, 64);
+  for (const ProductBody body : {ProductBody::three_halves, ProductBody::half}) {
+    check_body<float>(body, 64);
+    Products<float> on(body, 64);
+    for (const Size size : sizes) check_packed_result(on, body, size);
+  }
 }
 
 TEST_F(Product, OfDoublesOnUnits) {

@@ -132,6 +132,19 @@ TEST(Registry, TilesHoldTheMatrixAndFitTheDevice) {
   }
 }
 
+TEST(Registry, LargeMatricesTakeLittleBesideThemselves) {
+  for (const Arithmetic arithmetic : {Arithmetic::any, Arithmetic::strict, Arithmetic::mixed}) {
+    for (const index_t n : {2048, 3000, 3999, 4000, 5000, 16384}) {
+      Problem p = problem(n, n, Mode::r);
+      p.arithmetic = arithmetic;
+      std::size_t bytes = 0;
+      for (const std::size_t part : large_variant().workspace(p)) bytes += part;
+      const double outputs = 2 * static_cast<double>(p.input_bytes());
+      EXPECT_LE(static_cast<double>(bytes), 0.15 * outputs) << n;
+    }
+  }
+}
+
 TEST(Registry, BitsDoNotDependOnTheBatch) {
   for (const Variant& variant : opencl_variants()) {
     Problem one = problem(40, 40), many = one;
