@@ -35,7 +35,7 @@
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           whether factor_level forms Q
-//   FACTOR_GROUP                      256, 512       group of factor_gram
+//   FACTOR_GROUP                      256            group of factor_gram
 // Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
 // GRAM_BODY 2: 128). Local memory: at most 34 KiB (gram sums, 64 columns: 18 KiB).
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
@@ -54,13 +54,16 @@
 #define ROW_SPLITS 32
 #endif
 #include "gram.clh"
+#if GRAM_BODY == 2
+#include "gram_product.clh"
+#endif
 #include "tile.clh"
 
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
-#ifndef FACTOR_GROUP
-#define FACTOR_GROUP 256
+#ifndef PRODUCT_GROUP
+#define PRODUCT_GROUP 256
 #endif
 
 #define PLAIN_GROUP 256
@@ -82,218 +85,12 @@ typedef REAL wide_t;
 #else
 #define IS_ON_TREE(route) 1
 #endif
-// Of A'A with a diagonal in 1..4.
-#define LEAST_PIVOT 0x1p-40
 // Where store_block_q stores.
 #define STORE_IN_LEVEL 1
 #define STORE_IN_Q 2
 #define STORE_TOP 4
 
-// ---- the Gram route
-
-#if GRAM_BODY
-// Upper triangle of A'A over one slab of rows; the code of its largest entry.
-__kernel __attribute__((reqd_work_group_size(GRAM_GROUP, 1, 1))) void sum_gram(
-    __global const STORED* a, __global double* slab_sums, __global int* slab_codes,
-    FactorShape shape, SlabShape slabs) {
-  __local double scratch[GRAM_SCRATCH];
-  __local int code;
-  index_t matrix;
-  const int slab = split_group(slabs.count, &matrix), first = slab * slabs.rows;
-  const index_t index = matrix * slabs.count + slab;
-  float largest = 0;
-  if (get_local_id(0) == 0) code = MAGNITUDE_ZERO;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  sum_gram_rows(slab_sums + index * N * N, &largest, a + matrix * shape.m * N, first,
-                min(first + slabs.rows, shape.m), scratch);
-  atomic_max(&code, magnitude_code(largest, isfinite(largest)));
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (get_local_id(0) == 0) slab_codes[index] = code;
-}
-
-// The sum over all slabs, 32 entries per group.
-__kernel GROUP void sum_slabs(__global const double* slab_sums, __global double* sums,
-                              SlabShape slabs) {
-  __local double scratch[PLAIN_GROUP];
-  index_t matrix;
-  const int entry = split_group((N * N + 31) / 32, &matrix) * 32 + get_local_id(0) % 32;
-  const int item = get_local_id(0), part = item / 32;
-  const bool is_upper = entry < N * N && entry / N <= entry % N;
-  slab_sums += matrix * slabs.count * N * N + entry;
-  double sum = 0;
-  if (is_upper) {
-#pragma unroll 8
-    for (int slab = part; slab < slabs.count; slab += PLAIN_GROUP / 32) {
-      sum += slab_sums[(index_t)slab * N * N];
-    }
-  }
-  scratch[item] = sum;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (part == 0 && is_upper) {
-    for (int other = 1; other < PLAIN_GROUP / 32; ++other) sum += scratch[item + 32 * other];
-    sums[matrix * N * N + entry] = sum;
-  }
-}
-
-// 1 / x of a normal number.
-INLINE double quick_reciprocal(double x) {
-#if SUB_GROUP_BODY == 1
-  double y;
-  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-  y = fma(y, fma(-x, y, 1.0), y);
-  return fma(y, fma(-x, y, 1.0), y);
-#else
-  return 1 / x;
-#endif
-}
-
-// A square matrix over the group: the work-item has the entries (ty + SIDE u, tx + 16 w).
-#define SIDE (FACTOR_GROUP / 16)
-#define MICRO_ROWS ((N + SIDE - 1) / SIDE)
-#define MICRO ((N + 15) / 16)
-typedef double Square[MICRO_ROWS][MICRO];
-
-// One sweep of elimination without square roots leaves U = D L' on and above the diagonal and
-// L^-1 below it (its ones left out), A'A = L D L'. Returns whether all pivots are far from 0.
-INLINE bool eliminate(Square g, __local double* rows) {
-  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
-  bool is_good = true;
-#pragma unroll
-  for (int block = 0; block < MICRO; ++block) {
-    const int least = 16 * block / SIDE;  // the first row of entries that may lie below the pivot
-#pragma unroll 1
-    for (int step = 0; step < 16; ++step) {
-      const int k = 16 * block + step;
-      __local double* row = rows + (k & 1) * 16 * MICRO;
-      if (ty == k % SIDE) {
-#pragma unroll
-        for (int w = 0; w < MICRO; ++w) row[tx + 16 * w] = g[least][w];
-      }
-      barrier(CLK_LOCAL_MEM_FENCE);
-      const double pivot = row[k];
-      if (!(pivot > LEAST_PIVOT)) is_good = false;
-      const double inverse = is_good ? quick_reciprocal(pivot) : 0.0;
-#pragma unroll
-      for (int u = least; u < MICRO_ROWS; ++u) {
-        const int i = ty + SIDE * u;
-        const double factor = i > k ? row[i] * inverse : 0.0;
-#pragma unroll
-        for (int w = 0; w < MICRO; ++w) {
-          const bool is_pivot = w == block && tx == step && i > k;
-          g[u][w] = fma(-factor, is_pivot ? 1.0 : row[tx + 16 * w], is_pivot ? 0.0 : g[u][w]);
-        }
-      }
-    }
-  }
-  return is_good;
-}
-
-// A'A scaled by powers of two to a diagonal in 1..4, ones past its end.
-INLINE void load_gram(Square g, __global const double* sums, __local int* exponents) {
-  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
-#pragma unroll
-  for (int u = 0; u < MICRO_ROWS; ++u) {
-#pragma unroll
-    for (int w = 0; w < MICRO; ++w) {
-      const int i = ty + SIDE * u, j = tx + 16 * w;
-      g[u][w] = i == j ? 1 : 0;
-      if (i < N && j < N) {
-        const double x = sums[min(i, j) * N + max(i, j)];
-        g[u][w] = x * pow2_double(-exponents[i]) * pow2_double(-exponents[j]);
-      }
-    }
-  }
-}
-
-INLINE double sum_over_group(double x, __local double* scratch) {
-  const int item = get_local_id(0);
-  scratch[item] = x;
-  for (int width = FACTOR_GROUP / 2; width > 0; width /= 2) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (item < width) scratch[item] += scratch[item + width];
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  return scratch[0];
-}
-
-// R and R^-1 from A'A; the route. One group per matrix. `inverse` holds the sums at first.
-__kernel __attribute__((reqd_work_group_size(FACTOR_GROUP, 1, 1))) void factor_gram(
-    __global double* inverse, __global const int* slab_codes, __global int* codes,
-    __global int* routes, __global REAL* signs, __global STORED* r, __global int* magnitudes,
-    FactorShape shape, SlabShape slabs, double limit) {
-  __local double rows[2 * 16 * MICRO + 16], roots[16 * MICRO], scratch[FACTOR_GROUP];
-  __local int exponents[16 * MICRO], code;
-  const int item = get_local_id(0), ty = item / 16, tx = item % 16;
-  const index_t matrix = get_group_id(0);
-  inverse += matrix * N * N;
-  r += matrix * N * N;
-  if (item == 0) code = MAGNITUDE_ZERO;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  for (int slab = item; slab < slabs.count; slab += FACTOR_GROUP) {
-    atomic_max(&code, slab_codes[matrix * slabs.count + slab]);
-  }
-  if (item < 16 * MICRO) {
-    const double square = item < N ? inverse[item * N + item] : 1.0;
-    if (!isfinite(square)) atomic_max(&code, MAGNITUDE_NON_FINITE);
-    exponents[item] = square > 0 && isfinite(square) ? ilogb(square) >> 1 : 0;
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-  const bool is_finite = code != MAGNITUDE_NON_FINITE;
-  Square g;
-  load_gram(g, inverse, exponents);
-  const double trace_part =
-      item < N && is_finite
-          ? inverse[item * N + item] * pow2_double(-exponents[item]) * pow2_double(-exponents[item])
-          : 0.0;
-  const bool is_good = eliminate(g, rows);
-#pragma unroll
-  for (int u = 0; u < MICRO_ROWS; ++u) {
-#pragma unroll
-    for (int w = SIDE / 16 * u; w < MICRO && w < SIDE / 16 * (u + 1); ++w) {
-      if (ty + SIDE * u == tx + 16 * w) roots[tx + 16 * w] = is_good ? 1 / sqrt(g[u][w]) : 0.0;
-    }
-  }
-  const double trace = sum_over_group(trace_part, scratch);
-  double squares = 0;  // ||R^-1||^2
-#pragma unroll
-  for (int u = 0; u < MICRO_ROWS; ++u) {
-#pragma unroll
-    for (int w = 0; w < MICRO; ++w) {
-      const int i = ty + SIDE * u, j = tx + 16 * w;
-      const double x = (i == j ? 1 : g[u][w]) * roots[i];
-      if (i < N && j <= i) squares = fma(x, x, squares);
-    }
-  }
-  // The sums have been read by all: R^-1 takes their place.
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  squares = sum_over_group(squares, scratch);
-  const int route = !is_finite                            ? ROUTE_NOT_FINITE
-                    : is_good && squares * trace <= limit ? ROUTE_GRAM
-                                                          : ROUTE_TREE;
-  if (item == 0) {
-    routes[matrix] = route;
-    magnitudes[matrix] = code;
-  }
-  if (item < N) {
-    codes[matrix * N + item] = exponents[item] + 1;
-    signs[matrix * N + item] = 1;
-  }
-#pragma unroll
-  for (int u = 0; u < MICRO_ROWS; ++u) {
-#pragma unroll
-    for (int w = 0; w < MICRO; ++w) {
-      const int i = ty + SIDE * u, j = tx + 16 * w;
-      if (i < N && j < N) {
-        // L^-1 lies transposed to R^-1.
-        inverse[j * N + i] =
-            j > i ? 0.0 : (i == j ? 1 : g[u][w]) * roots[i] * pow2_double(-exponents[j]);
-        const double x = j < i ? 0.0 : g[u][w] * roots[i] * pow2_double(exponents[j]);
-        r[i * N + j] = route == ROUTE_NOT_FINITE ? (STORED)NAN : (STORED)x;
-      }
-    }
-  }
-}
-#endif
+#include "tall_gram.clh"
 
 // ---- the tree
 

@@ -100,8 +100,6 @@ Fit fits(const Problem& p, const Limits& limits) {
 Params tune(const Problem& p, const Limits& limits) {
   const Tile tile = choose_tile(p, limits);
   const bool has_products = gram_body(p, limits) == 2;
-  const int factor_group =
-      p.n > 64 && limits.max_group >= 2 * plain_group ? 2 * plain_group : plain_group;
   return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
           {"GRAM_BODY", gram_body(p, limits)},
           {"TILE_ROWS", tile.rows_per_lane},
@@ -111,7 +109,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"COLUMN_STEP", tile.lanes_across},
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
           {"GRAM_GROUP", has_products && p.n > tuning::tall_narrow_columns ? 128 : plain_group},
-          {"FACTOR_GROUP", factor_group},
+          {"FACTOR_GROUP", plain_group},
           {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
 
