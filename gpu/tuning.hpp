@@ -50,13 +50,21 @@ inline constexpr int gram_slab_columns = 256;
 
 // ---- gram (kernels/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
-/// Columns of a tile that 32 work-items hold, in blocks of 16: 640 of 1024 registers in float64.
-inline constexpr std::int64_t gram_tile_columns = 64;
-/// Columns without matrix instructions; with them it pays from more on: 15000 of 32 x 32 take 0.134
-/// / 0.106 ms here and 0.152 / 0.094 in `small`, 33 x 17 0.155 and 0.107. 16 .. 32.
-inline constexpr std::int64_t gram_portable_columns = 32;
-/// Rows of A in local memory. 16 .. 64.
-inline constexpr std::int64_t gram_local_rows = 64;
+/// Columns that 32 work-items hold: the triangle of 64 in registers, 640 of 1024 in float64; of
+/// more columns some rows of blocks in local memory, which holds no more.
+inline constexpr std::int64_t gram_columns = 80;
+/// Columns without matrix instructions, one block: PoCL 3.1 compiles two for minutes. 16 .. 32.
+inline constexpr std::int64_t gram_portable_columns = 16;
+/// Columns from which it pays: 15000 of 16 x 16 take 0.028 / 0.024 ms, the kernel alone, and a
+/// second one for the flagged, in `small` 0.036 / 0.024 and no second; 33 x 17 0.074 / 0.064 and
+/// 0.093 in all. 1 .. 33.
+inline constexpr std::int64_t gram_least_columns = 17;
+/// Slabs of 16 rows in local memory at a time, by blocks of 16 columns. 1 .. 4, as many as leave
+/// room for the groups that registers allow.
+inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
+/// Matrices that are copied whole where they are no whole number of blocks.
+inline constexpr std::int64_t gram_whole_columns = 32;
+inline constexpr std::int64_t gram_whole_rows = 64;
 /// Rows up to which a flagged matrix goes to `small`, else to `blocked`, whose groups return early:
 /// PoCL 3.1 then loses some of what the others store.
 inline constexpr std::int64_t gram_small_rows = 256;

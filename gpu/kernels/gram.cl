@@ -1,188 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cl: QR of a batch in float32, to 64 columns, by Gram matrices in float64 (CholeskyQR):
+// gram.cl: QR of a batch in float32, to 80 columns, by Gram matrices in float64 (CholeskyQR):
 // products and no dependent columns, for devices whose float64 is as fast as their float32.
 //
 //   gram     G = A'A, in float64: the products of float32 are exact, nothing over- or underflows
-//   factor   G = L L', X = L'^-1, block by block: R = L'
+//   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
+//            G(d, c) -= L(d, b) L(c, b)'; R = L'
+//   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
 //   guard    ||D X||^2, D = diag(||a_j||): times 2^-53 it bounds ||I - Q'Q||. Where it is too
 //            large (A is close to singular, columns scaled alike) flags[matrix] = 1, and
 //            Householder reflectors do the matrix again (`small` or `blocked`, FLAGGED)
 //   form_q   Q = A X, rounded once
 //
-// One kernel, factor_gram: 32 work-items hold a matrix's L, then X, in registers.
-//
-// Block (c, b), b <= c, of the tile holds in turn: G(c, b); L(c, b); as soon as
-// columns b are done W(b, c) = X(b, b) L(c, b)' and then + sum_k X(b, k) L(c, k)'; X(b, c) at the
-// end, from W: X(b, c) = -W(b, c) X(c, c). All are products S T' (mma.clh).
+// One kernel, factor_gram: 32 work-items hold a matrix's blocks, one triangle of them, in registers
+// (gram_tile.clh). All products are S T' (quad_block.clh). A passes through local memory by slabs,
+// and Q takes its place there on its way back (gram_slab.clh).
 //
 // Defines, set in variants/gram.cpp   range      meaning
 //   SUB_GROUP_BODY, MMA                          common.clh, mma.clh
-//   BLOCKS                            1..4       blocks of 16 columns
-//   SLAB                              16..64     rows of A in local memory, a multiple of 16
+//   BLOCKS                            1..5       blocks of 16 columns
+//   LAST                              1..4       quads of columns in the last of them
+//   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
 //   WANT_Q                            0, 1
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
-//   VECTOR                            1, 2, 4    divides n: entries of A that are copied at a time
 // A is m x n, m >= n. Signs of R's diagonal: positive.
-#include "float_block.clh"
-
 #ifndef BLOCKS
 #define BLOCKS 4
 #endif
+#ifndef LAST
+#define LAST 4
+#endif
 #ifndef SLAB
-#define SLAB 64
+#define SLAB 16
+#endif
+#ifndef STAGES
+#define STAGES 2
 #endif
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
+#ifndef FULL
+#define FULL 0
+#endif
 #define COLUMNS (16 * BLOCKS)
-// Entries from row to row of a slab: the work-items of a product read from different banks.
-#define SLAB_LD (COLUMNS + 8)
-#define BLOCK_AT(c, b) ((c) * ((c) + 1) / 2 + (b))
+#include "gram_slab.clh"
+#include "gram_tile.clh"
 
-typedef Block Tile[BLOCK_AT(BLOCKS, 0)];
+// Rows of A per step of the Gram matrix.
+#define STEP (MMA ? 8 : 16)
 
-// ---- A
+// ---- gram
 
-// Rows of the slab that begins in first_row, to whole blocks.
-INLINE int live_rows(FactorShape shape, int first_row) {
-  return FULL ? SLAB : min(SLAB, (shape.m - first_row + 15) & ~15);
+// The first of the consecutive rows of a slab that a lane has in step k: a sum's terms may come in
+// any order, and this one spreads the work-items over the banks of local memory.
+INLINE int gram_row(const Warp* at, int k, int rows) {
+  const bool is_spread = (STEP == 8 ? !FULL : 0) & (rows - (k & ~15) > 8);
+  return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
 }
 
-// slab := rows first_row .. and columns first_col .. of A, zeros around it; by `lanes` work-items.
-INLINE void load_slab(__local float* slab, __global const float* a, FactorShape shape,
-                      int first_row, int first_col, int item, const int lanes) {
-  const int words = COPIED_FLOATS, live = live_rows(shape, first_row);
-  const int rows = shape.m - first_row, columns = shape.n - first_col;
-  a += first_row * (index_t)shape.n + first_col;
-#pragma unroll 4
-  for (int i = item; i < live * COLUMNS / words; i += lanes) {
-    const int row = i / (COLUMNS / words), col = i % (COLUMNS / words) * words;
-    const bool exists = FULL || (row < rows && col < columns);
-    __local float* to = slab + row * SLAB_LD + col;
-    __global const float* from = a + (exists ? row * (index_t)shape.n + col : 0);
-    copy_floats(to, from, exists);
-  }
-  wait_for_copies();
-}
-
-// x := the transpose of 16 x 16 entries of a slab; `largest`: of their magnitudes.
-INLINE void get_slab_transposed(const Warp* at, Block x, __local const float* from,
-                                float* largest) {
+// sums += A'A of a slab, block rows first .. last - 1; `largest`: of |a_ij|.
+INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Layout a, int rows,
+                     const int first, const int last, float* largest) {
+  const bool exists[2] = {FULL || at->g < a.last, FULL || at->g + 8 < a.last};
+#pragma unroll 1
+  for (int k = 0; k < rows; k += STEP) {
+    __local const float* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
+    Block x[BLOCKS];  // word w: columns QUAD_ROW
 #pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    const float y = from[BLOCK_COL(w, at->t) * SLAB_LD + BLOCK_ROW(w, at->g)];
-    *largest = fmax(*largest, fabs(y));
-    x[w] = (double)y;
-  }
-}
-// ---- R
-
-// R(row .., col ..) := l', a block above the diagonal.
-INLINE void store_r(const Warp* at, const Block l, __global float* r, int n, int row, int col) {
+    for (int c = 0; c < BLOCKS; ++c) {
 #pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    const int i = row + BLOCK_COL(w, at->t), j = col + BLOCK_ROW(w, at->g);
-    if (FULL || (i < n && j < n)) r[i * (index_t)n + j] = (float)l[w];
-  }
-}
-
-// ---- factor
-
-// A block: G = L L' -> X = L'^-1. y := X', R := L'. Work-item i eliminates column i of
-// [G | I], two rows at a time: their pivots come from one determinant, so that both divisions run
-// at once.
-INLINE void factor_block(const Warp* at, Block block, Block y, __global float* r, int n,
-                         int first) {
-  __local double* rows = at->room + BLOCK_ROOM;
-  sync_warp();
-  put_block(at, block, at->room);
-  sync_warp();
-  const int col = at->lane & 15;
-  const bool is_left = at->lane < 16;
-  double a[16], pivot = 1;
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    a[i] = is_left ? at->room[i * BLOCK_LD + col] : i == col ? 1.0 : 0.0;
-  }
-#pragma unroll
-  for (int j = 0; j < 16; j += 2) {
-    __local double* row = rows + (j & 2) * 16;
-    if (is_left) {
-      row[col] = a[j];
-      row[16 + col] = a[j + 1];
-    }
-    sync_warp();
-    const double d = row[j], e = row[j + 1], f = row[16 + j + 1];
-    const double determinant = fma(d, f, -(e * e));
-    const double inverse = reciprocal_mma(d), inverse_determinant = reciprocal_mma(determinant);
-    const double cross = fma(d, a[j + 1], -(e * a[j]));
-    const double factor = cross * inverse_determinant, scaled = a[j] * inverse;
-    const double ratio = e * inverse;
-    const double factor0 = fma(-ratio, factor, scaled);
-    a[j + 1] = cross * inverse;
-    if (col == j) pivot = d;
-    if (col == j + 1) pivot = determinant * inverse;
-#pragma unroll
-    for (int i = j + 2; i < 16; ++i) {
-      a[i] = fma(-row[i], factor0, fma(-row[16 + i], factor, a[i]));
-    }
-  }
-  sync_warp();
-  if (is_left) rows[col] = inverse_root_mma(pivot);
-  sync_warp();
-#pragma unroll
-  for (int i = 0; i < 16; ++i) {
-    a[i] *= rows[i];
-    if (!is_left) at->room[i * BLOCK_LD + col] = a[i];
-  }
-  if (is_left && (FULL || first + col < n)) {
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-      if (FULL || first + i < n) {
-        r[(first + i) * (index_t)n + first + col] = i <= col ? (float)a[i] : 0.0f;
+      for (int w = 0; w < STEP / 2; ++w) {
+        float y = 0;
+        if (c < last && w % 2 < HALVES(c)) {
+          y = from[w / 2 * a.stride + 16 * c + w % 2 * 8];
+          if (c == BLOCKS - 1 && !exists[w % 2]) y = 0;
+          if (c >= first) *largest = fmax(*largest, fabs(y));
+        }
+        x[c][w] = (double)y;
       }
-    }
-  }
-  sync_warp();
-  get_block(at, y, at->room);
-  get_transposed(at, block, at->room);
-  sync_warp();
-}
-
-// Tile: G -> X. R(first .., first ..) := L'.
-INLINE void factor_tile(const Warp* at, Tile tile, __global float* r, int n, int first) {
 #pragma unroll
-  for (int b = 0; b < BLOCKS; ++b) {
-    Block y, s;
-    factor_block(at, tile[BLOCK_AT(b, b)], y, r, n, first + 16 * b);
-#pragma unroll
-    for (int l = 0; l < b; ++l) {  // X(l, b) = -W(l, b) X(b, b)
-      negate_block(s, tile[BLOCK_AT(b, l)]);
-      clear_block(tile[BLOCK_AT(b, l)]);
-      multiply_add(at, tile[BLOCK_AT(b, l)], s, y);
-    }
-#pragma unroll
-    for (int c = b + 1; c < BLOCKS; ++c) {  // L(c, b) = G(c, b) X(b, b)
-      clear_block(s);
-      multiply_add(at, s, tile[BLOCK_AT(c, b)], y);
-      copy_block(tile[BLOCK_AT(c, b)], s);
-      store_r(at, s, r, n, first + 16 * b, first + 16 * c);
-    }
-    // From the last row of blocks up: W(b, d) takes the place of L(d, b).
-#pragma unroll
-    for (int d = BLOCKS - 1; d > b; --d) {
-#pragma unroll
-      for (int l = 0; l < b; ++l) {  // W(l, d) += X(l, b) L(d, b)'
-        multiply_add(at, tile[BLOCK_AT(d, l)], tile[BLOCK_AT(b, l)], tile[BLOCK_AT(d, b)]);
+      for (int b = 0; b < BLOCKS; ++b) {
+        if (b <= c && c >= first && c < last) {
+          multiply_quads(at, sums[BLOCK_AT(c, b)], x[c], x[b], STEP / 4, HALVES(b));
+        }
       }
-      negate_block(s, tile[BLOCK_AT(d, b)]);
-#pragma unroll
-      for (int c = b + 1; c <= d; ++c) {  // G(d, c) -= L(d, b) L(c, b)'
-        multiply_add(at, tile[BLOCK_AT(d, c)], s, tile[BLOCK_AT(c, b)]);
-      }
-      clear_block(s);
-      multiply_add(at, s, tile[BLOCK_AT(b, b)], tile[BLOCK_AT(d, b)]);
-      copy_block(tile[BLOCK_AT(d, b)], s);
     }
   }
 }
@@ -191,150 +91,200 @@ INLINE void factor_tile(const Warp* at, Tile tile, __global float* r, int n, int
 INLINE void take_diagonal(const Warp* at, Block gram, __local double* squares, int n, int first) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
-    const int i = BLOCK_ROW(w, at->g);
-    if (i == BLOCK_COL(w, at->t)) {
+    const int i = QUAD_ROW(w, at->g);
+    if (i == QUAD_COL(w, at->t)) {
       squares[first + i] = gram[w];
       if (!FULL && first + i >= n) gram[w] = 1;
     }
   }
 }
 
-// sum over the block's rows i of x(i, j)^2 squares[i]
-INLINE double guard_of(const Warp* at, const Block x, __local const double* squares) {
-  double even = 0, odd = 0;
+// ---- form_q
+
+// 16 x 16 entries of A.
+INLINE void get_entries(const Warp* at, Block x, __local const float* from, Layout a,
+                        const int quads, const bool is_last) {
 #pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; w += 2) {
-    even = fma(x[w] * x[w], squares[BLOCK_ROW(w, at->g)], even);
-    odd = fma(x[w + 1] * x[w + 1], squares[BLOCK_ROW(w + 1, at->g)], odd);
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    float y = 0;
+    if (w < 2 * quads) y = from[SLAB_ROW(w, at->g) * a.stride + QUAD_COL(w, at->t)];
+    if (!FULL && is_last && w / 2 == quads - 1 && QUAD_COL(w, at->t) >= a.last) y = 0;
+    x[w] = (double)y;
   }
-  return even + odd;
 }
 
-INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
-  for (index_t i = item; i < count; i += lanes) to[i] = NAN;
+INLINE void put_entries(const Warp* at, const Block x, __local float* to, Layout a,
+                        const bool is_last) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int col = QUAD_COL(w, at->t);
+    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (float)x[w];
+  }
 }
 
-// Zeros below the diagonal blocks of R; row by row, 16 columns at a time.
-INLINE void store_zeros(__global float* r, int n, int lane) {
+// 16 rows of A -> of Q, in place, from the last columns on; tile: X' below the diagonal.
+INLINE void form_q(const Warp* at, const Tile* tile, __local const double* pivots,
+                   __local float* rows, Layout a) {
 #pragma unroll
-  for (int block = 1; block < BLOCKS; ++block) {
+  for (int pair = 0; pair < (BLOCKS + 1) / 2; ++pair) {
+    const int c = BLOCKS - 1 - 2 * pair;
+    Block x, y, z, s;
+    clear_block(y);
+    clear_block(z);
 #pragma unroll
-    for (int i = 0; i < 16 * 16 * block; i += 32) {
-      const int row = 16 * block + (i + lane) / (16 * block), col = (i + lane) % (16 * block);
-      if (FULL || row < n) r[row * n + col] = 0;
+    for (int k = 0; k < BLOCKS; ++k) {
+      if (k <= c) {
+        get_entries(at, s, rows + 16 * k, a, QUADS(k), k == BLOCKS - 1);
+        if (k < c) {
+          get_tile(at, x, tile, c, k);
+          multiply_quads(at, z, s, x, 4, HALVES(c));
+        }
+        if (k < c - 1) {
+          get_tile(at, x, tile, c - 1, k);
+          multiply_quads(at, y, s, x, 4, 2);
+        }
+        if (k >= c - 1) get_quads_transposed(at, x, PIVOT(k));
+        if (k == c - 1) multiply_lower_quads(at, y, s, x, 4, 2);
+        if (k == c) multiply_lower_quads(at, z, s, x, QUADS(c), HALVES(c));
+      }
     }
+    sync_warp();
+    put_entries(at, z, rows + 16 * c, a, c == BLOCKS - 1);
+    if (c > 0) put_entries(at, y, rows + 16 * (c - 1), a, false);
   }
 }
 
 // ---- factor_gram
 
-// tile += A'A of a slab; `largest`: of |a_ij|.
-INLINE void add_gram(const Warp* at, Tile tile, __local const float* slab, int rows,
-                     float* largest) {
-  int k = 0;
-#pragma unroll 1
-  do {
-    Block x[BLOCKS];
-#pragma unroll
-    for (int c = 0; c < BLOCKS; ++c) {
-      get_slab_transposed(at, x[c], slab + k * SLAB_LD + 16 * c, largest);
-#pragma unroll
-      for (int b = 0; b <= c; ++b) multiply_add(at, tile[BLOCK_AT(c, b)], x[c], x[b]);
-    }
-  } while ((k += 16) < rows);
+INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
+  for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
 
-// Rows first_row .. of Q, from the slab; tile: X' = L^-1.
-INLINE void form_q(const Warp* at, Tile tile, __local const float* slab, __global float* q,
-                   FactorShape shape, int first_row) {
-  const int rows = live_rows(shape, first_row);
-  int i = 0;
+// max of x, not negative: floats order like their bits.
+INLINE float max_of_warp(const Warp* at, float x) {
+#if MMA
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    x = fmax(x, as_float(shuffle_xor_word(as_int(x), offset)));
+  }
+  return x;
+#else
+  sync_warp();
+  at->room[at->lane] = x;
+  sync_warp();
+  double largest = 0;
+  for (int i = 0; i < 32; ++i) largest = fmax(largest, at->room[i]);
+  return (float)largest;
+#endif
+}
+
+// A'A, block rows first .. last - 1, squares of the norms apart.
+INLINE void form_gram(const Warp* at, Tile* tile, __local double* squares, __local float* slabs,
+                      __global const float* a, Layout layout, const int first, const int last,
+                      float* largest) {
+  const int slab_count = SLABS(layout.m);
+  Block sums[BLOCK_AT(BLOCKS, 0)];
+#pragma unroll
+  for (int i = 0; i < BLOCK_AT(BLOCKS, 0); ++i) clear_block(sums[i]);
+#pragma unroll
+  for (int i = 0; i < STAGES; ++i) {
+    if (i < slab_count) load_slab(slabs + i * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
+    commit_copies();
+  }
 #pragma unroll 1
-  do {
-    Block s[BLOCKS];
+  for (int i = 0; i < slab_count; ++i) {
+    __local float* slab = slabs + i % STAGES * SLAB_ENTRIES;
+    wait_for_stage(STAGES - 1);
+    sync_warp();
+    add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, largest);
+    sync_warp();
+    if (i + STAGES < slab_count) load_slab(slab, a, layout, (i + STAGES) * SLAB, at->lane);
+    commit_copies();
+  }
 #pragma unroll
-    for (int k = 0; k < BLOCKS; ++k) get_floats(at, s[k], slab + i * SLAB_LD + 16 * k, SLAB_LD);
+  for (int c = 0; c < BLOCKS; ++c) {
 #pragma unroll
-    for (int c = 0; c < BLOCKS; ++c) {
-      Block z;
-      clear_block(z);
-#pragma unroll
-      for (int k = 0; k <= c; ++k) multiply_add(at, z, s[k], tile[BLOCK_AT(c, k)]);
-      store_block(at, z, q, shape, first_row + i, 16 * c);
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (b <= c && c >= first && c < last) {
+        if (b == c) take_diagonal(at, sums[BLOCK_AT(c, c)], squares, layout.n, 16 * c);
+        put_tile(at, tile, sums[BLOCK_AT(c, b)], c, b);
+      }
     }
-  } while ((i += 16) < rows);
+  }
 }
 
 // Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
     __global int* flags, FactorShape shape, float most) {
-  __local double room[2 * BLOCK_ROOM] __attribute__((aligned(16)));
-  __local float slab[SLAB * SLAB_LD] __attribute__((aligned(16)));
-  __local double squares[COLUMNS];
-  __local int magnitude;  // max |a_ij|: floats that are not negative order like their bits
-  const int lane = get_local_id(0), slabs = (shape.m + SLAB - 1) / SLAB, n = shape.n;
-  const Warp at = {lane, lane / 4, lane % 4, room};
+  __local double room[ROOM] __attribute__((aligned(16)));
+  __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
+  __local double squares[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
+#if PARKED
+  __local double parked[256 * PARKED];
+#else
+  __local double* parked = 0;
+#endif
+  const int lane = get_local_id(0), n = shape.n;
+  const Warp at = quad_warp(lane, room);
   const index_t matrix = get_group_id(0);
+  const Layout layout = layout_of(shape, matrix);
   a += matrix * shape.m * n;
   q += matrix * shape.m * n;
   r += matrix * n * n;
 
-  if (lane == 0) magnitude = 0;
   Tile tile;
+  tile.parked = parked;
   float largest = 0;
-#pragma unroll
-  for (int p = 0; p < BLOCK_AT(BLOCKS, 0); ++p) clear_block(tile[p]);
-#pragma unroll 1
-  for (int i = 0; i < slabs; ++i) {
-    sync_warp();
-    load_slab(slab, a, shape, i * SLAB, 0, lane, 32);
-    sync_warp();
-    add_gram(&at, tile, slab, live_rows(shape, i * SLAB), &largest);
-  }
-#pragma unroll
-  for (int c = 0; c < BLOCKS; ++c) {
-    take_diagonal(&at, tile[BLOCK_AT(c, c)], squares, n, 16 * c);
-  }
-  factor_tile(&at, tile, r, n, 0);
-  store_zeros(r, n, lane);
-
-  double guard = 0;
-#pragma unroll
-  for (int c = 0; c < BLOCKS; ++c) {
-#pragma unroll
-    for (int l = 0; l <= c; ++l) guard += guard_of(&at, tile[BLOCK_AT(c, l)], squares + 16 * l);
-  }
-  guard = sum_of_warp(&at, guard);
-  double trace = squares[lane % COLUMNS];
-  if (COLUMNS > 32) trace += squares[32 + lane % (COLUMNS > 32 ? COLUMNS - 32 : 1)];
-  const bool is_finite = sum_of_warp(&at, trace) < INFINITY;
-  atomic_max(&magnitude, as_int(largest));
+#if PARKED
+  form_gram(&at, &tile, squares, slabs, a, layout, HELD, BLOCKS, &largest);
   sync_warp();
+#endif
+  form_gram(&at, &tile, squares, slabs, a, layout, 0, HELD, &largest);
+  factor_tile(&at, &tile, r, n, pivots);
+  store_zeros(r, n, lane);
+  invert_tile(&at, &tile, pivots);
+
+  const double guard = guard_of(&at, &tile, pivots, squares);
+  double trace = 0;
+#pragma unroll
+  for (int c = 0; c < COLUMNS; c += 32) {
+    if (c + lane < COLUMNS) trace += squares[c + lane];
+  }
+  const bool is_finite = sum_of_warp(&at, trace) < INFINITY;
+  largest = max_of_warp(&at, largest);
   if (lane == 0) {
     flags[matrix] = is_finite && !(guard <= most);
-    magnitudes[matrix] = magnitude_code(as_float(magnitude), is_finite);
+    magnitudes[matrix] = magnitude_code(largest, is_finite);
   }
 
 #if WANT_Q
 #pragma unroll
-  for (int p = 0; p < BLOCK_AT(BLOCKS, 0); ++p) {
-    sync_warp();
-    put_block(&at, tile[p], room);
-    sync_warp();
-    get_transposed(&at, tile[p], room);
+  for (int c = 1; c < BLOCKS - 1; ++c) {
+#pragma unroll
+    for (int l = 0; l < BLOCKS; ++l) {
+      if (l < c) {
+        Block x;
+        get_tile(&at, x, &tile, c, l);
+        transpose_quads(&at, x, x);
+        put_tile(&at, &tile, x, c, l);
+      }
+    }
   }
 #pragma unroll 1
-  for (int i = slabs - 1; i >= 0; --i) {
-#if MMA
-    if (slabs > 1)
-#endif
-    {
-      sync_warp();
-      load_slab(slab, a, shape, i * SLAB, 0, lane, 32);
-      sync_warp();
+  for (int i = SLABS(layout.m) - 1; i >= 0; --i) {
+    __local float* slab = slabs + i % STAGES * SLAB_ENTRIES;
+    wait_for_stage(STAGES - 1);
+    sync_warp();
+#pragma unroll 1
+    for (int row = 0; row < min(SLAB, layout.m - i * SLAB); row += 16) {
+      form_q(&at, &tile, pivots, slab + layout.shift + row * layout.stride, layout);
     }
-    form_q(&at, tile, slab, q, shape, i * SLAB);
+    sync_warp();
+    store_slab(slab, q, layout, i * SLAB, lane);
+    sync_warp();
+    if (i >= STAGES) load_slab(slab, a, layout, (i - STAGES) * SLAB, lane);
+    commit_copies();
   }
 #endif
   sync_warp();

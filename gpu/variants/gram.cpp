@@ -11,6 +11,7 @@ namespace qrtool {
 namespace {
 
 constexpr index_t block_columns = 16;
+constexpr int slab_rows = 16;
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
@@ -20,18 +21,19 @@ GpuVariant again(const Problem& p) {
   return p.m <= tuning::gram_small_rows ? small_variant() : blocked_variant();
 }
 
+index_t most_columns(const Limits& limits) {
+  return limits.float64_products ? tuning::gram_columns : tuning::gram_portable_columns;
+}
+
 /// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
 int blocks(const Problem& p, const Limits& limits) {
-  const index_t most = limits.float64_products ? tuning::gram_tile_columns / block_columns
-                                               : tuning::gram_portable_columns / block_columns;
-  return static_cast<int>(std::min(most, ceil_divide(p.n, block_columns)));
+  return static_cast<int>(std::min(most_columns(limits), p.n) + block_columns - 1) / block_columns;
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = gram_objection(p);
   if (!objection.empty()) return {false, objection};
-  const index_t most =
-      limits.float64_products ? tuning::gram_tile_columns : tuning::gram_portable_columns;
+  const index_t most = most_columns(limits);
   if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
   if (!limits.float64_products && p.m > tuning::gram_small_rows) {
     return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
@@ -43,27 +45,40 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n <= tuning::gram_portable_columns) {
-    return {false,
-            "pays from " + std::to_string(tuning::gram_portable_columns + 1) + " columns on"};
+  if (p.n < tuning::gram_least_columns) {
+    return {false, "pays from " + std::to_string(tuning::gram_least_columns) + " columns on"};
   }
   return {true, {}};
 }
 
-/// Rows of A in local memory.
-int slab(const Problem& p) {
-  return static_cast<int>(
-      std::min<index_t>(tuning::gram_local_rows, ceil_divide(p.m, block_columns) * 16));
+/// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
+/// few and the copies as long as they may be, or some slabs beside the products.
+struct Slabs {
+  int rows, stages;
+};
+
+Slabs slabs(const Problem& p, const Limits& limits) {
+  const int rows = static_cast<int>(ceil_divide(p.m, slab_rows));
+  if (!limits.float64_products) return {slab_rows, 1};
+  const int columns = 16 * blocks(p, limits);
+  const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
+  if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
+    return {slab_rows * rows, 1};
+  }
+  return {slab_rows, std::min(rows, tuning::gram_stages[columns / 16 - 1])};
 }
 
 Params tune(const Problem& p, const Limits& limits) {
   const int columns = 16 * blocks(p, limits);
+  const Slabs slab = slabs(p, limits);
+  const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
   return {{"MMA", limits.float64_products},
           {"BLOCKS", blocks(p, limits)},
-          {"SLAB", slab(p)},
+          {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
+          {"SLAB", slab.rows},
+          {"STAGES", slab.stages},
           {"WANT_Q", p.wants_q()},
-          {"FULL", p.m % slab(p) == 0 && p.n % columns == 0},
-          {"VECTOR", aligned_entries(p.n)}};
+          {"FULL", is_full}};
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
@@ -81,7 +96,7 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 }  // namespace
 
 GpuVariant gram_variant() {
-  return {{"opencl/gram", "float32 to 64 columns, by products in float64; guarded", fits, tune,
+  return {{"opencl/gram", "float32 to 80 columns, by products in float64; guarded", fits, tune,
            host_check_bytes, device_bytes, arithmetic, false, pays},
           "gram.cl",
           workspace,

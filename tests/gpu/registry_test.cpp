@@ -65,7 +65,7 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   limits.float64_products = true;
   EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(35, 33, Mode::r), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(33, 17), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(33, 17), limits), "opencl/gram");
   for (const index_t n : {97, 128, 256, 512}) {
     EXPECT_EQ(chosen(problem(512, n), limits), "opencl/gram_tiles") << n;
   }
@@ -76,7 +76,8 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   EXPECT_EQ(chosen(wide, limits), "opencl/gram_tiles");
   wide.count = 3;
   EXPECT_EQ(chosen(wide, limits), "opencl/large");
-  EXPECT_EQ(chosen(problem(130, 70), limits), "opencl/small");  // half a tile would be empty
+  EXPECT_EQ(chosen(problem(130, 80), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/small");  // half a tile would be empty
   EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
   EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
