@@ -31,10 +31,8 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
   Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, factor);
   compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
-  if (variant.again != nullptr && (!variant.host_decides || has_flag(job))) {
-    enqueue_again(variant.again(job.problem), job);
+  if (variant.again != nullptr && enqueue_again(variant, job))
     compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
-  }
   const std::string_view check_file = variant.checks_by_vectors ? "check_vector.cl" : "check.cl";
   Launcher check(kernels, compute,
                  session.programs.get(check_file, check_defines(job.problem), "the check"));
@@ -46,18 +44,20 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
   compute.enqueueMarkerWithWaitList(nullptr, &after_check);
 }
 
-bool Engine::has_flag(const FactorJob& job) {
-  const std::vector<cl_int> flags = read_flags(job);
-  return std::any_of(flags.begin(), flags.end(), [](cl_int flag) { return flag != 0; });
-}
-
 std::vector<cl_int> Engine::read_flags(const FactorJob& job) {
   std::vector<cl_int> flags(static_cast<std::size_t>(job.count));
   compute.enqueueReadBuffer(job.work[0], CL_TRUE, 0, sizeof(cl_int) * flags.size(), flags.data());
   return flags;
 }
 
-void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
+bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
+  const GpuVariant variant = first.again(job.problem);
+  std::vector<cl_int> flags;
+  if (first.host_decides || !variant.takes_flags) {
+    flags = read_flags(job);
+    if (std::all_of(flags.begin(), flags.end(), [](cl_int flag) { return flag == 0; }))
+      return false;
+  }
   const Params params = variant.plan.tune(job.problem, info.limits);
   Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
   FactorJob flagged{
@@ -69,13 +69,13 @@ void Engine::enqueue_again(const GpuVariant& variant, const FactorJob& job) {
     Launcher launch(kernels, compute,
                     session.programs.get(variant.file, defines, variant.plan.name), job.work[0]);
     variant.enqueue(flagged, launch);
-    return;
+    return true;
   }
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
-  const std::vector<cl_int> flags = read_flags(job);
   for (index_t b = 0; b < job.count; ++b) {
     if (flags[static_cast<std::size_t>(b)] != 0) enqueue_one(variant, flagged, b, launch);
   }
+  return true;
 }
 
 void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,

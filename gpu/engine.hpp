@@ -30,13 +30,13 @@ struct Engine {
   BufferPool pool;
 
  private:
-  /// The matrices that job.work[0] flags, by `variant`.
-  void enqueue_again(const GpuVariant& variant, const FactorJob& job);
+  /// The matrices that job.work[0] flags, by the variant that `first` names for them. False where
+  /// the host has seen that there is none.
+  bool enqueue_again(const GpuVariant& first, const FactorJob& job);
   /// Matrix b of a job, in buffers of its own.
   void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
   /// Waits for the compute queue.
   std::vector<cl_int> read_flags(const FactorJob& job);
-  bool has_flag(const FactorJob& job);
 };
 
 }  // namespace qrtool
