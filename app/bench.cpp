@@ -121,13 +121,14 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
     });
     return code;
   }
-  const BenchSchedule schedule = schedule_of(o);
+  BenchSchedule schedule = schedule_of(o);
   const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   std::unique_ptr<Backend> backend;
   together(comm, [&] {
     backend = choose_backend(o, schedule, limits, comm);
     refuse_unknown_variant(o.backend.variant, *backend);
   });
+  if (backend->name() != "cpu" || comm.size() > 1) forget_threads(schedule.cases);
   const BenchGround ground{*backend, o.backend.variant, limits,
                            o.seed + static_cast<std::uint64_t>(comm.rank())};
   together(comm, [&] {

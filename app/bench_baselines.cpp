@@ -87,12 +87,15 @@ std::string objection_of(const Backend& backend, std::string_view name, const Pr
 }
 
 /// The plan for one case. Errors: UsageError where a forced variant does not take the case.
-Plan plan_for(const Backend& backend, const std::string& forced, const Problem& problem) {
+Plan plan_for(const Backend& backend, const std::string& forced, const Problem& problem,
+              int threads = 0) {
   if (!forced.empty()) {
     const std::string objection = objection_of(backend, forced, problem);
     if (!objection.empty()) throw UsageError(objection);
   }
-  return make_plan(problem, backend.variants(), backend.limits(), forced);
+  Limits limits = backend.limits();
+  if (threads > 0) limits.threads = threads;
+  return make_plan(problem, backend.variants(), limits, forced);
 }
 
 class HostContestant final : public Contestant {
@@ -103,8 +106,8 @@ class HostContestant final : public Contestant {
   std::string name() const override { return name_; }
   std::string text() const override { return "one matrix per thread"; }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& problem) override {
-    Plan plan = plan_for(backend_, forced_, problem);
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) override {
+    Plan plan = plan_for(backend_, forced_, problem, threads);
     if (problem.type == ElementType::float32)
       return std::make_unique<HostRun<float>>(backend_, std::move(plan), seed_);
     return std::make_unique<HostRun<double>>(backend_, std::move(plan), seed_);
@@ -125,8 +128,8 @@ class EigenContestant final : public Contestant {
 
   std::string name() const override { return host_.name(); }
   std::string text() const override { return "Eigen " QRTOOL_EIGEN_VERSION ", " + host_.text(); }
-  std::unique_ptr<TimedRun> prepare(const Problem& problem) override {
-    return host_.prepare(problem);
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
+    return host_.prepare(problem, 0);
   }
 
  private:
@@ -145,7 +148,7 @@ class DeviceContestant final : public Contestant {
                                            : "the same device, data resident";
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& problem) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
     if (ground_.backend.name() == "cpu")
       throw DeviceError("runs on an OpenCL device: --backend opencl");
     Plan plan = plan_for(ground_.backend, forced_, problem);

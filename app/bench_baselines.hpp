@@ -20,8 +20,9 @@ class Contestant {
   virtual ~Contestant() = default;
   virtual std::string name() const = 0;  // heading: "eigen"
   virtual std::string text() const = 0;  // what it is, for the header
+  /// `threads`: of the tool on the CPU, 0 for as many as it may use; others do not look at it.
   /// Errors: every class of core/error.hpp; what() says why the cell stays empty.
-  virtual std::unique_ptr<TimedRun> prepare(const Problem& problem) = 0;
+  virtual std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) = 0;
 };
 
 /// What all contestants share. The backend and its memory outlive them.

@@ -46,7 +46,8 @@ std::vector<BenchCase> standard_sweep() {
 
 std::vector<BenchCase> tall_sweep() {
   std::vector<BenchCase> cases;
-  for (index_t n = 2; n <= 32; n *= 2) cases.push_back({1600, n, 1});
+  for (index_t n = 2; n <= 32; n *= 2)
+    for (int threads = 1; threads <= 32; threads *= 2) cases.push_back({1600, n, 1, threads});
   for (const index_t n : {2, 4})
     for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({m, n, 1});
   add_grid(cases, {{100'000, 16}, {1'000'000, 32}, {4'000'000, 64}, {1'000'000, 128}}, {1});
@@ -75,6 +76,11 @@ BenchSchedule schedule_of(const BenchOptions& o) {
   if (is_quick) schedule.repeats = quick_repeats;
   if (is_quick) schedule.total_seconds = quick_total_seconds;
   return schedule;
+}
+
+void forget_threads(std::vector<BenchCase>& cases) {
+  for (BenchCase& size : cases) size.threads = 0;
+  cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
 }
 
 Problem problem_of(const BenchCase& size, ElementType type, Mode mode) {

@@ -15,12 +15,14 @@ namespace qrtool {
 /// `batch` matrices m x n.
 struct BenchCase {
   index_t m = 0, n = 0, batch = 0;
+  int threads = 0;  // of the tool on the CPU; 0: as many as it may use
   bool operator==(const BenchCase&) const = default;
 };
 
 /// The published table: four shapes at 100 .. 15000, three large ones at 1 .. 32.
 std::vector<BenchCase> standard_sweep();
-/// Tall and skinny: 1600 rows of few columns, heights 4 .. 16384, and four large ones.
+/// Tall and skinny: 1600 rows of few columns on 1 .. 32 threads, heights 4 .. 16384, and four large
+/// ones.
 std::vector<BenchCase> tall_sweep();
 /// A part of the published table that two CPU cores do within a minute.
 std::vector<BenchCase> quick_sweep();
@@ -38,6 +40,8 @@ struct BenchSchedule {
   std::optional<double> total_seconds;  // of all, by the clock on the wall
 };
 BenchSchedule schedule_of(const BenchOptions& options);
+/// For a device, which has no use for the threads of a case: each shape and batch once.
+void forget_threads(std::vector<BenchCase>& cases);
 
 Problem problem_of(const BenchCase& size, ElementType type, Mode mode);
 

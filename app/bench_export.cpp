@@ -15,6 +15,11 @@ double gflops(const BenchHeader& header, const BenchRow& row) {
   return bench_flops(problem_of(row.size, header.type, header.mode)) / row.tool->median() * 1e-9;
 }
 
+/// That the tool may use.
+int threads_of(const BenchHeader& header, const BenchRow& row) {
+  return row.size.threads > 0 ? row.size.threads : header.threads;
+}
+
 double speed_up(const BenchRow& row, const Timing& baseline) {
   return baseline.median() / row.tool->median();
 }
@@ -35,7 +40,7 @@ std::string csv_number(double value) { return fmt::format("{:.6g}", value); }
 
 std::string csv_heading(const BenchHeader& header) {
   std::string line =
-      "backend,device,precision,mode,m,n,batch,variant,ms,ms_fastest,ms_slowest,check_ms";
+      "backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms";
   for (const BenchHeader::Baseline& baseline : header.baselines)
     line += fmt::format(",{0}_ms,{0}_speed_up", baseline.name);
   return line + ",gflops,error_mean,error_worst,failed,notes\n";
@@ -43,9 +48,10 @@ std::string csv_heading(const BenchHeader& header) {
 
 std::string csv_line(const BenchResult& result, const BenchRow& row) {
   const BenchHeader& h = result.header;
-  std::string line = fmt::format("{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device),
-                                 precision_name(h.type), name_of(h.mode), row.size.m, row.size.n,
-                                 row.size.batch, row.tool ? row.variant : "");
+  std::string line = fmt::format(
+      "{},{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device), precision_name(h.type),
+      name_of(h.mode), row.size.m, row.size.n, row.size.batch,
+      h.is_on_device() ? "" : std::to_string(threads_of(h, row)), row.tool ? row.variant : "");
   const auto add = [&](bool is_known, auto value) {
     line += "," + (is_known ? csv_number(value()) : std::string());
   };
@@ -88,6 +94,7 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
   return {{"m", row.size.m},
           {"n", row.size.n},
           {"batch", row.size.batch},
+          {"threads", header.is_on_device() ? Json() : Json(threads_of(header, row))},
           {"variant", row.tool ? Json(row.variant) : Json()},
           {"seconds", json_of(row.tool)},
           {"check_seconds", row.tool ? Json(row.tool->check_seconds) : Json()},

@@ -187,7 +187,7 @@ class LapackContestant final : public Contestant {
     return fmt::format("{}{}, {}", library, library_.file, threads);
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& p) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& p, int) override {
     if (library_.file.empty())
       throw DeviceError("neither libopenblas.so.0 nor liblapack.so.3 was found");
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())

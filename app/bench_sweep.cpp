@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "app/bench_ranks.hpp"
@@ -68,6 +69,9 @@ BenchHeader Sweep::header(const BenchGround& ground) const {
 const BenchRow& Sweep::measure(const BenchCase& size) {
   BenchRow row;
   row.size = size;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (size.threads > cores)
+    result_.add_note(row, fmt::format("more threads than cores, of which there are {}", cores));
   row.tool = measure(columns_.front(), row);
   for (std::size_t i = 1; i < columns_.size(); ++i)
     row.baselines.push_back(measure(columns_[i], row));
@@ -99,7 +103,7 @@ Timing Sweep::time(Column& column, BenchRow& row) {
       !options_.quiet,
       fmt::format("{}/{}  {} x {}  {}", result_.rows.size() + 1, result_.cases.size(),
                   format_shape({}, row.size.m, row.size.n), format_count(row.size.batch), name));
-  const std::unique_ptr<TimedRun> run = column.contestant->prepare(problem);
+  const std::unique_ptr<TimedRun> run = column.contestant->prepare(problem, row.size.threads);
   Timing timing = time_runs(*run, schedule_.repeats, limit);
   column.history.add(row.size, flops, timing.median() + timing.check_seconds);
   if (&column == &columns_.front()) keep_quality(*run, row);

@@ -43,6 +43,12 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
       {"case", case_width, true, [](const BenchRow& row) { return shape_text(row.size); }});
   columns.push_back(
       {"batch", 6, false, [](const BenchRow& row) { return format_count(row.size.batch); }});
+  if (std::any_of(result.cases.begin(), result.cases.end(),
+                  [](const BenchCase& size) { return size.threads > 0; }))
+    columns.push_back({"threads", 7, false, [threads = result.header.threads](const BenchRow& row) {
+                         return fmt::format("{}",
+                                            row.size.threads > 0 ? row.size.threads : threads);
+                       }});
   columns.push_back({"variant", 15, true, [](const BenchRow& row) {
                        return row.tool ? row.variant : std::string(skipped);
                      }});

@@ -49,7 +49,12 @@ TEST(BenchCases, WhatARequestMeans) {
   EXPECT_EQ(schedule_of(o).cases, standard_sweep());
   o.tall_sweep = true;
   EXPECT_EQ(schedule_of(o).cases, tall_sweep());
-  EXPECT_EQ(tall_sweep().front(), (BenchCase{1600, 2, 1}));
+  EXPECT_EQ(tall_sweep().front(), (BenchCase{1600, 2, 1, 1}));
+  EXPECT_EQ(tall_sweep()[5], (BenchCase{1600, 2, 1, 32}));
+  std::vector<BenchCase> of_a_device = tall_sweep();
+  forget_threads(of_a_device);
+  EXPECT_EQ(of_a_device.size(), tall_sweep().size() - 25);
+  EXPECT_EQ(of_a_device[1], (BenchCase{1600, 4, 1}));
   EXPECT_EQ(tall_sweep().back(), (BenchCase{1'000'000, 128, 1}));
   o.tall_sweep = false;
   EXPECT_EQ(schedule_of(o).repeats.warm_up, 2);
@@ -247,6 +252,18 @@ TEST(BenchTable, OnTheCpuTheToolsColumnIsNamedSo) {
   EXPECT_EQ(text.find("device"), std::string::npos) << text;
 }
 
+TEST(BenchTable, ThreadsHaveAColumnWhereCasesNameThem) {
+  BenchResult result = example();
+  result.header.backend = "cpu";
+  EXPECT_EQ(text_head(result).find("  threads  "), std::string::npos);
+  result.cases[0].threads = result.rows[0].size.threads = 3;
+  EXPECT_NE(text_head(result).find("  threads  "), std::string::npos);
+  EXPECT_NE(text_row(result, result.rows[0]).find(" 3  opencl/small"), std::string::npos);
+  EXPECT_NE(text_row(result, result.rows[1]).find(" 16  --"), std::string::npos) << "all";
+  EXPECT_NE(to_csv(result).find(",64,64,15000,3,"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result))["cases"][0]["threads"], 3);
+}
+
 TEST(BenchTable, RAloneHasNoError) {
   BenchResult result = example();
   result.header.mode = Mode::r;
@@ -273,9 +290,9 @@ TEST(BenchTable, Markdown) {
 TEST(BenchTable, Csv) {
   EXPECT_EQ(
       to_csv(example()),
-      R"csv(backend,device,precision,mode,m,n,batch,variant,ms,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,notes
-opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,64,64,15000,opencl/small,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,lapack: not found
-opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,5000,5000,8,,,,,,12345.6,,,,,,,0,"device: too ""large"", by far; lapack: not found"
+      R"csv(backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,notes
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,64,64,15000,,opencl/small,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,lapack: not found
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,5000,5000,8,,,,,,,12345.6,,,,,,,0,"device: too ""large"", by far; lapack: not found"
 )csv");
 }
 
@@ -340,7 +357,7 @@ TEST(Bench, ExportsHoldWhatWasPrinted) {
   EXPECT_GT(document["cases"][0]["error_mean"], 0);
   const std::string lines = read_text(csv);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
-  EXPECT_NE(lines.find(",double,reduced,5,9,4,cpu/"), std::string::npos) << lines;
+  EXPECT_NE(lines.find(",double,reduced,5,9,4,"), std::string::npos) << lines;
   EXPECT_NE(read_text(markdown).find("| 9x5 | 4 | cpu/"), std::string::npos);
 
   const ToolResult again = run_tool(arguments);
