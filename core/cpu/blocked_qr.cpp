@@ -2,13 +2,13 @@
 // blocked_qr.cpp: chooses the kernels for this processor and the threads that share a matrix.
 #include "core/cpu/blocked_qr.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <limits>
-#include <system_error>
 #include <thread>
-#include <vector>
 
 #include "core/cpu/instruction_sets.hpp"
 
@@ -64,25 +64,20 @@ class Gate {
 };
 
 /// work(worker, size) on `threads` threads, or on fewer where the system gives no more; all are
-/// there before the first begins, since they wait for each other. Returns how many there were.
+/// there before the first begins, since they wait for each other. Returns how many there were. They
+/// are OpenMP's, which still look for work from the loop before: others would compete with them.
 template <class Work>
 int run_team(int threads, Work work) {
-  std::atomic<int> size = 0;
-  std::vector<std::jthread> others;
-  others.reserve(static_cast<std::size_t>(threads - 1));
-  try {
-    for (int worker = 1; worker < threads; ++worker)
-      others.emplace_back([&size, &work, worker] {
-        size.wait(0);
-        work(worker, size.load());
-      });
-  } catch (const std::system_error&) {
+  int size = 1;
+  // Within a loop over matrices, too.
+  if (threads > 1 && omp_get_max_active_levels() < 2) omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp single
+    size = omp_get_num_threads();
+    work(omp_get_thread_num(), size);
   }
-  const int started = 1 + static_cast<int>(others.size());
-  size = started;
-  size.notify_all();
-  work(0, started);
-  return started;
+  return size;
 }
 
 }  // namespace
@@ -99,21 +94,22 @@ std::span<const blocked::Kernels* const> blocked_kernels() {
 }
 
 template <class T>
-BlockedQr<T>::BlockedQr(const Problem& problem, int threads, const blocked::Kernels& kernels)
+BlockedQr<T>::BlockedQr(const Problem& problem, int most_threads, const blocked::Kernels& kernels)
     : shape_(shape_of(problem)),
       routine_(routine_of<T>(kernels, problem)),
-      threads_(useful_threads(problem, threads)),
-      workspace_(allocate_host(routine_.workspace_bytes(shape_, threads_))) {}
+      most_threads_(useful_threads(problem, most_threads)),
+      workspace_(allocate_host(routine_.workspace_bytes(shape_, most_threads_))) {}
 
 template <class T>
-blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out) {
+blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out,
+                                      int threads) {
   const auto strided = [](auto view) {
     return blocked::Strided<std::remove_pointer_t<decltype(view.data)>>{view.data, view.ld, 0};
   };
   const blocked::Matrix<T> matrix{strided(a), strided(out.q), strided(out.r), strided(out.v),
                                   strided(out.tau)};
   Gate gate;
-  const int size = run_team(threads_, [&](int worker, int team_size) {
+  const int size = run_team(std::min(threads, most_threads_), [&](int worker, int team_size) {
     routine_.factor(shape_, matrix, workspace_.get(),
                     {worker, team_size, &gate, Gate::publish, Gate::wait_for});
   });

@@ -14,23 +14,25 @@ namespace qrtool {
 /// The instruction sets that this processor has, widest first; the generic one is always there.
 std::span<const blocked::Kernels* const> blocked_kernels();
 
-/// Factors one matrix after another of a problem's shape, each on `threads` threads that it starts
-/// itself. The factors do not depend on `threads`. Not thread-safe: one per caller.
+/// Factors one matrix after another of a problem's shape, each on some threads that it starts
+/// itself. The factors do not depend on how many. Not thread-safe: one per caller.
 ///
 /// Scaling, signs and the type computed in are EigenQr's. Method: core/cpu/blocked_kernel.cpp.
 template <class T>
 class BlockedQr {
  public:
-  BlockedQr(const Problem& problem, int threads,
+  /// With memory for `most_threads`.
+  BlockedQr(const Problem& problem, int most_threads,
             const blocked::Kernels& kernels = *blocked_kernels().front());
 
-  /// a is m x n; the factors of a matrix that is not finite are left to the caller.
-  blocked::Outcome factor(MatrixView<const T> a, const MatrixFactors<T>& out);
+  /// a is m x n, `threads` at most most_threads; the factors of a matrix that is not finite are
+  /// left to the caller.
+  blocked::Outcome factor(MatrixView<const T> a, const MatrixFactors<T>& out, int threads);
 
  private:
   blocked::Shape shape_;
   blocked::Routine<T> routine_;
-  int threads_;
+  int most_threads_;
   HostMemory workspace_;
 };
 

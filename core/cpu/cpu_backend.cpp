@@ -1,220 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu_backend.cpp: factors and measures a chunk; a thread takes a matrix, or a pack of them, at a
-// time.
+// cpu_backend.cpp: factors and measures a chunk: the variant's workers, and who of them takes what.
 #include "core/cpu/cpu_backend.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <exception>
 #include <fstream>
-#include <limits>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
-#include "core/cpu/batched_qr.hpp"
-#include "core/cpu/blocked_qr.hpp"
-#include "core/cpu/checker.hpp"
 #include "core/cpu/cpu_variants.hpp"
-#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall_qr.hpp"
 
 namespace qrtool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-template <class T>
-Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
-  return {all.q.slice(first, count), all.r.slice(first, count), all.v.slice(first, count),
-          all.tau.slice(first, count)};
-}
-
-template <class T>
-MatrixFactors<T> factors_of(const Factors<T>& all, index_t b) {
-  return {all.q[b], all.r[b], all.v[b], all.tau[b]};
-}
-
-template <class T>
-void fill_with_nan(const MatrixFactors<T>& out) {
-  for (const MatrixView<T>& view : {out.q, out.r, out.v, out.tau}) {
-    for (index_t i = 0; i < view.rows; ++i) {
-      std::fill_n(view.data + i * view.ld, view.cols, std::numeric_limits<T>::quiet_NaN());
+/// Every worker takes matrices as long as there are some; the mean of their seconds.
+template <class Worker, class T>
+ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Factors<T>& out,
+                       std::span<MatrixReport> report) {
+  std::atomic<index_t> next = 0;
+  const auto work = [&](Worker& worker) {
+    worker.seconds = {};
+    const index_t step = worker.matrices_at_once();
+    for (index_t first = next.fetch_add(step); first < a.count; first = next.fetch_add(step)) {
+      const index_t count = std::min(step, a.count - first);
+      worker.run(a.slice(first, count), slice(out, first, count),
+                 report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
     }
-  }
-}
-
-/// cpu/eigen on one thread.
-template <class T>
-class EigenWorker {
- public:
-  explicit EigenWorker(const Problem& problem) : qr_(problem), checker_(problem) {}
-
-  index_t matrices_at_once() const { return 1; }
-
-  void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
-    const MatrixView<const T> a = batch[0];
-    const MatrixFactors<T> out = factors_of(all, 0);
-    MatrixReport& report = reports[0] = {};
-    const Magnitude magnitude = magnitude_of(a);
-    if (!magnitude.finite) {
-      fill_with_nan(out);
-      report.status = Status::non_finite;
-      return;
-    }
-    report.scale = magnitude.scale();
-    const auto start = Clock::now();
-    const bool r_fits = qr_.factor(a, out);
-    seconds.factor += seconds_since(start);
-    if (!r_fits) {
-      report.status = Status::r_overflows;
-      return;
-    }
-    const auto factored = Clock::now();
-    checker_.measure(a, out, report);
-    seconds.check += seconds_since(factored);
-  }
-
-  ChunkSeconds seconds;
-
- private:
-  EigenQr<T> qr_;
-  Checker<T> checker_;
-};
-
-/// cpu/blocked on `threads` threads of its own.
-template <class T>
-class BlockedWorker {
- public:
-  BlockedWorker(const Problem& problem, int threads) : qr_(problem, threads), checker_(problem) {}
-
-  index_t matrices_at_once() const { return 1; }
-
-  void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
-    const MatrixFactors<T> out = factors_of(all, 0);
-    MatrixReport& report = reports[0] = {};
-    const auto start = Clock::now();
-    const blocked::Outcome outcome = qr_.factor(batch[0], out);
-    const auto factored = Clock::now();
-    seconds.factor += std::chrono::duration<double>(factored - start).count();
-    report.scale = outcome.scale;
-    if (!outcome.is_finite) {
-      fill_with_nan(out);
-      report.status = Status::non_finite;
-    } else if (!outcome.r_fits) {
-      report.status = Status::r_overflows;
-    } else {
-      checker_.measure(batch[0], out, report);
-      seconds.check += seconds_since(factored);
-    }
-  }
-
-  ChunkSeconds seconds;
-
- private:
-  BlockedQr<T> qr_;
-  Checker<T> checker_;
-};
-
-/// cpu/batched on one thread.
-template <class T>
-class BatchedWorker {
- public:
-  explicit BatchedWorker(const Problem& problem)
-      : qr_(problem), checker_(problem), outcomes_(static_cast<std::size_t>(qr_.lanes())) {}
-
-  index_t matrices_at_once() const { return qr_.lanes(); }
-
-  void run(BatchView<const T> a, const Factors<T>& out, std::span<MatrixReport> reports) {
-    const auto start = Clock::now();
-    qr_.factor(a, out, outcomes_);
-    const auto factored = Clock::now();
-    seconds.factor += std::chrono::duration<double>(factored - start).count();
-    for (index_t b = 0; b < a.count; ++b) {
-      const batched::Outcome& outcome = outcomes_[b];
-      MatrixReport& report = reports[b] = {};
-      report.scale = outcome.scale;
-      if (!outcome.is_finite) {
-        fill_with_nan(factors_of(out, b));
-        report.status = Status::non_finite;
-      } else if (!outcome.r_fits) {
-        report.status = Status::r_overflows;
-      } else {
-        checker_.measure(a[b], factors_of(out, b), report);
-      }
-    }
-    seconds.check += seconds_since(factored);
-  }
-
-  ChunkSeconds seconds;
-
- private:
-  BatchedQr<T> qr_;
-  Checker<T> checker_;
-  std::vector<batched::Outcome> outcomes_;
-};
-
-/// `arguments`: of every worker, after the problem.
-template <class Worker, class T, class... Arguments>
-ChunkSeconds run_workers(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                         std::span<MatrixReport> report, Arguments... arguments) {
-  std::vector<Worker> workers;
-  workers.reserve(static_cast<std::size_t>(plan.threads));
-  for (int t = 0; t < plan.threads; ++t) workers.emplace_back(plan.problem, arguments...);
-
-  // An exception must not leave a parallel region.
-  std::exception_ptr failure;
-  index_t next = 0;
-#pragma omp parallel for num_threads(plan.threads) schedule(static, 1)
-  for (int t = 0; t < plan.threads; ++t) {
-    try {
-      const index_t step = workers[t].matrices_at_once();
-      for (;;) {
-        index_t first;
-#pragma omp atomic capture
-        {
-          first = next;
-          next += step;
-        }
-        if (first >= a.count) break;
-        const index_t count = std::min(step, a.count - first);
-        workers[t].run(
-            a.slice(first, count), slice(out, first, count),
-            report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
-      }
-    } catch (...) {
+  };
+  const auto threads = static_cast<int>(workers.size());
+  if (threads == 1) {
+    work(workers[0]);  // outside of a parallel region, so that a matrix may have one of its own
+  } else {
+    std::exception_ptr failure;  // must not leave the region
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int t = 0; t < threads; ++t) {
+      try {
+        work(workers[static_cast<std::size_t>(t)]);
+      } catch (...) {
 #pragma omp critical
-      failure = std::current_exception();
+        failure = std::current_exception();
+      }
     }
+    if (failure) std::rethrow_exception(failure);
   }
-  if (failure) std::rethrow_exception(failure);
-
   ChunkSeconds total;
   for (const Worker& worker : workers) {
-    total.factor += worker.seconds.factor / plan.threads;
-    total.check += worker.seconds.check / plan.threads;
+    total.factor += worker.seconds.factor / threads;
+    total.check += worker.seconds.check / threads;
   }
   return total;
 }
 
+/// Factors chunk after chunk of a plan. Its workspaces stay: memory that was given back and taken
+/// again had to be mapped and cleared anew, which took a tenth of the time of 64x64 and 512x256.
+template <class T>
+class ChunkFactor {
+ public:
+  virtual ~ChunkFactor() = default;
+  virtual ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
+                           std::span<MatrixReport> report) = 0;
+};
+
+/// `arguments`: of every worker, after the problem.
+template <class Worker, class... Arguments>
+std::vector<Worker> make_workers(const Plan& plan, Arguments... arguments) {
+  std::vector<Worker> workers;
+  workers.reserve(static_cast<std::size_t>(plan.threads));
+  for (int t = 0; t < plan.threads; ++t) workers.emplace_back(plan.problem, arguments...);
+  return workers;
+}
+
+/// cpu/batched, cpu/eigen: a worker per thread.
+template <class Worker, class T>
+class WorkerPerThread final : public ChunkFactor<T> {
+ public:
+  explicit WorkerPerThread(const Plan& plan) : workers_(make_workers<Worker>(plan)) {}
+
+  ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
+                   std::span<MatrixReport> report) override {
+    return share_out(std::span(workers_), a, out, report);
+  }
+
+ private:
+  std::vector<Worker> workers_;
+};
+
+/// cpu/blocked: as many matrices at a time as there are workers; all threads share those that are
+/// left.
+template <class T>
+class BlockedTeams final : public ChunkFactor<T> {
+ public:
+  explicit BlockedTeams(const Plan& plan)
+      : threads_(plan.all_threads()),
+        workers_(make_workers<BlockedWorker<T>>(plan, plan.all_threads())) {}
+
+  ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
+                   std::span<MatrixReport> report) override {
+    const auto at_once = std::ssize(workers_);
+    const index_t left = a.count % at_once, in_rounds = a.count - left;
+    const ChunkSeconds rounds = run(at_once, a.slice(0, in_rounds), slice(out, 0, in_rounds),
+                                    report.first(static_cast<std::size_t>(in_rounds)));
+    const ChunkSeconds rest = run(left, a.slice(in_rounds, left), slice(out, in_rounds, left),
+                                  report.last(static_cast<std::size_t>(left)));
+    return {rounds.factor + rest.factor, rounds.check + rest.check};
+  }
+
+ private:
+  ChunkSeconds run(index_t at_once, BatchView<const T> a, const Factors<T>& out,
+                   std::span<MatrixReport> report) {
+    if (a.count == 0) return {};
+    const auto busy = std::span(workers_).first(static_cast<std::size_t>(at_once));
+    for (BlockedWorker<T>& worker : busy) worker.threads = threads_ / static_cast<int>(at_once);
+    return share_out(busy, a, out, report);
+  }
+
+  int threads_;
+  std::vector<BlockedWorker<T>> workers_;
+};
+
 /// cpu/tall: a matrix after another, all threads on each.
 template <class T>
-ChunkSeconds run_tall(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                      std::span<MatrixReport> reports) {
-  const Problem& p = plan.problem;
-  TallQr<T> qr(p, plan.threads);
-  ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
-  ChunkSeconds seconds;
-  for (index_t b = 0; b < a.count; ++b) {
-    const auto start = Clock::now();
-    const MatrixFactors<T> factors = factors_of(out, b);
-    const LeafOutcome outcome = qr.factor(a[b], factors.q, factors.r);
-    const auto factored = Clock::now();
-    seconds.factor += std::chrono::duration<double>(factored - start).count();
-    MatrixReport& report = reports[static_cast<std::size_t>(b)] = {};
+class TallMatrices final : public ChunkFactor<T> {
+ public:
+  explicit TallMatrices(const Plan& plan)
+      : problem_(plan.problem),
+        threads_(plan.threads),
+        qr_(problem_, threads_),
+        meter_(problem_.m, problem_.n, problem_.q_cols(), problem_.r_rows()) {}
+
+  ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
+                   std::span<MatrixReport> reports) override {
+    ChunkSeconds seconds;
+    for (index_t b = 0; b < a.count; ++b) {
+      const auto start = Clock::now();
+      const MatrixFactors<T> factors = factors_of(out, b);
+      const LeafOutcome outcome = qr_.factor(a[b], factors.q, factors.r);
+      const auto factored = Clock::now();
+      seconds.factor += std::chrono::duration<double>(factored - start).count();
+      judge(a[b], factors, outcome, reports[static_cast<std::size_t>(b)]);
+      seconds.check += seconds_since(factored);
+    }
+    return seconds;
+  }
+
+ private:
+  void judge(MatrixView<const T> a, const MatrixFactors<T>& factors, const LeafOutcome& outcome,
+             MatrixReport& report) {
+    report = {};
     report.scale = outcome.magnitude.scale();
     if (!outcome.magnitude.finite) {
       fill_with_nan(factors);
@@ -222,28 +158,66 @@ ChunkSeconds run_tall(const Plan& plan, BatchView<const T> a, const Factors<T>& 
     } else if (!outcome.r_fits) {
       report.status = Status::r_overflows;
     } else {
-      const MatrixView<const T> q = p.wants_q() ? factors.q : MatrixView<T>{};
-      meter.start<T>(factors.r, report.scale);
-      add_rows_by_parts<T>(a[b], q, factors.r, plan.threads, meter);
-      enter_errors(p, meter.finish(), report);
+      const MatrixView<const T> q = problem_.wants_q() ? factors.q : MatrixView<T>{};
+      meter_.start<T>(factors.r, report.scale);
+      add_rows_by_parts<T>(a, q, factors.r, threads_, meter_);
+      enter_errors(problem_, meter_.finish(), report);
     }
-    seconds.check += seconds_since(factored);
   }
-  return seconds;
-}
+
+  Problem problem_;
+  int threads_;
+  TallQr<T> qr_;
+  ErrorMeter meter_;
+};
 
 template <class T>
-ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
-                          std::span<MatrixReport> report) {
+std::unique_ptr<ChunkFactor<T>> make_chunk_factor(const Plan& plan) {
   const std::string_view name = plan.variant->name;
-  if (name == batched_name) return run_workers<BatchedWorker<T>>(plan, a, out, report);
-  if (name == tall_name) return run_tall(plan, a, out, report);
-  if (name == blocked_name)
-    return run_workers<BlockedWorker<T>>(plan, a, out, report, plan.threads_per_matrix);
-  return run_workers<EigenWorker<T>>(plan, a, out, report);
+  if (name == batched_name) return std::make_unique<WorkerPerThread<BatchedWorker<T>, T>>(plan);
+  if (name == tall_name) return std::make_unique<TallMatrices<T>>(plan);
+  if (name == blocked_name) return std::make_unique<BlockedTeams<T>>(plan);
+  return std::make_unique<WorkerPerThread<EigenWorker<T>, T>>(plan);
 }
 
 }  // namespace
+
+/// The last plan's.
+struct CpuBackend::Kept {
+  explicit Kept(const Plan& its_plan) : plan(its_plan) {}
+
+  /// The number of matrices does not matter.
+  bool is_for(const Plan& other) const {
+    const Problem &p = plan.problem, &o = other.problem;
+    return p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
+           plan.variant == other.variant && plan.threads == other.threads &&
+           plan.threads_per_matrix == other.threads_per_matrix;
+  }
+
+  template <class T>
+  ChunkFactor<T>& chunk_factor() {
+    auto& kept = std::get<std::unique_ptr<ChunkFactor<T>>>(by_type);
+    if (!kept) kept = make_chunk_factor<T>(plan);
+    return *kept;
+  }
+
+  Plan plan;
+  std::tuple<std::unique_ptr<ChunkFactor<float>>, std::unique_ptr<ChunkFactor<double>>> by_type;
+};
+
+CpuBackend::CpuBackend(const Limits& limits) : limits_(limits) {}
+
+CpuBackend::~CpuBackend() = default;
+
+template <class T>
+ChunkSeconds CpuBackend::factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                                      std::span<MatrixReport> report) {
+  if (!kept_ || !kept_->is_for(plan)) {
+    kept_ = nullptr;  // what it holds is to go before the next one is made
+    kept_ = std::make_unique<Kept>(plan);
+  }
+  return kept_->chunk_factor<T>().run(a, out, report);
+}
 
 std::string CpuBackend::device() const {
   std::ifstream cpuinfo("/proc/cpuinfo");

@@ -2,6 +2,7 @@
 // cpu_backend.hpp: the backend that is always there.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 
@@ -12,10 +13,12 @@ namespace qrtool {
 /// Variants of the CPU, in order of preference: cpu/batched, cpu/tall, cpu/blocked, cpu/eigen.
 std::span<const Variant> cpu_variants();
 
+/// Not thread-safe: workspaces stay from chunk to chunk.
 class CpuBackend : public Backend {
  public:
   /// limits.host_bytes and limits.threads are the user's.
-  explicit CpuBackend(const Limits& limits) : limits_(limits) {}
+  explicit CpuBackend(const Limits& limits);
+  ~CpuBackend() override;
 
   std::string name() const override { return "cpu"; }
   std::string device() const override;
@@ -28,7 +31,14 @@ class CpuBackend : public Backend {
                       std::span<MatrixReport> report) override;
 
  private:
+  struct Kept;
+
+  template <class T>
+  ChunkSeconds factor_chunk(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                            std::span<MatrixReport> report);
+
   Limits limits_;
+  std::unique_ptr<Kept> kept_;
 };
 
 }  // namespace qrtool

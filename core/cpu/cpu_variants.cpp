@@ -53,8 +53,11 @@ constexpr index_t most_batched_entries = 256 * 48, narrow_columns = 32;
 
 /// A pack costs the same however few of its lanes hold a matrix: from 32 columns on a matrix in a
 /// full pack takes more than half of the time of cpu/blocked. Small ones always go into packs, so
-/// that their bits do not depend on how many there are: a pack of 64x64 takes 0.1 ms.
+/// that their bits do not depend on how many there are: a pack of 64x64 takes 0.1 ms. To 16 columns
+/// cpu/eigen takes 0.6 to 1 of a pack's time at 64 rows, 0.35 to 0.55 at 256 and 0.25 to 0.5 at
+/// 1024, whatever the columns and the type (AVX-512, 2026-11-22).
 index_t least_batched_matrices(const Problem& p) {
+  if (p.k() <= 16 && p.m >= 64) return p.m < 256 ? 2 : p.m < 1024 ? 3 : 4;
   return p.m * p.n <= 64 * 64 ? 1 : batched_qr_lanes(p) * 5 / 8 + 1;
 }
 

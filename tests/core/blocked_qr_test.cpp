@@ -33,7 +33,7 @@ Result<T> factor(MatrixView<const T> a, Mode mode, int threads,
   const Problem problem{1, a.rows, a.cols, element_type<T>, mode};
   Result<T> result{{1, a.rows, problem.q_cols()}, {1, problem.r_rows(), a.cols}, {}};
   BlockedQr<T> qr(problem, threads, kernels);
-  result.outcome = qr.factor(a, {result.q.view()[0], result.r.view()[0], {}, {}});
+  result.outcome = qr.factor(a, {result.q.view()[0], result.r.view()[0], {}, {}}, threads);
   return result;
 }
 

@@ -343,6 +343,17 @@ TYPED_TEST(CpuBackendTest, PlaceAndThreadsDoNotMatter) {
   }
 }
 
+TYPED_TEST(CpuBackendTest, ThreadsThatShareTheLastMatricesDoNotMatter) {
+  Case<TypeParam> alone({5, 90, 70}), shared({5, 90, 70});
+  alone.fill("gauss");
+  shared.fill("gauss");
+  alone.run(1);
+  shared.run(3);  // two are left for three threads
+  EXPECT_TRUE(same_bits(alone.q, shared.q));
+  EXPECT_TRUE(same_bits(alone.r, shared.r));
+  for (const MatrixReport& line : shared.report) EXPECT_EQ(line.status, Status::ok);
+}
+
 TYPED_TEST(CpuBackendTest, ABadMatrixStaysAlone) {
   using T = typename TypeParam::Element;
   constexpr index_t count = 19;

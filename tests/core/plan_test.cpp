@@ -67,6 +67,11 @@ TEST(Plan, TakesTheCpuVariantThatPays) {
     return make_plan({count, m, n}, cpu_variants(), limits).variant->name;
   };
   EXPECT_EQ(variant_for(1, 64, 64), "cpu/batched");
+  EXPECT_EQ(variant_for(1, 63, 2), "cpu/batched");
+  EXPECT_EQ(variant_for(1, 64, 2), "cpu/eigen");
+  EXPECT_EQ(variant_for(2, 64, 2), "cpu/batched");
+  EXPECT_EQ(variant_for(3, 1024, 16), "cpu/eigen");
+  EXPECT_EQ(variant_for(4, 1024, 16), "cpu/batched");
   EXPECT_EQ(variant_for(1, 96, 64), "cpu/blocked");
   EXPECT_EQ(variant_for(11, 96, 64), "cpu/batched");
   EXPECT_EQ(variant_for(1000, 128, 64), "cpu/batched");

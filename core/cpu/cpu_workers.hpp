@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_workers.hpp: what a thread of the CPU backend does with a matrix, or a pack of them: factors,
+// and measures the errors. Private to core/cpu.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "core/backend.hpp"
+#include "core/cpu/batched_qr.hpp"
+#include "core/cpu/blocked_qr.hpp"
+#include "core/cpu/checker.hpp"
+#include "core/cpu/eigen_qr.hpp"
+
+namespace qrtool {
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+template <class T>
+Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
+  return {all.q.slice(first, count), all.r.slice(first, count), all.v.slice(first, count),
+          all.tau.slice(first, count)};
+}
+
+template <class T>
+MatrixFactors<T> factors_of(const Factors<T>& all, index_t b) {
+  return {all.q[b], all.r[b], all.v[b], all.tau[b]};
+}
+
+template <class T>
+void fill_with_nan(const MatrixFactors<T>& out) {
+  for (const MatrixView<T>& view : {out.q, out.r, out.v, out.tau}) {
+    for (index_t i = 0; i < view.rows; ++i) {
+      std::fill_n(view.data + i * view.ld, view.cols, std::numeric_limits<T>::quiet_NaN());
+    }
+  }
+}
+
+/// cpu/eigen on one thread.
+template <class T>
+class EigenWorker {
+ public:
+  explicit EigenWorker(const Problem& problem) : qr_(problem), checker_(problem) {}
+
+  index_t matrices_at_once() const { return 1; }
+
+  void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
+    const MatrixView<const T> a = batch[0];
+    const MatrixFactors<T> out = factors_of(all, 0);
+    MatrixReport& report = reports[0] = {};
+    const Magnitude magnitude = magnitude_of(a);
+    if (!magnitude.finite) {
+      fill_with_nan(out);
+      report.status = Status::non_finite;
+      return;
+    }
+    report.scale = magnitude.scale();
+    const auto start = Clock::now();
+    const bool r_fits = qr_.factor(a, out);
+    seconds.factor += seconds_since(start);
+    if (!r_fits) {
+      report.status = Status::r_overflows;
+      return;
+    }
+    const auto factored = Clock::now();
+    checker_.measure(a, out, report);
+    seconds.check += seconds_since(factored);
+  }
+
+  ChunkSeconds seconds;
+
+ private:
+  EigenQr<T> qr_;
+  Checker<T> checker_;
+};
+
+/// cpu/blocked on some threads of its own.
+template <class T>
+class BlockedWorker {
+ public:
+  BlockedWorker(const Problem& problem, int most_threads)
+      : qr_(problem, most_threads), checker_(problem) {}
+
+  index_t matrices_at_once() const { return 1; }
+
+  void run(BatchView<const T> batch, const Factors<T>& all, std::span<MatrixReport> reports) {
+    const MatrixFactors<T> out = factors_of(all, 0);
+    MatrixReport& report = reports[0] = {};
+    const auto start = Clock::now();
+    const blocked::Outcome outcome = qr_.factor(batch[0], out, threads);
+    const auto factored = Clock::now();
+    seconds.factor += std::chrono::duration<double>(factored - start).count();
+    report.scale = outcome.scale;
+    if (!outcome.is_finite) {
+      fill_with_nan(out);
+      report.status = Status::non_finite;
+    } else if (!outcome.r_fits) {
+      report.status = Status::r_overflows;
+    } else {
+      checker_.measure(batch[0], out, report);
+      seconds.check += seconds_since(factored);
+    }
+  }
+
+  int threads = 1;
+  ChunkSeconds seconds;
+
+ private:
+  BlockedQr<T> qr_;
+  Checker<T> checker_;
+};
+
+/// cpu/batched on one thread.
+template <class T>
+class BatchedWorker {
+ public:
+  explicit BatchedWorker(const Problem& problem)
+      : qr_(problem), checker_(problem), outcomes_(static_cast<std::size_t>(qr_.lanes())) {}
+
+  index_t matrices_at_once() const { return qr_.lanes(); }
+
+  void run(BatchView<const T> a, const Factors<T>& out, std::span<MatrixReport> reports) {
+    const auto start = Clock::now();
+    qr_.factor(a, out, outcomes_);
+    const auto factored = Clock::now();
+    seconds.factor += std::chrono::duration<double>(factored - start).count();
+    for (index_t b = 0; b < a.count; ++b) {
+      const batched::Outcome& outcome = outcomes_[b];
+      MatrixReport& report = reports[b] = {};
+      report.scale = outcome.scale;
+      if (!outcome.is_finite) {
+        fill_with_nan(factors_of(out, b));
+        report.status = Status::non_finite;
+      } else if (!outcome.r_fits) {
+        report.status = Status::r_overflows;
+      } else {
+        checker_.measure(a[b], factors_of(out, b), report);
+      }
+    }
+    seconds.check += seconds_since(factored);
+  }
+
+  ChunkSeconds seconds;
+
+ private:
+  BatchedQr<T> qr_;
+  Checker<T> checker_;
+  std::vector<batched::Outcome> outcomes_;
+};
+
+}  // namespace qrtool
