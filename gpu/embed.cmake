@@ -37,7 +37,7 @@ set(entries "")
 foreach(name IN LISTS files)
   file(READ "${KERNELS}/${name}" text)
   expand("${text}" "${name}" source)
-  string(APPEND entries "    {\"${name}\", R\"QR_KERNEL(${source})QR_KERNEL\"},\n")
+  string(APPEND entries "    {\"${name}\", R\"QR_KERNEL(${source})QR_KERNEL\"sv},\n")
 endforeach()
 file(WRITE "${OUTPUT}" "// Written by gpu/embed.cmake from gpu/kernels.
 #include \"gpu/kernel_sources.hpp\"
@@ -45,6 +45,7 @@ file(WRITE "${OUTPUT}" "// Written by gpu/embed.cmake from gpu/kernels.
 namespace qrtool {
 
 std::span<const KernelSource> kernel_sources() {
+  using namespace std::string_view_literals;  // whose length a compiler need not count
   static constexpr KernelSource sources[] = {
 ${entries}  };
   return sources;

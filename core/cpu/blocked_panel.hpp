@@ -213,7 +213,8 @@ class PanelQr : Lanes<C, C> {
     }
     if (i < rows) update(a + i++ * width, y);
     for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
-    for (index_t end = i; i < rows;) {
+    index_t end = i;
+    while (i < rows) {
       end = lesser(end + sum_rows, rows);
       V part[flight][leaf_vectors] = {};
       const auto step = [&](int f) {
