@@ -17,6 +17,4 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
 
 std::span<const Variant> list_opencl_variants() { return {}; }
 
-std::vector<ProductRate> opencl_product_rates(const DeviceInfo&) { return {}; }
-
 }  // namespace qrtool

@@ -24,8 +24,8 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// The thread sanitizer takes terabytes of address space and half a second to start, and the OpenMP
-/// that it understands ends the process where it cannot make shared memory of its own.
+/// The thread sanitizer takes terabytes of address space, and the OpenMP that it understands ends
+/// the process where it cannot make shared memory of its own.
 #if defined(__has_feature)
 constexpr bool has_thread_sanitizer = __has_feature(thread_sanitizer);
 #else
@@ -59,6 +59,18 @@ class Faults : public testing::Test {
 
 void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+/// Before the tool catches a signal the system ends it without a word.
+void wait_until_caught(int signal, const RunningTool& tool) {
+  const std::string status = "/proc/" + std::to_string(tool.pid()) + "/status", key = "SigCgt:";
+  for (int i = 0; i < 10000; ++i) {
+    const std::string text = read_text(status);
+    const std::size_t at = text.find(key);
+    if (at == std::string::npos) return;
+    if (std::stoull(text.substr(at + key.size()), nullptr, 16) >> (signal - 1) & 1) return;
+    sleep_for(0.001);
+  }
 }
 
 double seconds_of_a_run(const Strings& arguments) {
@@ -109,8 +121,8 @@ TEST_F(Faults, InterruptsLeaveNothingAndSaySo) {
   for (int i = 0; i < 30; ++i) {
     const int signal = std::array{SIGINT, SIGTERM, SIGHUP}[static_cast<std::size_t>(i % 3)];
     RunningTool tool({"factor", a_, q_, "-q"});
-    sleep_for((has_thread_sanitizer ? 0.5 : 0.02) +
-              std::uniform_real_distribution<>(0, 0.9 * usual)(random));
+    wait_until_caught(signal, tool);
+    sleep_for(std::uniform_real_distribution<>(0, 0.9 * usual)(random));
     tool.send(signal);
     const ToolResult result = tool.wait();
     if (result.exit_code == 0) {
