@@ -39,7 +39,7 @@ class TypedShare final : public Share {
  public:
   TypedShare(Contestant& tool, const Problem& whole, int threads, Comm& comm) : comm_(comm) {
     together(comm, [&] {
-      own_ = tool.prepare(share_of(whole, comm, comm.rank()));
+      own_ = tool.prepare(share_of(whole, comm, comm.rank()), 0);
       index_t rows = 0;
       for (int rank = 0; rank < comm.size(); ++rank) {
         first_.push_back(rows);
@@ -138,7 +138,7 @@ class RankedTool final : public Contestant {
     return "rows shared, data resident; wall time to R on rank 0";
   }
 
-  std::unique_ptr<TimedRun> prepare(const Problem& problem) override {
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
     if (problem.count != 1 || problem.mode != Mode::r || problem.m < comm_.size())
       throw UsageError("over ranks R of one matrix is timed, with rows for each: --mode r");
     give(comm_, Order::prepare);

@@ -91,7 +91,7 @@ void expect_r_of_all_rows(index_t m, index_t n) {
   const index_t k = std::min(m, n);
   Batch<T> r(1, k, n), a(1, m, n);
   on_ranks([&](Contestant& tool) {
-    const auto run = tool.prepare(problem_of({m, n, 1}, element_type<T>, Mode::r));
+    const auto run = tool.prepare(problem_of({m, n, 1}, element_type<T>, Mode::r), 0);
     for (int again = 0; again < 2; ++again) EXPECT_GT(run->run().factor, 0);
     run->copy_r(writable_bytes_of(r.view().data, static_cast<std::size_t>(k * n)));
   });
@@ -116,19 +116,21 @@ TEST(BenchRanks, RIsThatOfAllRows) {
 
 TEST(BenchRanks, AFailureOfTheRanksIsThrownOnRankZero) {
   const auto prepare = [](Contestant& tool) {
-    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r)), UsageError);
+    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0),
+                 UsageError);
   };
   on_ranks(prepare, "cpu/none");
 }
 
 TEST(BenchRanks, WhatRanksDoNotShareIsRefusedOnAllOfThem) {
   on_ranks([](Contestant& tool) {
-    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::reduced)),
+    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::reduced), 0),
                  UsageError);
-    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 2}, ElementType::float32, Mode::r)), UsageError);
-    EXPECT_THROW(tool.prepare(problem_of({2, 5, 1}, ElementType::float32, Mode::r)), UsageError);
-    EXPECT_GT(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r))->run().factor,
-              0);
+    EXPECT_THROW(tool.prepare(problem_of({1000, 5, 2}, ElementType::float32, Mode::r), 0),
+                 UsageError);
+    EXPECT_THROW(tool.prepare(problem_of({2, 5, 1}, ElementType::float32, Mode::r), 0), UsageError);
+    EXPECT_GT(
+        tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0)->run().factor, 0);
   });
 }
 
