@@ -102,7 +102,8 @@ class Run {
   /// v.
   void apply_t(double bound, bool transposed);
   ProductShape packed_z_shape() const;
-  /// Z = V'B, Z := T'Z or T Z, B -= V Z; B: `cols` columns of `to` from entry `first` on.
+  /// Z = V'B, Z := T'Z or T Z, B -= V Z; B: `cols` columns of `to` from entry `first` on. V is
+  /// packed where products take it so.
   void apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
                    bool transposed);
   void finish();
@@ -283,7 +284,6 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
 
   ProductShape s = product();
   if (is_packed) {
-    pack_v();
     s.lda = static_cast<int>(packed_blocks(step_.block_width));
     s.a_stride = packed_blocks(rows) * s.lda;
   }
@@ -333,6 +333,7 @@ void Run::factor_block(index_t block) {
     factor_panel();
     update_block();
   }
+  if (end < p_.n && takes_packed(job_.params)) pack_v();
   apply_block(work_buffer(), step_.ld, block * step_.ld + end, p_.n - end, norm_bound(), true);
 }
 
@@ -341,7 +342,10 @@ void Run::form_q_block(index_t block) {
   step_.block = static_cast<int>(block);
   step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
-  if (!takes_packed(job_.params)) {
+  // Q may lie where V does.
+  if (takes_packed(job_.params)) {
+    pack_v();
+  } else {
     launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
   }
   launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,
