@@ -55,10 +55,10 @@ inline constexpr int gram_slab_columns = 256;
 inline constexpr std::int64_t gram_columns = 80;
 /// Columns without matrix instructions, one block: PoCL 3.1 compiles two for minutes. 16 .. 32.
 inline constexpr std::int64_t gram_portable_columns = 16;
-/// Columns from which it pays: 15000 of 16 x 16 take 0.028 / 0.024 ms, the kernel alone, and a
-/// second one for the flagged, in `small` 0.036 / 0.024 and no second; 33 x 17 0.074 / 0.064 and
-/// 0.093 in all. 1 .. 33.
-inline constexpr std::int64_t gram_least_columns = 17;
+/// Columns from which it pays: the kernel alone is faster from 17 on (32 x 32 0.087 / 0.073 ms, 33 x
+/// 17 0.074 / 0.064), but with the look at the flags and the matrices that they stop 32 x 32 takes
+/// 0.153 ms, as in `small`, and 33 x 17 0.124 instead of 0.106.
+inline constexpr std::int64_t gram_least_columns = 33;
 /// Slabs of 16 rows in local memory at a time, by blocks of 16 columns. 1 .. 4, as many as leave
 /// room for the groups that registers allow.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};

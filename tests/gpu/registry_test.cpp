@@ -65,7 +65,7 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   limits.float64_products = true;
   EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(35, 33, Mode::r), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(33, 17), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(33, 32), limits), "opencl/small");
   for (const index_t n : {97, 128, 256, 512}) {
     EXPECT_EQ(chosen(problem(512, n), limits), "opencl/gram_tiles") << n;
   }
