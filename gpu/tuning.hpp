@@ -55,9 +55,9 @@ inline constexpr int gram_slab_columns = 256;
 inline constexpr std::int64_t gram_columns = 80;
 /// Columns without matrix instructions, one block: PoCL 3.1 compiles two for minutes. 16 .. 32.
 inline constexpr std::int64_t gram_portable_columns = 16;
-/// Columns from which it pays: the kernel alone is faster from 17 on (32 x 32 0.087 / 0.073 ms, 33 x
-/// 17 0.074 / 0.064), but with the look at the flags and the matrices that they stop 32 x 32 takes
-/// 0.153 ms, as in `small`, and 33 x 17 0.124 instead of 0.106.
+/// Columns from which it pays: the kernel alone is faster from 17 on (32 x 32 0.087 / 0.073 ms, 33
+/// x 17 0.074 / 0.064), but with the look at the flags and the matrices that they stop 32 x 32
+/// takes 0.153 ms, as in `small`, and 33 x 17 0.124 instead of 0.106.
 inline constexpr std::int64_t gram_least_columns = 33;
 /// Slabs of 16 rows in local memory at a time, by blocks of 16 columns. 1 .. 4, as many as leave
 /// room for the groups that registers allow.
@@ -82,8 +82,8 @@ inline constexpr int gram_tiles_registers = 128;
 inline constexpr std::int64_t gram_tiles_least_columns = 97;
 /// Columns at most: every 128 are two launches more. 512 .. 8192.
 inline constexpr std::int64_t gram_tiles_max_columns = 5120;
-/// Columns from which it pays for a few matrices alone, and how many: R of one 5000 x 5000 takes 6.5
-/// ms, in `large` 11.8, of eight 53 and 35.7; between them the two lines cross at three.
+/// Columns from which it pays for a few matrices alone, and how many: R of one 5000 x 5000
+/// takes 6.5 ms, in `large` 11.8, of eight 53 and 35.7; between them the two lines cross at three.
 inline constexpr std::int64_t gram_tiles_many_columns = 4096;
 inline constexpr std::int64_t gram_tiles_few_matrices = 2;
 /// Rows up to which it pays where `tall` takes the columns.
@@ -212,11 +212,12 @@ inline constexpr int large_narrow_strip = 32;
 struct ProductTile {
   int rows, cols, warp_rows, warp_cols, depth, buffers;
 };
-/// Of the large products: fma in float32, in float64, and halves on the matrix units, of which warp,
-/// depth and buffers are those of the narrow products; packed ones have 64 x 64 per warp and two stages
-/// of 16 (kernels/packed_tile.clh). 3 products of halves, 8192 x 8192 x 256, C -= A B and Z = A'C in
-/// TFLOP/s: 92 and 101 so; 80 and 90 with 64 x 32 per warp, one group of 256 where 130 registers
-/// leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver 580, 2026-11.
+/// Of the large products: fma in float32, in float64, and halves on the matrix units, of which
+/// warp, depth and buffers are those of the narrow products; packed ones have 64 x 64 per warp and
+/// two stages of 16 (kernels/packed_tile.clh). 3 products of halves, 8192 x 8192 x 256, C -= A B
+/// and Z = A'C in TFLOP/s: 92 and 101 so; 80 and 90 with 64 x 32 per warp, one group of 256 where
+/// 130 registers leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver
+/// 580, 2026-11.
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
