@@ -27,7 +27,7 @@ index_t most_columns(const Limits& limits) {
 
 /// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
 int blocks(const Problem& p, const Limits& limits) {
-  return static_cast<int>(std::min(most_columns(limits), p.n) + block_columns - 1) / block_columns;
+  return static_cast<int>(ceil_divide(std::min(most_columns(limits), p.n), block_columns));
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
