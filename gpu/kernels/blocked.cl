@@ -50,10 +50,7 @@
 #ifndef STAGE
 #define STAGE 16
 #endif
-#ifndef ALIGNMENT
-#define ALIGNMENT 1
-#endif
-#include "tile.clh"
+#include "strip.clh"
 
 #define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 #define PLANES (STAGE / 4)
@@ -81,21 +78,6 @@ typedef struct {
   index_t ld;
   int rows, width;
 } Panel;
-
-// Four entries, `left` of them inside the matrix.
-INLINE real4 load_four(__global const REAL* x, int left) {
-  if (left <= 0) return (real4)(0);
-  if (left >= 4) {
-#if ALIGNMENT == 4
-    return *(__global const real4*)x;
-#elif ALIGNMENT == 2
-    return (real4)(*(__global const real2*)x, *(__global const real2*)(x + 2));
-#else
-    return vload4(0, x);
-#endif
-  }
-  return (real4)(x[0], left > 1 ? x[1] : (REAL)0, left > 2 ? x[2] : (REAL)0, (REAL)0);
-}
 
 // Reflectors p = stage STAGE .. + STAGE - 1 of the panel, zeros above `top`.
 INLINE void load_stage(const Lane* at, const Block* block, const Panel* panel, int stage) {
@@ -234,85 +216,6 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
       }
     }
   }
-}
-
-// tile := rows first_row .. of a strip, zeros past its end. x: entry (first_row, first column).
-INLINE void load_strip(const Lane* at, Tile tile, __global const REAL* x, index_t ld, int rows,
-                       int columns) {
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
-    const int row = i * ROW_SPLITS + at->s;
-#if LANE_COLUMNS >= 4
-#pragma unroll
-    for (int c = 0; c < LANE_COLUMNS; c += 4) {
-      const int col = COLUMN_OF(at->p, c);
-      const real4 y = row < rows ? load_four(x + row * ld + col, columns - col) : (real4)(0);
-      tile[c][i] = y.x;
-      tile[c + 1][i] = y.y;
-      tile[c + 2][i] = y.z;
-      tile[c + 3][i] = y.w;
-    }
-#else
-#pragma unroll
-    for (int c = 0; c < LANE_COLUMNS; ++c) {
-      const int col = COLUMN_OF(at->p, c);
-      tile[c][i] = row < rows && col < columns ? x[row * ld + col] : (REAL)0;
-    }
-#endif
-  }
-}
-
-INLINE void store_strip(const Lane* at, Tile tile, __global REAL* x, index_t ld, int rows,
-                        int columns) {
-#pragma unroll
-  for (int i = 0; i < TILE_ROWS; ++i) {
-    const int row = i * ROW_SPLITS + at->s;
-    if (row < rows) {
-#pragma unroll
-      for (int c = 0; c < LANE_COLUMNS; c += (LANE_COLUMNS >= 4 ? 4 : 1)) {
-        const int col = COLUMN_OF(at->p, c);
-        __global REAL* to = x + row * ld + col;
-#if LANE_COLUMNS >= 4
-        const real4 y = (real4)(tile[c][i], tile[c + 1][i], tile[c + 2][i], tile[c + 3][i]);
-        if (col + 4 <= columns) {
-#if ALIGNMENT == 4
-          *(__global real4*)to = y;
-#elif ALIGNMENT == 2
-          *(__global real2*)to = y.lo;
-          *(__global real2*)(to + 2) = y.hi;
-#else
-          vstore4(y, 0, to);
-#endif
-        } else {
-          if (col < columns) to[0] = y.x;
-          if (col + 1 < columns) to[1] = y.y;
-          if (col + 2 < columns) to[2] = y.z;
-        }
-#else
-        if (col < columns) *to = tile[c][i];
-#endif
-      }
-    }
-  }
-}
-
-// tile := tile D, the strip being read for the first time.
-INLINE void scale_strip(const Lane* at, Tile tile, __global int* codes, int columns,
-                        __local int* column_codes) {
-  STORED largest[LANE_COLUMNS], nan_if_not_finite[LANE_COLUMNS];
-  int exponents[LANE_COLUMNS];
-#pragma unroll
-  for (int c = 0; c < LANE_COLUMNS; ++c) {
-    largest[c] = nan_if_not_finite[c] = 0;
-#pragma unroll
-    for (int i = 0; i < TILE_ROWS; ++i) {
-      largest[c] = fmax(largest[c], fabs(tile[c][i]));
-      nan_if_not_finite[c] = fma(tile[c][i], (STORED)0, nan_if_not_finite[c]);
-    }
-  }
-  scale_tile(at, tile, largest, nan_if_not_finite, exponents, column_codes);
-  const int item = get_local_id(0);
-  if (item < columns) codes[item] = column_codes[item];
 }
 
 // T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1. Lane i
@@ -465,124 +368,4 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
   store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
 }
 
-// Groups: strips index + 1 .. of every matrix; of index -1 strip 0 alone.
-__kernel GROUP void form_q_step(__global const REAL* work, __global const int* codes,
-                                __global const REAL* tops, __global const REAL* t, __global REAL* q,
-                                FactorShape shape, StripShape step FLAGS_ARGUMENT) {
-  LOCAL_MEMORY;
-  BLOCK_MEMORY;
-  __local int code;
-  index_t strip, matrix;
-  matrix = split_group(shape.count, &strip);
-  if (!IS_TO_DO(matrix)) return;
-  strip += step.index + 1;
-  const int ld = step.ld, first_col = (int)strip * PANEL;
-  const int columns = min(PANEL, shape.q_cols - first_col), first_row = max(step.index, 0) * PANEL;
-  const int panels = (shape.k + PANEL - 1) / PANEL;
-  __global REAL* to = q + matrix * shape.m * shape.q_cols + first_col;
-
-  Tile tile;
-  if (strip == step.index + 1 || step.index == panels - 1) {
-    // Begun: columns of the identity with R's signs, then the strip's own reflectors.
-    const bool is_finite = code_of_matrix(codes + matrix * shape.n, shape.n, &code, GROUP_SIZE) !=
-                           MAGNITUDE_NON_FINITE;
-    const bool is_own = strip < panels;
-    const int begin = is_own ? first_col : first_row;
-#pragma unroll
-    for (int c = 0; c < LANE_COLUMNS; ++c) {
-      const int col = first_col + COLUMN_OF(at.p, c);
-      const bool flips =
-          shape.positive && col < shape.k && work[(matrix * shape.m + col) * (index_t)ld + col] < 0;
-      const REAL zero = is_finite ? (REAL)0 : (REAL)NAN, one = is_finite ? (flips ? -1 : 1) : zero;
-#pragma unroll
-      for (int i = 0; i < TILE_ROWS; ++i) {
-        tile[c][i] = begin + i * ROW_SPLITS + at.s == col ? one : zero;
-      }
-    }
-    if (is_own) {
-      const Panel own = panel_of(work, tops, t, matrix, shape, ld, (int)strip);
-      at.words = WORDS_OF(own.rows);
-      apply_panel(&at, tile, &block, &own, false);
-      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);  // all have read what is overwritten
-      if (step.index >= 0) {
-#pragma unroll
-        for (int c = 0; c < LANE_COLUMNS; ++c) {
-#pragma unroll
-          for (int i = TILE_ROWS - 1; i >= 0; --i) {
-            tile[c][i] = i > 0 ? tile[c][i > 0 ? i - 1 : 0] : (REAL)0;
-          }
-        }
-      }
-    }
-  } else {
-    load_strip(&at, tile, to + first_row * (index_t)shape.q_cols, shape.q_cols, shape.m - first_row,
-               columns);
-#pragma unroll
-    for (int c = 0; c < LANE_COLUMNS; ++c) tile[c][0] = 0;
-  }
-  at.words = WORDS_OF(shape.m - first_row);
-  if (step.index >= 0) {
-    const Panel panel = panel_of(work, tops, t, matrix, shape, ld, step.index);
-    apply_panel(&at, tile, &block, &panel, false);
-  }
-  store_strip(&at, tile, to + first_row * (index_t)shape.q_cols, shape.q_cols, shape.m - first_row,
-              columns);
-}
-
-// R := R D^-1, 32 rows per group; the code of the matrix goes to `magnitudes`. + 0 turns -0 into
-// +0.
-__kernel GROUP void store_r(__global const REAL* work, __global const int* codes,
-                            __global STORED* r, __global int* magnitudes, FactorShape shape,
-                            StripShape step FLAGS_ARGUMENT) {
-  __local int code;
-  const int blocks = (shape.r_rows + 31) / 32;
-  index_t matrix;
-  const int block = split_group(blocks, &matrix);
-  if (!IS_TO_DO(matrix)) return;
-  const int rows = min(32, shape.r_rows - 32 * block);
-  work += matrix * shape.m * step.ld;
-  codes += matrix * shape.n;
-  r += matrix * shape.r_rows * shape.n;
-
-  const bool is_finite = code_of_matrix(codes, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
-  if (block == 0 && get_local_id(0) == 0) magnitudes[matrix] = code;
-  for (int i = get_local_id(0); i < rows * shape.n; i += GROUP_SIZE) {
-    const int in_block = i / shape.n, col = i - in_block * shape.n, row = 32 * block + in_block;
-    STORED x = 0;
-    if (row <= col) {
-      const bool flips = shape.positive && work[row * (index_t)step.ld + row] < 0;
-      const REAL y = work[row * (index_t)step.ld + col] * pow2(scale_of(codes[col]));
-      x = (flips ? -y : y) + (REAL)0;
-    }
-    r[row * (index_t)shape.n + col] = is_finite ? x : (STORED)NAN;
-  }
-}
-
-// work := V\R as LAPACK's geqrf leaves it, and tau, 32 rows per group.
-__kernel GROUP void finish_raw(__global REAL* work, __global const int* codes,
-                               __global const REAL* tops, __global const REAL* t,
-                               __global STORED* tau, __global int* magnitudes, FactorShape shape) {
-  __local int code;
-  const int blocks = (shape.m + 31) / 32, panels = (shape.k + PANEL - 1) / PANEL;
-  index_t matrix;
-  const int block = split_group(blocks, &matrix), rows = min(32, shape.m - 32 * block);
-  work += (matrix * shape.m + 32 * block) * (index_t)shape.n;
-  codes += matrix * shape.n;
-  tops += matrix * shape.k;
-
-  const bool is_finite = code_of_matrix(codes, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
-  for (int i = get_local_id(0); i < rows * shape.n; i += GROUP_SIZE) {
-    const int in_block = i / shape.n, col = i - in_block * shape.n, row = 32 * block + in_block;
-    REAL factor = pow2(scale_of(codes[col]));
-    if (row > col) factor = tops[col] != 0 ? 1 / tops[col] : (REAL)0;
-    work[i] = is_finite ? work[i] * factor : (REAL)NAN;
-  }
-  if (block == 0) {
-    if (get_local_id(0) == 0) magnitudes[matrix] = code;
-    for (int j = get_local_id(0); j < shape.k; j += GROUP_SIZE) {
-      const REAL weight =
-          t[(matrix * panels + j / PANEL) * PANEL * PANEL + j % PANEL * (PANEL + 1)];
-      tau[matrix * shape.k + j] = is_finite ? weight * tops[j] * tops[j] : (REAL)NAN;
-    }
-  }
-}
+#include "blocked_q.clh"

@@ -4,16 +4,17 @@
 //
 //   load     A D -> tile, D = diag(2^-e_j), largest entry of a column 1/2..1; zeros around it
 //   factor   column j = 0, 1, ..: its owners show the reflector; every lane applies it to its own
-//            columns (tile.clh has the layout and both steps)
+//            columns (tile.clh has both steps, tile_lanes.clh the layout)
 //   store_r  the upper part of the tile times D^-1, with signs; or V\R and tau
 //   form_q   column j = k-1, .., 0: the reflector is shown again, column j itself becomes e_j, and
 //            it is applied to the columns >= j. Q takes the place of the reflectors.
 //
 // Defines, set in variants/small.cpp   range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
-//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile.clh
-//   WANT_Q, RAW                        0, 1           whether Q is formed; V\R and tau in place of
-//   R FULL                               0, 1           1: A, Q and R fill the tile
+//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile_lanes.clh
+//   WANT_Q                             0, 1           whether Q is formed
+//   RAW                                0, 1           V\R and tau in place of R
+//   FULL                               0, 1           1: A, Q and R fill the tile
 // The matrix has at most TILE_ROWS ROW_SPLITS rows; it and Q at most LANE_COLUMNS LANES_ACROSS
 // columns. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
 // Local memory per matrix: SHOWN_STRIDE + 3 columns REAL and columns int; body 0 adds 1 REAL per
