@@ -7,8 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "io/reader.hpp"
-#include "temporary_folder.hpp"
+#include "reading.hpp"
 
 namespace qrtool {
 namespace {
@@ -21,14 +20,6 @@ class CsvReaderTest : public TemporaryFolder {};
 std::unique_ptr<Reader> open_text(const std::string& text) {
   write_bytes("x.csv", text);
   return open_input({"x.csv", "", Order::automatic});
-}
-
-template <class T>
-std::vector<T> read_all(Reader& reader) {
-  const Source& s = reader.source();
-  auto values = poisoned<T>(s.count() * s.m * s.n);
-  reader.read(0, packed(values.data(), s.count(), s.m, s.n));
-  return values;
 }
 
 void expect_same(const std::vector<double>& found, const std::vector<double>& wanted) {

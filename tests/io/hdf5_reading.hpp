@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "hdf5_fixture.hpp"
-#include "io/reader.hpp"
-#include "temporary_folder.hpp"
+#include "reading.hpp"
 
 namespace qrtool {
 
@@ -19,19 +18,6 @@ inline std::unique_ptr<Reader> open_file(const std::string& path, const std::str
 
 inline std::string input_error(const std::string& path, const std::string& dataset = "") {
   return error_of<InputError>([&] { open_file(path, dataset); });
-}
-
-template <class T>
-std::vector<T> read_range(Reader& reader, index_t first, index_t count) {
-  const Source& source = reader.source();
-  auto values = poisoned<T>(count * source.m * source.n);
-  reader.read(first, packed(values.data(), count, source.m, source.n));
-  return values;
-}
-
-template <class T>
-std::vector<T> read_all(Reader& reader) {
-  return read_range<T>(reader, 0, reader.source().count());
 }
 
 template <class T>

@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "hdf5_fixture.hpp"
-#include "io/reader.hpp"
 #include "io/writer.hpp"
-#include "temporary_folder.hpp"
+#include "reading.hpp"
 
 /// HDF5 itself forgets memory where it gives up on a damaged file.
 extern "C" const char* __lsan_default_suppressions();
@@ -80,14 +79,6 @@ void write_file(const OutputSpec& spec, index_t step) {
     writer->write_report(first, std::span(report).subspan(first, std::min(step, count - first)));
   }
   writer->commit();
-}
-
-template <class T>
-std::vector<T> read_all(Reader& reader) {
-  const Source& s = reader.source();
-  auto values = poisoned<T>(s.count() * s.m * s.n);
-  reader.read(0, packed(values.data(), s.count(), s.m, s.n));
-  return values;
 }
 
 }  // namespace qrtool
