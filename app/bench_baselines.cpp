@@ -34,10 +34,7 @@ class HostRun final : public TimedRun {
 
   std::string variant() const override { return std::string(plan_.variant->name); }
   Accuracy accuracy() const override { return accuracy_; }
-  void copy_r(std::span<std::byte> to) const override {
-    const auto r = std::as_bytes(std::span(r_.view().data, to.size() / sizeof(T)));
-    std::copy(r.begin(), r.end(), to.begin());
-  }
+  void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
   RunSeconds run() override {
     accuracy_ = {};

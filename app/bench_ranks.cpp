@@ -73,10 +73,7 @@ class TypedShare final : public Share {
     return watch.seconds();
   }
 
-  void copy_r(std::span<std::byte> to) const override {
-    const auto r = std::as_bytes(std::span(r_.view().data, to.size() / sizeof(T)));
-    std::copy(r.begin(), r.end(), to.begin());
-  }
+  void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
   MatrixView<T> part(int rank) const {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "app/bench_cases.hpp"
+#include "core/batch.hpp"
 #include "core/report.hpp"
 
 namespace qrtool {
@@ -40,6 +42,12 @@ class TimedRun {
   /// R of the first matrix after a run, where the tool itself runs. Errors: DeviceError.
   virtual void copy_r(std::span<std::byte>) const {}
 };
+
+/// to := the first bytes of `batch`, as copy_r wants those of R.
+template <class T>
+void copy_first_bytes(const Batch<T>& batch, std::span<std::byte> to) {
+  std::memcpy(to.data(), batch.view().data, to.size());
+}
 
 /// Every timed run, in order.
 struct Timing {
