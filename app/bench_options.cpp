@@ -79,6 +79,7 @@ of its own. Without --sweep and --shape it is --quick.
 
   qrtool bench --sweep --export-markdown table.md
   qrtool bench --shape 64x64,128x64 --batch 1000,15000 --against eigen,lapack
+  mpirun -n 2 qrtool-mpi bench --mode r --shape 1000000x32      rows over ranks
 )";
 
 void describe_cases(CommandLine& line, BenchOptions& o) {
@@ -86,8 +87,7 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
       "--sweep", "WORD", "standard",
       "standard, the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
       "5000x5000 in batches of 1 to 32; or tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
-      "2 "
-      "and 4, 100000x16 to 4000000x64",
+      "2 and 4, 100000x16 to 4000000x64",
       [&o](const std::string& text) {
         o.tall_sweep = choose("--sweep", text, sweeps);
         o.sweep = true;

@@ -195,13 +195,33 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
   result.stages = measure(result.input, plan, bars_of, collect);
 }
 
+bool holds_factors(const std::string& file) {
+  try {
+    open_factors(file, Order::row);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::unique_ptr<Reader> open_matrices(const VerifyOptions& o) {
+  try {
+    return open_input({o.input, o.dataset, o.order});
+  } catch (const InputError& error) {
+    if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
+    throw InputError(error.what(),
+                     fmt::format("the matrices come first, then the factors: qrtool verify {} {}",
+                                 escape(o.factors), escape(o.input)));
+  }
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
   const Stopwatch watch;
   for (const std::string& file : {o.input, o.factors})
     if (!o.report.empty()) refuse_same_file(file, o.report);
-  const std::unique_ptr<Reader> a = open_input({o.input, o.dataset, o.order});
+  const std::unique_ptr<Reader> a = open_matrices(o);
   StoredFactors factors = open_factors(o.factors, a->source().order);
   const FactoredInput input{*a, factors};
   check_shapes(input);

@@ -63,6 +63,14 @@ std::string format_seconds(double seconds) {
 
 namespace {
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
 /// Levenshtein distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -82,16 +90,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates) {
+  if (word.empty()) return {};
+  const std::string lower = lower_case(word);
   std::string_view best;
-  std::size_t best_distance = std::min<std::size_t>(3, word.size());
+  std::size_t best_distance = word.size() < 4 ? 1 : word.size() == 4 ? 2 : 3;
   for (const std::string_view candidate : candidates) {
-    const std::size_t distance = edit_distance(word, candidate);
+    const std::size_t distance = edit_distance(lower, lower_case(candidate));
     if (distance < best_distance) {
       best = candidate;
       best_distance = distance;
     }
   }
-  return best;
+  if (!best.empty() || word.size() < 3) return best;
+  for (const std::string_view candidate : candidates) {
+    if (lower_case(candidate).find(lower) != std::string::npos) return candidate;
+  }
+  return {};
 }
 
 }  // namespace qrtool

@@ -26,8 +26,9 @@ std::string format_count(index_t count);
 /// "0.35 ms", "12.4 s".
 std::string format_seconds(double seconds);
 
-/// The candidate nearest to `word` (edit distance at most 2, less than the word's length), or
-/// empty.
+/// The candidate that `word` may have been meant for, or empty: one that differs by case or by at
+/// most 2 edits (1 in four letters, none in fewer); or else the first that holds it, with three
+/// letters or more.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace qrtool

@@ -171,8 +171,9 @@ void CsvParser::throw_not_a_number(const Field& field) const {
 }
 
 void CsvParser::throw_ragged(std::size_t column, index_t found) const {
-  throw InputError(fmt::format("{}{} columns where line {} has {}", place(column), found,
-                               first_line_, columns_));
+  throw InputError(fmt::format("{}{} column{} where line {} has {}", place(column), found,
+                               found == 1 ? "" : "s", first_line_, columns_),
+                   found < columns_ ? "write nan for a missing number" : "");
 }
 
 void CsvParser::parse(std::string_view line, ElementType type, std::vector<double>& numbers) {

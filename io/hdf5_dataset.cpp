@@ -19,7 +19,8 @@ namespace {
 
 [[noreturn]] void throw_not_hdf5(const InputFile& file, Content content) {
   if (content == Content::binary) {
-    throw InputError(fmt::format("{}: not an HDF5 file", file.shown));
+    throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
+                     "only HDF5, and CSV by the endings .csv, .tsv and .txt, can be read");
   }
   throw InputError(
       fmt::format("{}: not an HDF5 file (it looks like text)", file.shown),

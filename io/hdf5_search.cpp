@@ -65,6 +65,9 @@ Dataset open_matrices(const InputFile& file, const std::string& path) {
   if (dataset.handle && dataset.problem.empty() && dataset.dims.size() < 2) {
     dataset.problem = fmt::format("has rank {} ({}); a matrix has two dimensions",
                                   dataset.dims.size(), shape_text(dataset.dims));
+    if (dataset.dims.size() == 1) {
+      dataset.problem += fmt::format(", {0}x1 or 1x{0}", dataset.dims.front());
+    }
   }
   return dataset;
 }

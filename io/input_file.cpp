@@ -19,8 +19,9 @@
 namespace qrtool {
 namespace {
 
-[[noreturn]] void throw_cannot_read(const std::string& path, const std::string& reason) {
-  throw InputError(fmt::format("cannot read '{}': {}", escape(path), reason));
+[[noreturn]] void throw_cannot_read(const std::string& path, const std::string& reason,
+                                    const std::string& hint = {}) {
+  throw InputError(fmt::format("cannot read '{}': {}", escape(path), reason), hint);
 }
 
 class Descriptor {
@@ -41,6 +42,14 @@ class Descriptor {
 bool exists(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0;
+}
+
+/// For FILE:NAME, which is no location, where there is such a file.
+std::string hint_for_missing(const std::string& path) {
+  const std::size_t colon = path.rfind(':');
+  if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";
+  return fmt::format("a dataset's path begins with a slash: {}:/{}", escape(path.substr(0, colon)),
+                     escape(path.substr(colon + 1)));
 }
 
 bool is_hdf5(int descriptor) {
@@ -74,7 +83,10 @@ bool has_text_ending(const std::string& path) {
 
 std::uint64_t readable_size(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) throw_cannot_read(path, std::strerror(errno));
+  if (stat(path.c_str(), &info) != 0) {
+    const std::string reason = std::strerror(errno);
+    throw_cannot_read(path, reason, hint_for_missing(path));
+  }
   if (S_ISDIR(info.st_mode)) throw_cannot_read(path, "it is a directory");
   if (S_ISFIFO(info.st_mode)) throw_cannot_read(path, "it is a pipe, not a file");
   if (S_ISSOCK(info.st_mode)) throw_cannot_read(path, "it is a socket, not a file");

@@ -342,5 +342,18 @@ TEST_F(Verify, MissingFilesAndFactorsAreInputErrors) {
   EXPECT_EQ(run_tool({"verify", a_, a_}).exit_code, 3) << "holds no factors";
 }
 
+TEST_F(Verify, FilesInTheWrongOrderAreSaidToBe) {
+  const ToolResult swapped = run_tool({"verify", q_, a_});
+  EXPECT_EQ(swapped.exit_code, 3);
+  EXPECT_NE(swapped.err.find("hint: the matrices come first, then the factors: qrtool verify " +
+                             a_ + " " + q_ + "\n"),
+            std::string::npos)
+      << swapped.err;
+  const ToolResult no_matrices = run_tool({"verify", q_, q_});
+  EXPECT_EQ(no_matrices.exit_code, 3);
+  EXPECT_NE(no_matrices.err.find("choose one with --dataset /Q"), std::string::npos)
+      << no_matrices.err;
+}
+
 }  // namespace
 }  // namespace qrtool::test

@@ -45,6 +45,13 @@ TEST(Text, SuggestsTheNearestWord) {
   EXPECT_EQ(nearest("verfy", words), "verify");
   EXPECT_EQ(nearest("bench", words), "");
   EXPECT_EQ(nearest("", words), "");
+  EXPECT_EQ(nearest("VERIFY", words), "verify");
+  EXPECT_EQ(nearest("gen", words), "generate");
+  EXPECT_EQ(nearest("fa", words), "");
+  const std::array<std::string_view, 5> short_words{"cpu", "opencl", "row", "column", "r"};
+  EXPECT_EQ(nearest("gpu", short_words), "") << "another word, not a slip";
+  EXPECT_EQ(nearest("col", short_words), "column");
+  EXPECT_EQ(nearest("R", short_words), "r");
 }
 
 }  // namespace

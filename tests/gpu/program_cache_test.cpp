@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <thread>
+#include <vector>
+
 #include "core/error.hpp"
 #include "gpu/kernel_sources.hpp"
 #include "gpu/session.hpp"
@@ -28,6 +32,22 @@ TEST_F(Programs, AreBuiltOncePerSetOfDefines) {
   EXPECT_EQ(programs.size(), size);
   EXPECT_NE(programs.get("textbook.cl", doubles, "test")(), first());
   EXPECT_EQ(programs.size(), size + 1);
+}
+
+TEST_F(Programs, ThreadsShareOneBuild) {
+  const DeviceInfo device = device_under_test();
+  const Defines own{{"STORED", "float"}, {"REAL", "float"}, {"SIZE", "6"}};
+  const std::size_t before = session_for(device).programs.size();
+  std::array<cl::Program, 4> got;
+  {
+    std::vector<std::jthread> threads;
+    for (cl::Program& program : got) {
+      threads.emplace_back(
+          [&] { program = session_for(device).programs.get("textbook.cl", own, "test"); });
+    }
+  }
+  for (const cl::Program& program : got) EXPECT_EQ(program(), got[0]());
+  EXPECT_EQ(session_for(device).programs.size(), before + 1);
 }
 
 TEST_F(Programs, FailureNamesVariantDeviceAndLine) {

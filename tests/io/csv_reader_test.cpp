@@ -90,12 +90,13 @@ TEST_F(CsvReaderTest, Mistakes) {
   const struct {
     const char *text, *message;
   } cases[] = {
-      {"1,2\n3\n", "x.csv:2:2: 1 columns where line 1 has 2"},
+      {"1,2\n3\n", "x.csv:2:2: 1 column where line 1 has 2 | write nan for a missing number"},
       {"1,2\n3,4,5\n", "x.csv:2:5: 3 columns where line 1 has 2"},
       {"1 2\n3 4  5\n", "x.csv:2:6: 3 columns where line 1 has 2"},
       {"1\n2\n3 4\n", "x.csv:3:3: 2 columns where line 1 has 1"},
       {"1\n2\n3,4\n", "x.csv:3:3: 2 columns where line 1 has 1"},
-      {"a,b\n# c\n1,2\n\n3\n", "x.csv:5:2: 1 columns where line 3 has 2"},
+      {"a,b\n# c\n1,2\n\n3\n",
+       "x.csv:5:2: 1 column where line 3 has 2 | write nan for a missing number"},
       {"1,2\n3,4\n\n5,6\n", "x.csv:4:1: matrix 1 has 1 rows where matrix 0 has 2"},
       {"1\n\n2\n\n3\n4\n5\n", "x.csv:5:1: matrix 2 has 3 rows where matrix 0 has 1"},
       {"1,2\n3,x\n", "x.csv:2:3: 'x' is not a number"},

@@ -32,7 +32,7 @@ TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
   EXPECT_EQ(input_error("a.h5", "g"),
             "a.h5: /g is a group; it holds /g/B | choose one with --dataset /g/B");
   EXPECT_EQ(input_error("a.h5", "labels"),
-            "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions");
+            "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions, 5x1 or 1x5");
   EXPECT_EQ(error_of<UsageError>([] { open_file("a.h5:/A", "/B"); }),
             "a.h5:/A: a dataset is named here and by --dataset as well");
 }
@@ -49,8 +49,9 @@ TEST_F(Hdf5SearchTest, AFileWhoseNameHoldsTheColonWins) {
 
 TEST_F(Hdf5SearchTest, NamesCannotSteerTheTerminal) {
   write_numbers("a.h5", "\x1b]0;pwned\x07", H5T_IEEE_F64LE, {4});
-  EXPECT_EQ(input_error("a.h5"),
-            "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions");
+  EXPECT_EQ(
+      input_error("a.h5"),
+      "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions, 4x1 or 1x4");
 }
 
 /// Whether `action` opens the file.

@@ -25,11 +25,17 @@ TEST_F(InputFileTest, WhatIsNoHdf5File) {
   EXPECT_EQ(input_error("pipe.h5"), "cannot read 'pipe.h5': it is a pipe, not a file");
   EXPECT_EQ(input_error("/dev/zero"), "cannot read '/dev/zero': it is a device, not a file");
   EXPECT_EQ(input_error("none.h5"), "cannot read 'none.h5': No such file or directory");
+  EXPECT_EQ(input_error("hdf5.csv:A"),
+            "cannot read 'hdf5.csv:A': No such file or directory | a dataset's path begins with a "
+            "slash: hdf5.csv:/A");
+  EXPECT_EQ(input_error("none.h5:A"), "cannot read 'none.h5:A': No such file or directory");
   EXPECT_EQ(input_error("empty.h5"), "empty.h5: the file is empty");
   EXPECT_EQ(input_error("text.h5"),
             "text.h5: not an HDF5 file (it looks like text) | for CSV let the name end in .csv, or "
             "use standard input: - < text.h5");
-  EXPECT_EQ(input_error("binary.h5"), "binary.h5: not an HDF5 file");
+  EXPECT_EQ(input_error("binary.h5"),
+            "binary.h5: not an HDF5 file | only HDF5, and CSV by the endings .csv, .tsv and .txt, "
+            "can be read");
   EXPECT_EQ(input_error("short.h5").rfind("short.h5: damaged HDF5 file (", 0), 0u);
   EXPECT_EQ(input_error("hdf5.csv"),
             "hdf5.csv: an HDF5 file, although its name says text | rename it to end in .h5");
