@@ -225,11 +225,6 @@ INLINE void copy_doubles(__local double* to, __global const double* from, int le
                  : "memory");
   }
 }
-INLINE void close_copies(void) { asm volatile("cp.async.commit_group;" : : : "memory"); }
-// Waits until at most `open` of the groups of copies that were closed are under way.
-INLINE void await_copies(const int open) {
-  asm volatile("cp.async.wait_group %0;" : : "n"(open) : "memory");
-}
 // c (16 x 8) += a (16 x 8) b (8 x 8)
 INLINE void multiply_doubles(double* c, double4 a, double2 b) {
   asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
@@ -239,6 +234,10 @@ INLINE void multiply_doubles(double* c, double4 a, double2 b) {
 }
 #endif
 
+#if HAS_UNITS || PRODUCT_BODY == 4
+#define MMA 1  // these bodies are NVIDIA's alone
+#include "copy.clh"
+#endif
 #if HAS_UNITS
 #include "packed_tile.clh"
 #else
