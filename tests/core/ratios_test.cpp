@@ -167,6 +167,30 @@ TEST(Ratios, SumAMillionEqualTermsWithoutBias) {
   EXPECT_LE(errors.residual, 8 * 0x1p-52);
 }
 
+TEST(Ratios, SumAFewHundredEqualTermsWithoutBias) {
+  // Q = I - 2 / n 1 1': all entries off the diagonal are equal, and so are the products.
+  constexpr index_t n = 450;
+  std::vector<double> q(n * n, -2.0 / n);
+  for (index_t i = 0; i < n; ++i) q[static_cast<std::size_t>(i * n + i)] += 1;
+  const std::vector<double> a(n * n, 0);
+  ErrorMeter meter(n, n, n, n);
+  const Errors errors =
+      meter.measure<double>({a.data(), n, n, n}, {q.data(), n, n, n}, {a.data(), n, n, n}, 0);
+  long double squares = 0;
+  for (index_t i = 0; i < n; ++i) {
+    for (index_t j = 0; j < n; ++j) {
+      long double sum = i == j ? -1 : 0;
+      for (index_t row = 0; row < n; ++row) {
+        sum += static_cast<long double>(q[static_cast<std::size_t>(row * n + i)]) *
+               q[static_cast<std::size_t>(row * n + j)];
+      }
+      squares += sum * sum;
+    }
+  }
+  const auto exact = static_cast<double>(std::sqrt(squares));
+  EXPECT_LE(std::abs(errors.orthogonality - exact), 0.1 * n * 0x1p-52) << exact;  // of the bar
+}
+
 TEST(Ratios, HaveTheBarsOfTheDefinition) {
   Errors errors;
   errors.norm = 1;
