@@ -58,14 +58,14 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
     if (std::all_of(flags.begin(), flags.end(), [](cl_int flag) { return flag == 0; }))
       return false;
   }
-  const Params params = variant.plan.tune(job.problem, info.limits);
-  Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
+  Params params = variant.plan.tune(job.problem, info.limits);
+  if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
+  const Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,
       job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
       {}};
   if (variant.takes_flags) {
-    defines["FLAGGED"] = "1";
     Launcher launch(kernels, compute,
                     session.programs.get(variant.file, defines, variant.plan.name), job.work[0]);
     variant.enqueue(flagged, launch);

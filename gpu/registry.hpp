@@ -25,6 +25,8 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 GpuVariant gram_variant();
 GpuVariant gram_tiles_variant();
 GpuVariant small_variant();
+/// `small` for the flagged matrices of others: few, so that more lanes take each.
+GpuVariant flagged_small_variant();
 GpuVariant blocked_variant();
 GpuVariant tall_variant();
 GpuVariant large_variant();

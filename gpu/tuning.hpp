@@ -101,6 +101,11 @@ inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 inline constexpr int small_tile_bytes = 512;
 /// Bytes of a matrix: a group's registers, 256 KiB on NVIDIA, hold its tile and as much again.
 inline constexpr std::int64_t small_matrix_bytes = 128 << 10;
+/// Groups whose matrices one group looks through where `gram` flags some: most find none, and a
+/// group that only looks takes 3 ns, 46 us for 15000. 1 .. 16.
+inline constexpr int small_flagged_share = 8;
+/// Lanes of a flagged matrix at most.
+inline constexpr int small_flagged_lanes = 256;
 /// Columns per work-item. 1 .. 8. With 4 lanes across to 16 columns and 8 above: 64x64 takes 0.82
 /// ms with 8 columns and 0.91 with 4, 32x32 0.14 with 4 and 0.16 with 8.
 inline constexpr int small_lane_columns = 8;

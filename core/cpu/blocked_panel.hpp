@@ -167,7 +167,7 @@ class PanelQr : Lanes<C, C> {
         largest = x > largest ? x : largest;
       }
       const C alpha = a[c * width + c];
-      if (largest == 0) return {alpha, 0, 0};  // H = I
+      if (largest < F::zero) return {alpha, 0, 0};  // H = I
       if (alpha * alpha + entry(dots, c) < F::small_squares) {
         lower = F::lower;
         for (index_t i = c; i < rows; ++i) a[i * width + c] *= F::raise;

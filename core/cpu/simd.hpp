@@ -24,6 +24,10 @@ struct VectorOf {
   typedef E unaligned __attribute__((vector_size(L * sizeof(E)), may_alias, aligned(alignof(E))));
 };
 
+/// Squares below `small_squares` lose bits to underflow: such columns are raised first. Columns
+/// whose entries are below `zero`, beside a largest entry of 1, count as zero, H = I: near denormal
+/// numbers a reflector leaves as much as it takes away, and dozens that are all but parallel
+/// follow.
 template <class T>
 struct Format;
 template <>
@@ -31,12 +35,14 @@ struct Format<float> {
   using Int = std::int32_t;
   static constexpr int mantissa = 23, bias = 127, largest_exponent = 127;
   static constexpr float small_squares = 0x1p-100f, raise = 0x1p96f, lower = 0x1p-96f;
+  static constexpr float zero = 0x1p-100f;
 };
 template <>
 struct Format<double> {
   using Int = std::int64_t;
   static constexpr int mantissa = 52, bias = 1023, largest_exponent = 1023;
   static constexpr double small_squares = 0x1p-800, raise = 0x1p600, lower = 0x1p-600;
+  static constexpr double zero = 0x1p-960;
 };
 
 inline float square_root(float x) { return __builtin_sqrtf(x); }

@@ -18,7 +18,8 @@
 // The matrix has at most TILE_ROWS ROW_SPLITS rows; it and Q at most LANE_COLUMNS LANES_ACROSS
 // columns. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
 // Local memory per matrix: SHOWN_STRIDE + 3 columns REAL and columns int; body 0 adds 1 REAL per
-// lane. One launch: factor_small, groups = ceil(count / MATRICES).
+// lane. One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
+// ceil(count / (s MATRICES)).
 #include "tile.clh"
 
 #ifndef WANT_Q
@@ -152,6 +153,23 @@ INLINE void store_q(const Lane* at, Tile tile, __global STORED* q, FactorShape s
   }
 }
 
+// The sets of MATRICES that are the group's: one, or, of FLAGGED, those in which a matrix is to do.
+#if FLAGGED > 1
+INLINE bool any_to_do(index_t set, FactorShape shape FLAGS_ARGUMENT) {
+  bool any = false;
+  for (index_t matrix = set * MATRICES; matrix < (set + 1) * MATRICES; ++matrix) {
+    any = any || (matrix < shape.count && IS_TO_DO(matrix));
+  }
+  return any;
+}
+#define FOR_SETS(set)                                       \
+  const index_t first = (index_t)get_group_id(0) * FLAGGED; \
+  for (index_t set = first; set < first + FLAGGED; ++set)   \
+    if (any_to_do(set, shape, flags))
+#else
+#define FOR_SETS(set) const index_t set = get_group_id(0);
+#endif
+
 // r is V\R and q is tau where RAW is set.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_small(
     __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
@@ -161,17 +179,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
   __local REAL alphas[MATRICES * 2], scratch[SCRATCH];
   __local int column_codes[MATRICES * COLUMNS];
   const int item = get_local_id(0), slot = item / LANES, lane = item % LANES;
-  const index_t matrix = (index_t)get_group_id(0) * MATRICES + slot;
-  // Lanes past the last matrix, or with one that is not to do, do as the others and store nothing.
-  const bool exists = matrix < shape.count && IS_TO_DO(matrix);
-#if FLAGGED && SUB_GROUP_BODY == 1
-  bool any = false;
-  for (int i = 0; i < MATRICES; ++i) {
-    const index_t other = (index_t)get_group_id(0) * MATRICES + i;
-    any = any || (other < shape.count && IS_TO_DO(other));
-  }
-  if (!any) return;
-#endif
   const Lane at = {lane,
                    lane / ROW_SPLITS,
                    lane % ROW_SPLITS,
@@ -183,29 +190,35 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
                    scratch,
                    0,
                    0};
+  FOR_SETS(set) {
+    const index_t matrix = set * MATRICES + slot;
+    // Lanes past the last matrix, or with one that is not to do, do as the others and store
+    // nothing.
+    const bool exists = matrix < shape.count && IS_TO_DO(matrix);
+    for (int i = lane; i < COLUMNS; i += LANES) {
+      column_codes[slot * COLUMNS + i] = MAGNITUDE_ZERO;
+      tops[slot * COLUMNS + i] = 0;
+      signs[slot * COLUMNS + i] = 1;
+    }
+    sync_tile();
+    Tile tile;
+    int exponents[LANE_COLUMNS], code;
+    const bool is_finite =
+        load(&at, tile, exponents, a + (exists ? matrix : 0) * shape.m * shape.n,
+             FULL || exists ? shape.m : 0, shape.n, column_codes + slot * COLUMNS, &code);
+    if (exists && lane == 0) magnitudes[matrix] = code;
 
-  for (int i = lane; i < COLUMNS; i += LANES) {
-    column_codes[slot * COLUMNS + i] = MAGNITUDE_ZERO;
-    tops[slot * COLUMNS + i] = 0;
-    signs[slot * COLUMNS + i] = 1;
-  }
-  sync_tile();
-  Tile tile;
-  int exponents[LANE_COLUMNS], code;
-  const bool is_finite =
-      load(&at, tile, exponents, a + (exists ? matrix : 0) * shape.m * shape.n,
-           FULL || exists ? shape.m : 0, shape.n, column_codes + slot * COLUMNS, &code);
-  if (exists && lane == 0) magnitudes[matrix] = code;
-
-  factor_tile(&at, tile, shape.k);
-  sync_tile();
-  const index_t r_rows = RAW ? shape.m : shape.r_rows;
-  if (exists) store_r(&at, tile, exponents, r + matrix * r_rows * shape.n, shape, is_finite);
-  if (RAW) {
-    store_tau(&at, tile, q + matrix * shape.k, exists ? shape.k : 0, is_finite);
-  }
-  if (WANT_Q) {
-    form_q(&at, tile, shape.k);
-    if (exists) store_q(&at, tile, q + matrix * shape.m * shape.q_cols, shape, is_finite);
+    factor_tile(&at, tile, shape.k);
+    sync_tile();
+    const index_t r_rows = RAW ? shape.m : shape.r_rows;
+    if (exists) store_r(&at, tile, exponents, r + matrix * r_rows * shape.n, shape, is_finite);
+    if (RAW) {
+      store_tau(&at, tile, q + matrix * shape.k, exists ? shape.k : 0, is_finite);
+    }
+    if (WANT_Q) {
+      form_q(&at, tile, shape.k);
+      if (exists) store_q(&at, tile, q + matrix * shape.m * shape.q_cols, shape, is_finite);
+    }
+    if (FLAGGED > 1) sync_tile();  // the next matrix takes the same local memory
   }
 }

@@ -18,7 +18,7 @@ std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  return p.m <= tuning::gram_small_rows ? small_variant() : blocked_variant();
+  return p.m <= tuning::gram_small_rows ? flagged_small_variant() : blocked_variant();
 }
 
 index_t most_columns(const Limits& limits) {

@@ -21,7 +21,8 @@ index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_col
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  if (p.n <= tuning::small_max_columns && p.m <= tuning::gram_small_rows) return small_variant();
+  if (p.n <= tuning::small_max_columns && p.m <= tuning::gram_small_rows)
+    return flagged_small_variant();
   const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(float)};
   return p.m <= blocked_rows ? blocked_variant() : large_variant();
 }

@@ -26,16 +26,16 @@ int power_of_two(index_t x) {
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(x, 1))));
 }
 
-Tile choose_tile(const Problem& p) {
+Tile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_columns) {
   const index_t columns = std::max<index_t>({p.n, p.q_cols(), 1}), rows = std::max<index_t>(p.m, 1);
   const int budget =
       tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
   const bool is_narrow = columns <= tuning::small_narrow_columns;
   Tile tile{};
-  tile.lanes_across =
-      is_narrow ? power_of_two(ceil_divide(columns, tuning::small_narrow_lane_columns))
-                : std::max(tuning::small_least_lanes_across,
-                           power_of_two(ceil_divide(columns, tuning::small_lane_columns)));
+  tile.lanes_across = is_narrow
+                          ? power_of_two(ceil_divide(columns, tuning::small_narrow_lane_columns))
+                          : std::max(tuning::small_least_lanes_across,
+                                     power_of_two(ceil_divide(columns, lane_columns)));
   const int most_rows = is_narrow ? tuning::small_narrow_lane_rows : tuning::small_lane_rows;
   while (true) {
     tile.columns_per_lane = static_cast<int>(ceil_divide(columns, tile.lanes_across));
@@ -50,6 +50,15 @@ Tile choose_tile(const Problem& p) {
     if (tile.row_splits <= tuning::small_max_row_splits || tile.columns_per_lane == 1) return tile;
     tile.lanes_across *= 2;
   }
+}
+
+/// Of a matrix that is done again while the others wait: more lanes than the batch would want.
+Tile choose_flagged_tile(const Problem& p) {
+  for (const int lane_columns : {2, 4}) {
+    const Tile tile = choose_tile(p, lane_columns);
+    if (tile.lanes() <= tuning::small_flagged_lanes) return tile;
+  }
+  return choose_tile(p);
 }
 
 /// Bytes of local memory for one matrix: the shown vectors, padded, four numbers per column, and
@@ -98,8 +107,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "a matrix fits the registers of " + std::to_string(tile.lanes()) + " work-items"};
 }
 
-Params tune(const Problem& p, const Limits&) {
-  const Tile tile = choose_tile(p);
+Params params_of(const Problem& p, const Tile& tile) {
   const int step = tile.columns() <= tuning::small_narrow_step_columns
                        ? tuning::small_narrow_column_step
                        : tuning::small_column_step;
@@ -114,15 +122,26 @@ Params tune(const Problem& p, const Limits&) {
           {"RAW", p.mode == Mode::raw}};
 }
 
+Params tune(const Problem& p, const Limits&) { return params_of(p, choose_tile(p)); }
+
+Params tune_flagged(const Problem& p, const Limits& limits) {
+  Params params = params_of(p, limits.is_cpu ? choose_tile(p) : choose_flagged_tile(p));
+  params["FLAGGED"] = limits.is_cpu ? 1 : tuning::small_flagged_share;
+  return params;
+}
+
 std::vector<std::size_t> workspace(const Problem&) { return {}; }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const int matrices = job.params.at("MATRICES");
+  const auto flagged = job.params.find("FLAGGED");
+  const index_t share = flagged == job.params.end() ? 1 : flagged->second;
   const int group = matrices * job.params.at("LANES_ACROSS") * job.params.at("ROW_SPLITS");
   const bool is_raw = p.mode == Mode::raw;
-  launch("factor_small", ceil_divide(job.count, matrices), group, job.a, is_raw ? job.tau : job.q,
-         is_raw ? job.v : job.r, job.magnitudes, factor_shape(p, job.count));
+  launch("factor_small", ceil_divide(job.count, share * matrices), group, job.a,
+         is_raw ? job.tau : job.q, is_raw ? job.v : job.r, job.magnitudes,
+         factor_shape(p, job.count));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(small_variant(), p); }
@@ -136,6 +155,12 @@ GpuVariant small_variant() {
                      workspace,
                      enqueue,
                      computes_in};
+  return variant;
+}
+
+GpuVariant flagged_small_variant() {
+  GpuVariant variant = small_variant();
+  variant.plan.tune = tune_flagged;
   variant.takes_flags = true;
   return variant;
 }

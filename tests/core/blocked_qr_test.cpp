@@ -72,6 +72,22 @@ TYPED_TEST(BlockedQrTest, EveryInstructionSetMeetsTheBar) {
   }
 }
 
+/// After the first reflector all columns are the same rounding errors.
+TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
+  constexpr index_t n = 300;
+  for (const blocked::Kernels* kernels : blocked_kernels()) {
+    const Batch<TypeParam> a(1, n, n);
+    fill_matrix<TypeParam>({"constant"}, 0, a.view()[0]);
+    const MatrixView<const TypeParam> view = a.view()[0];
+    const Result<TypeParam> result = factor(view, Mode::reduced, 1, *kernels);
+    ErrorMeter meter(n, n, n, n);
+    const Errors errors = meter.measure<TypeParam>(view, result.q.view()[0], result.r.view()[0],
+                                                   magnitude_of(view).scale());
+    const Bars bars = standard_bars(n, n, precision_of(element_type<TypeParam>), errors);
+    EXPECT_LE(errors.orthogonality, 0.4 * bars.orthogonality) << kernels->target;
+  }
+}
+
 TYPED_TEST(BlockedQrTest, ColumnsOfEverySizeAreReflected) {
   // Below row 0 columns 1 and 2 are s (2, 3, 1, ...)' and s (2, 1, 2, ...)', for s down to the
   // smallest number: their squares, and their products with each other, underflow long before.

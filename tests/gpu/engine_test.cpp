@@ -11,11 +11,7 @@
 namespace qrtool::test {
 namespace {
 
-GpuVariant small_without_flags(const Problem&) {
-  GpuVariant variant = small_variant();
-  variant.takes_flags = false;
-  return variant;
-}
+GpuVariant small_without_flags(const Problem&) { return small_variant(); }
 
 class FlaggedMatrices : public ::testing::Test {
  protected:
