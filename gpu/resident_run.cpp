@@ -47,6 +47,17 @@ struct ResidentRun::State {
     }
   }
 
+  /// Every byte of the results becomes that of a NaN, so that a run which leaves some of them alone
+  /// does not pass by those of the one before; and the host enqueues the run meanwhile.
+  void poison_results() const {
+    const FactorJob& job = buffers->job;
+    for (const cl::Buffer& result : {job.q, job.r, job.v, job.tau}) {
+      if (result() == nullptr) continue;
+      constexpr cl_uint nan = 0xffffffff;
+      engine.compute.enqueueFillBuffer(result, nan, 0, result.getInfo<CL_MEM_SIZE>());
+    }
+  }
+
   void write(std::size_t offset, std::size_t bytes, const void* data) const {
     if (bytes > 0) engine.upload.enqueueWriteBuffer(buffers->job.a, CL_FALSE, offset, bytes, data);
   }
@@ -71,6 +82,7 @@ ResidentRun::Seconds ResidentRun::run() {
   const State& s = *state_;
   cl::Event begun, factored, checked;
   try {
+    s.poison_results();
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.enqueue(s.variant, *s.buffers, factored, checked);
     s.engine.compute.finish();
