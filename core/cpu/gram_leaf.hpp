@@ -26,6 +26,9 @@ class GramLeaf {
  private:
   double* row(index_t i) { return sums_.view().data + i * padded_; }
   double add_rows(MatrixView<const float> a);
+  double add_narrow_rows(MatrixView<const float> a);
+  bool factor_narrow(MatrixView<const float> a, double& largest);
+  bool factor_wide(MatrixView<const float> a, double& largest);
   bool factor_sums();
   double squared_condition();
 
