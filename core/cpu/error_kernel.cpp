@@ -110,6 +110,64 @@ std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t 
   return largest;
 }
 
+constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
+using F = VectorOf<float, narrow_lanes>::unaligned;
+using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
+/// Rows of a tile in float32, a vector wide: its sums take half of the registers.
+constexpr int narrow_tile = 2 * tile;
+/// Rows of A that are summed before they are added to others: a long plain sum is in error by more.
+constexpr index_t narrow_run = 32;
+
+/// A'A in float32, and the bits of the largest |entries|.
+struct Narrow {
+  const float* a;
+  index_t rows, columns;
+  double* sums;
+  Bits largest;
+};
+
+/// Rows p, .. of A'A in a vector of columns.
+template <bool measures>
+[[gnu::noinline]] void add_narrow_tile(Narrow& gram, index_t p, index_t column) {
+  F total[narrow_tile] = {};
+  Bits largest = gram.largest;
+  const float* x = gram.a + p;
+  for (index_t left = gram.rows; left > 0; left -= narrow_run) {
+    F sum[narrow_tile] = {};
+    for (index_t i = left < narrow_run ? left : narrow_run; i > 0; --i, x += gram.columns) {
+      const F y = *reinterpret_cast<const F*>(x + (column - p));
+      if constexpr (measures) {
+        const Bits bits = reinterpret_cast<Bits>(y) & 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < narrow_tile; ++r) sum[r] += x[r] * y;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < narrow_tile; ++r) total[r] += sum[r];
+  }
+  for (int r = 0; r < narrow_tile; ++r) {
+    double* const to = gram.sums + (p + r) * gram.columns + column;
+    for (int l = 0; l < narrow_lanes; ++l) to[l] += static_cast<double>(total[r][l]);
+  }
+  gram.largest = largest;
+}
+
+std::uint32_t add_narrow_gram(const float* a, index_t rows, index_t columns, double* sums,
+                              std::uint32_t largest) {
+  Narrow gram{a, rows, columns, sums, {}};
+  for (index_t column = 0; column < columns; column += narrow_lanes) {
+    add_narrow_tile<true>(gram, 0, column);
+    for (index_t p = narrow_tile; p < column + narrow_lanes; p += narrow_tile)
+      add_narrow_tile<false>(gram, p, column);
+  }
+  for (int l = 0; l < narrow_lanes; ++l) {
+    const auto bits = static_cast<std::uint32_t>(gram.largest[l]);
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
 template <int N>
 [[gnu::always_inline]] inline void subtract_tile(const Product& f, index_t i, index_t column,
                                                  V& squares) {
@@ -151,6 +209,6 @@ double residual_squares(const Product& f) {
 }  // namespace
 
 extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET), add_gram, widen,
-                                                   residual_squares};
+                                                   add_narrow_gram, residual_squares};
 
 }  // namespace qrtool::errors

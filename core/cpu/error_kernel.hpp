@@ -12,6 +12,7 @@ namespace qrtool::errors {
 
 /// Columns are padded to multiples of this, and so are the rows of A and Q.
 inline constexpr std::int64_t unit = 8;
+inline constexpr std::int64_t narrow_unit = 16;
 
 /// X'X summed over tiles of rows by Kahan's sum: columns x columns, ld as X. Only what lies on and
 /// above the diagonal means something.
@@ -36,6 +37,11 @@ struct Kernels {
   /// to := from in float64. Gives the largest |from[i]| as the bits of a float32, or `largest`
   /// where that is larger; NaN is larger than infinity.
   std::uint32_t (*widen)(const float* from, std::int64_t count, double* to, std::uint32_t largest);
+  /// sums (columns x columns) += A'A of `rows` rows of float32 that lie one behind the other, on
+  /// and above the diagonal: in error by some 2^-24 of the columns' norms, being summed in float32.
+  /// `columns` is a multiple of narrow_unit. Gives the largest |entry| as widen does.
+  std::uint32_t (*add_narrow_gram)(const float* a, std::int64_t rows, std::int64_t columns,
+                                   double* sums, std::uint32_t largest);
   /// ||A - QR||^2 of a few rows.
   double (*residual_squares)(const Product& product);
 };

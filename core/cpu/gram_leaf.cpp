@@ -17,12 +17,24 @@ namespace {
 /// some 2^20 2^-53 of its columns' norms, far below the 2^-24 that storing it costs.
 constexpr double most_squared_condition = 0x1p40;
 
+/// The largest, divided by n, for sums in float32; orthogonal columns have 1. Such sums are in
+/// error by some 2^-24, and R by some times that: as by reflectors in float32.
+constexpr double most_narrow_condition = 4;
+/// The least square of a column's norm for them: products lose nothing of it to underflow.
+constexpr double least_narrow_square = 0x1p-60;
+
 index_t padded(index_t n) { return (n + errors::unit - 1) / errors::unit * errors::unit; }
 
 /// Rows that are widened at a time: they stay in the first cache. The sums depend on them.
 index_t strip_rows(index_t n) {
   constexpr index_t elements = 3072;
   return std::clamp<index_t>(elements / padded(n) / 8 * 8, 32, 128);
+}
+
+/// The same of rows that stay in float32.
+index_t narrow_strip_rows(index_t n) {
+  constexpr index_t elements = 8192;
+  return std::max<index_t>(elements / n / 32 * 32, 32);
 }
 
 /// x -= factor y
@@ -73,6 +85,34 @@ double GramLeaf::add_rows(MatrixView<const float> a) {
   return std::bit_cast<float>(largest);
 }
 
+/// The same in float32, where n and ld allow it.
+double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
+  clear(sums_);
+  const errors::Kernels& kernels = *errors::kernels().front();
+  const index_t at_once = narrow_strip_rows(n_);
+  std::uint32_t largest = 0;
+  for (index_t first = 0; first < a.rows; first += at_once) {
+    const index_t rows = std::min(at_once, a.rows - first);
+    largest = kernels.add_narrow_gram(&a(first, 0), rows, n_, sums_.view().data, largest);
+  }
+  return std::bit_cast<float>(largest);
+}
+
+/// R from sums in float32; false where they may be too inaccurate.
+bool GramLeaf::factor_narrow(MatrixView<const float> a, double& largest) {
+  if (n_ % errors::narrow_unit != 0 || a.ld != n_) return false;
+  largest = add_narrow_rows(a);
+  for (index_t k = 0; k < n_; ++k) {
+    if (!(row(k)[k] >= least_narrow_square)) return false;
+  }
+  return factor_sums() && squared_condition() <= most_narrow_condition * static_cast<double>(n_);
+}
+
+bool GramLeaf::factor_wide(MatrixView<const float> a, double& largest) {
+  largest = add_rows(a);
+  return factor_sums() && squared_condition() <= most_squared_condition;
+}
+
 /// R in the place of A'A; false where a pivot is lost in rounding errors, or is none.
 bool GramLeaf::factor_sums() {
   for (index_t k = 0; k < n_; ++k) norms_.view().data[k] = row(k)[k];
@@ -109,8 +149,8 @@ double GramLeaf::squared_condition() {
 
 bool GramLeaf::factor(MatrixView<const float> a, MatrixView<float> r, LeafOutcome& outcome) {
   if (a.rows < 2 * n_) return false;
-  outcome.magnitude.largest = add_rows(a);
-  if (!factor_sums() || !(squared_condition() <= most_squared_condition)) return false;
+  double& largest = outcome.magnitude.largest;
+  if (!factor_narrow(a, largest) && !factor_wide(a, largest)) return false;
   for (index_t i = 0; i < n_; ++i) {
     for (index_t j = 0; j < n_; ++j) {
       const double x = i <= j ? row(i)[j] : 0;

@@ -115,7 +115,7 @@ Params tune(const Problem& p, const Limits& limits) {
 
 SlabShape slabs_of(const Problem& p) {
   const index_t most =
-      p.n <= tuning::tall_narrow_columns ? tuning::tall_narrow_slabs : tuning::tall_slabs;
+      p.n <= tuning::tall_thin_columns ? tuning::tall_thin_slabs : tuning::tall_slabs;
   const index_t rows =
       std::max(tuning::tall_slab_rows, ceil_divide(ceil_divide(p.m, most), 64) * 64);
   return {static_cast<int>(ceil_divide(p.m, rows)), static_cast<int>(rows)};

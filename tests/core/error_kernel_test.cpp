@@ -45,6 +45,27 @@ TEST(ErrorKernelTest, GramIsXTransposedX) {
   }
 }
 
+TEST(ErrorKernelTest, NarrowGramIsXTransposedX) {
+  constexpr index_t m = 70, n = 32;  // two runs of rows and a part of one
+  const Batch<float> x(1, m, n);
+  fill_matrix<float>({"gauss"}, 0, x.view()[0]);
+  x.view()[0](69, 31) = -7;
+  for (const errors::Kernels* kernels : errors::kernels()) {
+    const auto sums = make(n, n, [](index_t, index_t) { return false; });
+    const MatrixView<float> view = x.view()[0];
+    const std::uint32_t largest =
+        kernels->add_narrow_gram(view.data, m, n, sums.view().data, 0x3f800000u);
+    EXPECT_EQ(largest, 0x40e00000u) << kernels->target;
+    for (index_t p = 0; p < n; ++p) {
+      for (index_t q = p; q < n; ++q) {
+        double expected = 0;
+        for (index_t i = 0; i < m; ++i) expected += static_cast<double>(view(i, p)) * view(i, q);
+        EXPECT_NEAR(sums.view()[0](p, q), expected, 1e-4) << kernels->target << " " << p << q;
+      }
+    }
+  }
+}
+
 TEST(ErrorKernelTest, ResidualIsThatOfAMinusQR) {
   for (const errors::Kernels* kernels : errors::kernels()) {
     for (const bool is_upper : {false, true}) {
