@@ -11,9 +11,9 @@
 //   finish_errors          sums of the tiles and rows                          matrix
 //
 // The Gram matrix is symmetric: tiles on and above its diagonal are measured, those above count
-// twice. Sums have a fixed order; sums of many terms are compensated (Kahan) where a plain one, which
-// is biased where all terms are equal, would show. Products take R for what it is, upper
-// triangular: what lies below its diagonal counts as `lower`.
+// twice. Sums have a fixed order; sums of many terms are compensated (Kahan) where a plain one,
+// biased where all terms are equal, would show. Products take R for what it is, upper triangular:
+// what lies below its diagonal counts as `lower`.
 //
 //        tile columns ->                          slab_rows
 //      +----+----+----+        X = Q or A      +-----------+ -> X0'X0  \
@@ -55,8 +55,7 @@ typedef struct {
 
 INLINE Matrix matrix_q(__global const FACTOR* q, CheckShape shape, index_t matrix) {
   const Scaling none = {1, 1};
-  const Matrix m = {
-      q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, none};
+  const Matrix m = {q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, none};
   return m;
 }
 INLINE Matrix matrix_r(__global const FACTOR* r, CheckShape shape, index_t matrix, Scaling by) {
@@ -208,12 +207,19 @@ __kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magn
   const int last = min(shape.r_rows, (slab + 1) * shape.r_slab_rows);
   r += matrix * shape.r_rows * shape.n;
   RSummary s = no_summary();
-  const int lanes = min(shape.n, GROUP_SIZE), across = GROUP_SIZE / lanes;
-  if (item < across * lanes) {
-    for (int row = slab * shape.r_slab_rows + item / lanes; row < last; row += across) {
+  // Loads that are under way together: of several rows, or of one.
+  const int lanes = min(shape.n, GROUP_SIZE), across = GROUP_SIZE / lanes, col = item % lanes;
+  const int first = slab * shape.r_slab_rows + (item < across * lanes ? item / lanes : last);
+  if (lanes < GROUP_SIZE || shape.n == GROUP_SIZE) {
 #pragma unroll 4
-      for (int col = item % lanes; col < shape.n; col += lanes) {
-        look_at_entry(&s, r[(index_t)row * shape.n + col], row, col, scaling);
+    for (int row = first; row < last; row += across) {
+      look_at_entry(&s, r[(index_t)row * shape.n + col], row, col, scaling);
+    }
+  } else {
+    for (int row = first; row < last; ++row) {
+#pragma unroll 4
+      for (int c = col; c < shape.n; c += GROUP_SIZE) {
+        look_at_entry(&s, r[(index_t)row * shape.n + c], row, c, scaling);
       }
     }
   }
