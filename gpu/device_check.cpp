@@ -30,9 +30,9 @@ bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
 bool has_wide_factors(const Problem& p) { return is_raw(p) || p.type == ElementType::float64; }
 index_t q_cols(const Problem& p) { return is_raw(p) ? p.k() : p.q_cols(); }
 
-Body body_of(const Problem& p, const Limits& limits) {
+Body body_of(const Problem& p, bool has_units) {
   const index_t widest = std::max(p.n, q_cols(p));
-  if (!limits.float64_products) return Body::plain;
+  if (!has_units) return Body::plain;
   if (!has_wide_factors(p) && widest <= tuning::check_rows_columns) return Body::rows;
   return widest > tuning::check_units_columns ? Body::units : Body::plain;
 }
@@ -65,13 +65,14 @@ void cut_into_slabs(const Problem& p, Layout& layout) {
   layout.r_slab_rows = std::max<index_t>(1, layout.r_rows);
 }
 
-Layout layout_of(const Problem& p, Body body) {
+/// has_units: float64 products of NVIDIA's matrix units.
+Layout layout_of(const Problem& p, bool has_units) {
   Layout layout{};
-  layout.body = body;
+  layout.body = body_of(p, has_units);
   layout.q_cols = q_cols(p);
   layout.r_rows = is_raw(p) ? p.k() : p.r_rows();
   layout.gram_size = layout.q_cols > 0 ? layout.q_cols : p.n;
-  if (body == Body::rows) {
+  if (layout.body == Body::rows) {
     cut_into_slabs(p, layout);
   } else {
     cut_into_tiles(p, layout);
@@ -124,8 +125,8 @@ std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
 
 std::vector<std::size_t> check_workspace(const Problem& p) {
   std::vector<std::size_t> most;
-  for (const Body body : {Body::plain, Body::units, Body::rows}) {
-    const std::vector<std::size_t> bytes = workspace_of(p, layout_of(p, body));
+  for (const bool has_units : {false, true}) {
+    const std::vector<std::size_t> bytes = workspace_of(p, layout_of(p, has_units));
     most.resize(bytes.size());
     for (std::size_t i = 0; i < bytes.size(); ++i) most[i] = std::max(most[i], bytes[i]);
   }
@@ -133,7 +134,7 @@ std::vector<std::size_t> check_workspace(const Problem& p) {
 }
 
 CheckProgram check_program(const Problem& p, const Limits& limits) {
-  const Layout layout = layout_of(p, body_of(p, limits));
+  const Layout layout = layout_of(p, limits.float64_products);
   const std::string stored = p.type == ElementType::float32 ? "float" : "double";
   const std::string vector = std::to_string(vector_entries(p));
   Defines defines{{"STORED", stored}, {"FACTOR", has_wide_factors(p) ? "double" : stored}};
@@ -162,7 +163,7 @@ CheckProgram vector_check_program(const Problem& p) {
 void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<cl::Buffer>& work,
                    const cl::Buffer& errors, Launcher& launch) {
   const Problem& p = job.problem;
-  const Layout layout = layout_of(p, body_of(p, limits));
+  const Layout layout = layout_of(p, limits.float64_products);
   const CheckShape shape = check_shape(p, layout, job.count);
   const int group = layout.group_size;
   const cl::Buffer &residual = work[0], &gram = work[1], &slabs = work[2], &r_parts = work[3];
@@ -193,7 +194,7 @@ void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector
 
 void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch) {
   launch("measure", job.count, 1, job.a, job.q, job.r, job.magnitudes, errors,
-         check_shape(job.problem, layout_of(job.problem, Body::plain), job.count));
+         check_shape(job.problem, layout_of(job.problem, false), job.count));
 }
 
 }  // namespace qrtool
