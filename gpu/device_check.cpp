@@ -50,8 +50,9 @@ void cut_into_tiles(const Problem& p, Layout& layout) {
   const index_t tile = 16 * layout.micro, across = ceil_divide(layout.gram_size, tile);
   layout.residual_parts = ceil_divide(p.m, tile) * ceil_divide(p.n, tile);
   layout.gram_tiles = across * (across + 1) / 2;
-  layout.slab_rows = layout.gram_size <= tuning::gram_slab_columns ? slab_rows(p) : p.m;
-  layout.r_slab_rows = std::max<index_t>(1, tuning::r_slab_entries / p.n);
+  layout.slab_rows =
+      layout.gram_size <= tuning::gram_slab_columns ? slab_rows(p) : std::max<index_t>(1, p.m);
+  layout.r_slab_rows = std::max<index_t>(1, tuning::r_slab_entries / std::max<index_t>(1, p.n));
 }
 
 void cut_into_slabs(const Problem& p, Layout& layout) {

@@ -155,8 +155,8 @@ INLINE void add_products(Block c, const Terms x, const Terms y) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) add_quarter(c, x[i], y[i]);
 }
-// 16 columns of 8 rows of X, or of R, or 16 rows of X, from their first entry on. The terms are
-// 2 t and 2 t + 1 where X is a factor of R, t and t + 4 where both factors are X.
+// 16 columns of 8 rows of X, or of R, or 16 rows of X, from their first entry on. The terms are t
+// and t + 4 of X'X, 2 t and 2 t + 1 of products with R.
 INLINE void get_columns(const Warp* at, Terms x, __local const float* from) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
