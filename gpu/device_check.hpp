@@ -9,17 +9,22 @@
 
 namespace qrtool {
 
-/// Bytes per matrix of each work buffer of the check.
+/// Bytes per matrix of each work buffer of the check, on any device.
 std::vector<std::size_t> check_workspace(const Problem& problem);
 
-Defines check_defines(const Problem& problem);
+struct CheckProgram {
+  std::string_view file;  // in kernels/
+  Defines defines;
+};
+CheckProgram check_program(const Problem& problem, const Limits& limits);
 
 /// Writes a DeviceErrors per matrix into `errors`. work: as check_workspace asked. `launch` knows
-/// the program built from check.cl with check_defines.
-void enqueue_check(const FactorJob& job, const std::vector<cl::Buffer>& work,
+/// the program that check_program names.
+void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<cl::Buffer>& work,
                    const cl::Buffer& errors, Launcher& launch);
 
-/// The same with the program built from check_vector.cl, for Q and R: not for raw's reflectors.
+/// The same without barriers, for Q and R: not for raw's reflectors.
+CheckProgram vector_check_program(const Problem& problem);
 void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch);
 
 }  // namespace qrtool

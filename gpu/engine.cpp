@@ -33,13 +33,14 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
   compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
   if (variant.again != nullptr && enqueue_again(variant, job))
     compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
-  const std::string_view check_file = variant.checks_by_vectors ? "check_vector.cl" : "check.cl";
+  const CheckProgram program = variant.checks_by_vectors ? vector_check_program(job.problem)
+                                                         : check_program(job.problem, info.limits);
   Launcher check(kernels, compute,
-                 session.programs.get(check_file, check_defines(job.problem), "the check"));
+                 session.programs.get(program.file, program.defines, "the check"));
   if (variant.checks_by_vectors) {
     enqueue_vector_check(job, buffers.errors, check);
   } else {
-    enqueue_check(job, buffers.check_work, buffers.errors, check);
+    enqueue_check(job, info.limits, buffers.check_work, buffers.errors, check);
   }
   compute.enqueueMarkerWithWaitList(nullptr, &after_check);
 }

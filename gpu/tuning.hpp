@@ -39,14 +39,25 @@ inline constexpr std::int64_t host_sample_step = 1000;
 /// Operations that the host may spend on these for one call; beyond, matrices are left out. About
 /// half a second of one core. Not yet measured.
 inline constexpr double host_sample_operations = 4e9;
-/// Rows of Q that one work-group sums for its Gram matrix; more are summed in slabs. 1024 .. 65536.
-/// Not yet measured.
-inline constexpr int gram_slab_rows = 4096;
-/// Rows of R that one work-group looks at. 16 .. 256. Not yet measured.
-inline constexpr int r_slab_rows = 64;
+/// Rows of Q that one work-group sums for its Gram matrix, at least: more are summed in slabs, and
+/// so many slabs at most. 256 .. 4096, 128 .. 4096: a slab leaves a Gram matrix in float64. With
+/// 4096 rows a single 9000 x 70 had 9 groups and took 0.134 ms for Q'Q; 4000000 x 64 takes 1.43 ms
+/// with 1024 slabs and 1.41 with 2112. NVIDIA H200, driver 580, 2026-11.
+inline constexpr std::int64_t check_slab_rows = 1024;
+inline constexpr std::int64_t check_slabs = 1024;
+/// Entries of R that one work-group looks at: whole rows. 1024 .. 65536. 512 x 512 takes 10 us with
+/// 4096 and 19 with 16384. NVIDIA H200, driver 580, 2026-11.
+inline constexpr std::int64_t r_slab_entries = 4096;
 /// Columns of Q beyond which slabs are not used: their Gram matrices would fill the memory, and
 /// there are groups enough. 64 .. 1024. Not yet measured.
 inline constexpr int gram_slab_columns = 256;
+
+/// Columns up to which NVIDIA's float64 matrix units measure float32 in one pass
+/// (kernels/check_rows.cl), whose sums fill the registers: 162 with 64 columns. And columns up to
+/// which the others stay with the plain body: a tile of 64 x 64 (kernels/check_units.clh) would be
+/// three quarters empty.
+inline constexpr std::int64_t check_rows_columns = 64;
+inline constexpr std::int64_t check_units_columns = 32;
 
 // ---- gram (kernels/gram.cl). NVIDIA H200, driver 580, 2026-11.
 

@@ -13,7 +13,7 @@ BODIES = {
     "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1", "-DGRAM_BODY=2"],
 }
 BODIES["halves"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=1", "-DB_ALIGNMENT=4"]
-NVIDIA_ALONE = {"gram_tiles.cl"}
+NVIDIA_ALONE = {"check_rows.cl", "gram_tiles.cl"}
 # Products of float16 on matrix units, float32 alone.
 HALVES = {"gemm.cl", "large.cl"}
 

@@ -77,7 +77,7 @@ TEST_F(Programs, FailureNamesVariantDeviceAndLine) {
 }
 
 TEST_F(Programs, IncludesAreExpanded) {
-  EXPECT_EQ(kernel_sources().size(), 11u);
+  EXPECT_EQ(kernel_sources().size(), 12u);
   for (const KernelSource& source : kernel_sources()) {
     EXPECT_EQ(source.text.find("#include"), std::string_view::npos) << source.name;
     EXPECT_EQ(source.text.find("\\\\\n"), std::string_view::npos) << source.name;

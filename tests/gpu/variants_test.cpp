@@ -20,7 +20,7 @@ struct Shape {
 /// Around the edges of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns),
 /// panels and strips of `blocked` (32 columns), panels of `large` (32, 64 from 128 columns on) and
 /// its blocks (128), few rows
-/// (16), slabs of the check (4096 rows). Variants leave out what they do not take.
+/// (16), slabs of the check (1024 rows). Variants leave out what they do not take.
 const std::vector<Shape> shapes{{1, 1},    {1, 7},    {9, 1},    {2, 2},     {3, 5},    {4, 4},
                                 {5, 4},    {8, 8},    {15, 15},  {16, 16},   {17, 17},  {16, 15},
                                 {12, 40},  {17, 33},  {31, 31},  {32, 32},   {33, 32},  {40, 17},
