@@ -191,7 +191,8 @@ void ChunkRun<T>::launch(Flight& flight) {
   // A marker of its own: a command that waits for another queue has no time on every driver.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
-  engine_.enqueue(variant_, buffers, flight.factored, flight.checked);
+  engine_.factor(variant_, buffers.job, flight.factored);
+  engine_.check(variant_, buffers, flight.checked);
   engine_.compute.flush();
 
   const std::vector<cl::Event> checked{flight.checked};

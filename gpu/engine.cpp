@@ -24,25 +24,27 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
       download(make_queue(session)),
       pool(session.context) {}
 
-void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
-                     cl::Event& after_factor, cl::Event& after_check) {
-  const FactorJob& job = buffers.job;
+void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after) {
   const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
-  Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
-  variant.enqueue(job, factor);
-  compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
+  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  variant.enqueue(job, launch);
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.again != nullptr && enqueue_again(variant, job))
-    compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
+  const FactorJob& job = buffers.job;
   const CheckProgram program = variant.checks_by_vectors ? vector_check_program(job.problem)
                                                          : check_program(job.problem, info.limits);
-  Launcher check(kernels, compute,
-                 session.programs.get(program.file, program.defines, "the check"));
+  Launcher launch(kernels, compute,
+                  session.programs.get(program.file, program.defines, "the check"));
   if (variant.checks_by_vectors) {
-    enqueue_vector_check(job, buffers.errors, check);
+    enqueue_vector_check(job, buffers.errors, launch);
   } else {
-    enqueue_check(job, info.limits, buffers.check_work, buffers.errors, check);
+    enqueue_check(job, info.limits, buffers.check_work, buffers.errors, launch);
   }
-  compute.enqueueMarkerWithWaitList(nullptr, &after_check);
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
 std::vector<cl_int> Engine::read_flags(const FactorJob& job) {

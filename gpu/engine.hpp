@@ -16,10 +16,9 @@ namespace qrtool {
 struct Engine {
   Engine(const DeviceInfo& device_info, Session& device_session);
 
-  /// Factors and checks the matrices of `buffers` in the compute queue.
-  /// after_factor, after_check: events at the end of each stage.
-  void enqueue(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after_factor,
-               cl::Event& after_check);
+  /// Enqueues the stages of `buffers` in the compute queue; `after`: an event at the end.
+  void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
+  void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
   /// Waits for all queues; errors are not of interest any more.
   void drain() noexcept;
 

@@ -47,6 +47,17 @@ struct ResidentRun::State {
     }
   }
 
+  template <class Body>
+  void enqueue_and_wait(Body body) const {
+    try {
+      body();
+      engine.compute.finish();
+    } catch (const cl::Error& error) {
+      engine.drain();
+      throw_device_error(error, engine.info, "in a run");
+    }
+  }
+
   /// Every byte of the results becomes that of a NaN, so that a run which leaves some of them alone
   /// does not pass by those of the one before; and the host enqueues the run meanwhile.
   void poison_results() const {
@@ -81,16 +92,19 @@ ResidentRun::~ResidentRun() = default;
 ResidentRun::Seconds ResidentRun::run() {
   const State& s = *state_;
   cl::Event begun, factored, checked;
-  try {
+  s.enqueue_and_wait([&] {
     s.poison_results();
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
-    s.engine.enqueue(s.variant, *s.buffers, factored, checked);
-    s.engine.compute.finish();
-    return {seconds_between(begun, factored), seconds_between(factored, checked)};
-  } catch (const cl::Error& error) {
-    s.engine.drain();
-    throw_device_error(error, s.engine.info, "in a run");
-  }
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    s.engine.check(s.variant, *s.buffers, checked);
+  });
+  return {seconds_between(begun, factored), seconds_between(factored, checked)};
+}
+
+void ResidentRun::run_unchecked() {
+  const State& s = *state_;
+  cl::Event factored;
+  s.enqueue_and_wait([&] { s.engine.factor(s.variant, s.buffers->job, factored); });
 }
 
 void ResidentRun::copy_r(std::span<std::byte> to) const {
