@@ -219,6 +219,8 @@ struct ProductTile {
 /// 130 registers leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver
 /// 580, 2026-11.
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
+inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 8, 4};
+inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// float64 on the matrix units. C -= A B of 8192 x 8192 x 256 and Z = A'C run at 25 and 39 TFLOP/s;

@@ -22,11 +22,10 @@ std::string arithmetic(const Problem& p) { return std::string(name_of(computes_i
 /// Three products of halves have float32's accuracy. A single product of halves needs no matrix
 /// units, but storage.
 ProductBody product_body(const Problem& p, const Limits& limits) {
-  const bool has_units = limits.has_nvidia_mma && may_pack(p);
-  if (is_double(p) || p.arithmetic == Arithmetic::strict) return ProductBody::fma;
-  if (p.arithmetic == Arithmetic::any) {
-    return has_units ? ProductBody::three_halves : ProductBody::fma;
-  }
+  const bool has_units = limits.has_nvidia_mma && may_prepare(p);
+  const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
+  if (is_double(p) || p.arithmetic == Arithmetic::strict) return plain;
+  if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
   return has_units ? ProductBody::half : ProductBody::stored_halves;
 }
 
@@ -34,6 +33,7 @@ std::string tuned_arithmetic(const Problem& p, const Params& params) {
   switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
     case ProductBody::fma:
     case ProductBody::doubles:
+    case ProductBody::floats:
       break;
     case ProductBody::three_halves:
       return "float32, products of three float16";
@@ -49,7 +49,7 @@ Params tune(const Problem& p, const Limits& limits) {
   const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
   const int alignment = aligned_entries(all);
   Params params = product_params(computes_in(p), product_body(p, limits), alignment,
-                                 static_cast<int>(panel_width(p)));
+                                 static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
   params["GRAM"] = is_double(p) ? 0 : 1;
   params["PANEL"] = static_cast<int>(panel_width(p));
   params["BLOCK"] = static_cast<int>(block_width(p));
@@ -96,14 +96,16 @@ class Run {
   void update_block();
   void update_trailing();
   void form_q_block(index_t block);
-  /// Packs the block's reflectors for products that take them so.
-  void pack_v();
-  /// Z := T'Z or T Z, |z_ij| <= bound; where products take it packed it then lies in the place of
-  /// v.
+  /// Whether wide products take V and T prepared, packed or transposed; T'Z or T Z, a product too,
+  /// then lies in the place of v.
+  bool prepares() const { return takes_packed(job_.params) || takes_transposed(job_.params); }
+  void prepare_v();
+  /// Z := T'Z or T Z, |z_ij| <= bound.
   void apply_t(double bound, bool transposed);
+  void multiply_by_t(ProductScales scales);
   ProductShape packed_z_shape() const;
   /// Z = V'B, Z := T'Z or T Z, B -= V Z; B: `cols` columns of `to` from entry `first` on. V is
-  /// packed where products take it so.
+  /// prepared where products take it so.
   void apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
                    bool transposed);
   void finish();
@@ -222,7 +224,7 @@ void Run::update_block() {
                    product_scales(job_.params, 1, 2 * norm_bound()), v_buffer, z_buffer, a);
 }
 
-void Run::pack_v() {
+void Run::prepare_v() {
   PackShape s{};
   s.first = step_.block * (index_t{step_.ld} + 1);
   s.stride = p_.m * step_.ld;
@@ -232,8 +234,12 @@ void Run::pack_v() {
   s.ld = step_.ld;
   s.row_blocks = static_cast<int>(packed_blocks(s.rows));
   s.col_blocks = static_cast<int>(packed_blocks(s.cols));
-  pack_operand(launch_, s, Packing::reflectors, product_scales(job_.params, 1, 1).a, work_buffer(),
-               job_.work[packed_v]);
+  if (takes_packed(job_.params)) {
+    pack_operand(launch_, s, Packing::reflectors, product_scales(job_.params, 1, 1).a,
+                 work_buffer(), job_.work[packed_v]);
+  } else {
+    transpose_operand(launch_, s, Packing::reflectors, work_buffer(), job_.work[packed_v]);
+  }
 }
 
 ProductShape Run::packed_z_shape() const {
@@ -255,7 +261,7 @@ ProductShape Run::packed_z_shape() const {
 
 void Run::apply_t(double bound, bool transposed) {
   const std::vector<cl::Buffer>& w = job_.work;
-  if (!takes_packed(job_.params)) {
+  if (!prepares()) {
     launch_("apply_t", job_.count * ceil_divide(step_.z_cols, job_.params.at("STRIP")), group_size,
             w[x], w[z], shape_, step_, int{transposed});
     return;
@@ -267,8 +273,23 @@ void Run::apply_t(double bound, bool transposed) {
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
   launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, w[x],
           w[packed_t], shape_, step_, int{!transposed}, scales.a);
-  enqueue_transposed_packed(launch_, job_.params, packed_z_shape(), scales, scales.b, w[packed_t],
-                            w[z], w[v]);
+  multiply_by_t(scales);
+}
+
+void Run::multiply_by_t(ProductScales scales) {
+  const std::vector<cl::Buffer>& w = job_.work;
+  ProductShape s = packed_z_shape();
+  if (takes_packed(job_.params)) {
+    enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, w[packed_t], w[z], w[v]);
+    return;
+  }
+  s.lda *= 16;
+  s.a_stride *= 256;
+  s.ldc = s.ldb;
+  s.c_stride = step_.z_slab;
+  s.rows = step_.block_width;
+  enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, w[packed_t], w[z], w[z],
+                     w[v]);
 }
 
 void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
@@ -306,11 +327,14 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   ProductShape c = s;
   c.slabs = 1;
   c.b_first = 0;
-  c.b_stride = step_.z_stride;
+  c.b_stride = prepares() ? step_.z_slab : step_.z_stride;
   c.ldb = step_.z_ld;
   if (is_packed) {
     c.ldb = packed_z_shape().ldc;
     c.b_stride = packed_z_shape().c_stride;
+  } else if (prepares()) {
+    c.lda = static_cast<int>(packed_blocks(rows)) * 16;
+    c.a_stride = c.lda * packed_blocks(step_.block_width) * 16;
   }
   c.c_first = first;
   c.c_stride = s.b_stride;
@@ -319,8 +343,8 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   c.cols = s.cols;
   c.depth = step_.block_width;
   enqueue_subtract(launch_, job_.params, ProductKind::wide, c,
-                   product_scales(job_.params, 1, 2 * bound), v_buffer,
-                   job_.work[is_packed ? v : z], to);
+                   product_scales(job_.params, 1, 2 * bound), job_.work[prepares() ? packed_v : v],
+                   job_.work[prepares() ? v : z], to);
 }
 
 void Run::factor_block(index_t block) {
@@ -333,7 +357,7 @@ void Run::factor_block(index_t block) {
     factor_panel();
     update_block();
   }
-  if (end < p_.n && takes_packed(job_.params)) pack_v();
+  if (end < p_.n && prepares()) prepare_v();
   apply_block(work_buffer(), step_.ld, block * step_.ld + end, p_.n - end, norm_bound(), true);
 }
 
@@ -343,9 +367,8 @@ void Run::form_q_block(index_t block) {
   step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
   // Q may lie where V does.
-  if (takes_packed(job_.params)) {
-    pack_v();
-  } else {
+  if (prepares()) prepare_v();
+  if (!takes_packed(job_.params)) {
     launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
   }
   launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,

@@ -14,7 +14,7 @@ constexpr int squares_of_panel = 5;
 
 /// Entries that slabs, of Z or of a panel's Gram matrix in float64, share.
 index_t slab_entries(const Problem& p) {
-  return p.m * p.n / (may_pack(p) ? tuning::large_packed_z_share : tuning::large_z_share);
+  return p.m * p.n / (may_prepare(p) ? tuning::large_packed_z_share : tuning::large_z_share);
 }
 
 /// Slabs of a Gram matrix at the most, and rows of each.
@@ -33,7 +33,7 @@ index_t gram_entries(const Problem& p) {
 
 /// Bytes of a packed rows x cols operand.
 std::size_t packed_bytes(const Problem& p, index_t rows, index_t cols) {
-  if (!may_pack(p)) return 0;
+  if (!may_prepare(p)) return 0;
   return static_cast<std::size_t>(packed_blocks(rows) * packed_blocks(cols) * packed_block_bytes);
 }
 
@@ -56,9 +56,8 @@ index_t block_width(const Problem& p) {
   return std::min(most, ceil_divide(p.k(), panel_width(p)) * panel_width(p));
 }
 
-bool may_pack(const Problem& p) {
-  return !is_double(p) && p.arithmetic != Arithmetic::strict &&
-         panel_width(p) == tuning::large_panel;
+bool may_prepare(const Problem& p) {
+  return !is_double(p) && panel_width(p) == tuning::large_panel;
 }
 
 WorkPlace work_place(const Problem& p) {

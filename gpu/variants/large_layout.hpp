@@ -19,9 +19,9 @@ bool rounds(const Problem& p);
 index_t panel_width(const Problem& p);
 index_t block_width(const Problem& p);
 
-/// Whether products may be those of halves on matrix units, which want panels that fill their
-/// tiles.
-bool may_pack(const Problem& p);
+/// Whether wide products may take operands prepared for them, packed or transposed: in float32,
+/// where panels fill their tiles.
+bool may_prepare(const Problem& p);
 
 enum class WorkPlace { own, r, q, v };
 
