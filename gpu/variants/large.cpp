@@ -171,8 +171,9 @@ void Run::factor_panel() {
   }
   launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
           shape_, step_);
-  launch_("form_v", count * (1 + ceil_divide(rows - step_.width, panel_width(p_))), group_size, a,
-          w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
+  const index_t t_groups = is_double(p_) ? 1 : panel_width(p_) / 16;
+  launch_("form_v", count * (t_groups + ceil_divide(rows - step_.width, panel_width(p_))),
+          group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
 }
 
 /// Z = V_p'[V of panels before | rest of the block], Z := T_p'Z, rest -= V_p Z.
