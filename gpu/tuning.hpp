@@ -195,6 +195,15 @@ inline constexpr std::int64_t large_least_gram_slabs = 16;
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
+/// What a slab of V'C costs, of its product: its part of Z is written and added up.
+inline constexpr double large_slab_cost = 0.003;
+/// Columns from which a block's panels are factored beside the update of those before, as long as
+/// so many are left. A device that a launch fills has no room for another one until it ends: the
+/// first columns are updated in strips, and the 28 steps of the panels find room at their ends.
+inline constexpr std::int64_t large_ahead_columns = 8000;
+inline constexpr std::int64_t large_ahead_least = 4096;
+inline constexpr std::int64_t large_ahead_strip = 512;
+inline constexpr int large_ahead_strips = 12;
 /// Part of a matrix that slabs of Z, or of a Gram matrix, may take, 1 / this; the same where V is
 /// packed too: at most 15 % of A and R from 2048 x 2048 on.
 inline constexpr std::int64_t large_z_share = 8;
@@ -219,7 +228,7 @@ struct ProductTile {
 /// 130 registers leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver
 /// 580, 2026-11.
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
-inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 8, 4};
+inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 16, 2};
 inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};

@@ -77,32 +77,49 @@ class Run {
       : job_(used_job),
         launch_(used_launch),
         p_(used_job.problem),
+        ahead_(looks_ahead(p_) ? used_launch.beside() : used_launch),
         shape_(factor_shape(used_job.problem, used_job.count)),
-        step_(first_step()) {}
+        step_(first_step(large::z_entries(p_))),
+        panel_(first_step(looks_ahead(p_) ? panel_z_entries(p_) : large::z_entries(p_))) {}
 
   void run();
 
  private:
-  BlockShape first_step() const;
+  BlockShape first_step(index_t z_stride) const;
+  void begin_block(BlockShape& step, index_t block) const;
   const cl::Buffer& work_buffer() const;
   const cl::Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
+  /// A buffer of its own where panels are factored ahead.
+  const cl::Buffer& place(Buffer own, Buffer shared) const {
+    return job_.work[looks_ahead(p_) ? own : shared];
+  }
+  const cl::Buffer& panel_z_buffer() const { return place(panel_z, z); }
+  const cl::Buffer& product_v_buffer() const { return place(product_v, v); }
+  const cl::Buffer& product_z_buffer() const { return place(product_z, v); }
   ProductShape product() const;
-  index_t slabs(ProductKind kind, index_t rows, index_t cols, index_t depth, index_t most) const;
+  index_t slabs(ProductKind kind, const BlockShape& step, index_t depth, index_t most) const;
   /// The bound of an entry of a column of m entries in -1 .. 1, and of anything orthogonal to it.
   double norm_bound() const { return std::sqrt(static_cast<double>(p_.m)); }
 
+  void factor();
+  /// The panels of a block, in the queue for these.
   void factor_block(index_t block);
   void factor_panel();
   void update_block();
-  void update_trailing();
+  /// Columns of A from `first` on, by the block at hand.
+  void update_trailing(index_t first, index_t cols);
   void form_q_block(index_t block);
   /// Whether wide products take V and T prepared, packed or transposed; T'Z or T Z, a product too,
   /// then lies in the place of v.
   bool prepares() const { return takes_packed(job_.params) || takes_transposed(job_.params); }
+  void load_v();
   void prepare_v();
+  void prepare_t(Launcher& launch, const BlockShape& step, bool transposed);
+  const cl::Buffer& t_of(index_t block) const {
+    return job_.work[block / block_width(p_) % 2 == 0 ? even_t : odd_t];
+  }
   /// Z := T'Z or T Z, |z_ij| <= bound.
   void apply_t(double bound, bool transposed);
-  void multiply_by_t(ProductScales scales);
   ProductShape packed_z_shape() const;
   /// Z = V'B, Z := T'Z or T Z, B -= V Z; B: `cols` columns of `to` from entry `first` on. V is
   /// prepared where products take it so.
@@ -113,16 +130,22 @@ class Run {
   const FactorJob& job_;
   Launcher& launch_;
   const Problem& p_;
+  Launcher ahead_;
   const FactorShape shape_;
-  BlockShape step_;
+  BlockShape step_, panel_;  // panel_: of what is enqueued in ahead_
 };
 
-BlockShape Run::first_step() const {
+BlockShape Run::first_step(index_t z_stride) const {
   BlockShape step{};
-  step.z_stride = z_entries(p_);
+  step.z_stride = z_stride;
   step.ld = static_cast<int>(work_columns(p_));
   step.v_ld = static_cast<int>(v_columns(p_));
   return step;
+}
+
+void Run::begin_block(BlockShape& step, index_t block) const {
+  step.block = static_cast<int>(block);
+  step.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
 }
 
 const cl::Buffer& Run::work_buffer() const {
@@ -148,84 +171,102 @@ ProductShape Run::product() const {
   return s;
 }
 
-/// How many slabs give a product of `depth` terms groups enough, each `most` entries of Z.
-index_t Run::slabs(ProductKind kind, index_t rows, index_t cols, index_t depth,
-                   index_t most) const {
-  const index_t tiles = product_tiles(job_.params, kind, rows, cols);
-  const index_t room = step_.z_stride / (rows * ceil_divide(cols, 4) * 4);
-  return std::clamp<index_t>(
-      ceil_divide(tuning::large_product_groups, tiles), 1,
-      std::min({room, most, ceil_divide(depth, tuning::large_product_rows)}));
+/// How many slabs, `most` at the most, fill the groups that run at a time best with a product of
+/// `depth` terms, whose Z is that of `step`.
+index_t Run::slabs(ProductKind kind, const BlockShape& step, index_t depth, index_t most) const {
+  const index_t tiles =
+      product_tiles(job_.params, kind, step.z_slab / step.z_ld, index_t{step.z_cols});
+  most =
+      std::min({most, step.z_stride / step.z_slab, ceil_divide(depth, tuning::large_product_rows)});
+  const auto cost = [&](index_t count) {
+    const index_t turns = ceil_divide(tiles * count, tuning::large_product_groups);
+    return static_cast<double>(turns) / static_cast<double>(count) +
+           tuning::large_slab_cost * static_cast<double>(count);
+  };
+  index_t best = 1;
+  for (index_t count = 2; count <= most; ++count) {
+    if (cost(count) < cost(best)) best = count;
+  }
+  return best;
 }
 
 void Run::factor_panel() {
   const cl::Buffer& a = work_buffer();
   const std::vector<cl::Buffer>& w = job_.work;
-  const index_t rows = p_.m - step_.first, count = job_.count;
-  step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
-  step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
+  const index_t rows = p_.m - panel_.first, count = job_.count;
+  panel_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
+  panel_.gram_slabs = static_cast<int>(ceil_divide(rows, panel_.slab_rows));
   if (!is_double(p_)) {
-    launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
-    launch_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, w[z],
-            w[squares], step_);
+    ahead_("gram_panel", count * panel_.gram_slabs, group_size, a, panel_z_buffer(), shape_,
+           panel_);
+    ahead_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, panel_z_buffer(),
+           w[squares], panel_);
   }
-  launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
-          shape_, step_);
+  ahead_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
+         shape_, panel_);
   const index_t t_groups = is_double(p_) ? 1 : panel_width(p_) / 16;
-  launch_("form_v", count * (t_groups + ceil_divide(rows - step_.width, panel_width(p_))),
-          group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
+  ahead_("form_v", count * (t_groups + ceil_divide(rows - panel_.width, panel_width(p_))),
+         group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, panel_);
 }
 
 /// Z = V_p'[V of panels before | rest of the block], Z := T_p'Z, rest -= V_p Z.
 void Run::update_block() {
-  const index_t in_block = step_.first - step_.block, rows = p_.m - step_.first;
-  const index_t rest = step_.block_width - in_block - step_.width, cols = in_block + rest;
+  const index_t in_block = panel_.first - panel_.block, rows = p_.m - panel_.first;
+  const index_t rest = panel_.block_width - in_block - panel_.width, cols = in_block + rest;
   if (cols == 0) return;
   const cl::Buffer& a = work_buffer();
-  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = job_.work[z];
-  step_.z_left = static_cast<int>(in_block);
-  step_.z_cols = static_cast<int>(cols);
-  step_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
-  step_.z_slab = index_t{step_.width} * step_.z_ld;
+  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = panel_z_buffer();
+  panel_.z_left = static_cast<int>(in_block);
+  panel_.z_cols = static_cast<int>(cols);
+  panel_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
+  panel_.z_slab = index_t{panel_.width} * panel_.z_ld;
 
   ProductShape s = product();
-  s.a_first = in_block * (index_t{step_.v_ld} + 1);
-  s.left_first = in_block * index_t{step_.v_ld};
-  s.left_cols = step_.z_left;
-  s.b_first = step_.first * index_t{step_.ld} + step_.first + step_.width;
-  s.b_stride = p_.m * step_.ld;
-  s.ldb = step_.ld;
-  s.c_stride = step_.z_stride;
-  s.slab_stride = step_.z_slab;
-  s.ldc = step_.z_ld;
-  s.rows = step_.width;
-  s.cols = step_.z_cols;
+  s.a_first = in_block * (index_t{panel_.v_ld} + 1);
+  s.left_first = in_block * index_t{panel_.v_ld};
+  s.left_cols = panel_.z_left;
+  s.b_first = panel_.first * index_t{panel_.ld} + panel_.first + panel_.width;
+  s.b_stride = p_.m * panel_.ld;
+  s.ldb = panel_.ld;
+  s.c_stride = panel_.z_stride;
+  s.slab_stride = panel_.z_slab;
+  s.ldc = panel_.z_ld;
+  s.rows = panel_.width;
+  s.cols = panel_.z_cols;
   s.depth = static_cast<int>(rows);
-  const index_t cut = slabs(ProductKind::narrow, s.rows, s.cols, rows, tuning::large_panel_slabs);
+  const index_t cut = slabs(ProductKind::narrow, panel_, rows, tuning::large_panel_slabs);
   s.slab_depth = static_cast<int>(ceil_divide(rows, cut));
-  s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
-  enqueue_transposed(launch_, job_.params, ProductKind::narrow, s,
+  s.slabs = panel_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
+  enqueue_transposed(ahead_, job_.params, ProductKind::narrow, s,
                      product_scales(job_.params, 1, norm_bound()), v_buffer, v_buffer, a, z_buffer);
-  launch_("apply_panel_t", job_.count * ceil_divide(cols, job_.params.at("PANEL_STRIP")),
-          group_size, job_.work[x], z_buffer, shape_, step_);
+  ahead_("apply_panel_t", job_.count * ceil_divide(cols, job_.params.at("PANEL_STRIP")), group_size,
+         job_.work[x], z_buffer, shape_, panel_);
   if (rest == 0) return;
 
   ProductShape c = product();
   c.a_first = s.a_first;
   c.b_first = in_block;
-  c.b_stride = step_.z_stride;
-  c.ldb = step_.z_ld;
+  c.b_stride = panel_.z_stride;
+  c.ldb = panel_.z_ld;
   c.c_first = s.b_first;
   c.c_stride = s.b_stride;
-  c.ldc = step_.ld;
+  c.ldc = panel_.ld;
   c.rows = s.depth;
   c.cols = static_cast<int>(rest);
-  c.depth = step_.width;
-  enqueue_subtract(launch_, job_.params, ProductKind::narrow, c,
+  c.depth = panel_.width;
+  enqueue_subtract(ahead_, job_.params, ProductKind::narrow, c,
                    product_scales(job_.params, 1, 2 * norm_bound()), v_buffer, z_buffer, a);
 }
 
+/// v of products, where these take it as it is.
+void Run::load_v() {
+  if (takes_packed(job_.params)) return;
+  launch_("load_v", job_.count * ceil_divide(p_.m - step_.block, 32), group_size, work_buffer(),
+          product_v_buffer(), shape_, step_);
+}
+
 void Run::prepare_v() {
+  if (!prepares()) return;
   PackShape s{};
   s.first = step_.block * (index_t{step_.ld} + 1);
   s.stride = p_.m * step_.ld;
@@ -260,6 +301,14 @@ ProductShape Run::packed_z_shape() const {
   return s;
 }
 
+/// T for T'Z, or T' for T Z.
+void Run::prepare_t(Launcher& launch, const BlockShape& step, bool transposed) {
+  if (!prepares()) return;
+  const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
+  launch("form_block_t", job_.count * packed_blocks(step.block_width), group_size, job_.work[x],
+         t_of(step.block), shape_, step, int{!transposed}, scales.a);
+}
+
 void Run::apply_t(double bound, bool transposed) {
   const std::vector<cl::Buffer>& w = job_.work;
   if (!prepares()) {
@@ -272,16 +321,10 @@ void Run::apply_t(double bound, bool transposed) {
             shape_, step_);
   }
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
-  launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, w[x],
-          w[packed_t], shape_, step_, int{!transposed}, scales.a);
-  multiply_by_t(scales);
-}
-
-void Run::multiply_by_t(ProductScales scales) {
-  const std::vector<cl::Buffer>& w = job_.work;
   ProductShape s = packed_z_shape();
   if (takes_packed(job_.params)) {
-    enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, w[packed_t], w[z], w[v]);
+    enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, t_of(step_.block), w[z],
+                              product_z_buffer());
     return;
   }
   s.lda *= 16;
@@ -289,8 +332,8 @@ void Run::multiply_by_t(ProductScales scales) {
   s.ldc = s.ldb;
   s.c_stride = step_.z_slab;
   s.rows = step_.block_width;
-  enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, w[packed_t], w[z], w[z],
-                     w[v]);
+  enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, t_of(step_.block), w[z],
+                     w[z], product_z_buffer());
 }
 
 void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
@@ -298,7 +341,8 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   if (cols == 0) return;
   const index_t rows = p_.m - step_.block;
   const bool is_packed = takes_packed(job_.params);
-  const cl::Buffer &v_buffer = job_.work[is_packed ? packed_v : v], &z_buffer = job_.work[z];
+  const cl::Buffer& v_buffer = is_packed ? job_.work[packed_v] : product_v_buffer();
+  const cl::Buffer& z_buffer = job_.work[z];
   step_.z_left = 0;
   step_.z_cols = static_cast<int>(cols);
   step_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
@@ -318,7 +362,7 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   s.rows = step_.block_width;
   s.cols = step_.z_cols;
   s.depth = static_cast<int>(rows);
-  const index_t cut = slabs(ProductKind::wide, s.rows, s.cols, rows, rows);
+  const index_t cut = slabs(ProductKind::wide, step_, rows, rows);
   s.slab_depth = static_cast<int>(ceil_divide(ceil_divide(rows, cut), 16) * 16);
   s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s,
@@ -344,34 +388,61 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   c.cols = s.cols;
   c.depth = step_.block_width;
   enqueue_subtract(launch_, job_.params, ProductKind::wide, c,
-                   product_scales(job_.params, 1, 2 * bound), job_.work[prepares() ? packed_v : v],
-                   job_.work[prepares() ? v : z], to);
+                   product_scales(job_.params, 1, 2 * bound),
+                   prepares() ? job_.work[packed_v] : product_v_buffer(),
+                   prepares() ? product_z_buffer() : z_buffer, to);
 }
 
 void Run::factor_block(index_t block) {
-  step_.block = static_cast<int>(block);
-  step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
-  const index_t end = block + step_.block_width;
+  begin_block(panel_, block);
+  const index_t end = block + panel_.block_width;
   for (index_t first = block; first < end; first += panel_width(p_)) {
-    step_.first = static_cast<int>(first);
-    step_.width = static_cast<int>(std::min(panel_width(p_), end - first));
+    panel_.first = static_cast<int>(first);
+    panel_.width = static_cast<int>(std::min(panel_width(p_), end - first));
     factor_panel();
     update_block();
   }
-  if (end < p_.n && prepares()) prepare_v();
-  apply_block(work_buffer(), step_.ld, block * step_.ld + end, p_.n - end, norm_bound(), true);
+  if (end < p_.n) prepare_t(ahead_, panel_, true);
+}
+
+void Run::update_trailing(index_t first, index_t cols) {
+  apply_block(work_buffer(), step_.ld, step_.block * index_t{step_.ld} + first, cols, norm_bound(),
+              true);
+}
+
+/// Blocks in turn. Where they are factored ahead the update begins with the columns of the next
+/// one, whose panels then run beside the rest of it.
+void Run::factor() {
+  ahead_.wait_for(launch_);
+  factor_block(0);
+  for (index_t block = 0; block < p_.k(); block += block_width(p_)) {
+    launch_.wait_for(ahead_);
+    begin_block(step_, block);
+    const index_t end = block + step_.block_width;
+    if (end < p_.n && looks_ahead(p_)) load_v();
+    if (end < p_.n) prepare_v();
+    const bool is_ahead = looks_ahead(p_) && p_.n - end >= tuning::large_ahead_least;
+    index_t col = is_ahead ? std::min(end + block_width(p_), p_.n) : p_.n;
+    update_trailing(end, col - end);
+    ahead_.wait_for(launch_);
+    if (end < p_.k()) factor_block(end);
+    for (int strip = 0; col < p_.n; ++strip) {
+      const index_t most = strip < tuning::large_ahead_strips ? tuning::large_ahead_strip : p_.n;
+      const index_t cols = std::min(most, p_.n - col);
+      update_trailing(col, cols);
+      col += cols;
+    }
+  }
 }
 
 /// Q := (I - V T V') Q for rows and columns from the block's on.
 void Run::form_q_block(index_t block) {
-  step_.block = static_cast<int>(block);
-  step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
+  begin_block(step_, block);
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
   // Q may lie where V does.
-  if (prepares()) prepare_v();
-  if (!takes_packed(job_.params)) {
-    launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
-  }
+  load_v();
+  prepare_v();
+  prepare_t(launch_, step_, false);
   launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,
           step_);
   apply_block(q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1, false);
@@ -394,7 +465,7 @@ void Run::run() {
   const index_t blocks = ceil_divide(p_.k(), block_width(p_));
   launch_("scale_columns", job_.count * ceil_divide(p_.n, 32), group_size, job_.a, work_buffer(),
           job_.work[codes], shape_, step_);
-  for (index_t b = 0; b < blocks; ++b) factor_block(b * block_width(p_));
+  factor();
   // Q overwrites what lies in its place, R what lies in R's: each after the other has read it.
   const bool q_first = p_.wants_q() && work_place(p_) == WorkPlace::r;
   if (!q_first) finish();

@@ -23,6 +23,10 @@ index_t block_width(const Problem& p);
 /// where panels fill their tiles.
 bool may_prepare(const Problem& p);
 
+/// Whether a block's panels are factored while what lies right of them is updated, in buffers of
+/// their own.
+bool looks_ahead(const Problem& p);
+
 enum class WorkPlace { own, r, q, v };
 
 /// V\R lies in an output where one has its type and size: R, else Q.
@@ -34,12 +38,31 @@ index_t v_columns(const Problem& p);
 index_t z_columns(const Problem& p);
 /// Rows of a slab of a Gram matrix of `rows`.
 index_t gram_slab_rows(const Problem& p, index_t rows);
-/// REAL of Z in all its slabs, in whose place a panel's sums lie before.
+/// REAL of Z in all its slabs; the same of a panel, with the sums of its Gram matrix before.
 index_t z_entries(const Problem& p);
+index_t panel_z_entries(const Problem& p);
 
-/// work, codes, signs, taus, X, v and packed Z in turns, Z, Q in a wider type, squares, done,
-/// packed v and T.
-enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done, packed_v, packed_t };
+/// work, codes, signs, taus, X, v and T'Z in turns, Z, Q in a wider type, squares, done, packed v,
+/// packed T of even and of odd blocks. Where panels are factored ahead Z of panels, T'Z, v of
+/// products.
+enum Buffer {
+  work,
+  codes,
+  signs,
+  taus,
+  x,
+  v,
+  z,
+  wide_q,
+  squares,
+  done,
+  packed_v,
+  even_t,
+  odd_t,
+  panel_z,
+  product_z,
+  product_v
+};
 /// Bytes of each, per matrix.
 std::vector<std::size_t> workspace(const Problem& p);
 
