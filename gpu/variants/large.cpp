@@ -2,138 +2,13 @@
 // large.cpp: any shape; blocks of panels by Gram matrices, matrix products, Q backward (LAPACK
 // geqrf, orhr_col, orgqr). Device half: kernels/large.cl, kernels/gemm.cl.
 #include <algorithm>
-#include <cmath>
 
 #include "gpu/host_check.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
-#include "gpu/variants/large_layout.hpp"
-#include "gpu/variants/product.hpp"
+#include "gpu/variants/large_run.hpp"
 
-namespace qrtool {
-namespace {
-
-using namespace large;
-
-constexpr int group_size = 256;
-
-std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
-
-/// Three products of halves have float32's accuracy. A single product of halves needs no matrix
-/// units, but storage.
-ProductBody product_body(const Problem& p, const Limits& limits) {
-  const bool has_units = limits.has_nvidia_mma && may_prepare(p);
-  const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
-  if (is_double(p) || p.arithmetic == Arithmetic::strict) return plain;
-  if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
-  return has_units ? ProductBody::half : ProductBody::stored_halves;
-}
-
-std::string tuned_arithmetic(const Problem& p, const Params& params) {
-  switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
-    case ProductBody::fma:
-    case ProductBody::doubles:
-    case ProductBody::floats:
-      break;
-    case ProductBody::three_halves:
-      return "float32, products of three float16";
-    case ProductBody::half:
-      return "float32, products of float16";
-    case ProductBody::stored_halves:
-      return "float32, products of stored float16";
-  }
-  return arithmetic(p);
-}
-
-Params tune(const Problem& p, const Limits& limits) {
-  const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
-  const int alignment = aligned_entries(all);
-  Params params = product_params(computes_in(p), product_body(p, limits), alignment,
-                                 static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
-  params["GRAM"] = is_double(p) ? 0 : 1;
-  params["PANEL"] = static_cast<int>(panel_width(p));
-  params["BLOCK"] = static_cast<int>(block_width(p));
-  const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
-  params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
-  params["PANEL_STRIP"] = params["STRIP"];
-  return params;
-}
-
-Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = general_objection(p, limits);
-  if (!objection.empty()) return {false, objection};
-  if (limits.max_group < group_size) {
-    return {false, "needs work-groups of " + std::to_string(group_size)};
-  }
-  return {true, "takes every shape"};
-}
-
-// ---- launches
-
-/// One call of enqueue: the job with what all steps need.
-class Run {
- public:
-  Run(const FactorJob& used_job, Launcher& used_launch)
-      : job_(used_job),
-        launch_(used_launch),
-        p_(used_job.problem),
-        ahead_(looks_ahead(p_) ? used_launch.beside() : used_launch),
-        shape_(factor_shape(used_job.problem, used_job.count)),
-        step_(first_step(large::z_entries(p_))),
-        panel_(first_step(looks_ahead(p_) ? panel_z_entries(p_) : large::z_entries(p_))) {}
-
-  void run();
-
- private:
-  BlockShape first_step(index_t z_stride) const;
-  void begin_block(BlockShape& step, index_t block) const;
-  const cl::Buffer& work_buffer() const;
-  const cl::Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
-  /// A buffer of its own where panels are factored ahead.
-  const cl::Buffer& place(Buffer own, Buffer shared) const {
-    return job_.work[looks_ahead(p_) ? own : shared];
-  }
-  const cl::Buffer& panel_z_buffer() const { return place(panel_z, z); }
-  const cl::Buffer& product_v_buffer() const { return place(product_v, v); }
-  const cl::Buffer& product_z_buffer() const { return place(product_z, v); }
-  ProductShape product() const;
-  index_t slabs(ProductKind kind, const BlockShape& step, index_t depth, index_t most) const;
-  /// The bound of an entry of a column of m entries in -1 .. 1, and of anything orthogonal to it.
-  double norm_bound() const { return std::sqrt(static_cast<double>(p_.m)); }
-
-  void factor();
-  /// The panels of a block, in the queue for these.
-  void factor_block(index_t block);
-  void factor_panel();
-  void update_block();
-  /// Columns of A from `first` on, by the block at hand.
-  void update_trailing(index_t first, index_t cols);
-  void form_q_block(index_t block);
-  /// Whether wide products take V and T prepared, packed or transposed; T'Z or T Z, a product too,
-  /// then lies in the place of v.
-  bool prepares() const { return takes_packed(job_.params) || takes_transposed(job_.params); }
-  void load_v();
-  void prepare_v();
-  void prepare_t(Launcher& launch, const BlockShape& step, bool transposed);
-  const cl::Buffer& t_of(index_t block) const {
-    return job_.work[block / block_width(p_) % 2 == 0 ? even_t : odd_t];
-  }
-  /// Z := T'Z or T Z, |z_ij| <= bound.
-  void apply_t(double bound, bool transposed);
-  ProductShape packed_z_shape() const;
-  /// Z = V'B, Z := T'Z or T Z, B -= V Z; B: `cols` columns of `to` from entry `first` on. V is
-  /// prepared where products take it so.
-  void apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
-                   bool transposed);
-  void finish();
-
-  const FactorJob& job_;
-  Launcher& launch_;
-  const Problem& p_;
-  Launcher ahead_;
-  const FactorShape shape_;
-  BlockShape step_, panel_;  // panel_: of what is enqueued in ahead_
-};
+namespace qrtool::large {
 
 BlockShape Run::first_step(index_t z_stride) const {
   BlockShape step{};
@@ -169,93 +44,6 @@ ProductShape Run::product() const {
   s.a_stride = s.left_stride = p_.m * step_.v_ld;
   s.slabs = 1;
   return s;
-}
-
-/// How many slabs, `most` at the most, fill the groups that run at a time best with a product of
-/// `depth` terms, whose Z is that of `step`.
-index_t Run::slabs(ProductKind kind, const BlockShape& step, index_t depth, index_t most) const {
-  const index_t tiles =
-      product_tiles(job_.params, kind, step.z_slab / step.z_ld, index_t{step.z_cols});
-  most =
-      std::min({most, step.z_stride / step.z_slab, ceil_divide(depth, tuning::large_product_rows)});
-  const auto cost = [&](index_t count) {
-    const index_t turns = ceil_divide(tiles * count, tuning::large_product_groups);
-    return static_cast<double>(turns) / static_cast<double>(count) +
-           tuning::large_slab_cost * static_cast<double>(count);
-  };
-  index_t best = 1;
-  for (index_t count = 2; count <= most; ++count) {
-    if (cost(count) < cost(best)) best = count;
-  }
-  return best;
-}
-
-void Run::factor_panel() {
-  const cl::Buffer& a = work_buffer();
-  const std::vector<cl::Buffer>& w = job_.work;
-  const index_t rows = p_.m - panel_.first, count = job_.count;
-  panel_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
-  panel_.gram_slabs = static_cast<int>(ceil_divide(rows, panel_.slab_rows));
-  if (!is_double(p_)) {
-    ahead_("gram_panel", count * panel_.gram_slabs, group_size, a, panel_z_buffer(), shape_,
-           panel_);
-    ahead_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, panel_z_buffer(),
-           w[squares], panel_);
-  }
-  ahead_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
-         shape_, panel_);
-  const index_t t_groups = is_double(p_) ? 1 : panel_width(p_) / 16;
-  ahead_("form_v", count * (t_groups + ceil_divide(rows - panel_.width, panel_width(p_))),
-         group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, panel_);
-}
-
-/// Z = V_p'[V of panels before | rest of the block], Z := T_p'Z, rest -= V_p Z.
-void Run::update_block() {
-  const index_t in_block = panel_.first - panel_.block, rows = p_.m - panel_.first;
-  const index_t rest = panel_.block_width - in_block - panel_.width, cols = in_block + rest;
-  if (cols == 0) return;
-  const cl::Buffer& a = work_buffer();
-  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = panel_z_buffer();
-  panel_.z_left = static_cast<int>(in_block);
-  panel_.z_cols = static_cast<int>(cols);
-  panel_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
-  panel_.z_slab = index_t{panel_.width} * panel_.z_ld;
-
-  ProductShape s = product();
-  s.a_first = in_block * (index_t{panel_.v_ld} + 1);
-  s.left_first = in_block * index_t{panel_.v_ld};
-  s.left_cols = panel_.z_left;
-  s.b_first = panel_.first * index_t{panel_.ld} + panel_.first + panel_.width;
-  s.b_stride = p_.m * panel_.ld;
-  s.ldb = panel_.ld;
-  s.c_stride = panel_.z_stride;
-  s.slab_stride = panel_.z_slab;
-  s.ldc = panel_.z_ld;
-  s.rows = panel_.width;
-  s.cols = panel_.z_cols;
-  s.depth = static_cast<int>(rows);
-  const index_t cut = slabs(ProductKind::narrow, panel_, rows, tuning::large_panel_slabs);
-  s.slab_depth = static_cast<int>(ceil_divide(rows, cut));
-  s.slabs = panel_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
-  enqueue_transposed(ahead_, job_.params, ProductKind::narrow, s,
-                     product_scales(job_.params, 1, norm_bound()), v_buffer, v_buffer, a, z_buffer);
-  ahead_("apply_panel_t", job_.count * ceil_divide(cols, job_.params.at("PANEL_STRIP")), group_size,
-         job_.work[x], z_buffer, shape_, panel_);
-  if (rest == 0) return;
-
-  ProductShape c = product();
-  c.a_first = s.a_first;
-  c.b_first = in_block;
-  c.b_stride = panel_.z_stride;
-  c.ldb = panel_.z_ld;
-  c.c_first = s.b_first;
-  c.c_stride = s.b_stride;
-  c.ldc = panel_.ld;
-  c.rows = s.depth;
-  c.cols = static_cast<int>(rest);
-  c.depth = panel_.width;
-  enqueue_subtract(ahead_, job_.params, ProductKind::narrow, c,
-                   product_scales(job_.params, 1, 2 * norm_bound()), v_buffer, z_buffer, a);
 }
 
 /// v of products, where these take it as it is.
@@ -393,18 +181,6 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
                    prepares() ? product_z_buffer() : z_buffer, to);
 }
 
-void Run::factor_block(index_t block) {
-  begin_block(panel_, block);
-  const index_t end = block + panel_.block_width;
-  for (index_t first = block; first < end; first += panel_width(p_)) {
-    panel_.first = static_cast<int>(first);
-    panel_.width = static_cast<int>(std::min(panel_width(p_), end - first));
-    factor_panel();
-    update_block();
-  }
-  if (end < p_.n) prepare_t(ahead_, panel_, true);
-}
-
 void Run::update_trailing(index_t first, index_t cols) {
   apply_block(work_buffer(), step_.ld, step_.block * index_t{step_.ld} + first, cols, norm_bound(),
               true);
@@ -477,6 +253,64 @@ void Run::run() {
     }
   }
   if (q_first) finish();
+}
+
+}  // namespace qrtool::large
+
+namespace qrtool {
+namespace {
+
+using namespace large;
+
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
+/// Three products of halves have float32's accuracy. A single product of halves needs no matrix
+/// units, but storage.
+ProductBody product_body(const Problem& p, const Limits& limits) {
+  const bool has_units = limits.has_nvidia_mma && may_prepare(p);
+  const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
+  if (is_double(p) || p.arithmetic == Arithmetic::strict) return plain;
+  if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
+  return has_units ? ProductBody::half : ProductBody::stored_halves;
+}
+
+std::string tuned_arithmetic(const Problem& p, const Params& params) {
+  switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
+    case ProductBody::fma:
+    case ProductBody::doubles:
+    case ProductBody::floats:
+      break;
+    case ProductBody::three_halves:
+      return "float32, products of three float16";
+    case ProductBody::half:
+      return "float32, products of float16";
+    case ProductBody::stored_halves:
+      return "float32, products of stored float16";
+  }
+  return arithmetic(p);
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
+  const int alignment = aligned_entries(all);
+  Params params = product_params(computes_in(p), product_body(p, limits), alignment,
+                                 static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
+  params["GRAM"] = is_double(p) ? 0 : 1;
+  params["PANEL"] = static_cast<int>(panel_width(p));
+  params["BLOCK"] = static_cast<int>(block_width(p));
+  const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
+  params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
+  params["PANEL_STRIP"] = params["STRIP"];
+  return params;
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = general_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  if (limits.max_group < group_size) {
+    return {false, "needs work-groups of " + std::to_string(group_size)};
+  }
+  return {true, "takes every shape"};
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) { Run(job, launch).run(); }
