@@ -10,9 +10,9 @@
 
 namespace qrtool::large {
 
-BlockShape Run::first_step(index_t z_stride) const {
+BlockShape Run::first_step() const {
   BlockShape step{};
-  step.z_stride = z_stride;
+  step.z_stride = z_entries(p_);
   step.ld = static_cast<int>(work_columns(p_));
   step.v_ld = static_cast<int>(v_columns(p_));
   return step;
@@ -44,13 +44,6 @@ ProductShape Run::product() const {
   s.a_stride = s.left_stride = p_.m * step_.v_ld;
   s.slabs = 1;
   return s;
-}
-
-/// v of products, where these take it as it is.
-void Run::load_v() {
-  if (takes_packed(job_.params)) return;
-  launch_("load_v", job_.count * ceil_divide(p_.m - step_.block, 32), group_size, work_buffer(),
-          product_v_buffer(), shape_, step_);
 }
 
 void Run::prepare_v() {
@@ -94,7 +87,7 @@ void Run::prepare_t(Launcher& launch, const BlockShape& step, bool transposed) {
   if (!prepares()) return;
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
   launch("form_block_t", job_.count * packed_blocks(step.block_width), group_size, job_.work[x],
-         t_of(step.block), shape_, step, int{!transposed}, scales.a);
+         job_.work[packed_t], shape_, step, int{!transposed}, scales.a);
 }
 
 void Run::apply_t(double bound, bool transposed) {
@@ -111,7 +104,7 @@ void Run::apply_t(double bound, bool transposed) {
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
   ProductShape s = packed_z_shape();
   if (takes_packed(job_.params)) {
-    enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, t_of(step_.block), w[z],
+    enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, job_.work[packed_t], w[z],
                               product_z_buffer());
     return;
   }
@@ -120,20 +113,17 @@ void Run::apply_t(double bound, bool transposed) {
   s.ldc = s.ldb;
   s.c_stride = step_.z_slab;
   s.rows = step_.block_width;
-  enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, t_of(step_.block), w[z],
+  enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, job_.work[packed_t], w[z],
                      w[z], product_z_buffer());
 }
 
-void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t cols, double bound,
-                      bool transposed) {
-  if (cols == 0) return;
+void Run::multiply_block(const Target& b, bool transposed) {
   const index_t rows = p_.m - step_.block;
   const bool is_packed = takes_packed(job_.params);
-  const cl::Buffer& v_buffer = is_packed ? job_.work[packed_v] : product_v_buffer();
-  const cl::Buffer& z_buffer = job_.work[z];
+  const cl::Buffer& v_buffer = job_.work[is_packed ? packed_v : v];
   step_.z_left = 0;
-  step_.z_cols = static_cast<int>(cols);
-  step_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
+  step_.z_cols = static_cast<int>(b.cols);
+  step_.z_ld = static_cast<int>(ceil_divide(b.cols, 4) * 4);
   step_.z_slab = index_t{step_.block_width} * step_.z_ld;
 
   ProductShape s = product();
@@ -141,9 +131,9 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
     s.lda = static_cast<int>(packed_blocks(step_.block_width));
     s.a_stride = packed_blocks(rows) * s.lda;
   }
-  s.b_first = first;
-  s.b_stride = p_.m * ld;
-  s.ldb = static_cast<int>(ld);
+  s.b_first = b.first;
+  s.b_stride = p_.m * b.ld;
+  s.ldb = static_cast<int>(b.ld);
   s.c_stride = step_.z_stride;
   s.slab_stride = step_.z_slab;
   s.ldc = step_.z_ld;
@@ -154,60 +144,61 @@ void Run::apply_block(const cl::Buffer& to, index_t ld, index_t first, index_t c
   s.slab_depth = static_cast<int>(ceil_divide(ceil_divide(rows, cut), 16) * 16);
   s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s,
-                     product_scales(job_.params, 1, bound), v_buffer, v_buffer, to, z_buffer);
-  apply_t(2 * bound, transposed);
+                     product_scales(job_.params, 1, b.bound), v_buffer, v_buffer, b.to,
+                     job_.work[z]);
+  apply_t(2 * b.bound, transposed);
+}
 
-  ProductShape c = s;
-  c.slabs = 1;
-  c.b_first = 0;
+void Run::subtract_block(const Target& b, index_t begin, index_t end, index_t most_groups) {
+  const index_t rows = p_.m - step_.block;
+  ProductShape c = product();
+  c.b_first = begin;
   c.b_stride = prepares() ? step_.z_slab : step_.z_stride;
   c.ldb = step_.z_ld;
-  if (is_packed) {
-    c.ldb = packed_z_shape().ldc;
+  if (takes_packed(job_.params)) {
+    c.lda = static_cast<int>(packed_blocks(step_.block_width));
+    c.a_stride = packed_blocks(rows) * c.lda;
+    c.b_first = begin / 16;
     c.b_stride = packed_z_shape().c_stride;
+    c.ldb = packed_z_shape().ldc;
   } else if (prepares()) {
     c.lda = static_cast<int>(packed_blocks(rows)) * 16;
     c.a_stride = c.lda * packed_blocks(step_.block_width) * 16;
   }
-  c.c_first = first;
-  c.c_stride = s.b_stride;
-  c.ldc = s.ldb;
-  c.rows = s.depth;
-  c.cols = s.cols;
+  c.c_first = b.first + begin;
+  c.c_stride = p_.m * b.ld;
+  c.ldc = static_cast<int>(b.ld);
+  c.rows = static_cast<int>(rows);
+  c.cols = static_cast<int>(end - begin);
   c.depth = step_.block_width;
-  enqueue_subtract(launch_, job_.params, ProductKind::wide, c,
-                   product_scales(job_.params, 1, 2 * bound),
-                   prepares() ? job_.work[packed_v] : product_v_buffer(),
-                   prepares() ? product_z_buffer() : z_buffer, to);
+  c.most_groups = static_cast<int>(most_groups);
+  enqueue_subtract(
+      launch_, job_.params, ProductKind::wide, c, product_scales(job_.params, 1, 2 * b.bound),
+      job_.work[prepares() ? packed_v : v], prepares() ? product_z_buffer() : job_.work[z], b.to);
 }
 
-void Run::update_trailing(index_t first, index_t cols) {
-  apply_block(work_buffer(), step_.ld, step_.block * index_t{step_.ld} + first, cols, norm_bound(),
-              true);
-}
-
-/// Blocks in turn. Where they are factored ahead the update begins with the columns of the next
-/// one, whose panels then run beside the rest of it.
+/// Blocks in turn. Where they are factored ahead, C -= V Z begins with the columns of the next one,
+/// whose panels then run beside the rest of it.
 void Run::factor() {
   ahead_.wait_for(launch_);
   factor_block(0);
   for (index_t block = 0; block < p_.k(); block += block_width(p_)) {
     launch_.wait_for(ahead_);
     begin_block(step_, block);
-    const index_t end = block + step_.block_width;
-    if (end < p_.n && looks_ahead(p_)) load_v();
-    if (end < p_.n) prepare_v();
-    const bool is_ahead = looks_ahead(p_) && p_.n - end >= tuning::large_ahead_least;
-    index_t col = is_ahead ? std::min(end + block_width(p_), p_.n) : p_.n;
-    update_trailing(end, col - end);
+    const index_t end = block + step_.block_width, cols = p_.n - end;
+    if (cols == 0) return;
+    const Target c{work_buffer(), step_.ld, block * step_.ld + end, cols, norm_bound()};
+    prepare_v();
+    multiply_block(c, true);
+    const index_t next = is_ahead() ? std::min(block_width(p_), cols) : cols;
+    subtract_block(c, 0, next, 0);
     ahead_.wait_for(launch_);
     if (end < p_.k()) factor_block(end);
-    for (int strip = 0; col < p_.n; ++strip) {
-      const index_t most = strip < tuning::large_ahead_strips ? tuning::large_ahead_strip : p_.n;
-      const index_t cols = std::min(most, p_.n - col);
-      update_trailing(col, cols);
-      col += cols;
-    }
+    if (next == cols) continue;
+    const index_t turns = job_.count *
+                          product_tiles(job_.params, ProductKind::wide, p_.m - block, cols - next) /
+                          tuning::large_product_groups / tuning::large_ahead_launches;
+    subtract_block(c, next, cols, std::max<index_t>(turns, 1) * tuning::large_product_groups);
   }
 }
 
@@ -216,12 +207,16 @@ void Run::form_q_block(index_t block) {
   begin_block(step_, block);
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
   // Q may lie where V does.
-  load_v();
   prepare_v();
   prepare_t(launch_, step_, false);
+  if (!takes_packed(job_.params)) {
+    launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
+  }
   launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,
           step_);
-  apply_block(q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1, false);
+  const Target q{q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1};
+  multiply_block(q, false);
+  subtract_block(q, 0, q.cols, 0);
 }
 
 void Run::finish() {

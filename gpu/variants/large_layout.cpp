@@ -24,7 +24,7 @@ index_t most_gram_slabs(const Problem& p) {
                              tuning::large_gram_slabs);
 }
 
-/// REAL that the sums of a panel's Gram matrix take, in the place of its Z, which is not yet there.
+/// REAL that the sums of a panel's Gram matrix take, in the place of Z, which is not yet there.
 index_t gram_entries(const Problem& p) {
   if (is_double(p)) return 0;
   const index_t slabs = std::min(most_gram_slabs(p), ceil_divide(p.m, tuning::large_gram_rows));
@@ -82,16 +82,13 @@ index_t gram_slab_rows(const Problem& p, index_t rows) {
   return std::max(tuning::large_gram_rows, even);
 }
 
-index_t panel_z_entries(const Problem& p) {
-  const index_t slabs =
-      std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
-  return std::max(panel_width(p) * block_width(p) * slabs, gram_entries(p));
-}
-
 index_t z_entries(const Problem& p) {
   const index_t one = block_width(p) * z_columns(p);
+  const index_t panels =
+      panel_width(p) * block_width(p) *
+      std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
   const index_t entries =
-      std::max({one, std::min(slab_entries(p), 8 * one), looks_ahead(p) ? 0 : panel_z_entries(p)});
+      std::max({one, std::min(slab_entries(p), 8 * one), panels, gram_entries(p)});
   return ceil_divide(entries, 4) * 4;  // the next matrix's begins aligned too
 }
 
@@ -101,24 +98,20 @@ std::vector<std::size_t> workspace(const Problem& p) {
     return static_cast<std::size_t>(entries) * size;
   };
   const index_t block = block_width(p), square = panel_width(p) * panel_width(p);
-  const index_t ahead = looks_ahead(p) ? 1 : 0;
+  const std::size_t z_bytes = packed_bytes(p, block, z_columns(p));
   return {bytes(work_place(p) == WorkPlace::own ? p.m * p.n : 0, real),
           bytes(p.n, sizeof(int)),
           bytes(p.k(), real),
           bytes(p.k(), real),
           bytes(ceil_divide(p.k(), block) * block * block, real),
-          std::max(bytes(p.m * v_columns(p), real),
-                   ahead != 0 ? 0 : packed_bytes(p, block, z_columns(p))),
+          std::max(bytes(p.m * v_columns(p), real), looks_ahead(p) ? 0 : z_bytes),
           bytes(z_entries(p), real),
           bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
           bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
           sizeof(int),
           packed_bytes(p, p.m, block),
           packed_bytes(p, block, block),
-          packed_bytes(p, block, block),
-          bytes(ahead * panel_z_entries(p), real),
-          ahead != 0 ? packed_bytes(p, block, z_columns(p)) : 0,
-          bytes(ahead * p.m * v_columns(p), real)};
+          looks_ahead(p) ? z_bytes : 0};
 }
 
 }  // namespace qrtool::large

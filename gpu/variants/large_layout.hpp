@@ -23,8 +23,8 @@ index_t block_width(const Problem& p);
 /// where panels fill their tiles.
 bool may_prepare(const Problem& p);
 
-/// Whether a block's panels are factored while what lies right of them is updated, in buffers of
-/// their own.
+/// Whether a block's panels are factored while what lies right of them is updated, by a T'Z in a
+/// buffer of its own.
 bool looks_ahead(const Problem& p);
 
 enum class WorkPlace { own, r, q, v };
@@ -38,13 +38,11 @@ index_t v_columns(const Problem& p);
 index_t z_columns(const Problem& p);
 /// Rows of a slab of a Gram matrix of `rows`.
 index_t gram_slab_rows(const Problem& p, index_t rows);
-/// REAL of Z in all its slabs; the same of a panel, with the sums of its Gram matrix before.
+/// REAL of Z in all its slabs, in whose place a panel's sums lie before.
 index_t z_entries(const Problem& p);
-index_t panel_z_entries(const Problem& p);
 
 /// work, codes, signs, taus, X, v and T'Z in turns, Z, Q in a wider type, squares, done, packed v,
-/// packed T of even and of odd blocks. Where panels are factored ahead Z of panels, T'Z, v of
-/// products.
+/// packed T, and where panels are factored ahead T'Z.
 enum Buffer {
   work,
   codes,
@@ -57,11 +55,8 @@ enum Buffer {
   squares,
   done,
   packed_v,
-  even_t,
-  odd_t,
-  panel_z,
-  product_z,
-  product_v
+  packed_t,
+  product_z
 };
 /// Bytes of each, per matrix.
 std::vector<std::size_t> workspace(const Problem& p);

@@ -33,9 +33,8 @@ void Run::factor_panel() {
   panel_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
   panel_.gram_slabs = static_cast<int>(ceil_divide(rows, panel_.slab_rows));
   if (!is_double(p_)) {
-    ahead_("gram_panel", count * panel_.gram_slabs, group_size, a, panel_z_buffer(), shape_,
-           panel_);
-    ahead_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, panel_z_buffer(),
+    ahead_("gram_panel", count * panel_.gram_slabs, group_size, a, job_.work[z], shape_, panel_);
+    ahead_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, job_.work[z],
            w[squares], panel_);
   }
   ahead_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
@@ -51,7 +50,7 @@ void Run::update_block() {
   const index_t rest = panel_.block_width - in_block - panel_.width, cols = in_block + rest;
   if (cols == 0) return;
   const cl::Buffer& a = work_buffer();
-  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = panel_z_buffer();
+  const cl::Buffer &v_buffer = job_.work[v], &z_buffer = job_.work[z];
   panel_.z_left = static_cast<int>(in_block);
   panel_.z_cols = static_cast<int>(cols);
   panel_.z_ld = static_cast<int>(ceil_divide(cols, 4) * 4);
