@@ -21,7 +21,6 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
       session(device_session),
       upload(make_queue(session)),
       compute(make_queue(session)),
-      ahead(make_queue(session)),
       download(make_queue(session)),
       pool(session.context) {}
 
@@ -29,8 +28,7 @@ void Engine::enqueue(const GpuVariant& variant, const DeviceBuffers& buffers,
                      cl::Event& after_factor, cl::Event& after_check) {
   const FactorJob& job = buffers.job;
   const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
-  Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name),
-                  {}, ahead);
+  Launcher factor(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, factor);
   compute.enqueueMarkerWithWaitList(nullptr, &after_factor);
   if (variant.again != nullptr && enqueue_again(variant, job))
@@ -103,7 +101,7 @@ void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_
 }
 
 void Engine::drain() noexcept {
-  for (cl::CommandQueue* queue : {&upload, &compute, &ahead, &download}) {
+  for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
     clFinish((*queue)());
   }
 }

@@ -25,7 +25,7 @@ struct Engine {
 
   DeviceInfo info;
   Session& session;
-  cl::CommandQueue upload, compute, ahead, download;  // ahead: beside compute, which waits for it
+  cl::CommandQueue upload, compute, download;
   KernelCache kernels;
   BufferPool pool;
 

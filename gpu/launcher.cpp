@@ -2,22 +2,12 @@
 // launcher.cpp: puts kernels of a program into a queue.
 #include "gpu/launcher.hpp"
 
-#include <vector>
-
 namespace qrtool {
 
 cl::Kernel& KernelCache::get(const cl::Program& program, const std::string& name) {
   cl::Kernel& kernel = kernels_[{program(), name}];
   if (kernel() == nullptr) kernel = cl::Kernel(program, name.c_str());
   return kernel;
-}
-
-void Launcher::wait_for(const Launcher& other) {
-  if (other.queue_() == queue_()) return;
-  std::vector<cl::Event> all(1);
-  other.queue_.enqueueMarkerWithWaitList(nullptr, all.data());
-  other.queue_.flush();
-  queue_.enqueueBarrierWithWaitList(&all);
 }
 
 void Launcher::enqueue(const cl::Kernel& kernel, index_t groups, int group_size) {

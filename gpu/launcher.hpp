@@ -23,17 +23,9 @@ class KernelCache {
 class Launcher {
  public:
   /// `flags`: of the matrices that a program built with FLAGGED does; every kernel's last argument.
-  /// `second`: a queue for what may run beside the rest.
   Launcher(KernelCache& kernels, const cl::CommandQueue& queue, const cl::Program& program,
-           const cl::Buffer& flags = {}, const cl::CommandQueue& second = {})
-      : kernels_(kernels), queue_(queue), program_(program), flags_(flags), second_(second) {}
-
-  /// Enqueues into the second queue, or where there is none into the same.
-  Launcher beside() const {
-    return {kernels_, second_() == nullptr ? queue_ : second_, program_, flags_};
-  }
-  /// What is enqueued here from now on begins after all that `other` has enqueued.
-  void wait_for(const Launcher& other);
+           const cl::Buffer& flags = {})
+      : kernels_(kernels), queue_(queue), program_(program), flags_(flags) {}
 
   /// Enqueues `groups` work-groups of `group_size` work-items; nothing for no groups.
   template <class... Args>
@@ -53,7 +45,6 @@ class Launcher {
   cl::CommandQueue queue_;
   cl::Program program_;
   cl::Buffer flags_;
-  cl::CommandQueue second_;
 };
 
 }  // namespace qrtool

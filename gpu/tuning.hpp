@@ -197,11 +197,6 @@ inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
 /// What a slab of V'C costs, of its product: its part of Z is written and added up.
 inline constexpr double large_slab_cost = 0.003;
-/// Columns from which a block's panels are factored beside C -= V Z of the block before. What fills
-/// the device leaves no room for another launch until it ends: C -= V Z goes in so many launches, one
-/// for each step of the panels, of whole turns of large_product_groups.
-inline constexpr std::int64_t large_ahead_columns = 8000;
-inline constexpr std::int64_t large_ahead_launches = 28;
 /// Part of a matrix that slabs of Z, or of a Gram matrix, may take, 1 / this; the same where V is
 /// packed too: at most 15 % of A and R from 2048 x 2048 on.
 inline constexpr std::int64_t large_z_share = 8;

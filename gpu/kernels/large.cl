@@ -16,9 +16,6 @@
 //   then for the block   Z = V'C, Z := T'Z (apply_t), C -= V Z                      gemm.cl
 //                        with products of halves, or with body 5, V and T
 //                        (form_block_t) are prepared first, and T'Z is a product too
-//   of many columns: the next block's first; then its panels, up to its form_block_t, in a queue of
-//   their own beside the rest, whose first columns are updated in strips: a launch that fills the
-//   device leaves room for another one when it ends
 //   store_r              R := R D^-1 with signs; or finish_v and store_tau          any
 //   form_q, blocks in reverse: load_v, or V packed, or both; begin_q, Z = V'Q, Z := T Z, Q -= V Z
 //

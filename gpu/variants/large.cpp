@@ -18,9 +18,9 @@ BlockShape Run::first_step() const {
   return step;
 }
 
-void Run::begin_block(BlockShape& step, index_t block) const {
-  step.block = static_cast<int>(block);
-  step.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
+void Run::begin_block(index_t block) {
+  step_.block = static_cast<int>(block);
+  step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
 }
 
 const cl::Buffer& Run::work_buffer() const {
@@ -83,11 +83,11 @@ ProductShape Run::packed_z_shape() const {
 }
 
 /// T for T'Z, or T' for T Z.
-void Run::prepare_t(Launcher& launch, const BlockShape& step, bool transposed) {
+void Run::prepare_t(bool transposed) {
   if (!prepares()) return;
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
-  launch("form_block_t", job_.count * packed_blocks(step.block_width), group_size, job_.work[x],
-         job_.work[packed_t], shape_, step, int{!transposed}, scales.a);
+  launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, job_.work[x],
+          job_.work[packed_t], shape_, step_, int{!transposed}, scales.a);
 }
 
 void Run::apply_t(double bound, bool transposed) {
@@ -105,7 +105,7 @@ void Run::apply_t(double bound, bool transposed) {
   ProductShape s = packed_z_shape();
   if (takes_packed(job_.params)) {
     enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, job_.work[packed_t], w[z],
-                              product_z_buffer());
+                              job_.work[v]);
     return;
   }
   s.lda *= 16;
@@ -114,7 +114,7 @@ void Run::apply_t(double bound, bool transposed) {
   s.c_stride = step_.z_slab;
   s.rows = step_.block_width;
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, job_.work[packed_t], w[z],
-                     w[z], product_z_buffer());
+                     w[z], job_.work[v]);
 }
 
 void Run::multiply_block(const Target& b, bool transposed) {
@@ -140,7 +140,7 @@ void Run::multiply_block(const Target& b, bool transposed) {
   s.rows = step_.block_width;
   s.cols = step_.z_cols;
   s.depth = static_cast<int>(rows);
-  const index_t cut = slabs(ProductKind::wide, step_, rows, rows);
+  const index_t cut = slabs(ProductKind::wide, rows, rows);
   s.slab_depth = static_cast<int>(ceil_divide(ceil_divide(rows, cut), 16) * 16);
   s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s,
@@ -149,66 +149,50 @@ void Run::multiply_block(const Target& b, bool transposed) {
   apply_t(2 * b.bound, transposed);
 }
 
-void Run::subtract_block(const Target& b, index_t begin, index_t end, index_t most_groups) {
+void Run::subtract_block(const Target& b) {
   const index_t rows = p_.m - step_.block;
   ProductShape c = product();
-  c.b_first = begin;
   c.b_stride = prepares() ? step_.z_slab : step_.z_stride;
   c.ldb = step_.z_ld;
   if (takes_packed(job_.params)) {
     c.lda = static_cast<int>(packed_blocks(step_.block_width));
     c.a_stride = packed_blocks(rows) * c.lda;
-    c.b_first = begin / 16;
     c.b_stride = packed_z_shape().c_stride;
     c.ldb = packed_z_shape().ldc;
   } else if (prepares()) {
     c.lda = static_cast<int>(packed_blocks(rows)) * 16;
     c.a_stride = c.lda * packed_blocks(step_.block_width) * 16;
   }
-  c.c_first = b.first + begin;
+  c.c_first = b.first;
   c.c_stride = p_.m * b.ld;
   c.ldc = static_cast<int>(b.ld);
   c.rows = static_cast<int>(rows);
-  c.cols = static_cast<int>(end - begin);
+  c.cols = static_cast<int>(b.cols);
   c.depth = step_.block_width;
-  c.most_groups = static_cast<int>(most_groups);
   enqueue_subtract(
       launch_, job_.params, ProductKind::wide, c, product_scales(job_.params, 1, 2 * b.bound),
-      job_.work[prepares() ? packed_v : v], prepares() ? product_z_buffer() : job_.work[z], b.to);
+      job_.work[prepares() ? packed_v : v], prepares() ? job_.work[v] : job_.work[z], b.to);
 }
 
-/// Blocks in turn. Where they are factored ahead, C -= V Z begins with the columns of the next one,
-/// whose panels then run beside the rest of it.
 void Run::factor() {
-  ahead_.wait_for(launch_);
-  factor_block(0);
   for (index_t block = 0; block < p_.k(); block += block_width(p_)) {
-    launch_.wait_for(ahead_);
-    begin_block(step_, block);
-    const index_t end = block + step_.block_width, cols = p_.n - end;
-    if (cols == 0) return;
-    const Target c{work_buffer(), step_.ld, block * step_.ld + end, cols, norm_bound()};
+    factor_block(block);
+    const index_t end = block + step_.block_width;
+    if (end == p_.n) return;
+    const Target c{work_buffer(), step_.ld, block * step_.ld + end, p_.n - end, norm_bound()};
     prepare_v();
     multiply_block(c, true);
-    const index_t next = is_ahead() ? std::min(block_width(p_), cols) : cols;
-    subtract_block(c, 0, next, 0);
-    ahead_.wait_for(launch_);
-    if (end < p_.k()) factor_block(end);
-    if (next == cols) continue;
-    const index_t turns = job_.count *
-                          product_tiles(job_.params, ProductKind::wide, p_.m - block, cols - next) /
-                          tuning::large_product_groups / tuning::large_ahead_launches;
-    subtract_block(c, next, cols, std::max<index_t>(turns, 1) * tuning::large_product_groups);
+    subtract_block(c);
   }
 }
 
 /// Q := (I - V T V') Q for rows and columns from the block's on.
 void Run::form_q_block(index_t block) {
-  begin_block(step_, block);
+  begin_block(block);
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
   // Q may lie where V does.
   prepare_v();
-  prepare_t(launch_, step_, false);
+  prepare_t(false);
   if (!takes_packed(job_.params)) {
     launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
   }
@@ -216,7 +200,7 @@ void Run::form_q_block(index_t block) {
           step_);
   const Target q{q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1};
   multiply_block(q, false);
-  subtract_block(q, 0, q.cols, 0);
+  subtract_block(q);
 }
 
 void Run::finish() {

@@ -60,10 +60,6 @@ bool may_prepare(const Problem& p) {
   return !is_double(p) && panel_width(p) == tuning::large_panel;
 }
 
-bool looks_ahead(const Problem& p) {
-  return may_prepare(p) && p.k() >= tuning::large_ahead_columns;
-}
-
 WorkPlace work_place(const Problem& p) {
   if (rounds(p)) return WorkPlace::own;
   if (p.mode == Mode::raw) return WorkPlace::v;
@@ -98,20 +94,18 @@ std::vector<std::size_t> workspace(const Problem& p) {
     return static_cast<std::size_t>(entries) * size;
   };
   const index_t block = block_width(p), square = panel_width(p) * panel_width(p);
-  const std::size_t z_bytes = packed_bytes(p, block, z_columns(p));
   return {bytes(work_place(p) == WorkPlace::own ? p.m * p.n : 0, real),
           bytes(p.n, sizeof(int)),
           bytes(p.k(), real),
           bytes(p.k(), real),
           bytes(ceil_divide(p.k(), block) * block * block, real),
-          std::max(bytes(p.m * v_columns(p), real), looks_ahead(p) ? 0 : z_bytes),
+          std::max(bytes(p.m * v_columns(p), real), packed_bytes(p, block, z_columns(p))),
           bytes(z_entries(p), real),
           bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
           bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
           sizeof(int),
           packed_bytes(p, p.m, block),
-          packed_bytes(p, block, block),
-          looks_ahead(p) ? z_bytes : 0};
+          packed_bytes(p, block, block)};
 }
 
 }  // namespace qrtool::large

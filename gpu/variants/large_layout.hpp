@@ -23,10 +23,6 @@ index_t block_width(const Problem& p);
 /// where panels fill their tiles.
 bool may_prepare(const Problem& p);
 
-/// Whether a block's panels are factored while what lies right of them is updated, by a T'Z in a
-/// buffer of its own.
-bool looks_ahead(const Problem& p);
-
 enum class WorkPlace { own, r, q, v };
 
 /// V\R lies in an output where one has its type and size: R, else Q.
@@ -42,22 +38,8 @@ index_t gram_slab_rows(const Problem& p, index_t rows);
 index_t z_entries(const Problem& p);
 
 /// work, codes, signs, taus, X, v and T'Z in turns, Z, Q in a wider type, squares, done, packed v,
-/// packed T, and where panels are factored ahead T'Z.
-enum Buffer {
-  work,
-  codes,
-  signs,
-  taus,
-  x,
-  v,
-  z,
-  wide_q,
-  squares,
-  done,
-  packed_v,
-  packed_t,
-  product_z
-};
+/// packed T.
+enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done, packed_v, packed_t };
 /// Bytes of each, per matrix.
 std::vector<std::size_t> workspace(const Problem& p);
 

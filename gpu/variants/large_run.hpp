@@ -19,37 +19,31 @@ class Run {
       : job_(used_job),
         launch_(used_launch),
         p_(used_job.problem),
-        ahead_(is_ahead() ? used_launch.beside() : used_launch),
         shape_(factor_shape(used_job.problem, used_job.count)),
-        step_(first_step()),
-        panel_(step_) {}
+        step_(first_step()) {}
 
   void run();
 
  private:
   BlockShape first_step() const;
-  void begin_block(BlockShape& step, index_t block) const;
+  void begin_block(index_t block);
   const cl::Buffer& work_buffer() const;
   const cl::Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
-  bool is_ahead() const { return looks_ahead(p_) && prepares(); }
-  /// Of T'Z, where that is a product.
-  const cl::Buffer& product_z_buffer() const { return job_.work[looks_ahead(p_) ? product_z : v]; }
   ProductShape product() const;
-  index_t slabs(ProductKind kind, const BlockShape& step, index_t depth, index_t most) const;
+  index_t slabs(ProductKind kind, index_t depth, index_t most) const;
   /// The bound of an entry of a column of m entries in -1 .. 1, and of anything orthogonal to it.
   double norm_bound() const { return std::sqrt(static_cast<double>(p_.m)); }
 
   void factor();
-  /// The panels of a block, in the queue for these.
   void factor_block(index_t block);
   void factor_panel();
   void update_block();
   void form_q_block(index_t block);
   /// Whether wide products take V and T prepared, packed or transposed; T'Z or T Z, a product too,
-  /// then has a place of its own, or that of v.
+  /// then lies in the place of v.
   bool prepares() const { return takes_packed(job_.params) || takes_transposed(job_.params); }
   void prepare_v();
-  void prepare_t(Launcher& launch, const BlockShape& step, bool transposed);
+  void prepare_t(bool transposed);
   /// Z := T'Z or T Z, |z_ij| <= bound.
   void apply_t(double bound, bool transposed);
   ProductShape packed_z_shape() const;
@@ -61,16 +55,15 @@ class Run {
   };
   /// Z = V'B, Z := T'Z or T Z.
   void multiply_block(const Target& b, bool transposed);
-  /// B -= V Z for columns begin .. end of B, in launches of so many groups, 0: in one.
-  void subtract_block(const Target& b, index_t begin, index_t end, index_t most_groups);
+  /// B -= V Z.
+  void subtract_block(const Target& b);
   void finish();
 
   const FactorJob& job_;
   Launcher& launch_;
   const Problem& p_;
-  Launcher ahead_;
   const FactorShape shape_;
-  BlockShape step_, panel_;  // panel_: of what is enqueued in ahead_
+  BlockShape step_;
 };
 
 }  // namespace qrtool::large

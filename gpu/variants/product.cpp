@@ -2,7 +2,6 @@
 // product.cpp: how the kernels of gemm.cl are built and launched.
 #include "gpu/variants/product.hpp"
 
-#include <algorithm>
 #include <cmath>
 
 #include "gpu/tuning.hpp"
@@ -116,21 +115,16 @@ void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, c
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
                       const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
                       const cl::Buffer& b, const cl::Buffer& c) {
-  const index_t groups = shape.count * product_tiles(params, kind, shape.rows, shape.cols);
-  const index_t most = shape.most_groups == 0 ? groups : shape.most_groups;
+  if (kind == ProductKind::wide && takes_packed(params)) {
+    launch("packed_subtract_product",
+           shape.count * product_tiles(params, kind, shape.rows, shape.cols), packed_group, a, b, c,
+           shape, 1 / (scales.a * scales.b));
+    return;
+  }
   const char* name =
       kind == ProductKind::wide ? "wide_subtract_product" : "narrow_subtract_product";
-  ProductShape part = shape;
-  for (index_t first = 0; first < groups; first += most) {
-    part.first_group = static_cast<int>(first);
-    const index_t count = std::min(most, groups - first);
-    if (kind == ProductKind::wide && takes_packed(params)) {
-      launch("packed_subtract_product", count, packed_group, a, b, c, part,
-             1 / (scales.a * scales.b));
-    } else {
-      launch(name, count, group_size(params, kind), a, b, c, part, scales.a, scales.b);
-    }
-  }
+  launch(name, shape.count * product_tiles(params, kind, shape.rows, shape.cols),
+         group_size(params, kind), a, b, c, shape, scales.a, scales.b);
 }
 
 void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind,

@@ -56,7 +56,7 @@ void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float 
 void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const cl::Buffer& x,
                        const cl::Buffer& to);
 
-/// C -= A B for shape.count matrices; wide ones in launches of shape.most_groups groups.
+/// C -= A B for shape.count matrices.
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
                       const ProductShape& shape, ProductScales scales, const cl::Buffer& a,
                       const cl::Buffer& b, const cl::Buffer& c);
