@@ -223,9 +223,9 @@ struct ProductTile {
 /// 580, 2026-11.
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
 /// Float32 fma by copies that need no registers, of which it may then have so many: two groups per
-/// multiprocessor. 16384 x 16384 x 256, the kernels alone, C -= A B and Z = A'C in TFLOP/s: 47.0 and
-/// 45.6; 48.2 and 43.5 with 4 stages of 8; 46.2 and 39.3 without the limit. NVIDIA H200, driver 580,
-/// 2026-11.
+/// multiprocessor. 16384 x 16384 x 256, the kernels alone, C -= A B and Z = A'C in TFLOP/s: 47.0
+/// and 45.6; 48.2 and 43.5 with 4 stages of 8; 46.2 and 39.3 without the limit. NVIDIA H200, driver
+/// 580, 2026-11.
 inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 16, 2};
 inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};

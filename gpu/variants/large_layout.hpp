@@ -20,7 +20,8 @@ index_t panel_width(const Problem& p);
 index_t block_width(const Problem& p);
 
 /// Whether wide products may take operands prepared for them, packed or transposed: in float32,
-/// where panels fill their tiles.
+/// where panels fill their tiles, strict where blocks are long: 2048 x 2048 took 7.9 ms so and 5.8
+/// without.
 bool may_prepare(const Problem& p);
 
 enum class WorkPlace { own, r, q, v };
