@@ -24,7 +24,7 @@ class Bench {
       : session_(session_for(device)),
         queue_(session_.context, session_.device, CL_QUEUE_PROFILING_ENABLE),
         is_small_(device.limits.is_cpu),
-        params_(product_params(element_type<T>, body, 4, 64)) {
+        params_(product_params(element_type<T>, body, 4, 64, device.limits.has_nvidia_mma)) {
     Problem problem;
     problem.type = element_type<T>;
     launch_.emplace(kernels_, queue_,
@@ -40,6 +40,7 @@ class Bench {
       queue_.enqueueWriteBuffer(*buffer, CL_TRUE, 0, host_.size() * sizeof(T), host_.data());
     }
     terms_ = operand(Packing::terms, a_, rows(), depth());
+    columns_ = takes_transposed(params_) ? Operand{a_, rows()} : terms_;
     products_ = operand(Packing::products, b_, depth(), rows());
   }
 
@@ -57,6 +58,7 @@ class Bench {
                                        terms_.buffer, products_.buffer, c_);
                     });
     ProductShape z = shape(rows());
+    z.lda = columns_.ld;
     z.ldb = rows();
     z.rows = depth();
     z.slabs = slabs;
@@ -64,7 +66,7 @@ class Bench {
     z.slab_stride = z.rows * index_t{z.cols};
     rate.transposed = operations / seconds([&] {
                         enqueue_transposed(*launch_, params_, ProductKind::wide, z, scales,
-                                           terms_.buffer, a_, b_, c_);
+                                           columns_.buffer, a_, b_, c_);
                       });
     rate.error = error();
     return rate;
@@ -90,7 +92,8 @@ class Bench {
     int ld;
   };
   Operand operand(Packing packing, const cl::Buffer& x, int x_rows, int x_cols) {
-    if (!takes_packed(params_)) return {x, rows()};
+    const bool turns = takes_transposed(params_) && packing == Packing::terms;
+    if (!takes_packed(params_) && !turns) return {x, rows()};
     PackShape s{};
     s.count = 1;
     s.rows = x_rows;
@@ -101,7 +104,12 @@ class Bench {
     const ProductScales scales = product_scales(params_, 1, 1);
     const auto bytes =
         static_cast<std::size_t>(index_t{s.row_blocks} * s.col_blocks * packed_block_bytes);
-    const Operand to{cl::Buffer(session_.context, CL_MEM_READ_WRITE, bytes), s.col_blocks};
+    const Operand to{cl::Buffer(session_.context, CL_MEM_READ_WRITE, bytes),
+                     turns ? 16 * s.row_blocks : s.col_blocks};
+    if (turns) {
+      transpose_operand(*launch_, s, packing, x, to.buffer);
+      return to;
+    }
     pack_operand(*launch_, s, packing, packing == Packing::products ? scales.b : scales.a, x,
                  to.buffer);
     return to;
@@ -126,7 +134,9 @@ class Bench {
     const int groups = is_small_ ? 16 : 2112, steps = is_small_ ? 64 : 4096;
     const int body = params_.at("PRODUCT_BODY");
     const double terms = body == static_cast<int>(ProductBody::doubles) ? 8 : 16;
-    const double per_step = body == 0 ? 256.0 * 16 : 8.0 * 8 * 16 * 8 * terms;
+    const bool is_fma =
+        body == static_cast<int>(ProductBody::fma) || body == static_cast<int>(ProductBody::floats);
+    const double per_step = is_fma ? 256.0 * 16 : 8.0 * 8 * 16 * 8 * terms;
     const double products = body == static_cast<int>(ProductBody::three_halves) ? 3 : 1;
     return 2 * per_step * groups * steps / products /
            seconds([&] { (*launch_)("peak", groups, 256, c_, steps, 0.0F); });
@@ -167,7 +177,7 @@ class Bench {
   std::optional<Launcher> launch_;
   std::vector<T> host_;
   cl::Buffer a_, b_, c_;
-  Operand terms_, products_;
+  Operand terms_, columns_, products_;
 };
 
 }  // namespace
@@ -175,7 +185,7 @@ class Bench {
 std::vector<ProductRate> measure_products(const DeviceInfo& device) {
   std::vector<ProductRate> rates;
   try {
-    rates.push_back(Bench<float>(device, ProductBody::fma).measure("fma"));
+    rates.push_back(Bench<float>(device, ProductBody::floats).measure("fma"));
     if (device.limits.has_nvidia_mma) {
       rates.push_back(
           Bench<float>(device, ProductBody::three_halves).measure("mma.sync, 3 x float16"));

@@ -210,12 +210,15 @@ inline constexpr std::int64_t large_long_block_columns = 4000;
 inline constexpr std::int64_t large_gram_rows = 32;
 inline constexpr std::int64_t large_gram_slabs = 128;
 inline constexpr std::int64_t large_least_gram_slabs = 16;
-/// Rows of a slab of V'C, at least; slabs of a panel's, at most; groups that a product should have.
+/// Rows of a slab of V'C, at least; slabs of a panel's, at most; groups of a product
+/// that an H200 runs at a time.
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
+/// What a slab of V'C costs, of its product: its part of Z is written and added up. Not measured.
+inline constexpr double large_slab_cost = 0.003;
 /// Part of a matrix that slabs of Z, or of a Gram matrix, may take, 1 / this; the same where V is
-/// packed too: at most 15 % of A and R from 2048 x 2048 on.
+/// prepared too: at most 15 % of A and R from 2048 x 2048 on.
 inline constexpr std::int64_t large_z_share = 8;
 inline constexpr std::int64_t large_packed_z_share = 12;
 /// Entries of T that halves have room for, times 8 until they overflow; below 1 / 8 of its inverse
@@ -238,6 +241,12 @@ struct ProductTile {
 /// 130 registers leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver
 /// 580, 2026-11.
 inline constexpr ProductTile product_tile{128, 128, 32, 64, 16, 2};
+/// Float32 fma by copies that need no registers, of which it may then have so many: two groups per
+/// multiprocessor. 16384 x 16384 x 256, the kernels alone, C -= A B and Z = A'C in TFLOP/s: 47.0
+/// and 45.6; 48.2 and 43.5 with 4 stages of 8; 46.2 and 39.3 without the limit. NVIDIA H200, driver
+/// 580, 2026-11.
+inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 16, 2};
+inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// float64 on the matrix units. C -= A B of 8192 x 8192 x 256 and Z = A'C run at 25 and 39 TFLOP/s;

@@ -8,6 +8,7 @@
 //   packed_subtract_product,      in place of wide_ with bodies 1, 2: A, and B of the first, as
 //   packed_transposed_product     pack_halves_of has split them into halves
 //   packed_transposed_packed      the same as the second, Z packed as B of the first
+//   transpose_operand             A of wide_subtract_product with body 5
 //
 //   peak                          the rate of the instruction behind them        any
 //
@@ -16,22 +17,27 @@
 //
 // Defines, set in variants/product.cpp   range            meaning
 //   REAL                                 float, double    element type
-//   PRODUCT_BODY                         0 .. 4           0 fma, any device; NVIDIA's matrix units:
+//   PRODUCT_BODY                         0 .. 5           0 fma, any device; NVIDIA's matrix units:
 //                                                         1 three products of halves, 2 one; 3 fma
 //                                                         of halves in local memory, any device;
-//                                                         4 float64 on the matrix units
+//                                                         4 float64 on the matrix units; 5 fma of
+//                                                         float32, any device, A of wide_subtract
+//                                                         transposed (float_tile.clh)
 //   WIDE_M, WIDE_N                       64, 128          tile of wide_*; of packed_* 128
 //   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
 //   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
 //   BUFFERS                              1, 2             stages in local memory
 //   STAGES                               2, 3             the same of body 4
-//   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0, 3
+//   WIDE_DEPTH, WIDE_STAGES              8, 16; 2 .. 4    terms and stages of wide_ with body 5
+//   MMA                                  0, 1             copy.clh, body 5
+//   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0,
+//                                                         3, 5
 //   WIDE_WARP_M, .._N, NARROW_WARP_M, .. 16 .. 64         tile of 32 work-items: multiples of 16 x 32,
 //                                                         (4 x 4 squares per work-item) without
 //                                                         matrix units, of 16 x 16 with them
 //   A_ALIGNMENT, B_ALIGNMENT             1, 2, 4          REAL that rows of A; of B, C and Z begin at
 // Group size: tile / warp's tile x 32.
-// Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2 about as much.
+// Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2, 5 about as much.
 //
 // Body 1 keeps float32's accuracy: x = hi + lo, each a half, 22 bits of 24 in all, the product
 // hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to where
@@ -85,6 +91,12 @@
 #endif
 #ifndef STAGES
 #define STAGES 2
+#endif
+#ifndef WIDE_DEPTH
+#define WIDE_DEPTH 8
+#endif
+#ifndef WIDE_STAGES
+#define WIDE_STAGES 4
 #endif
 #define SETTLE 64
 #define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
@@ -154,7 +166,7 @@ INLINE void move_words(REAL* x, __global REAL* c, int left, const int action) {
   move_pair(x + 2, c + 2, left - 2, action);
 }
 
-#if PRODUCT_BODY == 0
+#if PRODUCT_BODY == 0 || PRODUCT_BODY == 5
 #define ELEMENT REAL
 INLINE void put_entry(REAL x, __local ELEMENT* to) { *to = x; }
 INLINE void put_words(real4 x, __local ELEMENT* to) { *(__local real4*)to = x; }
@@ -240,6 +252,8 @@ INLINE void multiply_doubles(double* c, double4 a, double2 b) {
 #endif
 #if HAS_UNITS
 #include "packed_tile.clh"
+#elif PRODUCT_BODY == 5
+#include "float_tile.clh"
 #else
 #define TILE(name) JOIN(wide_, name)
 #define TILE_M WIDE_M
@@ -279,11 +293,11 @@ INLINE void multiply_doubles(double* c, double4 a, double2 b) {
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REAL* out, int steps,
                                                                     float x) {
   float sink = 0;
-#if PRODUCT_BODY == 0 || PRODUCT_BODY == 3
+#if PRODUCT_BODY == 0 || PRODUCT_BODY == 3 || PRODUCT_BODY == 5
   REAL sums[16];
 #pragma unroll
   for (int i = 0; i < 16; ++i) sums[i] = (REAL)(i + get_local_id(0));
-#pragma unroll 1
+#pragma unroll 8
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) sums[i] = fma((REAL)x, sums[i], (REAL)x);

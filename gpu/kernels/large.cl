@@ -14,10 +14,10 @@
 //     apply_panel_t      Z := T'Z; the left part is -X, for the block's T           matrix x strip
 //     subtract_product   rest of the block -= V Z                                   gemm.cl
 //   then for the block   Z = V'C, Z := T'Z (apply_t), C -= V Z                      gemm.cl
-//                        with products of halves V and T (form_block_t) are packed
-//                        first, and T'Z is a product too
+//                        with products of halves, or with body 5, V and T
+//                        (form_block_t) are prepared first, and T'Z is a product too
 //   store_r              R := R D^-1 with signs; or finish_v and store_tau          any
-//   form_q, blocks in reverse: load_v, or V packed, begin_q, Z = V'Q, Z := T Z, Q -= V Z   any
+//   form_q, blocks in reverse: load_v, or V packed, or both; begin_q, Z = V'Q, Z := T Z, Q -= V Z
 //
 //        J    j    j+PANEL  J+BLOCK          v: the block's reflectors, zeros above their diagonal,
 //      R | R  | R  |  R   |   R      |          in a buffer of their own
@@ -45,8 +45,8 @@
 // Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
 // form_v 8 PANEL (PANEL + 9) bytes.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k REAL,
-// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, whose place packed Z takes, Z, which sums of slabs
-// share, packed V and T, and with GRAM 5 squares in double. A NaN or Inf makes its own matrix NaN:
+// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, whose place T'Z takes, Z, which sums of slabs
+// share, prepared V and T, and with GRAM 5 squares in double. A NaN or Inf makes its own matrix NaN:
 // nothing is shared between matrices.
 #include "gemm.cl"
 

@@ -12,9 +12,13 @@ namespace {
 
 constexpr int squares_of_panel = 5;
 
+bool has_long_blocks(const Problem& p) {
+  return p.k() >= tuning::large_long_block_columns && !is_double(p);
+}
+
 /// Entries that slabs, of Z or of a panel's Gram matrix in float64, share.
 index_t slab_entries(const Problem& p) {
-  return p.m * p.n / (may_pack(p) ? tuning::large_packed_z_share : tuning::large_z_share);
+  return p.m * p.n / (may_prepare(p) ? tuning::large_packed_z_share : tuning::large_z_share);
 }
 
 /// Slabs of a Gram matrix at the most, and rows of each.
@@ -33,7 +37,7 @@ index_t gram_entries(const Problem& p) {
 
 /// Bytes of a packed rows x cols operand.
 std::size_t packed_bytes(const Problem& p, index_t rows, index_t cols) {
-  if (!may_pack(p)) return 0;
+  if (!may_prepare(p)) return 0;
   return static_cast<std::size_t>(packed_blocks(rows) * packed_blocks(cols) * packed_block_bytes);
 }
 
@@ -51,14 +55,13 @@ index_t panel_width(const Problem& p) {
 }
 
 index_t block_width(const Problem& p) {
-  const bool is_long = p.k() >= tuning::large_long_block_columns && !is_double(p);
-  const index_t most = is_long ? tuning::large_long_block : tuning::large_block;
+  const index_t most = has_long_blocks(p) ? tuning::large_long_block : tuning::large_block;
   return std::min(most, ceil_divide(p.k(), panel_width(p)) * panel_width(p));
 }
 
-bool may_pack(const Problem& p) {
-  return !is_double(p) && p.arithmetic != Arithmetic::strict &&
-         panel_width(p) == tuning::large_panel;
+bool may_prepare(const Problem& p) {
+  return !is_double(p) && panel_width(p) == tuning::large_panel &&
+         (p.arithmetic != Arithmetic::strict || has_long_blocks(p));
 }
 
 WorkPlace work_place(const Problem& p) {

@@ -27,6 +27,7 @@ bool has_halves(ProductBody body) {
 
 tuning::ProductTile wide_tile(ElementType real, ProductBody body) {
   if (has_halves(body)) return tuning::product_halves_tile;
+  if (body == ProductBody::floats) return tuning::product_floats_tile;
   if (body == ProductBody::doubles) return tuning::product_double_units_tile;
   return real == ElementType::float64 ? tuning::product_double_tile : tuning::product_tile;
 }
@@ -42,7 +43,8 @@ int group_size(const Params& params, ProductKind kind) {
 
 }  // namespace
 
-Params product_params(ElementType real, ProductBody body, int alignment, int narrow) {
+Params product_params(ElementType real, ProductBody body, int alignment, int narrow,
+                      bool is_nvidia) {
   const bool is_fma = !has_halves(body), is_double = real == ElementType::float64;
   const tuning::ProductTile wide = wide_tile(real, body);
   Params params = {{"PRODUCT_BODY", static_cast<int>(body)},
@@ -62,6 +64,14 @@ Params product_params(ElementType real, ProductBody body, int alignment, int nar
     params["NARROW_WARP_N"] = narrow / 2;
     params["STAGES"] = wide.buffers;
   }
+  if (body == ProductBody::floats) {
+    params["WIDE_DEPTH"] = wide.depth;
+    params["WIDE_STAGES"] = wide.buffers;
+    params["DEPTH"] = tuning::product_tile.depth;
+    params["BUFFERS"] = tuning::product_tile.buffers;
+    params["MMA"] = is_nvidia ? 1 : 0;
+    if (is_nvidia) params[std::string(most_registers)] = tuning::product_floats_registers;
+  }
   return params;
 }
 
@@ -78,6 +88,10 @@ bool takes_packed(const Params& params) {
   return has_halves(static_cast<ProductBody>(params.at("PRODUCT_BODY")));
 }
 
+bool takes_transposed(const Params& params) {
+  return params.at("PRODUCT_BODY") == static_cast<int>(ProductBody::floats);
+}
+
 index_t packed_blocks(index_t entries) {
   return ceil_divide(entries, packed_tile) * packed_tile / 16;
 }
@@ -87,6 +101,15 @@ void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float 
   const index_t words = index_t{shape.row_blocks} * shape.col_blocks * 32;
   launch("pack_halves_of", ceil_divide(shape.count * words, packed_group), packed_group, x, to,
          shape, scale, static_cast<cl_int>(kind));
+}
+
+void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const cl::Buffer& x,
+                       const cl::Buffer& to) {
+  constexpr int side = 32, group = 256;
+  const index_t squares =
+      ceil_divide(shape.row_blocks * 16, side) * ceil_divide(shape.col_blocks * 16, side);
+  launch("transpose_operand", shape.count * squares, group, x, to, shape,
+         static_cast<cl_int>(kind == Packing::reflectors));
 }
 
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,

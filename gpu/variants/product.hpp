@@ -7,11 +7,20 @@
 namespace qrtool {
 
 /// Which body the products of a device run (kernels/gemm.cl).
-enum class ProductBody { fma = 0, three_halves = 1, half = 2, stored_halves = 3, doubles = 4 };
+enum class ProductBody {
+  fma = 0,
+  three_halves = 1,
+  half = 2,
+  stored_halves = 3,
+  doubles = 4,
+  floats = 5
+};
 
 /// Tile sizes and depth, for the -D defines. `alignment`: 1, 2 or 4 entries, what every row of B, C
-/// and Z begins at. `narrow`: side of the narrow tile, 32 or 64.
-Params product_params(ElementType real, ProductBody body, int alignment, int narrow);
+/// and Z begins at. `narrow`: side of the narrow tile, 32 or 64. Body floats wants to know whether
+/// the device is NVIDIA's.
+Params product_params(ElementType real, ProductBody body, int alignment, int narrow,
+                      bool is_nvidia);
 
 enum class ProductKind { wide, narrow };
 
@@ -28,6 +37,8 @@ ProductScales product_scales(const Params& params, double a_bound, double b_boun
 /// Whether wide products take A, and B of C -= A B, as pack_operand leaves them: their first entry,
 /// strides and lda, ldb then count blocks of 16 x 16, and slab_depth is a multiple of 16.
 bool takes_packed(const Params& params);
+/// Whether A of a wide C -= A B comes transposed, as transpose_operand leaves it.
+bool takes_transposed(const Params& params);
 
 /// Blocks of a packed operand that whole tiles are made of, and the bytes of one.
 index_t packed_blocks(index_t entries);
@@ -39,6 +50,11 @@ enum class Packing { terms = 0, reflectors = 1, products = 2 };
 /// to := scale X, halves and the halves of the rest, shape.count matrices one after the other.
 void pack_operand(Launcher& launch, const PackShape& shape, Packing kind, float scale,
                   const cl::Buffer& x, const cl::Buffer& to);
+
+/// to := X', float32, shape.count matrices of 16 col_blocks rows one after the other. Not
+/// Packing::products.
+void transpose_operand(Launcher& launch, const PackShape& shape, Packing kind, const cl::Buffer& x,
+                       const cl::Buffer& to);
 
 /// C -= A B for shape.count matrices.
 void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,

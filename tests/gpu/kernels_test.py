@@ -13,9 +13,12 @@ BODIES = {
     "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1", "-DGRAM_BODY=2"],
 }
 BODIES["halves"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=1", "-DB_ALIGNMENT=4"]
+BODIES["floats"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=5", "-DB_ALIGNMENT=4"]
+BODIES["portable floats"] = ["-DPRODUCT_BODY=5"]
 NVIDIA_ALONE = {"check_rows.cl", "gram_tiles.cl"}
-# Products of float16 on matrix units, float32 alone.
-HALVES = {"gemm.cl", "large.cl"}
+# Bodies of products for float32 alone.
+SINGLES = {"halves", "floats", "portable floats"}
+PRODUCTS = {"gemm.cl", "large.cl"}
 
 
 def main():
@@ -28,7 +31,7 @@ def main():
     for path in files:
         bodies = ["NVIDIA"] if path.name in NVIDIA_ALONE else BODIES
         for real, body in itertools.product(("float", "double"), bodies):
-            if body == "halves" and (path.name not in HALVES or real == "double"):
+            if body in SINGLES and (path.name not in PRODUCTS or real == "double"):
                 continue
             done = subprocess.run(
                 [clang, "-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang", "-finclude-default-header",

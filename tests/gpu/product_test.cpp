@@ -31,7 +31,8 @@ class Products {
   Products(ProductBody body, int narrow)
       : session_(session_for(device_under_test())),
         queue_(session_.context, session_.device),
-        params_(product_params(element_type<T>, body, 1, narrow)) {
+        params_(product_params(element_type<T>, body, 1, narrow,
+                               device_under_test().limits.has_nvidia_mma)) {
     params_["A_ALIGNMENT"] = 1;
     Problem problem;
     problem.type = element_type<T>;
@@ -76,6 +77,18 @@ double tolerance(ProductBody body, int depth) {
   return unit * std::sqrt(static_cast<double>(depth)) * 4;
 }
 
+PackShape pack_shape(int rows, int cols, int ld) {
+  PackShape shape{};
+  shape.stride = rows * ld;
+  shape.count = matrices;
+  shape.rows = rows;
+  shape.cols = cols;
+  shape.ld = ld;
+  shape.row_blocks = static_cast<int>(packed_blocks(rows));
+  shape.col_blocks = static_cast<int>(packed_blocks(cols));
+  return shape;
+}
+
 /// X as the wide products of halves take it, and how their shape counts it.
 struct Operand {
   cl::Buffer buffer;
@@ -87,14 +100,7 @@ Operand operand(Products<T>& on, ProductKind kind, Packing packing, const std::v
                 int rows, int cols, int ld) {
   const cl::Buffer plain = on.buffer(x);
   if (kind != ProductKind::wide || !takes_packed(on.params())) return {plain, ld, rows * ld};
-  PackShape shape{};
-  shape.stride = rows * ld;
-  shape.count = matrices;
-  shape.rows = rows;
-  shape.cols = cols;
-  shape.ld = ld;
-  shape.row_blocks = static_cast<int>(packed_blocks(rows));
-  shape.col_blocks = static_cast<int>(packed_blocks(cols));
+  const PackShape shape = pack_shape(rows, cols, ld);
   const index_t blocks = index_t{shape.row_blocks} * shape.col_blocks;
   // Nothing of what is not written may be read.
   const Operand to{on.buffer(std::vector<T>(
@@ -108,13 +114,28 @@ Operand operand(Products<T>& on, ProductKind kind, Packing packing, const std::v
   return to;
 }
 
+/// A of a wide C -= A B as body floats takes it.
+template <class T>
+Operand turned(Products<T>& on, const std::vector<T>& x, int rows, int cols, int ld) {
+  const PackShape shape = pack_shape(rows, cols, ld);
+  const index_t down = 16 * shape.col_blocks, across = 16 * shape.row_blocks;
+  const Operand to{on.buffer(std::vector<T>(static_cast<std::size_t>(matrices * down * across),
+                                            std::numeric_limits<T>::quiet_NaN())),
+                   static_cast<int>(across), down * across};
+  Launcher launch = on.launcher();
+  transpose_operand(launch, shape, Packing::terms, on.buffer(x), to.buffer);
+  return to;
+}
+
 template <class T>
 void check_subtract(Products<T>& on, ProductBody body, ProductKind kind, Size size) {
   const int lda = size.depth + 1, ldb = size.cols + 3, ldc = size.cols + 1;
   const std::vector<T> a = random_entries<T>(matrices * size.rows * lda, 1),
                        b = random_entries<T>(matrices * size.depth * ldb, 2),
                        c = random_entries<T>(matrices * size.rows * ldc, 3);
-  const Operand first = operand(on, kind, Packing::terms, a, size.rows, size.depth, lda),
+  const bool turns = kind == ProductKind::wide && takes_transposed(on.params());
+  const Operand first = turns ? turned(on, a, size.rows, size.depth, lda)
+                              : operand(on, kind, Packing::terms, a, size.rows, size.depth, lda),
                 second = operand(on, kind, Packing::products, b, size.depth, size.cols, ldb);
   ProductShape shape{};
   shape.count = matrices;
@@ -288,6 +309,13 @@ TEST_F(Product, OfSingles) {
   check_body<float>(ProductBody::fma, 32);
 }
 
+TEST_F(Product, OfSinglesTransposed) {
+  check_body<float>(ProductBody::floats, 64);
+  // Sums of more than 256 terms go through memory.
+  Products<float> on(ProductBody::floats, 64);
+  check_transposed<float>(on, ProductBody::floats, ProductKind::wide, {20, 9, 1100}, 0);
+}
+
 TEST_F(Product, OfStoredHalves) {
   check_body<float>(ProductBody::stored_halves, 64);
   check_body<float>(ProductBody::stored_halves, 32);
@@ -311,7 +339,8 @@ TEST_F(Product, OfDoublesOnUnits) {
 
 /// Bounds are met with room to spare: the largest entry times its scale is a half.
 TEST(ProductScales, KeepHalvesInRange) {
-  const Params halves = product_params(ElementType::float32, ProductBody::three_halves, 1, 64);
+  const Params halves =
+      product_params(ElementType::float32, ProductBody::three_halves, 1, 64, false);
   for (const double bound : {1.0, 1.5, 11.3, 128.0, 4000.0}) {
     const ProductScales scales = product_scales(halves, bound, 2 * bound);
     EXPECT_LE(bound * scales.a, 65504);
@@ -319,7 +348,7 @@ TEST(ProductScales, KeepHalvesInRange) {
     EXPECT_LE(2 * bound * scales.b, 65504);
     EXPECT_EQ(std::exp2(std::ilogb(scales.a)), scales.a);
   }
-  const Params fma = product_params(ElementType::float32, ProductBody::fma, 1, 64);
+  const Params fma = product_params(ElementType::float32, ProductBody::fma, 1, 64, false);
   EXPECT_EQ(product_scales(fma, 4000, 4000).a, 1);
 }
 
