@@ -119,15 +119,17 @@ void Magnitude::include(const Magnitude& other) {
 
 template <class T>
 Magnitude magnitude_of(MatrixView<const T> a) {
-  // Without its sign bit an IEEE number orders like an integer, and Inf and NaN come last: one
-  // integer maximum, which compilers vectorise, finds both answers.
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr Bits sign = Bits{1} << (8 * sizeof(T) - 1);
-  Bits largest = 0;
-  for (index_t i = 0; i < a.rows; ++i) {
+  const errors::Kernels& kernels = *errors::kernels().front();
+  const bool is_packed = a.ld == a.cols;
+  const index_t rows = is_packed ? std::min<index_t>(a.rows, 1) : a.rows;
+  const index_t cols = is_packed ? a.rows * a.cols : a.cols;
+  std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t> largest = 0;
+  for (index_t i = 0; i < rows; ++i) {
     const T* row = a.data + i * a.ld;
-    for (index_t j = 0; j < a.cols; ++j) {
-      largest = std::max<Bits>(largest, std::bit_cast<Bits>(row[j]) & ~sign);
+    if constexpr (sizeof(T) == 4) {
+      largest = kernels.largest_single(row, cols, largest);
+    } else {
+      largest = kernels.largest_double(row, cols, largest);
     }
   }
   const T value = std::bit_cast<T>(largest);

@@ -3,6 +3,8 @@
 // is upper triangular and Q'Q symmetric: half of either product is left out.
 #include "core/cpu/error_kernel.hpp"
 
+#include <limits>
+
 #include "core/cpu/simd.hpp"
 
 namespace qrtool::errors {
@@ -110,6 +112,18 @@ std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t 
   return largest;
 }
 
+/// Without its sign bit an IEEE number orders like an integer, and Inf and NaN come last: one
+/// integer maximum finds the largest and whether all are finite.
+template <class T, class Bits>
+Bits largest_bits(const T* from, index_t count, Bits largest) {
+  constexpr Bits sign = std::numeric_limits<Bits>::min();
+  for (index_t i = 0; i < count; ++i) {
+    const Bits bits = __builtin_bit_cast(Bits, from[i]) & ~sign;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
 constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
 using F = VectorOf<float, narrow_lanes>::unaligned;
 using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
@@ -208,7 +222,12 @@ double residual_squares(const Product& f) {
 
 }  // namespace
 
-extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET), add_gram, widen,
-                                                   add_narrow_gram, residual_squares};
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
+                                                   add_gram,
+                                                   widen,
+                                                   add_narrow_gram,
+                                                   largest_bits<float, std::int32_t>,
+                                                   largest_bits<double, std::int64_t>,
+                                                   residual_squares};
 
 }  // namespace qrtool::errors

@@ -42,6 +42,10 @@ struct Kernels {
   /// `columns` is a multiple of narrow_unit. Gives the largest |entry| as widen does.
   std::uint32_t (*add_narrow_gram)(const float* a, std::int64_t rows, std::int64_t columns,
                                    double* sums, std::uint32_t largest);
+  /// The largest |from[i]| as its bits, or `largest` where that is larger; NaN is larger than
+  /// infinity.
+  std::int32_t (*largest_single)(const float* from, std::int64_t count, std::int32_t largest);
+  std::int64_t (*largest_double)(const double* from, std::int64_t count, std::int64_t largest);
   /// ||A - QR||^2 of a few rows.
   double (*residual_squares)(const Product& product);
 };

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <vector>
+
 #include "core/batch.hpp"
 #include "core/matrices.hpp"
 
@@ -62,6 +65,22 @@ TEST(ErrorKernelTest, NarrowGramIsXTransposedX) {
         for (index_t i = 0; i < m; ++i) expected += static_cast<double>(view(i, p)) * view(i, q);
         EXPECT_NEAR(sums.view()[0](p, q), expected, 1e-4) << kernels->target << " " << p << q;
       }
+    }
+  }
+}
+
+TEST(ErrorKernelTest, LargestIsByMagnitude) {
+  for (const errors::Kernels* kernels : errors::kernels()) {
+    for (const index_t count : {0, 1, 7, 64, 67}) {
+      std::vector<float> x(static_cast<std::size_t>(count), 0.5f);
+      std::vector<double> y(x.begin(), x.end());
+      EXPECT_EQ(kernels->largest_single(x.data(), count, 0), count > 0 ? 0x3f000000 : 0);
+      EXPECT_EQ(kernels->largest_double(y.data(), count, 0x7ff0000000000000), 0x7ff0000000000000);
+      if (count == 0) continue;
+      x.back() = -7;
+      y.back() = -std::numeric_limits<double>::quiet_NaN();
+      EXPECT_EQ(kernels->largest_single(x.data(), count, 0), 0x40e00000) << kernels->target;
+      EXPECT_GT(kernels->largest_double(y.data(), count, 0), 0x7ff0000000000000) << kernels->target;
     }
   }
 }
