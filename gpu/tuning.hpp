@@ -191,6 +191,9 @@ inline constexpr std::int64_t tall_product_groups = 1056;
 /// Blocks of the tree's last levels that one group takes in one launch: where the tree is not
 /// needed each launch still costs 3.6 us, where it is each of these blocks 40 to 200 us. 1 .. 32.
 inline constexpr std::int64_t tall_joined_blocks = 32;
+/// Blocks of a level that one group takes so that it can go on with the next levels, for the same
+/// reason: 9 launches become 3 of 1000000 x 128, 4 become 3 of 4000000 x 64. 1 .. 64.
+inline constexpr std::int64_t tall_subtree_blocks = 16;
 /// Of A that one leaf holds where a matrix goes by rows. 8 .. 128 MiB.
 inline constexpr std::int64_t tall_leaf_bytes = 32 << 20;
 

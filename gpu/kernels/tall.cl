@@ -11,10 +11,10 @@
 //   measure_columns      the largest entry of each column over one slab        slab
 //   choose_scales        of each column; the route is the tree                 matrix
 //   then, on the tree's route alone:
-//   factor_level l       blocks of ROWS rows -> R, the next level's rows,      block
+//   factor_level l       blocks of ROWS rows -> R, the next level's rows,      `span` blocks
 //                        and Q in place; level 0 reads A 2^-e, the last has
-//                        one block and stores R; the last levels in one
-//                        launch of one group
+//                        one block and stores R; some levels on, where the
+//                        blocks of a group are all that its next ones need
 //   find_signs           LAPACK's signs, from the top n rows of Q              matrix
 //   form_q_gram          Q := A R^-1                                           rows
 //   multiply_level l     blocks Q_l := Q_l C, C the block's rows of Q_(l+1),   block x 64 rows
@@ -34,10 +34,10 @@
 //   GRAM_BODY                         0, 1, 2        gram.clh; 0 for float64
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
-//   WANT_Q                            0, 1           whether factor_level forms Q
+//   WANT_Q                            0, 1           whether Q is formed, or its first rows
 //   FACTOR_GROUP                      256            group of factor_gram
 // Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
-// GRAM_BODY 2: 128). Local memory: at most 34 KiB (gram sums, 64 columns: 18 KiB).
+// GRAM_BODY 2: 128). Local memory: at most 36 KiB.
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
 // double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n WIDE, tops n x n REAL.
 #define MATRICES 1
@@ -252,8 +252,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
 #pragma unroll 1
   for (int l = 0; l < level.levels; ++l) {
     const int blocks = takes_part ? (level.rows + ROWS - 1) / ROWS : 0;
+    const int last = min(blocks, (part + 1) * level.span);
 #pragma unroll 1
-    for (int block = part; block < blocks; block += level.groups) {
+    for (int block = part * level.span; block < last; ++block) {
       const int rows = min(ROWS, level.rows - block * ROWS), k = min(N, rows);
       const index_t first = (index_t)block * ROWS * N;
       for (int i = lane; i < COLUMNS; i += GROUP_SIZE) {
@@ -280,6 +281,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
       }
       barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     }
+    level.span = (level.span + ROWS / N - 1) / (ROWS / N);
     level.rows = blocks * N;
     level.offset = level.next;
     level.next += (index_t)level.rows * N;

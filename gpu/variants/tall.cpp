@@ -196,14 +196,42 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
          job.work[4], job.work[5], job.r, job.magnitudes, shape, slabs, condition_limit(p));
 }
 
+/// Levels that one launch of factor_level takes, and blocks of the first of them per group.
+struct TreeLaunch {
+  std::size_t first, levels;
+  index_t span;
+};
+
+/// Each launch costs its time where the tree is not needed, too. Of levels that are not the last a
+/// group can combine R factors that are all its own, where none is part of two blocks.
+std::vector<TreeLaunch> tree_launches(const Problem& p) {
+  const std::vector<index_t> rows = level_rows(p);
+  const std::size_t joined = first_joined_level(p);
+  const index_t fan_in = block_rows(p) / p.n, left_over = block_rows(p) % p.n;
+  std::vector<TreeLaunch> launches;
+  for (std::size_t l = 0; l < joined; l += launches.back().levels) {
+    TreeLaunch launch{l, 1, 1};
+    while (left_over == 0 && l + launch.levels < joined &&
+           launch.span * fan_in <= tuning::tall_subtree_blocks) {
+      launch.span *= fan_in;
+      ++launch.levels;
+    }
+    if (launch.levels == 1)
+      launch.span = ceil_divide(ceil_divide(rows[l], block_rows(p)), tuning::tall_groups);
+    launches.push_back(launch);
+  }
+  launches.push_back({joined, rows.size() - joined, ceil_divide(rows[joined], block_rows(p))});
+  return launches;
+}
+
 void enqueue_tree(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
   const int lanes = job.params.at("LANES_ACROSS") * job.params.at("ROW_SPLITS");
-  const std::size_t levels = level_rows(p).size(), joined = first_joined_level(p);
-  for (std::size_t l = 0; l <= joined; ++l) {
-    const index_t blocks = ceil_divide(level_rows(p)[l], block_rows(p));
-    LevelShape level = level_shape(p, l, blocks, l < joined ? tuning::tall_groups : 1);
-    if (l == joined) level.levels = static_cast<int>(levels - joined);
+  for (const TreeLaunch& tree : tree_launches(p)) {
+    const index_t blocks = ceil_divide(level_rows(p)[tree.first], block_rows(p));
+    LevelShape level = level_shape(p, tree.first, ceil_divide(blocks, tree.span), blocks);
+    level.levels = static_cast<int>(tree.levels);
+    level.span = static_cast<int>(tree.span);
     launch("factor_level", job.count * level.groups, lanes, job.a, job.q, job.work[6], job.work[3],
            job.work[4], job.work[5], job.work[7], job.r, shape, level);
   }
