@@ -6,10 +6,14 @@
 //   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
 //            G(d, c) -= L(d, b) L(c, b)'; R = L'
 //   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
-//   guard    ||D X||^2, D = diag(||a_j||): times 2^-53 it bounds ||I - Q'Q||. Where it is too
-//            large (A is close to singular, columns scaled alike) flags[matrix] = 1, and
-//            Householder reflectors do the matrix again (`small` or `blocked`, FLAGGED)
+//   guard    ||D X||^2, D = diag(||a_j||): times 2^-53 it bounds ||I - Q'Q||
 //   form_q   Q = A X, rounded once
+//
+// Where the guard is too large (A is close to singular, columns scaled alike) but R is accurate to
+// float32 all the same, Q takes A's place in a second pass (CholeskyQR2), whose own factor, I but
+// for rounding errors, is not stored. Else flags[matrix] = 1, and Householder reflectors do the
+// matrix again (`small` or `blocked`, FLAGGED). Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya,
+// "Roundoff error analysis of the CholeskyQR2 algorithm", ETNA 44 (2015).
 //
 // One kernel, factor_gram: 32 work-items hold a matrix's blocks, one triangle of them, in registers
 // (gram_tile.clh). All products are S T' (quad_block.clh). A passes through local memory by slabs,
@@ -44,6 +48,11 @@
 #define COLUMNS (16 * BLOCKS)
 #include "gram_slab.clh"
 #include "gram_tile.clh"
+
+// ||D X||^2 up to which a second pass finds all but orthogonal columns: ||I - Q'Q|| < 2^-6. The
+// portable body has none: compilers for CPUs take minutes for a loop around all barriers.
+#define MOST_OF_TWO_PASSES 0x1p47
+#define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
 
 // Rows of A per step of the Gram matrix.
 #define STEP (MMA ? 8 : 16)
@@ -156,6 +165,11 @@ INLINE void form_q(const Warp* at, const Tile* tile, __local const double* pivot
 
 // ---- factor_gram
 
+typedef struct {
+  __local float* slabs;
+  __local double *squares, *pivots;
+} Shared;
+
 INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
@@ -179,21 +193,20 @@ INLINE float max_of_warp(const Warp* at, float x) {
 }
 
 // A'A, block rows first .. last - 1, squares of the norms apart.
-INLINE void form_gram(const Warp* at, Tile* tile, __local double* squares, __local float* slabs,
-                      __global const float* a, Layout layout, const int first, const int last,
-                      float* largest) {
+INLINE void form_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
+                      Layout layout, const int first, const int last, float* largest) {
   const int slab_count = SLABS(layout.m);
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
   for (int i = 0; i < BLOCK_AT(BLOCKS, 0); ++i) clear_block(sums[i]);
 #pragma unroll
   for (int i = 0; i < STAGES; ++i) {
-    if (i < slab_count) load_slab(slabs + i * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
+    if (i < slab_count) load_slab(room.slabs + i * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
     commit_copies();
   }
 #pragma unroll 1
   for (int i = 0; i < slab_count; ++i) {
-    __local float* slab = slabs + i % STAGES * SLAB_ENTRIES;
+    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
     wait_for_stage(STAGES - 1);
     sync_warp();
     add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, largest);
@@ -206,18 +219,88 @@ INLINE void form_gram(const Warp* at, Tile* tile, __local double* squares, __loc
 #pragma unroll
     for (int b = 0; b < BLOCKS; ++b) {
       if (b <= c && c >= first && c < last) {
-        if (b == c) take_diagonal(at, sums[BLOCK_AT(c, c)], squares, layout.n, 16 * c);
+        if (b == c) take_diagonal(at, sums[BLOCK_AT(c, c)], room.squares, layout.n, 16 * c);
         put_tile(at, tile, sums[BLOCK_AT(c, b)], c, b);
       }
     }
   }
 }
 
+// Blocks of X' above the diagonal, but for the last row's, which are X' already.
+INLINE void transpose_inverse(const Warp* at, Tile* tile) {
+#pragma unroll
+  for (int c = 1; c < BLOCKS - 1; ++c) {
+#pragma unroll
+    for (int l = 0; l < BLOCKS; ++l) {
+      if (l < c) {
+        Block x;
+        get_tile(at, x, tile, c, l);
+        transpose_quads(at, x, x);
+        put_tile(at, tile, x, c, l);
+      }
+    }
+  }
+}
+
+// Q := A X, slab by slab from the last, which are in local memory yet. q may be a.
+INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __global const float* a,
+                           __global float* q, Layout layout) {
+#pragma unroll 1
+  for (int i = SLABS(layout.m) - 1; i >= 0; --i) {
+    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    wait_for_stage(STAGES - 1);
+    sync_warp();
+#pragma unroll 1
+    for (int row = 0; row < min(SLAB, layout.m - i * SLAB); row += 16) {
+      form_q(at, tile, room.pivots, slab + layout.shift + row * layout.stride, layout);
+    }
+    sync_warp();
+    store_slab(slab, q, layout, i * SLAB, at->lane);
+    sync_warp();
+    if (i >= STAGES) load_slab(slab, a, layout, (i - STAGES) * SLAB, at->lane);
+    commit_copies();
+  }
+}
+
+// The matrix: G -> L -> X in `tile`, R stored. Returns the largest |a_ij|.
+INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global const float* a,
+                           Layout layout, Factor r) {
+  float largest = 0;
+#if PARKED
+  form_gram(at, tile, room, a, layout, HELD, BLOCKS, &largest);
+  sync_warp();
+#endif
+  form_gram(at, tile, room, a, layout, 0, HELD, &largest);
+  factor_tile(at, tile, r, room.pivots);
+  invert_tile(at, tile, room.pivots);
+  return max_of_warp(at, largest);
+}
+
+INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
+  double trace = 0;
+#pragma unroll
+  for (int c = 0; c < COLUMNS; c += 32) {
+    if (c + at->lane < COLUMNS) trace += squares[c + at->lane];
+  }
+  return sum_of_warp(at, trace);
+}
+
+// How many passes Q takes, or none where Householder reflectors must do the matrix.
+INLINE int count_passes(const Warp* at, const Tile* tile, Shared room, Factor r, float most) {
+  const double guard = guard_of(at, tile, room.pivots, room.squares);
+  int passes = guard <= most ? 1 : 0;
+  if (MMA && passes == 0 && guard <= MOST_OF_TWO_PASSES) {
+    take_column_norms(at, tile, room.pivots, room.squares);
+    if (r_is_accurate(at, r, room.squares)) passes = 2;
+  }
+  return passes;
+}
+
 // Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
     __global int* flags, FactorShape shape, float most) {
-  __local double room[ROOM] __attribute__((aligned(16)));
+  __local double scratch[ROOM] __attribute__((aligned(16)));
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
   __local double squares[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
 #if PARKED
@@ -225,68 +308,41 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
 #else
   __local double* parked = 0;
 #endif
-  const int lane = get_local_id(0), n = shape.n;
-  const Warp at = quad_warp(lane, room);
+  const Shared room = {slabs, squares, pivots};
+  const int n = shape.n;
   const index_t matrix = get_group_id(0);
   const Layout layout = layout_of(shape, matrix);
   a += matrix * shape.m * n;
   q += matrix * shape.m * n;
   r += matrix * n * n;
 
-  Tile tile;
-  tile.parked = parked;
-  float largest = 0;
-#if PARKED
-  form_gram(&at, &tile, squares, slabs, a, layout, HELD, BLOCKS, &largest);
-  sync_warp();
-#endif
-  form_gram(&at, &tile, squares, slabs, a, layout, 0, HELD, &largest);
-  factor_tile(&at, &tile, r, n, pivots);
-  store_zeros(r, n, lane);
-  invert_tile(&at, &tile, pivots);
-
-  const double guard = guard_of(&at, &tile, pivots, squares);
-  double trace = 0;
-#pragma unroll
-  for (int c = 0; c < COLUMNS; c += 32) {
-    if (c + lane < COLUMNS) trace += squares[c + lane];
-  }
-  const bool is_finite = sum_of_warp(&at, trace) < INFINITY;
-  largest = max_of_warp(&at, largest);
-  if (lane == 0) {
-    flags[matrix] = is_finite && !(guard <= most);
-    magnitudes[matrix] = magnitude_code(largest, is_finite);
-  }
-
-#if WANT_Q
-#pragma unroll
-  for (int c = 1; c < BLOCKS - 1; ++c) {
-#pragma unroll
-    for (int l = 0; l < BLOCKS; ++l) {
-      if (l < c) {
-        Block x;
-        get_tile(&at, x, &tile, c, l);
-        transpose_quads(&at, x, x);
-        put_tile(&at, &tile, x, c, l);
+  bool is_finite = true;
+  int passes = 1;
+#pragma unroll 1
+  for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
+    if (MOST_PASSES > 1 && pass > 0) barrier(CLK_GLOBAL_MEM_FENCE);
+    const Warp at = quad_warp(hidden(get_local_id(0)), scratch);
+    const Factor factor = {r, n, pass == 0 ? n : 0};
+    Tile tile;
+    tile.parked = parked;
+    const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
+    if (pass == 0) {
+      store_zeros(r, n, at.lane);
+      is_finite = trace_of_gram(&at, squares) < INFINITY;
+      const int needed = count_passes(&at, &tile, room, factor, most);
+      if (at.lane == 0) {
+        flags[matrix] = is_finite && needed == 0;
+        magnitudes[matrix] = magnitude_code(largest, is_finite);
       }
+      passes = max(needed, 1);
     }
-  }
-#pragma unroll 1
-  for (int i = SLABS(layout.m) - 1; i >= 0; --i) {
-    __local float* slab = slabs + i % STAGES * SLAB_ENTRIES;
-    wait_for_stage(STAGES - 1);
-    sync_warp();
-#pragma unroll 1
-    for (int row = 0; row < min(SLAB, layout.m - i * SLAB); row += 16) {
-      form_q(&at, &tile, pivots, slab + layout.shift + row * layout.stride, layout);
-    }
-    sync_warp();
-    store_slab(slab, q, layout, i * SLAB, lane);
-    sync_warp();
-    if (i >= STAGES) load_slab(slab, a, layout, (i - STAGES) * SLAB, lane);
-    commit_copies();
-  }
+#if WANT_Q
+    transpose_inverse(&at, &tile);
+    multiply_slabs(&at, &tile, room, a, q, layout);
+    a = q;
 #endif
+  }
+  const int lane = get_local_id(0);
   sync_warp();
   if (!is_finite) {
     store_nan(r, n * n, lane, 32);
