@@ -272,6 +272,7 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
 #endif
   form_gram(at, tile, room, a, layout, 0, HELD, &largest);
   factor_tile(at, tile, r, room.pivots);
+  if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
   return max_of_warp(at, largest);
 }
@@ -287,12 +288,16 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
 
 // How many passes Q takes, or none where Householder reflectors must do the matrix.
 INLINE int count_passes(const Warp* at, const Tile* tile, Shared room, Factor r, float most) {
-  const double guard = guard_of(at, tile, room.pivots, room.squares);
+  ColumnSums sums;
+  add_columns(at, &sums, tile, room.pivots, room.squares);
+  const double guard = guard_of(at, &sums);
   int passes = guard <= most ? 1 : 0;
-  if (MMA && passes == 0 && guard <= MOST_OF_TWO_PASSES) {
-    take_column_norms(at, tile, room.pivots, room.squares);
-    if (r_is_accurate(at, r, room.squares)) passes = 2;
+#if MMA
+  if (agreed(passes == 0 && guard <= MOST_OF_TWO_PASSES)) {
+    take_column_norms(at, &sums, room.squares);
+    if (agreed(r_is_accurate(at, r, room.squares))) passes = 2;
   }
+#endif
   return passes;
 }
 
@@ -327,7 +332,6 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     tile.parked = parked;
     const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
     if (pass == 0) {
-      store_zeros(r, n, at.lane);
       is_finite = trace_of_gram(&at, squares) < INFINITY;
       const int needed = count_passes(&at, &tile, room, factor, most);
       if (at.lane == 0) {
