@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "app/pipeline.hpp"
@@ -29,10 +30,15 @@ class Share {
  public:
   virtual ~Share() = default;
   virtual std::string variant() const = 0;
-  /// Seconds, on rank 0: of the slowest rank without the check, and from there to R.
+  /// On rank 0 seconds from a common start until R is there, without those of any check.
   virtual double run() = 0;
   /// R, on rank 0.
   virtual void copy_r(std::span<std::byte> to) const = 0;
+};
+
+/// What a run has cost a rank.
+struct RankSeconds {
+  double wall = 0, counted = 0;  // counted: without the check
 };
 
 template <class T>
@@ -59,32 +65,52 @@ class TypedShare final : public Share {
 
   double run() override {
     together(comm_, [] {});  // all begin now
-    double seconds = 0;
-    together(comm_, [&] { seconds = own_->run_unchecked(); });
     const Stopwatch watch;
+    // A failure is agreed on at the end: until then the others wait for this rank's messages.
+    std::exception_ptr failure;
+    const auto attempt = [&failure](auto body) {
+      try {
+        body();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    };
+    const std::span<std::byte> own_r =
+        writable_bytes_of(part(comm_.rank()).data, entries(comm_.rank()));
+    RankSeconds own;
+    attempt([&] { own.counted = own_->run_to_r(own_r); });
+    own.wall = watch.seconds();
+    double seconds = 0;
+    if (comm_.is_root()) {
+      for (int from = 1; from < comm_.size(); ++from)
+        comm_.receive(from, writable_bytes_of(part(from).data, entries(from)));
+      attempt([&] { combine_->factor(stack_.view()[0], {}, r_.view()[0]); });
+      seconds = watch.seconds();
+      seconds -= check_seconds(own);
+    } else {
+      comm_.send(0, own_r);
+      comm_.send(0, bytes_of(&own, 1));
+    }
     together(comm_, [&] {
-      own_->copy_r(writable_bytes_of(part(comm_.rank()).data, entries(comm_.rank())));
+      if (failure) std::rethrow_exception(failure);
     });
-    if (!comm_.is_root()) {
-      comm_.send(0, bytes_of(part(comm_.rank()).data, entries(comm_.rank())));
-      comm_.send(0, bytes_of(&seconds, 1));
-      return 0;
-    }
-    for (int from = 1; from < comm_.size(); ++from)
-      comm_.receive(from, writable_bytes_of(part(from).data, entries(from)));
-    combine_->factor(stack_.view()[0], {}, r_.view()[0]);
-    const double rest = watch.seconds();
-    for (int from = 1; from < comm_.size(); ++from) {
-      double theirs = 0;
-      comm_.receive(from, writable_bytes_of(&theirs, 1));
-      seconds = std::max(seconds, theirs);
-    }
-    return seconds + rest;
+    return seconds;
   }
 
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
+  /// By which the checks have kept rank 0 waiting for the slowest rank.
+  double check_seconds(RankSeconds slowest) {
+    for (int from = 1; from < comm_.size(); ++from) {
+      RankSeconds theirs;
+      comm_.receive(from, writable_bytes_of(&theirs, 1));
+      slowest.wall = std::max(slowest.wall, theirs.wall);
+      slowest.counted = std::max(slowest.counted, theirs.counted);
+    }
+    return slowest.wall - slowest.counted;
+  }
+
   MatrixView<T> part(int rank) const {
     const auto i = static_cast<std::size_t>(rank);
     return stack_.view()[0].row_block(first_[i], first_[i + 1] - first_[i]);
