@@ -24,13 +24,11 @@ class DeviceRun final : public TimedRun {
     return {seconds.factor, seconds.check};
   }
 
-  double run_unchecked() override {
+  double run_to_r(std::span<std::byte> to) override {
     const Stopwatch watch;
-    resident_.run_unchecked();
+    resident_.run_to_r(to);
     return watch.seconds();
   }
-
-  void copy_r(std::span<std::byte> to) const override { resident_.copy_r(to); }
 
   Accuracy accuracy() const override {
     Accuracy accuracy;

@@ -33,7 +33,7 @@ nlohmann::ordered_json json_of(const ProductRate& r) {
 }  // namespace
 
 ExitCode run_bench_gemm(const BenchOptions& o) {
-  const DeviceInfo device = choose_opencl_device(o.backend.device);
+  const DeviceInfo device = choose_opencl_devices(o.backend.device).front();
   const std::vector<ProductRate> rates = opencl_product_rates(device);
   if (o.json) {
     nlohmann::ordered_json bodies = nlohmann::ordered_json::array();

@@ -5,10 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "app/pipeline.hpp"
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/blocked_qr.hpp"
 
 namespace qrtool {
 namespace {
@@ -29,16 +30,21 @@ class Share {
  public:
   virtual ~Share() = default;
   virtual std::string variant() const = 0;
-  /// Seconds, on rank 0: of the slowest rank without the check, and from there to R.
+  /// On rank 0 seconds from a common start until R is there, without those of any check.
   virtual double run() = 0;
   /// R, on rank 0.
   virtual void copy_r(std::span<std::byte> to) const = 0;
 };
 
+/// What a run has cost a rank.
+struct RankSeconds {
+  double wall = 0, counted = 0;  // counted: without the check
+};
+
 template <class T>
 class TypedShare final : public Share {
  public:
-  TypedShare(Contestant& tool, const Problem& whole, int threads, Comm& comm) : comm_(comm) {
+  TypedShare(Contestant& tool, const Problem& whole, Comm& comm) : comm_(comm) {
     together(comm, [&] {
       own_ = tool.prepare(share_of(whole, comm, comm.rank()), 0);
       index_t rows = 0;
@@ -51,7 +57,9 @@ class TypedShare final : public Share {
       r_ = Batch<T>(1, whole.k(), whole.n);
       Problem stacked = whole;
       stacked.m = rows;
-      combine_ = std::make_unique<TallQr<T>>(stacked, threads);
+      // A few R factors are a single block of cpu/tall, which takes 70 us for four of 64 columns,
+      // strips 44 (float32, Xeon with AVX-512, 2026-11-22).
+      combine_ = std::make_unique<BlockedQr<T>>(stacked, 1);
     });
   }
 
@@ -59,32 +67,52 @@ class TypedShare final : public Share {
 
   double run() override {
     together(comm_, [] {});  // all begin now
-    double seconds = 0;
-    together(comm_, [&] { seconds = own_->run_unchecked(); });
     const Stopwatch watch;
+    // A failure is agreed on at the end: until then the others wait for this rank's messages.
+    std::exception_ptr failure;
+    const auto attempt = [&failure](auto body) {
+      try {
+        body();
+      } catch (...) {
+        if (!failure) failure = std::current_exception();
+      }
+    };
+    const std::span<std::byte> own_r =
+        writable_bytes_of(part(comm_.rank()).data, entries(comm_.rank()));
+    RankSeconds own;
+    attempt([&] { own.counted = own_->run_to_r(own_r); });
+    own.wall = watch.seconds();
+    double seconds = 0;
+    if (comm_.is_root()) {
+      for (int from = 1; from < comm_.size(); ++from)
+        comm_.receive(from, writable_bytes_of(part(from).data, entries(from)));
+      attempt([&] { combine_->factor(stack_.view()[0], {{}, r_.view()[0], {}, {}}, 1); });
+      seconds = watch.seconds();
+      seconds -= check_seconds(own);
+    } else {
+      comm_.send(0, own_r);
+      comm_.send(0, bytes_of(&own, 1));
+    }
     together(comm_, [&] {
-      own_->copy_r(writable_bytes_of(part(comm_.rank()).data, entries(comm_.rank())));
+      if (failure) std::rethrow_exception(failure);
     });
-    if (!comm_.is_root()) {
-      comm_.send(0, bytes_of(part(comm_.rank()).data, entries(comm_.rank())));
-      comm_.send(0, bytes_of(&seconds, 1));
-      return 0;
-    }
-    for (int from = 1; from < comm_.size(); ++from)
-      comm_.receive(from, writable_bytes_of(part(from).data, entries(from)));
-    combine_->factor(stack_.view()[0], {}, r_.view()[0]);
-    const double rest = watch.seconds();
-    for (int from = 1; from < comm_.size(); ++from) {
-      double theirs = 0;
-      comm_.receive(from, writable_bytes_of(&theirs, 1));
-      seconds = std::max(seconds, theirs);
-    }
-    return seconds + rest;
+    return seconds;
   }
 
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
+  /// By which the checks have kept rank 0 waiting for the slowest rank.
+  double check_seconds(RankSeconds slowest) {
+    for (int from = 1; from < comm_.size(); ++from) {
+      RankSeconds theirs;
+      comm_.receive(from, writable_bytes_of(&theirs, 1));
+      slowest.wall = std::max(slowest.wall, theirs.wall);
+      slowest.counted = std::max(slowest.counted, theirs.counted);
+    }
+    return slowest.wall - slowest.counted;
+  }
+
   MatrixView<T> part(int rank) const {
     const auto i = static_cast<std::size_t>(rank);
     return stack_.view()[0].row_block(first_[i], first_[i + 1] - first_[i]);
@@ -97,13 +125,13 @@ class TypedShare final : public Share {
   std::unique_ptr<TimedRun> own_;
   std::vector<index_t> first_;  // rows of the R_i in the stack
   Batch<T> stack_, r_;
-  std::unique_ptr<TallQr<T>> combine_;
+  std::unique_ptr<BlockedQr<T>> combine_;
 };
 
-std::unique_ptr<Share> make_share(Contestant& tool, const Problem& whole, int threads, Comm& comm) {
+std::unique_ptr<Share> make_share(Contestant& tool, const Problem& whole, Comm& comm) {
   if (whole.type == ElementType::float32)
-    return std::make_unique<TypedShare<float>>(tool, whole, threads, comm);
-  return std::make_unique<TypedShare<double>>(tool, whole, threads, comm);
+    return std::make_unique<TypedShare<float>>(tool, whole, comm);
+  return std::make_unique<TypedShare<double>>(tool, whole, comm);
 }
 
 enum class Order : std::uint64_t { prepare, run, leave };
@@ -133,8 +161,7 @@ class RankedRun final : public TimedRun {
 
 class RankedTool final : public Contestant {
  public:
-  RankedTool(const BenchGround& ground, Comm& comm)
-      : tool_(make_tool(ground)), threads_(ground.limits.threads), comm_(comm) {}
+  RankedTool(const BenchGround& ground, Comm& comm) : tool_(make_tool(ground)), comm_(comm) {}
   ~RankedTool() override { give(comm_, Order::leave); }
   RankedTool(const RankedTool&) = delete;
   RankedTool& operator=(const RankedTool&) = delete;
@@ -150,12 +177,11 @@ class RankedTool final : public Contestant {
     give(comm_, Order::prepare);
     Problem whole = problem;
     broadcast(comm_, &whole, 1);
-    return std::make_unique<RankedRun>(comm_, make_share(*tool_, whole, threads_, comm_));
+    return std::make_unique<RankedRun>(comm_, make_share(*tool_, whole, comm_));
   }
 
  private:
   std::unique_ptr<Contestant> tool_;
-  int threads_;
   Comm& comm_;
 };
 
@@ -177,7 +203,7 @@ void serve_ranked_tool(const BenchGround& ground, Comm& comm) {
       share.reset();
       Problem whole;
       broadcast(comm, &whole, 1);
-      share = make_share(*tool, whole, ground.limits.threads, comm);
+      share = make_share(*tool, whole, comm);
     } catch (const Error&) {
       // All ranks have thrown the same, and rank 0 says so.
     }

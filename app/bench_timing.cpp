@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/pipeline.hpp"
+
 namespace qrtool {
 
 void Accuracy::add(const MatrixReport& line, double norm) {
@@ -19,6 +21,13 @@ double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double TimedRun::run_to_r(std::span<std::byte> to) {
+  const double seconds = run().factor;
+  const Stopwatch watch;
+  copy_r(to);
+  return seconds + watch.seconds();
 }
 
 double Timing::median() const { return median_of(seconds); }

@@ -37,8 +37,9 @@ class TimedRun {
   virtual std::string variant() const = 0;
   /// Errors: DeviceError, LimitError.
   virtual RunSeconds run() = 0;
-  /// A run without the check, or seconds that leave it out. Wall time where data is on a device.
-  virtual double run_unchecked() { return run().factor; }
+  /// A run whose R of the first matrix is copied to `to`, which is no longer than it: seconds to
+  /// there, without those of the check. Wall time where data is on a device. Errors: DeviceError.
+  virtual double run_to_r(std::span<std::byte> to);
   /// Of the last run; no matrices where nothing was measured.
   virtual Accuracy accuracy() const { return {}; }
   /// R of the first matrix after a run, where the tool itself runs. Errors: DeviceError.

@@ -61,16 +61,11 @@ std::string requested_backend(const BackendRequest& request) {
   return name;
 }
 
-/// Every device, GPUs before others; of the GPUs, or of the others where there are none, a rank's
-/// own first.
-std::vector<DeviceInfo> devices_for(int rank) {
-  std::vector<DeviceInfo> devices = opencl_devices();
-  auto end = std::stable_partition(devices.begin(), devices.end(),
-                                   [](const DeviceInfo& d) { return !d.limits.is_cpu; });
-  if (end == devices.begin()) end = devices.end();
-  if (end != devices.begin())
-    std::rotate(devices.begin(), devices.begin() + rank % (end - devices.begin()), end);
-  return devices;
+/// Of the devices that --device means the one with the rank's number, in turn.
+DeviceInfo device_of_rank(const BackendRequest& request) {
+  const std::vector<DeviceInfo> devices =
+      choose_opencl_devices(request.device == "all" ? "" : request.device);
+  return devices[static_cast<std::size_t>(request.rank) % devices.size()];
 }
 
 bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
@@ -79,31 +74,26 @@ bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
 
 /// The first GPU, or device where there is none, and all that are equal to it.
 std::unique_ptr<Backend> all_devices(Limits host) {
-  const DeviceInfo first = choose_opencl_device("");
-  std::vector<DeviceInfo> equal;
-  for (const DeviceInfo& device : opencl_devices())
-    if (are_equal(device, first)) equal.push_back(device);
+  std::vector<DeviceInfo> equal = choose_opencl_devices("");
+  const DeviceInfo first = equal.front();
+  std::erase_if(equal, [&](const DeviceInfo& device) { return !are_equal(device, first); });
   host.threads = std::max(1, host.threads / static_cast<int>(equal.size()));
   std::vector<std::unique_ptr<Backend>> backends;
   for (const DeviceInfo& device : equal) backends.push_back(make_opencl_backend(device, host));
   return std::make_unique<SeveralDevices>(std::move(backends));
 }
 
-/// What --device, or the rank, means.
 std::unique_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits) {
-  const bool is_all = request.device == "all";
-  if (is_all && request.ranks == 1) return all_devices(limits);
-  if (request.ranks > 1 && (is_all || request.device.empty())) {
-    const std::vector<DeviceInfo> devices = devices_for(request.rank);
-    if (!devices.empty()) return make_opencl_backend(devices.front(), limits);
-  }
-  return make_opencl_backend(choose_opencl_device(is_all ? "" : request.device), limits);
+  if (request.device == "all" && request.ranks == 1) return all_devices(limits);
+  return make_opencl_backend(device_of_rank(request), limits);
 }
 
-BackendChoice automatic_backend(const Problem& problem, const Limits& limits, int rank) {
-  std::vector<DeviceInfo> devices;
-  if (is_worth_a_device(problem, limits)) devices = devices_for(rank);
-  AutomaticChoice choice = choose_automatically(problem, limits, devices);
+BackendChoice automatic_backend(const BackendRequest& request, const Problem& problem,
+                                const Limits& limits) {
+  std::vector<DeviceInfo> own;  // the rank's, where there is one
+  if (is_worth_a_device(problem, limits) && !opencl_devices().empty())
+    own.push_back(device_of_rank(request));
+  AutomaticChoice choice = choose_automatically(problem, limits, own);
   if (choice.device == nullptr)
     return {std::make_unique<CpuBackend>(limits), std::move(choice.reason), true};
   return {make_opencl_backend(*choice.device, limits), std::move(choice.reason), true};
@@ -151,7 +141,7 @@ BackendChoice make_backend(const BackendRequest& request, const Problem& problem
   const std::string name = requested_backend(request);
   if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
   if (name == "opencl") return {device_backend(request, limits), "asked for"};
-  return automatic_backend(problem, limits, request.rank);
+  return automatic_backend(request, problem, limits);
 }
 
 }  // namespace qrtool

@@ -21,9 +21,9 @@ Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const
 
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, opencl
-  std::string device;         // --device, implies opencl; empty: the first GPU; "all"
+  std::string device;         // --device, implies opencl; empty: the GPUs; "all"
   std::string variant;        // --variant BACKEND/NAME, implies its backend
-  int rank = 0;               // takes device number rank modulo devices where none is named
+  int rank = 0;               // takes number rank modulo them of the devices that are meant
   int ranks = 1;
 
   bool asks_for_device() const {

@@ -7,7 +7,7 @@ namespace qrtool {
 
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
-DeviceInfo choose_opencl_device(std::string_view) {
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 

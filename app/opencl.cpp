@@ -9,7 +9,9 @@ namespace qrtool {
 
 std::vector<DeviceInfo> opencl_devices() { return list_devices(); }
 
-DeviceInfo choose_opencl_device(std::string_view wanted) { return choose_device(wanted); }
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
+  return choose_devices(wanted);
+}
 
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host) {
   OpenclOptions options;

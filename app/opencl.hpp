@@ -17,9 +17,8 @@ namespace qrtool {
 /// Every OpenCL device; empty where there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();
 
-/// The device that `wanted` means: an index or a part of a name; empty: the first GPU, else the
-/// first device. Errors: DeviceError.
-DeviceInfo choose_opencl_device(std::string_view wanted);
+/// choose_devices(wanted).
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
 
 /// `host` holds the user's memory and threads. Errors: DeviceError.
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host);

@@ -78,8 +78,9 @@ void add_backend_options(CommandLine& line, BackendRequest& request) {
               "what computes; auto: a GPU where there is one and the work is worth its start",
               backends);
   line.value("--device", "DEVICE",
-             "OpenCL device by number or part of its name, see qrtool devices; all: a batch is "
-             "spread over the GPUs that are like the first; default: the first GPU",
+             "OpenCL device by number or part of its name, see qrtool devices: the first of that "
+             "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
+             "the first; default: the first GPU",
              [&request](const std::string& text) { request.device = text; });
   line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
              [&request](const std::string& text) { request.variant = text; });

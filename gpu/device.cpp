@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
 
 #include "core/error.hpp"
@@ -119,25 +120,30 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-std::string list_in_words(const std::vector<DeviceInfo>& devices) {
+std::string list_in_words(std::span<const DeviceInfo> devices) {
   std::string text = "devices:";
   for (const DeviceInfo& d : devices) text += fmt::format(" {}: {};", d.index, d.name);
   text.pop_back();
   return text;
 }
 
-const DeviceInfo* find_device(const std::vector<DeviceInfo>& devices, std::string_view wanted) {
+/// Those for which `is_meant` holds.
+template <class IsMeant>
+std::vector<DeviceInfo> select(std::span<const DeviceInfo> devices, IsMeant is_meant) {
+  std::vector<DeviceInfo> meant;
+  std::copy_if(devices.begin(), devices.end(), std::back_inserter(meant), is_meant);
+  return meant;
+}
+
+std::vector<DeviceInfo> find_devices(std::span<const DeviceInfo> devices, std::string_view wanted) {
   int index = 0;
   const char* end = wanted.data() + wanted.size();
   const auto [stop, error] = std::from_chars(wanted.data(), end, index);
-  if (error == std::errc() && stop == end) {
-    const bool exists = index >= 0 && index < static_cast<int>(devices.size());
-    return exists ? &devices[static_cast<std::size_t>(index)] : nullptr;
-  }
-  for (const DeviceInfo& d : devices) {
-    if (lower_case(d.name).find(lower_case(wanted)) != std::string::npos) return &d;
-  }
-  return nullptr;
+  if (error == std::errc() && stop == end)
+    return select(devices, [&](const DeviceInfo& d) { return d.index == index; });
+  return select(devices, [word = lower_case(wanted)](const DeviceInfo& d) {
+    return lower_case(d.name).find(word) != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -176,25 +182,30 @@ std::vector<DeviceInfo> list_devices() {
   return devices;
 }
 
-DeviceInfo choose_device(std::string_view wanted) {
-  const std::vector<DeviceInfo> devices = list_devices();
+std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
+                                       std::string_view wanted) {
   if (devices.empty()) {
     throw DeviceError("no OpenCL platform with a device found",
                       "install an OpenCL driver (pocl-opencl-icd runs on any CPU), or set "
                       "OCL_ICD_VENDORS to where the drivers are listed");
   }
   if (wanted.empty()) {
-    for (const DeviceInfo& d : devices) {
-      if (!d.limits.is_cpu) return d;
-    }
-    return devices.front();
+    const std::vector<DeviceInfo> gpus =
+        select(devices, [](const DeviceInfo& d) { return !d.limits.is_cpu; });
+    return gpus.empty() ? std::vector(devices.begin(), devices.end()) : gpus;
   }
-  const DeviceInfo* found = find_device(devices, wanted);
-  if (found == nullptr) {
+  const std::vector<DeviceInfo> found = find_devices(devices, wanted);
+  if (found.empty()) {
     throw DeviceError(fmt::format("--device: there is no OpenCL device '{}'", escape(wanted)),
                       list_in_words(devices));
   }
-  return *found;
+  return found;
 }
+
+std::vector<DeviceInfo> choose_devices(std::string_view wanted) {
+  return choose_devices(list_devices(), wanted);
+}
+
+DeviceInfo choose_device(std::string_view wanted) { return choose_devices(wanted).front(); }
 
 }  // namespace qrtool

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +31,14 @@ struct DeviceInfo {
 /// Every device of every platform, in the order that OpenCL gives them; empty without OpenCL.
 std::vector<DeviceInfo> list_devices();
 
-/// The device that `wanted` means: an index, or a part of a name whatever its case; empty: the
-/// first GPU, else the first device.
-/// Errors: DeviceError where there is no platform or no such device; it lists what there is.
+/// The devices that `wanted` means, in their order, at least one: the one with that index, or all
+/// with that part of a name whatever its case; empty: the GPUs, else all.
+/// Errors: DeviceError where there is no device at all or no such one; it lists what there is.
+std::vector<DeviceInfo> choose_devices(std::string_view wanted);
+/// The same among `devices`, whose indices count them.
+std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
+                                       std::string_view wanted);
+/// The first of them.
 DeviceInfo choose_device(std::string_view wanted);
 
 }  // namespace qrtool

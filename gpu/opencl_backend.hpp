@@ -69,14 +69,11 @@ class ResidentRun {
 
   /// Factors and checks every matrix once; returns when the device has finished.
   Seconds run();
-  /// The same without the check.
-  void run_unchecked();
+  /// Factors without a check and copies the first to.size() bytes of R: one wait for both.
+  void run_to_r(std::span<std::byte> to);
 
   /// What the last run's check measured, by matrix.
   std::vector<MatrixReport> report() const;
-
-  /// The first to.size() bytes of the last run's R.
-  void copy_r(std::span<std::byte> to) const;
 
  private:
   struct State;

@@ -47,11 +47,11 @@ struct ResidentRun::State {
     }
   }
 
+  /// body() ends with a wait.
   template <class Body>
-  void enqueue_and_wait(Body body) const {
+  void guard(Body body) const {
     try {
       body();
-      engine.compute.finish();
     } catch (const cl::Error& error) {
       engine.drain();
       throw_device_error(error, engine.info, "in a run");
@@ -92,28 +92,23 @@ ResidentRun::~ResidentRun() = default;
 ResidentRun::Seconds ResidentRun::run() {
   const State& s = *state_;
   cl::Event begun, factored, checked;
-  s.enqueue_and_wait([&] {
+  s.guard([&] {
     s.poison_results();
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.factor(s.variant, s.buffers->job, factored);
     s.engine.check(s.variant, *s.buffers, checked);
+    s.engine.compute.finish();
   });
   return {seconds_between(begun, factored), seconds_between(factored, checked)};
 }
 
-void ResidentRun::run_unchecked() {
+void ResidentRun::run_to_r(std::span<std::byte> to) {
   const State& s = *state_;
   cl::Event factored;
-  s.enqueue_and_wait([&] { s.engine.factor(s.variant, s.buffers->job, factored); });
-}
-
-void ResidentRun::copy_r(std::span<std::byte> to) const {
-  const State& s = *state_;
-  try {
+  s.guard([&] {
+    s.engine.factor(s.variant, s.buffers->job, factored);
     s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
-  } catch (const cl::Error& error) {
-    throw_device_error(error, s.engine.info, "in a download");
-  }
+  });
 }
 
 std::vector<MatrixReport> ResidentRun::report() const {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_ranks_test.cpp: R over ranks, three threads that pass messages as ranks do.
+// bench_ranks_test.cpp: R over ranks, threads that pass messages as ranks do.
 #include "app/bench_ranks.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
-#include <array>
 #include <barrier>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "app/bench_cases.hpp"
@@ -20,22 +20,26 @@
 namespace qrtool {
 namespace {
 
-constexpr int ranks = 3;
-
 /// What the ranks share: messages on their way, and who has failed.
 struct World {
+  explicit World(int ranks)
+      : sent(static_cast<std::size_t>(ranks), std::vector<Box>(static_cast<std::size_t>(ranks))),
+        failures(static_cast<std::size_t>(ranks)),
+        meeting(ranks) {}
+
+  using Box = std::vector<std::vector<std::byte>>;
   std::mutex mutex;
   std::condition_variable changed;
-  std::array<std::array<std::vector<std::vector<std::byte>>, ranks>, ranks> sent;  // [from][to]
-  std::array<std::optional<Failure>, ranks> failures;
-  std::barrier<> meeting{ranks};
+  std::vector<std::vector<Box>> sent;  // [from][to]
+  std::vector<std::optional<Failure>> failures;
+  std::barrier<> meeting;
 };
 
 class ThreadComm final : public Comm {
  public:
   ThreadComm(World& world, int rank) : world_(world), rank_(rank) {}
   int rank() const override { return rank_; }
-  int size() const override { return ranks; }
+  int size() const override { return static_cast<int>(world_.failures.size()); }
 
   void send(int to, std::span<const std::byte> bytes) override {
     const std::lock_guard lock(world_.mutex);
@@ -61,27 +65,52 @@ class ThreadComm final : public Comm {
   }
 
  private:
-  std::vector<std::vector<std::byte>>& box(int from, int to) {
+  World::Box& box(int from, int to) {
     return world_.sent[static_cast<std::size_t>(from)][static_cast<std::size_t>(to)];
   }
   World& world_;
   int rank_;
 };
 
-/// body(comm, ground) on every rank, on a CPU backend of its own.
+/// Its first run fails.
+class FailingOnce final : public CpuBackend {
+ public:
+  using CpuBackend::CpuBackend;
+  using CpuBackend::factor;
+  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
+                      std::span<MatrixReport> report) override {
+    if (!std::exchange(has_failed_, true)) throw DeviceError("lost", "");
+    return CpuBackend::factor(plan, a, out, report);
+  }
+
+ private:
+  bool has_failed_ = false;
+};
+
+/// What is not as on three ranks of the CPU's own variants.
+struct Ranks {
+  int count = 3;
+  std::string variant{};
+  int failing = -1;  // rank whose first run fails
+};
+
+/// body(contestant) on rank 0, while the others serve; each on a CPU backend of its own.
 template <class Body>
-void on_ranks(Body body, const std::string& variant = "") {
+void on_ranks(Body body, const Ranks& ranks = {}) {
   // LLVM 14's OpenMP, watched by the thread sanitizer, reads through a null pointer in `critical`
   // where another thread than the main one is the first to use it.
   omp_get_max_threads();
-  World world;
+  World world(ranks.count);
   std::vector<std::jthread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&world, &body, &variant, rank] {
+  for (int rank = 0; rank < ranks.count; ++rank)
+    threads.emplace_back([&world, &body, &ranks, rank] {
       ThreadComm comm(world, rank);
       const Limits limits{.host_bytes = std::size_t{1} << 30};
-      CpuBackend backend(limits);
-      const BenchGround ground{backend, variant, limits, 7 + static_cast<std::uint64_t>(rank)};
+      CpuBackend sound(limits);
+      FailingOnce failing(limits);
+      Backend& backend = rank == ranks.failing ? static_cast<Backend&>(failing) : sound;
+      const BenchGround ground{backend, ranks.variant, limits,
+                               7 + static_cast<std::uint64_t>(rank)};
       if (comm.is_root()) {
         body(*make_ranked_tool(ground, comm));
       } else {
@@ -91,14 +120,16 @@ void on_ranks(Body body, const std::string& variant = "") {
 }
 
 template <class T>
-void expect_r_of_all_rows(index_t m, index_t n) {
+void expect_r_of_all_rows(index_t m, index_t n, int ranks = 3) {
   const index_t k = std::min(m, n);
   Batch<T> r(1, k, n), a(1, m, n);
-  on_ranks([&](Contestant& tool) {
-    const auto run = tool.prepare(problem_of({m, n, 1}, element_type<T>, Mode::r), 0);
-    for (int again = 0; again < 2; ++again) EXPECT_GT(run->run().factor, 0);
-    run->copy_r(writable_bytes_of(r.view().data, static_cast<std::size_t>(k * n)));
-  });
+  on_ranks(
+      [&](Contestant& tool) {
+        const auto run = tool.prepare(problem_of({m, n, 1}, element_type<T>, Mode::r), 0);
+        for (int again = 0; again < 2; ++again) EXPECT_GT(run->run().factor, 0);
+        run->copy_r(writable_bytes_of(r.view().data, static_cast<std::size_t>(k * n)));
+      },
+      {.count = ranks});
   for (int rank = 0; rank < ranks; ++rank) {
     const index_t first = m * rank / ranks, rows = m * (rank + 1) / ranks - first;
     const BenchData<T> own(1, rows, n, 7 + static_cast<std::uint64_t>(rank), 1);
@@ -116,6 +147,9 @@ TEST(BenchRanks, RIsThatOfAllRows) {
   expect_r_of_all_rows<float>(1000, 5);
   expect_r_of_all_rows<double>(1000, 5);
   expect_r_of_all_rows<float>(7, 4);  // fewer rows than columns on every rank
+  expect_r_of_all_rows<float>(3, 5);  // and in all
+  expect_r_of_all_rows<float>(1000, 5, 6);
+  expect_r_of_all_rows<double>(1000, 5, 6);
 }
 
 TEST(BenchRanks, AFailureOfTheRanksIsThrownOnRankZero) {
@@ -123,7 +157,18 @@ TEST(BenchRanks, AFailureOfTheRanksIsThrownOnRankZero) {
     EXPECT_THROW(tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0),
                  UsageError);
   };
-  on_ranks(prepare, "cpu/none");
+  on_ranks(prepare, {.variant = "cpu/none"});
+}
+
+TEST(BenchRanks, AFailureInARunOfAnyRankIsThrownOnRankZeroAndTheNextRunIsSound) {
+  for (int failing = 0; failing < 3; ++failing)
+    on_ranks(
+        [](Contestant& tool) {
+          const auto run = tool.prepare(problem_of({1000, 5, 1}, ElementType::float32, Mode::r), 0);
+          EXPECT_THROW(run->run(), DeviceError);
+          EXPECT_GT(run->run().factor, 0);
+        },
+        {.failing = failing});
 }
 
 TEST(BenchRanks, WhatRanksDoNotShareIsRefusedOnAllOfThem) {

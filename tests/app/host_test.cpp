@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstdlib>
 #include <limits>
+#include <string>
+#include <vector>
 
 #include "app/make_backend.hpp"
+#include "app/opencl.hpp"
 #include "core/error.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -94,6 +98,24 @@ TEST(Host, AutoTakesAGpuOnlyWhereTheWorkIsWorthIt) {
   DeviceInfo single = gpu;
   single.limits.has_float64 = false;
   EXPECT_EQ(choose_automatically(much, limits, {&single, 1}).device, nullptr);
+}
+
+TEST(Host, RanksTakeInTurnTheDevicesThatAWordMeans) {
+  setenv("POCL_DEVICES", "basic pthread", 1);
+  const std::vector<DeviceInfo> devices = opencl_devices();
+  if (devices.size() < 2) GTEST_SKIP() << "fewer than two OpenCL devices";
+  const std::string& last = devices.back().name;
+  const std::string word = last.substr(last.find('-') + 1);  // PoCL: "pthread-PROCESSOR"
+  const std::vector<DeviceInfo> meant = choose_opencl_devices(word);
+  const Limits limits{.host_bytes = std::size_t{1} << 30};
+  for (int rank = 0; rank < 5; ++rank) {
+    const auto device_of = [&](const std::string& wanted) {
+      const BackendRequest request{.device = wanted, .variant = {}, .rank = rank, .ranks = 5};
+      return make_backend(request, Problem{1, 2, 2}, limits).backend->device();
+    };
+    EXPECT_EQ(device_of(word), meant[static_cast<std::size_t>(rank) % meant.size()].text());
+    EXPECT_EQ(device_of("1"), devices[1].text());
+  }
 }
 
 }  // namespace

@@ -217,6 +217,12 @@ class Ranks(unittest.TestCase):
         table = json.loads(done.stdout)
         self.assertEqual(table["host"]["ranks"], 3)
         self.assertGreater(table["cases"][0]["seconds"]["median"], 0)
+        env = dict(os.environ, POCL_DEVICES="pthread pthread")
+        done = self.run_command(*MPIRUN, "-n", "2", MPI_TOOL, "bench", "--shape", "4000x8", "--mode", "r", "--against",
+                                "none", "--json", "--backend", "opencl", env=env)
+        table = json.loads(done.stdout)
+        self.assertEqual((table["backend"]["name"], table["host"]["ranks"]), ("opencl", 2))
+        self.assertGreater(table["cases"][0]["seconds"]["median"], 0)
         done = self.ranks(2, "bench", "--shape", "4000x8", "--against", "none")
         self.assertIn("over ranks R of one matrix is timed", done.stdout)
 

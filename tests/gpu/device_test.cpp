@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "core/error.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
@@ -61,6 +64,53 @@ TEST_F(Devices, UnknownOnesAreAnsweredWithTheList) {
       EXPECT_NE(error.hint().find(list_devices().front().name), std::string::npos);
     }
   }
+}
+
+/// A machine with a CPU device, two equal GPUs and another one.
+std::vector<DeviceInfo> made_up() {
+  std::vector<DeviceInfo> devices;
+  for (const char* name : {"pthread-Epyc", "NVIDIA H200", "NVIDIA H200", "Other GPU 1"}) {
+    DeviceInfo& device = devices.emplace_back();
+    device.index = static_cast<int>(devices.size()) - 1;
+    device.name = name;
+    device.limits.is_cpu = device.index == 0;
+  }
+  return devices;
+}
+
+std::vector<int> chosen(std::span<const DeviceInfo> devices, std::string_view wanted) {
+  std::vector<int> indices;
+  for (const DeviceInfo& d : choose_devices(devices, wanted)) indices.push_back(d.index);
+  return indices;
+}
+
+TEST(DeviceChoice, AWordMeansAllThatItIsPartOf) {
+  using Indices = std::vector<int>;
+  const std::vector<DeviceInfo> devices = made_up();
+  EXPECT_EQ(chosen(devices, "nvidia"), (Indices{1, 2}));
+  EXPECT_EQ(chosen(devices, "H2"), (Indices{1, 2}));
+  EXPECT_EQ(chosen(devices, "p"), (Indices{0, 3}));
+  EXPECT_EQ(chosen(devices, "epyc"), Indices{0});
+}
+
+TEST(DeviceChoice, ANumberMeansOne) {
+  const std::vector<DeviceInfo> devices = made_up();
+  for (int index = 0; index < 4; ++index)
+    EXPECT_EQ(chosen(devices, std::to_string(index)), std::vector<int>{index});
+}
+
+TEST(DeviceChoice, NothingMeansTheGpusElseAll) {
+  const std::vector<DeviceInfo> devices = made_up();
+  EXPECT_EQ(chosen(devices, ""), (std::vector<int>{1, 2, 3}));
+  EXPECT_EQ(chosen(std::span(devices).first(1), ""), std::vector<int>{0});
+}
+
+TEST(DeviceChoice, IsNeverEmpty) {
+  const std::vector<DeviceInfo> devices = made_up();
+  for (const char* wanted : {"4", "-1", "h300"})
+    EXPECT_THROW(choose_devices(devices, wanted), DeviceError) << wanted;
+  for (const char* wanted : {"", "0", "nvidia"})
+    EXPECT_THROW(choose_devices(std::span<const DeviceInfo>{}, wanted), DeviceError) << wanted;
 }
 
 }  // namespace

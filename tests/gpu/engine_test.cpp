@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine_test.cpp: what a variant flags is done again, whoever looks at the flags; which near
-// singular matrices `gram` does without.
+// singular matrices `gram` does not flag; resident runs.
 #include "gpu/engine.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
@@ -199,6 +201,25 @@ INSTANTIATE_TEST_SUITE_P(Gram, NearlyDependentColumns,
                          ::testing::Values(std::pair{24, 12}, std::pair{40, 17}, std::pair{64, 64},
                                            std::pair{65, 63}, std::pair{200, 64},
                                            std::pair{130, 70}));
+
+TEST(ResidentRuns, CopyTheRThatTheBackendGives) {
+  SKIP_WITHOUT_OPENCL();
+  const Problem problem{1, 300, 8, ElementType::float32, Mode::r};
+  const Plan plan = plan_for(problem, "");
+  Batch<float> a(1, 300, 8), r(1, 8, 8);
+  fill_matrix<float>({.kind = "gauss"}, 0, a.view()[0]);
+  Factors<float> out;
+  out.r = r.view();
+  std::vector<MatrixReport> report(1);
+  backend().factor(plan, a.view(), out, report);
+  ResidentRun run(backend(), plan, a.view());
+  std::vector<float> copied(64);
+  for (int again = 0; again < 2; ++again) {
+    std::fill(copied.begin(), copied.end(), 0.0F);
+    run.run_to_r(std::as_writable_bytes(std::span(copied)));
+    EXPECT_TRUE(std::equal(copied.begin(), copied.end(), r.view().data));
+  }
+}
 
 }  // namespace
 }  // namespace qrtool::test
