@@ -149,13 +149,12 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(small
 }  // namespace
 
 GpuVariant small_variant() {
-  GpuVariant variant{{"opencl/small", "to 128 columns and 512 rows; each matrix in registers", fits,
-                      tune, host_check_bytes, device_bytes, arithmetic},
-                     "small.cl",
-                     workspace,
-                     enqueue,
-                     computes_in};
-  return variant;
+  return {{"opencl/small", "to 128 columns and 512 rows; each matrix in registers", fits, tune,
+           host_check_bytes, device_bytes, arithmetic},
+          "small.cl",
+          workspace,
+          enqueue,
+          computes_in};
 }
 
 GpuVariant flagged_small_variant() {
