@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -75,9 +76,10 @@ std::string gram_objection(const Problem& p) {
   return {};
 }
 
-float most_gram_guard(const Problem& p) {
+float most_gram_guard(const Problem& p, double per_root) {
   const double bar = 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
-  return static_cast<float>(bar / 8 * 0x1p53);
+  const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(p.m)));
+  return static_cast<float>(bar / growth * 0x1p53);
 }
 
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {

@@ -70,6 +70,12 @@ inline constexpr std::int64_t gram_portable_columns = 16;
 /// x 17 0.074 / 0.064), but with the look at the flags and the matrices that they stop 32 x 32
 /// takes 0.153 ms, as in `small`, and 33 x 17 0.124 instead of 0.106.
 inline constexpr std::int64_t gram_least_columns = 33;
+/// ||I - Q'Q|| beside 2^-53 sqrt(m) ||D X||^2 (most_gram_guard): 0.1 to 0.3 of random matrices, up
+/// to 0.9 on an H200 (512 x 130, condition 1e6, 2026-11-22), to 1.4 in sums one after the other
+/// where a column is close to another's multiple, 64 x 64. `gram` has a second pass for those that
+/// are stopped, `gram_tiles` none but Householder's.
+inline constexpr double gram_guard_per_root = 2;
+inline constexpr double gram_tiles_guard_per_root = 1.4;
 /// Slabs of 16 rows in local memory at a time, by blocks of 16 columns. 1 .. 4, as many as leave
 /// room for the groups that registers allow.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};

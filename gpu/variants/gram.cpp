@@ -87,7 +87,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const cl::Buffer& flags = job.work[0];
-  const cl_float most = most_gram_guard(p);
+  const cl_float most = most_gram_guard(p, tuning::gram_guard_per_root);
   launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, flags, shape, most);
 }
 
