@@ -326,7 +326,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
 #pragma unroll 1
   for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
     if (MOST_PASSES > 1 && pass > 0) barrier(CLK_GLOBAL_MEM_FENCE);
-    const Warp at = quad_warp(hidden(get_local_id(0)), scratch);
+    const Warp at = quad_warp(kept_apart(get_local_id(0)), scratch);
     const Factor factor = {r, n, pass == 0 ? n : 0};
     Tile tile;
     tile.parked = parked;
