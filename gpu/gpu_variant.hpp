@@ -67,10 +67,12 @@ FactorShape factor_shape(const Problem& problem, index_t count);
 /// a problem on any device, or an empty reason.
 inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
 std::string gram_objection(const Problem& problem);
-/// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, X = R^-1 and
-/// D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below its bar. It is 2^-53 times that
-/// times what the sums' rounding errors grow by: `per_root` sqrt(m), at least 8.
-float most_gram_guard(const Problem& problem, double per_root);
+/// What ||I - Q'Q|| of a float32 problem may be.
+double orthogonality_bar(const Problem& problem);
+/// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, A with m rows, X =
+/// R^-1 and D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below `error`. It is 2^-53
+/// times that times what the sums' rounding errors grow by: `per_root` sqrt(m), at least 8.
+float most_gram_guard(double error, index_t m, double per_root);
 /// Work buffers of a variant that flags matrices for `again`: the flags, then those of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);
 

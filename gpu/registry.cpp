@@ -76,10 +76,13 @@ std::string gram_objection(const Problem& p) {
   return {};
 }
 
-float most_gram_guard(const Problem& p, double per_root) {
-  const double bar = 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
-  const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(p.m)));
-  return static_cast<float>(bar / growth * 0x1p53);
+double orthogonality_bar(const Problem& p) {
+  return 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
+}
+
+float most_gram_guard(double error, index_t m, double per_root) {
+  const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(m)));
+  return static_cast<float>(error / growth * 0x1p53);
 }
 
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {

@@ -76,6 +76,9 @@ inline constexpr std::int64_t gram_least_columns = 33;
 /// are stopped, `gram_tiles` none but Householder's.
 inline constexpr double gram_guard_per_root = 2;
 inline constexpr double gram_tiles_guard_per_root = 1.4;
+/// What ||I - Q'Q|| of the first pass of `gram` may be for the second to find all but orthogonal
+/// columns.
+inline constexpr double gram_first_pass_error = 0.25;
 /// Slabs of 16 rows in local memory at a time, by blocks of 16 columns. 1 .. 4, as many as leave
 /// room for the groups that registers allow.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};

@@ -49,9 +49,8 @@
 #include "gram_slab.clh"
 #include "gram_tile.clh"
 
-// ||D X||^2 up to which a second pass finds all but orthogonal columns: ||I - Q'Q|| < 2^-6. The
-// portable body has none: compilers for CPUs take minutes for a loop around all barriers.
-#define MOST_OF_TWO_PASSES 0x1p47
+// The portable body has no second pass: compilers for CPUs take minutes for a loop around all
+// barriers.
 #define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
 
 // Rows of A per step of the Gram matrix.
@@ -287,13 +286,14 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
 }
 
 // How many passes Q takes, or none where Householder reflectors must do the matrix.
-INLINE int count_passes(const Warp* at, const Tile* tile, Shared room, Factor r, float most) {
+INLINE int count_passes(const Warp* at, const Tile* tile, Shared room, Factor r, float most,
+                        float most_in_two) {
   ColumnSums sums;
   add_columns(at, &sums, tile, room.pivots, room.squares);
   const double guard = guard_of(at, &sums);
   int passes = guard <= most ? 1 : 0;
 #if MMA
-  if (agreed(passes == 0 && guard <= MOST_OF_TWO_PASSES)) {
+  if (agreed(passes == 0 && guard <= most_in_two)) {
     take_column_norms(at, &sums, room.squares);
     if (agreed(r_is_accurate(at, r, room.squares))) passes = 2;
   }
@@ -301,10 +301,11 @@ INLINE int count_passes(const Warp* at, const Tile* tile, Shared room, Factor r,
   return passes;
 }
 
-// Groups: one per matrix.
+// Groups: one per matrix. What the guard may be where one pass, and where two, give Q: most,
+// most_in_two.
 __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
-    __global int* flags, FactorShape shape, float most) {
+    __global int* flags, FactorShape shape, float most, float most_in_two) {
   __local double scratch[ROOM] __attribute__((aligned(16)));
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
   __local double squares[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
@@ -333,7 +334,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
     if (pass == 0) {
       is_finite = trace_of_gram(&at, squares) < INFINITY;
-      const int needed = count_passes(&at, &tile, room, factor, most);
+      const int needed = count_passes(&at, &tile, room, factor, most, most_in_two);
       if (at.lane == 0) {
         flags[matrix] = is_finite && needed == 0;
         magnitudes[matrix] = magnitude_code(largest, is_finite);

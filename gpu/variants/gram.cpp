@@ -87,8 +87,11 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const cl::Buffer& flags = job.work[0];
-  const cl_float most = most_gram_guard(p, tuning::gram_guard_per_root);
-  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, flags, shape, most);
+  const double growth = tuning::gram_guard_per_root;
+  const cl_float most = most_gram_guard(orthogonality_bar(p), p.m, growth);
+  const cl_float most_in_two = most_gram_guard(tuning::gram_first_pass_error, p.m, growth);
+  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, flags, shape, most,
+         most_in_two);
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }

@@ -102,7 +102,8 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
   if (p.wants_q()) {
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
-  const cl_float most = most_gram_guard(p, tuning::gram_tiles_guard_per_root);
+  const cl_float most =
+      most_gram_guard(orthogonality_bar(p), p.m, tuning::gram_tiles_guard_per_root);
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
          most);
 }
