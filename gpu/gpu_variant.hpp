@@ -67,7 +67,7 @@ FactorShape factor_shape(const Problem& problem, index_t count);
 /// a problem on any device, or an empty reason.
 inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
 std::string gram_objection(const Problem& problem);
-/// What ||I - Q'Q|| of a float32 problem may be.
+/// What ||I - Q'Q|| of a float32 problem may be where its accuracy is float32's.
 double orthogonality_bar(const Problem& problem);
 /// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, A with m rows, X =
 /// R^-1 and D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below `error`. It is 2^-53

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "core/error.hpp"
+#include "core/ratios.hpp"
 #include "gpu/device_check.hpp"
 #include "gpu/tuning.hpp"
 
@@ -77,7 +78,7 @@ std::string gram_objection(const Problem& p) {
 }
 
 double orthogonality_bar(const Problem& p) {
-  return 0x1p-23 * static_cast<double>(std::min(std::max<index_t>(p.m, 16), 30 * p.n));
+  return standard_bars(p.m, p.n, single_precision, {}).orthogonality;
 }
 
 float most_gram_guard(double error, index_t m, double per_root) {

@@ -125,8 +125,7 @@ SlabShape slabs_of(const Problem& p) {
 /// quarter of the bar: the sums' rounding errors grow with the terms that a lane adds in turn.
 double condition_limit(const Problem& p) {
   const double terms = 64 + slabs_of(p).rows / 8.0;
-  const double bar = 0x1p-23 * static_cast<double>(std::min(p.m, 30 * p.n));
-  return bar / 4 / (terms * 0x1p-53);
+  return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
 }
 
 /// slab_sums, slab_codes, inverse, codes, routes, signs, levels, tops, work of find_signs.

@@ -15,30 +15,53 @@
 namespace qrtool::test {
 namespace {
 
+/// Q, R and flags of every matrix, as a variant by Gram matrices leaves them.
+struct GramResult {
+  std::vector<float> q, r;
+  std::vector<cl_int> flags;
+};
+
+GramResult run_gram(const GpuVariant& variant, const Problem& problem,
+                    const std::vector<float>& a) {
+  const MatrixBytes bytes = matrix_bytes(variant, problem);
+  const DeviceInfo info = device_under_test();
+  Engine engine(info, session_for(info));
+  const Params params = variant.plan.tune(problem, info.limits);
+  const DeviceBuffers buffers = engine.pool.get(problem, params, bytes, problem.count, 0);
+  engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, sizeof(float) * a.size(), a.data());
+  cl::Event factored;
+  engine.factor(variant, buffers.job, factored);
+  const auto matrices = static_cast<std::size_t>(problem.count);
+  GramResult result{std::vector<float>(problem.wants_q() ? a.size() : 0),
+                    std::vector<float>(matrices * static_cast<std::size_t>(problem.n * problem.n)),
+                    std::vector<cl_int>(matrices)};
+  if (problem.wants_q()) {
+    engine.compute.enqueueReadBuffer(buffers.job.q, CL_TRUE, 0, sizeof(float) * result.q.size(),
+                                     result.q.data());
+  }
+  engine.compute.enqueueReadBuffer(buffers.job.r, CL_TRUE, 0, sizeof(float) * result.r.size(),
+                                   result.r.data());
+  engine.compute.enqueueReadBuffer(buffers.job.work[0], CL_TRUE, 0, sizeof(cl_int) * matrices,
+                                   result.flags.data());
+  return result;
+}
+
+/// Before anything is done again.
+GramResult run_gram_once(GpuVariant variant, const Problem& problem, const std::vector<float>& a) {
+  variant.again = nullptr;
+  return run_gram(variant, problem, a);
+}
+
 GpuVariant small_without_flags(const Problem&) { return small_variant(); }
 
 class FlaggedMatrices : public ::testing::Test {
  protected:
   static constexpr index_t count = 4, rows = 24, cols = 12;
+  using Factors = std::pair<std::vector<float>, std::vector<float>>;  // Q, R
 
-  /// Q and R of each matrix, one after the other, as `variant` leaves them.
-  std::vector<float> factors(const GpuVariant& variant, const std::vector<float>& a) {
-    const DeviceInfo info = device_under_test();
-    Engine engine(info, session_for(info));
-    const MatrixBytes bytes = matrix_bytes(variant, problem_);
-    const Params params = variant.plan.tune(problem_, info.limits);
-    const DeviceBuffers buffers = engine.pool.get(problem_, params, bytes, count, 0);
-    engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, sizeof(float) * a.size(),
-                                      a.data());
-    cl::Event factored;
-    engine.factor(variant, buffers.job, factored);
-    std::vector<float> result(static_cast<std::size_t>(count * (rows + cols) * cols));
-    const std::size_t q_bytes = sizeof(float) * count * rows * cols;
-    engine.compute.enqueueReadBuffer(buffers.job.q, CL_TRUE, 0, q_bytes, result.data());
-    engine.compute.enqueueReadBuffer(buffers.job.r, CL_TRUE, 0,
-                                     sizeof(float) * result.size() - q_bytes,
-                                     result.data() + count * rows * cols);
-    return result;
+  Factors factors(const GpuVariant& variant, const std::vector<float>& a) const {
+    GramResult result = run_gram(variant, problem_, a);
+    return {std::move(result.q), std::move(result.r)};
   }
 
   /// Gaussian; the flagged ones have a column twice.
@@ -61,46 +84,16 @@ TEST_F(FlaggedMatrices, HaveTheSameBitsWhoeverDecides) {
   SKIP_WITHOUT_OPENCL();
   GpuVariant variant = gram_variant();
   const std::vector<float> some = matrices({1, 3}), none = matrices({});
-  const std::vector<float> by_device = factors(variant, some), plain = factors(variant, none);
+  const Factors by_device = factors(variant, some), plain = factors(variant, none);
   EXPECT_NE(by_device, plain);
-  for (const float x : by_device) ASSERT_TRUE(std::isfinite(x));
+  for (const std::vector<float>& factor : {by_device.first, by_device.second})
+    for (const float x : factor) ASSERT_TRUE(std::isfinite(x));
 
   variant.host_decides = true;
   EXPECT_EQ(factors(variant, some), by_device);
   EXPECT_EQ(factors(variant, none), plain);
   variant.again = small_without_flags;
   EXPECT_EQ(factors(variant, some), by_device);
-}
-
-/// Q, R and flags of a variant by Gram matrices before anything is done again.
-struct GramResult {
-  std::vector<float> q, r;
-  std::vector<cl_int> flags;
-};
-
-GramResult run_gram(GpuVariant variant, const Problem& problem, const std::vector<float>& a) {
-  const MatrixBytes bytes = matrix_bytes(variant, problem);
-  variant.again = nullptr;
-  const DeviceInfo info = device_under_test();
-  Engine engine(info, session_for(info));
-  const Params params = variant.plan.tune(problem, info.limits);
-  const DeviceBuffers buffers = engine.pool.get(problem, params, bytes, problem.count, 0);
-  engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, sizeof(float) * a.size(), a.data());
-  cl::Event factored;
-  engine.factor(variant, buffers.job, factored);
-  const auto matrices = static_cast<std::size_t>(problem.count);
-  GramResult result{std::vector<float>(problem.wants_q() ? a.size() : 0),
-                    std::vector<float>(matrices * static_cast<std::size_t>(problem.n * problem.n)),
-                    std::vector<cl_int>(matrices)};
-  if (problem.wants_q()) {
-    engine.compute.enqueueReadBuffer(buffers.job.q, CL_TRUE, 0, sizeof(float) * result.q.size(),
-                                     result.q.data());
-  }
-  engine.compute.enqueueReadBuffer(buffers.job.r, CL_TRUE, 0, sizeof(float) * result.r.size(),
-                                   result.r.data());
-  engine.compute.enqueueReadBuffer(buffers.job.work[0], CL_TRUE, 0, sizeof(cl_int) * matrices,
-                                   result.flags.data());
-  return result;
 }
 
 /// Gaussian; column `col` of matrix b is column 0 but for 2^-(b / 4 + 4) of itself.
@@ -171,10 +164,10 @@ class NearlyDependentColumns : public ::testing::TestWithParam<std::pair<index_t
 
 TEST_P(NearlyDependentColumns, GoOnInTwoPassesWhereRIsAccurate) {
   const std::vector<float> a = nearly_dependent(problem_, problem_.n - 1);
-  const GramResult factors = run_gram(gram_variant(), problem_, a);
+  const GramResult factors = run_gram_once(gram_variant(), problem_, a);
   Problem alone = problem_;
   alone.mode = Mode::r;
-  const GramResult r = run_gram(gram_variant(), alone, a);
+  const GramResult r = run_gram_once(gram_variant(), alone, a);
   EXPECT_EQ(r.flags, factors.flags);
   int passed = 0;
   const double orthogonality_bar = 0x1p-23 * static_cast<double>(std::max<index_t>(problem_.m, 16));
@@ -192,7 +185,7 @@ TEST_P(NearlyDependentColumns, GoOnInTwoPassesWhereRIsAccurate) {
 }
 
 TEST_P(NearlyDependentColumns, AreFlaggedWhereRIsNot) {
-  const GramResult factors = run_gram(gram_variant(), problem_, nearly_dependent(problem_, 1));
+  const GramResult factors = run_gram_once(gram_variant(), problem_, nearly_dependent(problem_, 1));
   for (index_t b = 52; b < count; ++b) EXPECT_EQ(factors.flags[static_cast<std::size_t>(b)], 1);
 }
 
@@ -204,7 +197,7 @@ TEST(GramGuard, StopsWhatMissesTheBar) {
     GTEST_SKIP() << "shape not taken";
   std::vector<float> a(512 * 130);
   fill_matrix<float>({.kind = "cond", .cond = 1e6, .seed = 5}, 593, {a.data(), 512, 130, 130});
-  const GramResult factors = run_gram(gram_tiles_variant(), problem, a);
+  const GramResult factors = run_gram_once(gram_tiles_variant(), problem, a);
   const double error = distance_from_orthogonal({factors.q.data(), 512, 130, 130});
   EXPECT_TRUE(factors.flags[0] != 0 || error <= 512 * 0x1p-23) << error;
 }
