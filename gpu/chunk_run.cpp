@@ -177,6 +177,7 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   flight.first = first;
   flight.count = count;
   flight.errors.resize(static_cast<std::size_t>(count));
+  if (variant_.again != nullptr) flight.routes.resize(flight.errors.size());
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
   write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
@@ -206,6 +207,12 @@ void ChunkRun<T>::launch(Flight& flight) {
   engine_.download.enqueueReadBuffer(buffers.errors, CL_FALSE, 0,
                                      sizeof(DeviceErrors) * flight.errors.size(),
                                      flight.errors.data(), nullptr, &flight.downloads.back());
+  if (!flight.routes.empty()) {
+    flight.downloads.emplace_back();
+    engine_.download.enqueueReadBuffer(job.work[0], CL_FALSE, 0,
+                                       sizeof(cl_int) * flight.routes.size(),
+                                       flight.routes.data(), nullptr, &flight.downloads.back());
+  }
   engine_.download.flush();
 }
 
@@ -245,6 +252,10 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
     }
     // every step-th, and the last
     i = i + step < flight.count || i == flight.count - 1 ? i + step : flight.count - 1;
+  }
+  for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {
+    report_[flight.first + i].route =
+        static_cast<Route>(flight.routes[static_cast<std::size_t>(i)]);
   }
 }
 

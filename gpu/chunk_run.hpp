@@ -46,6 +46,7 @@ class ChunkRun {
     std::vector<cl::Event> uploads, downloads;
     cl::Event begun, factored, checked;
     std::vector<DeviceErrors> errors;
+    std::vector<cl_int> routes;  // of a variant that has a choice
   };
 
   void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);

@@ -47,19 +47,18 @@ void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::
   compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
-std::vector<cl_int> Engine::read_flags(const FactorJob& job) {
-  std::vector<cl_int> flags(static_cast<std::size_t>(job.count));
-  compute.enqueueReadBuffer(job.work[0], CL_TRUE, 0, sizeof(cl_int) * flags.size(), flags.data());
-  return flags;
+std::vector<cl_int> Engine::read_routes(const FactorJob& job) {
+  std::vector<cl_int> routes(static_cast<std::size_t>(job.count));
+  compute.enqueueReadBuffer(job.work[0], CL_TRUE, 0, sizeof(cl_int) * routes.size(), routes.data());
+  return routes;
 }
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const GpuVariant variant = first.again(job.problem);
-  std::vector<cl_int> flags;
+  std::vector<cl_int> routes;
   if (first.host_decides || !variant.takes_flags) {
-    flags = read_flags(job);
-    if (std::all_of(flags.begin(), flags.end(), [](cl_int flag) { return flag == 0; }))
-      return false;
+    routes = read_routes(job);
+    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
   }
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
@@ -76,7 +75,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   }
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   for (index_t b = 0; b < job.count; ++b) {
-    if (flags[static_cast<std::size_t>(b)] != 0) enqueue_one(variant, flagged, b, launch);
+    if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS) enqueue_one(variant, flagged, b, launch);
   }
   return true;
 }

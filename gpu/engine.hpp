@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine.hpp: a device's queues and buffers, and the steps of a sub-chunk there: the kernels of a
-// variant, once more for what it flags, the check.
+// variant, reflectors for the matrices that it leaves to them, the check.
 #pragma once
 
 #include <vector>
@@ -29,13 +29,14 @@ struct Engine {
   BufferPool pool;
 
  private:
-  /// The matrices that job.work[0] flags, by the variant that `first` names for them. False where
+  /// The matrices whose route in job.work[0] is `reflectors`, by the variant that `first` names for
+  /// them. False where
   /// the host has seen that there is none.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
   /// Matrix b of a job, in buffers of its own.
   void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
   /// Waits for the compute queue.
-  std::vector<cl_int> read_flags(const FactorJob& job);
+  std::vector<cl_int> read_routes(const FactorJob& job);
 };
 
 }  // namespace qrtool

@@ -49,10 +49,10 @@ struct GpuVariant {
   ElementType (*computes_in)(const Problem&);
   /// A work buffer that does not grow with the batch; null: there is none.
   Slots (*slots)(const Problem&) = nullptr;
-  /// What does the matrices again that this variant flags in its first work buffer; the work
-  /// buffers of that one follow. Null: it flags none.
+  /// What does the matrices again whose route is `reflectors` in this variant's first work buffer;
+  /// the work buffers of that one follow. Null: there are no routes.
   GpuVariant (*again)(const Problem&) = nullptr;
-  /// Whether the host reads the flags and enqueues `again` where one is set: worth a wait where
+  /// Whether the host reads the routes and enqueues `again` where one needs it: worth a wait where
   /// `again` is many launches. Else it is enqueued always, and its groups look for themselves.
   bool host_decides = false;
   /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are done one by one.
@@ -69,11 +69,9 @@ inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
 std::string gram_objection(const Problem& problem);
 /// What ||I - Q'Q|| of a float32 problem may be where its accuracy is float32's.
 double orthogonality_bar(const Problem& problem);
-/// What ||D X||_F^2 of a Cholesky factorization A'A = R'R in float64 may be, A with m rows, X =
-/// R^-1 and D = diag(||a_j||), so that ||I - Q'Q|| of Q = A X stays below `error`. It is 2^-53
-/// times that times what the sums' rounding errors grow by: `per_root` sqrt(m), at least 8.
-float most_gram_guard(double error, index_t m, double per_root);
-/// Work buffers of a variant that flags matrices for `again`: the flags, then those of `again`.
+/// What the guard of kernels/gram_guard.clh goes by, g being `per_root` sqrt(m), at least 8.
+FactorLimits gram_limits(const Problem& problem, double per_root);
+/// Work buffers of a variant with routes: a route per matrix, then those of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);
 
 /// float32 with fewer rows than `few_rows` is computed in float64.

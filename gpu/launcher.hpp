@@ -22,10 +22,10 @@ class KernelCache {
 
 class Launcher {
  public:
-  /// `flags`: of the matrices that a program built with FLAGGED does; every kernel's last argument.
+  /// `routes`: of the matrices, for a program built with FLAGGED; every kernel's last argument.
   Launcher(KernelCache& kernels, const cl::CommandQueue& queue, const cl::Program& program,
-           const cl::Buffer& flags = {})
-      : kernels_(kernels), queue_(queue), program_(program), flags_(flags) {}
+           const cl::Buffer& routes = {})
+      : kernels_(kernels), queue_(queue), program_(program), routes_(routes) {}
 
   /// Enqueues `groups` work-groups of `group_size` work-items; nothing for no groups.
   template <class... Args>
@@ -34,7 +34,7 @@ class Launcher {
     cl::Kernel& kernel = kernels_.get(program_, name);
     cl_uint index = 0;
     (kernel.setArg(index++, args), ...);
-    if (flags_() != nullptr) kernel.setArg(index, flags_);
+    if (routes_() != nullptr) kernel.setArg(index, routes_);
     enqueue(kernel, groups, group_size);
   }
 
@@ -44,7 +44,7 @@ class Launcher {
   KernelCache& kernels_;
   cl::CommandQueue queue_;
   cl::Program program_;
-  cl::Buffer flags_;
+  cl::Buffer routes_;
 };
 
 }  // namespace qrtool

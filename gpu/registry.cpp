@@ -81,9 +81,12 @@ double orthogonality_bar(const Problem& p) {
   return standard_bars(p.m, p.n, single_precision, {}).orthogonality;
 }
 
-float most_gram_guard(double error, index_t m, double per_root) {
-  const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(m)));
-  return static_cast<float>(error / growth * 0x1p53);
+FactorLimits gram_limits(const Problem& problem, double per_root) {
+  const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(problem.m)));
+  const double unit = growth * 0x1p-53;
+  return {.most = static_cast<float>(orthogonality_bar(problem) / unit),
+          .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
+          .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
 }
 
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {

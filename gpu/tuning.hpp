@@ -70,14 +70,17 @@ inline constexpr std::int64_t gram_portable_columns = 16;
 /// x 17 0.074 / 0.064), but with the look at the flags and the matrices that they stop 32 x 32
 /// takes 0.153 ms, as in `small`, and 33 x 17 0.124 instead of 0.106.
 inline constexpr std::int64_t gram_least_columns = 33;
-/// ||I - Q'Q|| beside 2^-53 sqrt(m) ||D X||^2 (most_gram_guard): 0.1 to 0.3 of random matrices, up
-/// to 0.9 on an H200 (512 x 130, condition 1e6, 2026-11-22), to 1.4 in sums one after the other
-/// where a column is close to another's multiple, 64 x 64. `gram` has a second pass for those that
-/// are stopped, `gram_tiles` none but Householder's.
+/// g / sqrt(m), g being the growth of rounding errors in sums of m products (gram_guard.clh). Of
+/// the true error beside 2^-53 sqrt(m) ||D X||^2: 0.1 to 0.3 of random matrices, up to 0.9 on an
+/// H200 (512 x 130, condition 1e6, 2026-11-22), to 2.2 of columns around a common mean (64 x 64),
+/// simulated. `gram` has a second pass for the matrices that it stops, `gram_tiles` reflectors
+/// alone.
 inline constexpr double gram_guard_per_root = 2;
 inline constexpr double gram_tiles_guard_per_root = 1.4;
-/// What ||I - Q'Q|| of the first pass of `gram` may be for the second to find all but orthogonal
-/// columns.
+/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). With 4 the
+/// true error was at most 0.51 of the bound in all that was simulated.
+inline constexpr double gram_inverse_error = 4;
+/// What ||I - Q'Q|| of the first pass of `gram` may be for the second to make Q orthogonal.
 inline constexpr double gram_first_pass_error = 0.25;
 /// Slabs of 16 rows in local memory at a time, by blocks of 16 columns. 1 .. 4, as many as leave
 /// room for the groups that registers allow.

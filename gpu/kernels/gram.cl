@@ -6,14 +6,17 @@
 //   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
 //            G(d, c) -= L(d, b) L(c, b)'; R = L'
 //   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
-//   guard    ||D X||^2, D = diag(||a_j||): times 2^-53 it bounds ||I - Q'Q||
 //   form_q   Q = A X, rounded once
+//   guard    T bounds ||I - Q'Q|| (gram_guard.clh)
 //
-// Where the guard is too large (A is close to singular, columns scaled alike) but R is accurate to
-// float32 all the same, Q takes A's place in a second pass (CholeskyQR2), whose own factor, I but
-// for rounding errors, is not stored. Else flags[matrix] = 1, and Householder reflectors do the
-// matrix again (`small` or `blocked`, FLAGGED). Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya,
-// "Roundoff error analysis of the CholeskyQR2 algorithm", ETNA 44 (2015).
+// Three routes follow from T, and routes[matrix] says which one the matrix took:
+//   first pass    T is below Q's bar.
+//   second pass   T is at most 1/4: Q takes A's place, A = Q1 R1, Q1 = Q R2, and R = R2 R1 is formed
+//                 in float64 (CholeskyQR2). ||I - Q1'Q1|| <= 1/4 makes the condition number of Q1 at
+//                 most sqrt(5/3), so that the second pass needs no guard.
+//   reflectors    Householder reflectors do the matrix again (`small` or `blocked`, FLAGGED).
+// Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
+// algorithm", ETNA 44 (2015).
 //
 // One kernel, factor_gram: 32 work-items hold a matrix's blocks, one triangle of them, in registers
 // (gram_tile.clh). All products are S T' (quad_block.clh). A passes through local memory by slabs,
@@ -46,12 +49,13 @@
 #define FULL 0
 #endif
 #define COLUMNS (16 * BLOCKS)
+#include "gram_guard.clh"
 #include "gram_slab.clh"
 #include "gram_tile.clh"
 
 // The portable body has no second pass: compilers for CPUs take minutes for a loop around all
 // barriers.
-#define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
+#define MOST_PASSES (MMA ? 2 : 1)
 
 // Rows of A per step of the Gram matrix.
 #define STEP (MMA ? 8 : 16)
@@ -166,7 +170,7 @@ INLINE void form_q(const Warp* at, const Tile* tile, __local const double* pivot
 
 typedef struct {
   __local float* slabs;
-  __local double *squares, *pivots;
+  __local double *squares, *spread, *pivots;  // a^2, h^2, X(b, b)
 } Shared;
 
 INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
@@ -270,8 +274,9 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
   sync_warp();
 #endif
   form_gram(at, tile, room, a, layout, 0, HELD, &largest);
-  factor_tile(at, tile, r, room.pivots);
-  if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
+  sync_warp();
+  factor_tile(at, tile, r, room.pivots, room.squares, room.spread);
+  if (!r.is_second) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
   return max_of_warp(at, largest);
 }
@@ -285,36 +290,25 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   return sum_of_warp(at, trace);
 }
 
-// How many passes Q takes, or none where Householder reflectors must do the matrix.
-INLINE int count_passes(const Warp* at, const Tile* tile, Shared room, Factor r, float most,
-                        float most_in_two) {
-  ColumnSums sums;
-  add_columns(at, &sums, tile, room.pivots, room.squares);
-  const double guard = guard_of(at, &sums);
-  int passes = guard <= most ? 1 : 0;
-#if MMA
-  if (agreed(passes == 0 && guard <= most_in_two)) {
-    take_column_norms(at, &sums, room.squares);
-    if (agreed(r_is_accurate(at, r, room.squares))) passes = 2;
-  }
-#endif
-  return passes;
+// The route that a matrix takes by what bounds ||I - Q'Q|| of the first pass (gram_guard.clh).
+INLINE int route_of(double guard, FactorLimits limits) {
+  if (guard <= limits.most) return ROUTE_FIRST_PASS;
+  return MOST_PASSES > 1 && guard <= limits.most_in_two ? ROUTE_SECOND_PASS : ROUTE_REFLECTORS;
 }
 
-// Groups: one per matrix. What the guard may be where one pass, and where two, give Q: most,
-// most_in_two.
+// Groups: one per matrix. q has room for A where Q is not wanted, too: a second pass needs it.
 __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
-    __global int* flags, FactorShape shape, float most, float most_in_two) {
+    __global int* routes, FactorShape shape, FactorLimits limits) {
   __local double scratch[ROOM] __attribute__((aligned(16)));
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
-  __local double squares[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
+  __local double squares[COLUMNS], spread[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
 #if PARKED
   __local double parked[256 * PARKED];
 #else
   __local double* parked = 0;
 #endif
-  const Shared room = {slabs, squares, pivots};
+  const Shared room = {slabs, squares, spread, pivots};
   const int n = shape.n;
   const index_t matrix = get_group_id(0);
   const Layout layout = layout_of(shape, matrix);
@@ -322,30 +316,33 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
   q += matrix * shape.m * n;
   r += matrix * n * n;
 
-  bool is_finite = true;
-  int passes = 1;
+  bool is_finite = true, is_second = false, is_done = false;
 #pragma unroll 1
-  for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
-    if (MOST_PASSES > 1 && pass > 0) barrier(CLK_GLOBAL_MEM_FENCE);
+  for (int pass = 0; pass < MOST_PASSES && !is_done; ++pass) {
+    if (MOST_PASSES > 1 && is_second) barrier(CLK_GLOBAL_MEM_FENCE);
     const Warp at = quad_warp(kept_apart(get_local_id(0)), scratch);
-    const Factor factor = {r, n, pass == 0 ? n : 0};
+    const Factor factor = {r, n, is_second, squares};
     Tile tile;
     tile.parked = parked;
     const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
-    if (pass == 0) {
+    is_done = true;
+    if (!is_second) {
       is_finite = trace_of_gram(&at, squares) < INFINITY;
-      const int needed = count_passes(&at, &tile, room, factor, most, most_in_two);
+      const double guard = guard_of(&at, &tile, pivots, squares, spread, limits.share);
+      const int route = is_finite ? route_of(guard, limits) : ROUTE_FIRST_PASS;
       if (at.lane == 0) {
-        flags[matrix] = is_finite && needed == 0;
+        routes[matrix] = route;
         magnitudes[matrix] = magnitude_code(largest, is_finite);
       }
-      passes = max(needed, 1);
+      is_done = agreed(route != ROUTE_SECOND_PASS);
     }
-#if WANT_Q
-    transpose_inverse(&at, &tile);
-    multiply_slabs(&at, &tile, room, a, q, layout);
+    if (WANT_Q || !is_done) {
+      transpose_inverse(&at, &tile);
+      multiply_slabs(&at, &tile, room, a, q, layout);
+    }
     a = q;
-#endif
+    if (MOST_PASSES > 1 && is_second) multiply_factors(&at, factor);
+    is_second = true;
   }
   const int lane = get_local_id(0);
   sync_warp();

@@ -10,11 +10,12 @@
 //     update_trailing  G(d, c) -= L(d, b - 1) L(c, b - 1)'    b <= c <= d
 //                      Y(d, l) -= L(d, b - 1) X(l, b - 1)'    l < b <= d, Y = X'
 //                      and in one of its groups, the square: G(b, b) -> L(b, b), X(b, b)
-//     form_panel       L(c, b) = G(c, b) X(b, b)              c > b
-//                      X(l, b) = Y(b, l)' X(b, b)             l < b
+//     form_panel       L(c, b) L(b, b)' = G(c, b)             c > b, by substitution
+//                      X(l, b) L(b, b)' = Y(b, l)'            l < b
 //   form_q             Q = A X, rounded once
-//   finish             guard ||D X||^2, D = diag(||a_j||): times 2^-53 it bounds ||I - Q'Q||. Where
-//                      it is too large flags[matrix] = 1: Householder reflectors do it again
+//   finish             T bounds ||I - Q'Q|| (gram_guard.clh). Where it is too large, routes[matrix]
+//                      says so, and Householder reflectors do the matrix again. There is no second
+//                      pass as in gram.cl: it would be the whole chain of launches once more
 //
 //          l<b   b   >b           G below the diagonal. A panel moves what it makes to the other
 //        +-----+---+-----+        side of it: L(c, b) to tile (b, c), until X(b, c) takes its
@@ -31,8 +32,13 @@
 // Defines, set in variants/gram_tiles.cpp   range      meaning
 //   SUB_GROUP_BODY, MMA                     1          common.clh, mma.clh
 //   VECTOR                                  1, 2, 4    copy.clh; divides n
+//   MOST_COLUMNS                            64..       n at most
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef MOST_COLUMNS
+#define MOST_COLUMNS 5120
+#endif
 #include "float_block.clh"
+#include "gram_guard.clh"
 #include "trailing.clh"
 
 // ---- form_gram
@@ -181,7 +187,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
 // Groups: one per matrix, of two tiles at most.
 __kernel void factor_whole(__global const float* a, __global float* r, __global double* work,
                            FactorShape shape, int first) {
-  __local double shared[SQUARE_ENTRIES] __attribute__((aligned(16)));
+  __local double shared[SQUARE_ROOM] __attribute__((aligned(16)));
   __local double room[32];
   __local int magnitude;
   const Place at = place_of(room);
@@ -189,7 +195,7 @@ __kernel void factor_whole(__global const float* a, __global float* r, __global 
   const index_t matrix = first + get_group_id(0);
   r += matrix * shape.n * shape.n;
   if (at.item == 0) magnitude = 0;
-  const SquareOf of = {r, shape.n, shape.n, (shape.n + 15) / 16, slot, 0, shape.q_cols > 0};
+  const SquareOf of = {r, shape.n, shape.n, (shape.n + 15) / 16, slot, 0, shape.q_cols > 0, false};
   clear_lower(&of, at.item);
   Block own[OWN];
   const float largest =
@@ -212,7 +218,7 @@ __kernel void factor_whole(__global const float* a, __global float* r, __global 
 // Groups: first the squares, one per matrix; then, for b > 0, `targets` per matrix.
 __kernel void update_trailing(__global float* r, __global double* work, FactorShape shape,
                               int first, int count, int b, int targets) {
-  __local double shared[SQUARE_ENTRIES] __attribute__((aligned(16)));
+  __local double shared[SQUARE_ROOM] __attribute__((aligned(16)));
   __local double room[32];
   const Place at = place_of(room);
   const int group = get_group_id(0);
@@ -228,36 +234,23 @@ __kernel void update_trailing(__global float* r, __global double* work, FactorSh
   Block own[OWN];
   const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
   load_square(&at, own, shared, slot, b, blocks);
-  const SquareOf of = {r, shape.n, exist, blocks, slot, 2 * b, true};
+  const SquareOf of = {r, shape.n, exist, blocks, slot, 2 * b, true, true};
   clear_lower(&of, at.item);
   factor_square(&at, own, shared, &of);
 }
 
 // ---- form_panel
 
-// 16 rows of a square of X in local memory, twice; entries from row to row: the work-items of a
-// product read its transpose from different banks.
-#define SQUARE_X_LD (SIDE + 2)
+// Local memory: column p of the square's L, X(p, p) in place of L(p, p).
+#define COLUMN_ROOM (SIDE_BLOCKS * BLOCK_ROOM)
 
-INLINE void copy_x_rows(__local double* to, Slot slot, int b, int row, int item) {
-  const int tile = 2 * b + row / TILE, across = min(slot.tiles - 2 * b, 2);
-#pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    if (h < across) {
-      __global const double* from = tile_of(slot, tile, 2 * b + h) + row % TILE * TILE;
-#pragma unroll
-      for (int u = 0; u < 2; ++u) {
-        const int i = (item + u * SQUARE_GROUP) * 2;
-        copy_double2(to + i / TILE * SQUARE_X_LD + h * TILE + i % TILE, from + i);
-      }
-    }
-  }
-}
-
-INLINE void get_x_transposed(const Warp* at, Block y, __local const double* from, const int ld) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    y[w] = from[BLOCK_COL(w, at->t) * ld + BLOCK_ROW(w, at->g)];
+INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks, int item) {
+  const int row = item / 8, col = item % 8 * 2;
+#pragma unroll 1
+  for (int q = p; q < blocks; ++q) {
+    __global const double* from =
+        q == p ? block_of(slot, 2 * b, p, p) : block_in(slot.factor, 2, 0, q, p);
+    copy_double2(to + q * BLOCK_ROOM + row * BLOCK_LD + col, from + row * TILE + col);
   }
 }
 
@@ -275,73 +268,97 @@ INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int
   }
 }
 
-// Groups: one for each tile row that is not the square's. A warp makes 16 rows of one tile.
-__kernel void form_panel(__global float* r, __global double* work, FactorShape shape, int first,
-                         int b) {
-  __local double x[2][16 * SQUARE_X_LD] __attribute__((aligned(16)));
-  __local double sums[SQUARE_GROUP / 32], room[2];
+// A strip of 16 rows: s := s X by substitution, s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for
+// q > p, X the inverse of the square's L'. The square's own X would do it in one product, but its
+// errors reach further (gram_guard.clh).
+INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* columns, Slot slot,
+                        int b, int blocks) {
+  copy_column(columns, slot, b, 0, blocks, at->item);
+  commit_copies();
+#pragma unroll
+  for (int p = 0; p < SIDE_BLOCKS; ++p) {
+    if (p < blocks) {
+      __local const double* column = columns + p % 2 * COLUMN_ROOM;
+      wait_for_copies();
+      sync_group();
+      if (p + 1 < blocks) {
+        copy_column(columns + (p + 1) % 2 * COLUMN_ROOM, slot, b, p + 1, blocks, at->item);
+      }
+      commit_copies();
+      Block y, z;
+      get_transposed(&at->warp, y, column + p * BLOCK_ROOM);
+      clear_block(z);
+      multiply_add(&at->warp, z, s[p], y);
+      copy_block(s[p], z);
+      flip_block(z);
+#pragma unroll
+      for (int q = p + 1; q < SIDE_BLOCKS; ++q) {
+        if (q < blocks) {
+          get_block(&at->warp, y, column + q * BLOCK_ROOM);
+          multiply_add(&at->warp, s[q], z, y);
+        }
+      }
+    }
+  }
+}
+
+// Groups: one for each tile row that is not the square's. A warp makes 16 rows.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel(
+    __global float* r, __global double* work, FactorShape shape, int first, int b) {
+  __local double columns[2 * COLUMN_ROOM] __attribute__((aligned(16)));
+  __local double room[2];
   const Place at = place_of(room);
   const int tiles = tiles_across(shape), across = min(tiles - 2 * b, 2), others = tiles - across;
   const int index = get_group_id(0) / others, task = get_group_id(0) % others;
   const int other = task < 2 * b ? task : task + across;
   const Slot slot = slot_at(work, shape, index);
-  const int strip = at.index % 4 * 16, side = at.index / 4;
-  copy_x_rows(x[0], slot, b, 0, at.item);
-  commit_copies();
-  Strip z;
+  const int strip = at.index * 16, blocks = across * BLOCKS;
+  Block s[SIDE_BLOCKS];
 #pragma unroll
-  for (int j = 0; j < BLOCKS; ++j) clear_block(z[j]);
-  Block s;
-  load_panel(&at.warp, s, slot, other, b, strip, 0);
-#pragma unroll 1
-  for (int k = 0; k < across * BLOCKS; ++k) {
-    wait_for_copies();
-    sync_group();
-    if (k + 1 < across * BLOCKS) copy_x_rows(x[~k & 1], slot, b, 16 * (k + 1), at.item);
-    commit_copies();
-    if (side < across && k < (side + 1) * BLOCKS) {
-#pragma unroll
-      for (int j = 0; j < BLOCKS; ++j) {
-        if (k <= side * BLOCKS + j) {
-          Block y;
-          get_x_transposed(&at.warp, y, x[k & 1] + side * TILE + 16 * j, SQUARE_X_LD);
-          multiply_add(&at.warp, z[j], s, y);
-        }
-      }
-      if (k + 1 < (side + 1) * BLOCKS) load_panel(&at.warp, s, slot, other, b, strip, k + 1);
-    }
+  for (int k = 0; k < SIDE_BLOCKS; ++k) {
+    clear_block(s[k]);
+    if (k < blocks) load_panel(&at.warp, s[k], slot, other, b, strip, k);
   }
-  const int col = 2 * b + side;
+  solve_strip(&at, s, columns, slot, b, blocks);
+
   const bool is_x = other < 2 * b;
-  double guard = 0;
-  if (side < across) {
-    __global double* to =
-        (is_x ? tile_of(slot, other, col) : tile_of(slot, col, other)) + strip * TILE;
-    const SquareOf of = {
-        r + (first + index) * (index_t)shape.n * shape.n, shape.n, shape.n, 0, slot, 0, false};
-    Block zero;
-    clear_block(zero);
-    FactorShape of_r = shape;
-    of_r.m = shape.n;
+  const SquareOf of = {r + (first + index) * (index_t)shape.n * shape.n,
+                       shape.n,
+                       shape.n,
+                       0,
+                       slot,
+                       0,
+                       false,
+                       false};
+  FactorShape of_r = shape;
+  of_r.m = shape.n;
+  const int row = other * TILE + strip + at.warp.g;
+  const double squares[2] = {slot.squares[row], slot.squares[row + 8]};
+  double spread[2] = {0, 0};
+  if (is_x) {
+    spread[0] = slot.spread[row];
+    spread[1] = slot.spread[row + 8];
+  }
+  RowGuard guard = {0, 0};
+  Block zero;
+  clear_block(zero);
 #pragma unroll
-    for (int j = 0; j < BLOCKS; ++j) {
-      save_block(&at.warp, z[j], to + 16 * j);
+  for (int k = 0; k < SIDE_BLOCKS; ++k) {
+    if (k < blocks) {
+      const int col = 2 * b + k / BLOCKS, within = k % BLOCKS;
+      __global double* to = is_x ? tile_of(slot, other, col) : tile_of(slot, col, other);
+      save_block(&at.warp, s[k], to + strip * TILE + 16 * within);
       if (is_x) {
-        guard += guard_of(&at.warp, z[j], slot.squares + other * TILE + strip);
+        add_guard(&guard, s[k], squares, spread);
       } else {
-        store_r_block(&at.warp, z[j], &of, other * BLOCKS + strip / 16, col * BLOCKS + j);
-        store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * j);
+        store_r_block(&at.warp, s[k], &of, (other * TILE + strip) / 16, col * BLOCKS + within);
+        store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * within);
       }
     }
   }
-  if (!is_x) return;
-  guard = sum_of_warp(&at.warp, guard);
-  if (at.warp.lane == 0) sums[at.index] = guard;
-  sync_group();
-  if (at.item < across) {
-    __local const double* of_tile = sums + 4 * at.item;
-    slot.guards[other * tiles + 2 * b + at.item] =
-        of_tile[0] + of_tile[1] + of_tile[2] + of_tile[3];
+  if (is_x) {
+    guard = sum_of_guard(&at.warp, guard);
+    if (at.warp.lane == 0) store_guard(slot, (other * TILE + strip) / 16, b, guard);
   }
 }
 
@@ -353,27 +370,47 @@ INLINE void store_nan(__global float* to, index_t count, int item) {
   for (index_t i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
+// T / (g u) from the guards of 16 rows of X each (gram_guard.clh).
+INLINE double guard_of_slot(const Place* at, Slot slot, int n, float share,
+                            __local double* plain, __local double* sums) {
+  const int rows = (n + 15) / 16, across = squares_across(slot.tiles);
+  for (int i = at->item; i < rows; i += GROUP_SIZE) {
+    double sum = 0;
+    for (int b = i / SIDE_BLOCKS; b < across; ++b) sum += slot.guards[i * across + b];
+    plain[i] = sum;
+  }
+  sync_group();
+  double guard = 0;
+  for (int i = at->item; i < rows; i += GROUP_SIZE) {
+    double below = 0, spread = 0;
+    for (int j = i; j < rows; ++j) below += plain[j];
+    for (int b = i / SIDE_BLOCKS; b < across; ++b) {
+      spread += slot.guards[guards_of(slot.tiles) + i * across + b];
+    }
+    guard += plain[i] + share * sqrt(below * spread);
+  }
+  return sum_over_group(at, guard, sums);
+}
+
 // Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
-    __global float* q, __global float* r, __global int* magnitudes, __global int* flags,
-    __global double* work, FactorShape shape, int first, float most) {
-  __local double sums[WARPS], room[32];
+    __global float* q, __global float* r, __global int* magnitudes, __global int* routes,
+    __global double* work, FactorShape shape, int first, FactorLimits limits) {
+  __local double plain[MOST_COLUMNS / 16], sums[WARPS], room[32];
   const Place at = place_of(room);
   const int tiles = tiles_across(shape);
   const Slot slot = slot_at(work, shape, get_group_id(0));
   const index_t matrix = first + get_group_id(0);
-  double guard = 0, trace = 0;
-  for (int i = at.item; i < tiles * tiles; i += GROUP_SIZE) {
-    if (i / tiles <= i % tiles) guard += slot.guards[i];
-  }
+  const double guard = guard_of_slot(&at, slot, shape.n, limits.share, plain, sums);
+  double trace = 0;
   for (int j = at.item; j < shape.n; j += GROUP_SIZE) trace += slot.squares[j];
-  guard = sum_over_group(&at, guard, sums);
   trace = sum_over_group(&at, trace, sums);
   const bool is_finite = trace < INFINITY;
   if (at.item == 0) {
     float largest = 0;
     for (int c = 0; c < tiles; ++c) largest = fmax(largest, (float)slot.largest[c]);
-    flags[matrix] = is_finite && !(guard <= most);
+    routes[matrix] =
+        is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
     magnitudes[matrix] = magnitude_code(largest, is_finite);
   }
   if (!is_finite) {

@@ -165,7 +165,7 @@ INLINE bool any_to_do(index_t set, FactorShape shape FLAGS_ARGUMENT) {
 #define FOR_SETS(set)                                       \
   const index_t first = (index_t)get_group_id(0) * FLAGGED; \
   for (index_t set = first; set < first + FLAGGED; ++set)   \
-    if (any_to_do(set, shape, flags))
+    if (any_to_do(set, shape, routes))
 #else
 #define FOR_SETS(set) const index_t set = get_group_id(0);
 #endif

@@ -81,17 +81,20 @@ Params tune(const Problem& p, const Limits& limits) {
           {"FULL", is_full}};
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+/// The routes, what Householder's variant needs, and room for the first pass's Q where Q itself is
+/// not wanted.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  if (!p.wants_q()) bytes.push_back(p.input_bytes());
+  return bytes;
+}
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const FactorShape shape = factor_shape(p, job.count);
-  const cl::Buffer& flags = job.work[0];
-  const double growth = tuning::gram_guard_per_root;
-  const cl_float most = most_gram_guard(orthogonality_bar(p), p.m, growth);
-  const cl_float most_in_two = most_gram_guard(tuning::gram_first_pass_error, p.m, growth);
-  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, flags, shape, most,
-         most_in_two);
+  const cl::Buffer& q = p.wants_q() ? job.q : job.work.back();
+  const cl::Buffer& routes = job.work[0];
+  launch("factor_gram", job.count, 32, job.a, q, job.r, job.magnitudes, routes,
+         factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }

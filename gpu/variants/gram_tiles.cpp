@@ -57,15 +57,19 @@ Fit pays(const Problem& p, const Limits&) {
 Params tune(const Problem& p, const Limits&) {
   return {{"MMA", 1},
           {"VECTOR", aligned_entries(p.n)},
+          {"MOST_COLUMNS", tuning::gram_tiles_max_columns},
           {std::string(most_registers), tuning::gram_tiles_registers}};
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
-/// One matrix in flight, as slot_entries of the kernels: N x N tiles, squares of norms, guards.
+/// One matrix in flight, as slot_entries of the kernels: N x N tiles, those of a square's factor,
+/// squares and spread of the columns, guards of 16 rows each, largest entries.
 Slots slots(const Problem& p) {
   const index_t count = tiles(p), side = tuning::gram_tiles_columns;
-  const index_t entries = count * count * (side * side + 1) + count * (side + 1);
+  const index_t guards = side / 16 * count * ceil_divide(count, 2);
+  const index_t entries =
+      (count * count + 4) * side * side + count * (2 * side + 1) + 2 * guards;
   const std::size_t bytes = static_cast<std::size_t>((entries + 1) / 2 * 2) * sizeof(double);
   return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_tiles_bytes / bytes))};
 }
@@ -83,8 +87,8 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
     const cl_int targets = b > 0 ? static_cast<cl_int>(2 * b + further) : 0;
     launch("update_trailing", count * (1 + index_t{targets}), square_group_size, job.r, work, shape,
            first, count, b, targets);
-    launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b)), square_group_size, job.r,
-           work, shape, first, b);
+    launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b)), group_size, job.r, work,
+           shape, first, b);
   }
 }
 
@@ -102,10 +106,8 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
   if (p.wants_q()) {
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
-  const cl_float most =
-      most_gram_guard(orthogonality_bar(p), p.m, tuning::gram_tiles_guard_per_root);
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
-         most);
+         gram_limits(p, tuning::gram_tiles_guard_per_root));
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
