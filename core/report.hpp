@@ -18,6 +18,9 @@ enum class Status : std::uint8_t {
   unchecked = 4,    // no second look at A was made
 };
 
+/// How a matrix was factored where the variant has a choice.
+enum class Route : std::uint8_t { only = 0, first_pass = 1, second_pass = 2, reflectors = 3 };
+
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 /// One matrix's line of the report. Definitions: core/ratios.hpp.
@@ -29,6 +32,7 @@ struct MatrixReport {
       not_measured;  // min |r_ii| / max |r_ii|: a rank hint, no condition number
   Status status = Status::unchecked;
   std::int32_t scale = 0;  // power of two: max |a_ij| lies in [2^(scale-1), 2^scale); 0 for A = 0
+  Route route = Route::only;  // `only` too where a variant does not say which way it took
 };
 
 }  // namespace qrtool
