@@ -17,18 +17,21 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/ratios.hpp"
 #include "core/text.hpp"
 #include "gpu/device.hpp"
 #include "gpu/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "tests/support/attack.hpp"
+#include "tests/support/backward_error.hpp"
 
 namespace qrtool::test {
 namespace {
 
 constexpr std::size_t most_batch_bytes = std::size_t{512} << 20;  // of A; two are in memory
 constexpr int most_failures_shown = 20;
+constexpr index_t samples_of_r = 64;  // of each batch
 
 struct Options {
   std::vector<std::string> variants{"plan"}, shapes, families;
@@ -41,7 +44,8 @@ struct Options {
 /// What is known of a set of matrices; the same for a family, for a shape and for all.
 struct Tally {
   index_t matrices = 0, bad = 0;
-  double residual = 0, orthogonality = 0;  // the worst, in bars
+  double residual = 0;       // the worst, in bars
+  double orthogonality = 0;  // the same; for R alone the backward error of the sampled ones
   index_t first_pass = 0, second_pass = 0, reflectors = 0;
 
   double worst() const { return std::max(residual, orthogonality); }
@@ -72,7 +76,7 @@ class Table {
   }
   void print(const std::string& title) const {
     fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>9}{:>11}\n", title, "matrices", "above",
-               "residual", "orthog.", "pass 1", "pass 2", "reflectors");
+               "residual", "Q or R", "pass 1", "pass 2", "reflectors");
     for (const std::string& name : order_) print_row(name, tallies_.at(name));
     print_row("all", total());
   }
@@ -97,7 +101,8 @@ Tally tally_of(const Problem& p, const MatrixReport& report) {
   t.matrices = 1;
   t.bad = report.status != Status::ok;
   t.residual = in_bars(report.residual);
-  t.orthogonality = p.wants_q() ? in_bars(report.orthogonality) : 0;
+  const bool is_known = p.wants_q() || !std::isnan(report.orthogonality);
+  t.orthogonality = is_known ? in_bars(report.orthogonality) : 0;
   t.first_pass = report.route == Route::first_pass;
   t.second_pass = report.route == Route::second_pass;
   t.reflectors = report.route == Route::reflectors;
@@ -183,8 +188,10 @@ class Attack {
       fmt::print("\n{}: takes none of the shapes\n", title);
       return {};
     }
-    fmt::print("\n== {} on {}, {} {}, seed {}; errors in bars ==\n", title, backend.device(),
-               o_.precision, o_.mode, o_.seed);
+    fmt::print(
+        "\n== {} on {}, {} {}, seed {}; errors in bars ==\n"
+        "Q or R: orthogonality of Q; for R alone its backward error, of samples\n",
+        title, backend.device(), o_.precision, o_.mode, o_.seed);
     by_family.print("family");
     by_shape.print("shape");
     std::fflush(stdout);
@@ -252,6 +259,7 @@ class Attack {
         reports.begin(), reports.end(),
         [&](const MatrixReport& x, const MatrixReport& y) { return badness(x) < badness(y); });
     measure_again<T>(p, a, out, worst - reports.begin(), *worst);
+    if (!p.wants_q()) sample_r<T>(p, a, out, reports);
     for (index_t b = 0; b < a.count; ++b) {
       const index_t number = first + b;
       const MatrixReport& report = reports[static_cast<std::size_t>(b)];
@@ -264,6 +272,22 @@ class Attack {
                  shape, family, number % o_.matrices, static_cast<int>(report.status), t.residual,
                  t.orthogonality, static_cast<int>(report.route));
     }
+  }
+
+  /// R alone: backward errors of matrices from all over the batch, in the place that reports have
+  /// for the orthogonality.
+  template <class T>
+  void sample_r(const Problem& p, BatchView<T> a, const Factors<T>& out,
+                std::vector<MatrixReport>& reports) const {
+    if (p.m < p.n) return;
+    const double bar = standard_bars(p.m, p.n, precision_of(p), {}).residual;
+    const index_t samples = std::min(samples_of_r, a.count);
+    parallel_for(samples, o_.threads, [&](index_t sample, int) {
+      const index_t b = sample * a.count / samples;
+      MatrixReport& report = reports[static_cast<std::size_t>(b)];
+      report.orthogonality = r_backward_error<T>(a[b], out.r[b]);
+      if (!(report.orthogonality <= bar)) report.status = Status::above_bar;
+    });
   }
 
   /// The host's errors replace the device's where the host finds the larger ones.
