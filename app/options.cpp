@@ -184,7 +184,7 @@ void describe(CommandLine& line, GenerateOptions& o) {
                o.kind = text;
              });
   line.choice("--precision", o.type, "of the elements", element_types);
-  line.value("--cond", "X", "condition number, or ratio of scales; default 1e6",
+  line.value("--cond", "X", "condition number, ratio of scales, or 1 over the noise; default 1e6",
              [&o](const std::string& text) { o.cond = parse_number("--cond", text, 1); });
   line.value("--seed", "N", "default 0", [&o](const std::string& text) {
     o.seed = static_cast<std::uint64_t>(

@@ -67,6 +67,22 @@ double entry_clustered(const Entry& e) {
   return e.gauss(e.i, e.j / 4) * (1 + 1e-4 * static_cast<double>(e.j % 4)) + 1e-3 * e.gauss();
 }
 
+/// Values around a common mean, as most measured data are: temperatures, pressures, intensities.
+/// The deviation from the mean is 1/cond of the mean.
+double entry_offset(const Entry& e) { return 1 + e.gauss() / e.request.cond; }
+
+/// Groups of 2, 3 and 4 columns in turn; the columns of a group agree to 1/cond of their size.
+double entry_near_duplicates(const Entry& e) {
+  constexpr std::array<index_t, 9> first_of_group{0, 0, 2, 2, 2, 5, 5, 5, 5};
+  const auto place = static_cast<std::size_t>(e.j % 9);
+  const index_t first = e.j - e.j % 9 + first_of_group[place];
+  const double shared = e.gauss(e.i, first);
+  return e.j == first ? shared : shared + e.gauss() / e.request.cond;
+}
+
+/// Whole numbers, as a detector counts them.
+double entry_counts(const Entry& e) { return std::round(30000 + 50 * e.gauss()); }
+
 double entry_kahan(const Entry& e) {
   const double s = std::sin(1.2), c = std::cos(1.2);
   if (e.i > e.j) return 0;
@@ -124,6 +140,10 @@ const std::array named_entries{
                  return std::floor(17 * uniform(e.request.seed, e.b, e.i * e.n + e.j)) - 8;
                }},
     NamedEntry{{"zero-columns", "normal, first, middle and last column zero"}, entry_zero_columns},
+    NamedEntry{{"offset", "1 + normal / cond: a common mean, noise of 1/cond of it"}, entry_offset},
+    NamedEntry{{"near-duplicates", "groups of 2, 3 and 4 columns that agree to 1/cond"},
+               entry_near_duplicates},
+    NamedEntry{{"counts", "whole numbers around 30000, deviation 50"}, entry_counts},
     NamedEntry{{"cond", "singular values from 1 down to 1/cond, geometric"}, nullptr},
 };
 

@@ -18,13 +18,14 @@ struct MatrixKind {
 
 /// Every kind that `fill_matrix` knows: gauss, uniform, identity, zero, upper, constant,
 /// graded-rows, graded-columns, hilbert, rank-deficient, near-deficient, clustered, band, tiny,
-/// huge, mixed, cond, kahan, integers, zero-columns.
+/// huge, mixed, cond, kahan, integers, zero-columns, offset, near-duplicates, counts.
 std::span<const MatrixKind> matrix_kinds();
 
 struct MatrixRequest {
   std::string_view kind = "gauss";
-  double cond =
-      1e6;  // ratio of extreme singular values, for kind "cond"; of scales for graded ones
+  // Ratio of extreme singular values for kind "cond", of scales for the graded ones, of what
+  // columns have in common to what tells them apart for "offset" and "near-duplicates".
+  double cond = 1e6;
   std::uint64_t seed = 0;
 };
 

@@ -32,7 +32,7 @@ struct MatrixReport {
       not_measured;  // min |r_ii| / max |r_ii|: a rank hint, no condition number
   Status status = Status::unchecked;
   std::int32_t scale = 0;  // power of two: max |a_ij| lies in [2^(scale-1), 2^scale); 0 for A = 0
-  Route route = Route::only;
+  Route route = Route::only;  // `only` too where a variant does not say which way it took
 };
 
 }  // namespace qrtool

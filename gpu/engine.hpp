@@ -30,8 +30,7 @@ struct Engine {
 
  private:
   /// The matrices whose route in job.work[0] is `reflectors`, by the variant that `first` names for
-  /// them. False where
-  /// the host has seen that there is none.
+  /// them. False where the host has seen that there is none.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
   /// Matrix b of a job, in buffers of its own.
   void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);

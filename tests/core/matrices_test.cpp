@@ -54,6 +54,43 @@ TEST(Matrices, CondHasTheNormOfItsSpectrum) {
   EXPECT_NEAR(squares, 1 + 1e-4 + 1e-8 + 1e-12, 1e-12);
 }
 
+TEST(Matrices, OffsetIsOneWithNoiseOfOneOverCond) {
+  std::vector<double> a(10000);
+  fill_matrix<double>({"offset", 1e3, 5}, 0, {a.data(), 100, 100, 100});
+  double sum = 0, squares = 0;
+  for (const double x : a) {
+    sum += x - 1;
+    squares += (x - 1) * (x - 1);
+  }
+  EXPECT_NEAR(sum / 10000, 0, 5e-5);
+  EXPECT_NEAR(std::sqrt(squares / 10000), 1e-3, 5e-5);
+}
+
+TEST(Matrices, NearDuplicatesAgreeWithinGroupsOfTwoThreeAndFour) {
+  constexpr index_t m = 50, n = 20;
+  std::vector<double> a(m * n);
+  fill_matrix<double>({"near-duplicates", 1e4, 5}, 0, {a.data(), m, n, n});
+  const index_t group_of[n] = {0, 0, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 5, 6, 6};
+  for (index_t j = 0; j + 1 < n; ++j) {
+    double squares = 0;
+    for (index_t i = 0; i < m; ++i) squares += std::pow(a[i * n + j] - a[i * n + j + 1], 2);
+    const double distance = std::sqrt(squares / m);
+    if (group_of[j] == group_of[j + 1]) {
+      EXPECT_GT(distance, 2e-5) << j;
+      EXPECT_LT(distance, 5e-4) << j;
+    } else {
+      EXPECT_GT(distance, 0.5) << j;
+    }
+  }
+}
+
+TEST(Matrices, CountsAreWholeNumbers) {
+  for (const double x : matrix("counts", 2, 40, 40)) {
+    EXPECT_EQ(x, std::round(x));
+    EXPECT_NEAR(x, 30000, 500);
+  }
+}
+
 TEST(Matrices, UnknownKindNamesANearOne) {
   try {
     matrix("gaus", 0, 2, 2);

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// attack_test.cpp: the attack families on the CPU's variants, and on the leaf that computes R from
+// A'A.
+#include "tests/support/attack.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/gram_leaf.hpp"
+#include "core/ratios.hpp"
+#include "tests/support/backward_error.hpp"
+
+namespace qrtool::test {
+namespace {
+
+constexpr std::uint64_t seed = 7;
+
+TEST(AttackFamilies, AreFiniteAndDependOnTheirArgumentsAlone) {
+  std::set<std::string_view> names;
+  for (const AttackFamily& family : attack_families()) {
+    EXPECT_TRUE(names.insert(family.name).second) << family.name;
+    for (const AttackShape shape :
+         {AttackShape{1, 1}, AttackShape{3, 2}, AttackShape{40, 33}, AttackShape{70, 1}}) {
+      for (index_t number = 0; number < 20; ++number) {
+        const Batch<float> a(1, shape.m, shape.n), again(1, shape.m, shape.n);
+        fill_attack<float>(family, seed, number, a.view()[0]);
+        fill_attack<float>(family, seed, number, again.view()[0]);
+        EXPECT_TRUE(magnitude_of<float>(a.view()[0]).finite) << family.name;
+        EXPECT_TRUE(std::equal(a.view().data, a.view().data + shape.m * shape.n, again.view().data))
+            << family.name;
+      }
+    }
+  }
+}
+
+TEST(AttackFamilies, OfABatchAreTheSameHoweverItIsCut) {
+  constexpr index_t per_family = 3;
+  const std::span<const AttackFamily> families = attack_families().first(4);
+  const Batch<float> whole(12, 9, 5), part(1, 9, 5);
+  fill_attack_batch<float>(families, per_family, seed, 0, 2, whole.view());
+  for (index_t b = 0; b < 12; ++b) {
+    fill_attack_batch<float>(families, per_family, seed, b, 1, part.view());
+    EXPECT_TRUE(std::equal(part.view().data, part.view().data + 45, whole.view()[b].data)) << b;
+  }
+}
+
+/// Factors `per_family` matrices of every family and expects each to meet its bar.
+template <class T>
+void expect_good(const std::string& variant, AttackShape shape, Mode mode, index_t per_family) {
+  SCOPED_TRACE(variant + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + " " +
+               std::string(name_of(mode)));
+  const std::span<const AttackFamily> families = attack_families();
+  const Problem p{.count = static_cast<index_t>(families.size()) * per_family,
+                  .m = shape.m,
+                  .n = shape.n,
+                  .type = element_type<T>,
+                  .mode = mode};
+  CpuBackend backend({.host_bytes = std::size_t{4} << 30, .threads = 2});
+  Plan plan = make_plan(p, backend.variants(), backend.limits(), variant);
+  const Batch<T> a(per_family, p.m, p.n), q(per_family, p.m, p.q_cols()),
+      r(per_family, p.r_rows(), p.n);
+  for (const AttackFamily& family : families) {
+    fill_attack_batch<T>({&family, 1}, per_family, seed, 0, 2, a.view());
+    std::vector<MatrixReport> reports(static_cast<std::size_t>(per_family));
+    const BatchView<T> q_view = p.wants_q() ? q.view() : BatchView<T>{};
+    backend.factor(plan, a.view(), {q_view, r.view(), {}, {}}, reports);
+    for (index_t b = 0; b < per_family; ++b) {
+      const MatrixReport& report = reports[static_cast<std::size_t>(b)];
+      EXPECT_EQ(report.status, Status::ok)
+          << family.name << " number " << b << ": residual " << report.residual
+          << ", orthogonality " << report.orthogonality;
+      if (mode != Mode::r) continue;
+      const double bar = standard_bars(p.m, p.n, precision_of(p), {}).residual;
+      EXPECT_LE(r_backward_error<T>(a.view()[b], r.view()[b]), bar)
+          << family.name << " number " << b;
+    }
+  }
+}
+
+TEST(Attack, TallMatricesMeetTheBar) {
+  expect_good<float>("cpu/tall", {5000, 20}, Mode::reduced, 4);
+  expect_good<float>("cpu/tall", {5000, 20}, Mode::r, 4);
+  expect_good<float>("cpu/tall", {40000, 16}, Mode::r, 1);
+  expect_good<double>("cpu/tall", {5000, 20}, Mode::reduced, 2);
+}
+
+TEST(Attack, SmallMatricesMeetTheBar) {
+  expect_good<float>("cpu/batched", {33, 20}, Mode::reduced, 10);
+  expect_good<double>("cpu/batched", {17, 17}, Mode::reduced, 10);
+  expect_good<float>("cpu/blocked", {130, 100}, Mode::reduced, 2);
+  expect_good<double>("cpu/blocked", {130, 100}, Mode::reduced, 1);
+}
+
+/// The leaf promises R to within some 2^-24 of each column's norm, 2^-22 where sums in float32 are
+/// allowed. An R that is promised so is compared with A itself: no reference R is good enough for
+/// matrices whose R moves with every rounding error.
+TEST(Attack, GramLeafIsAccurateOrRefuses) {
+  for (const AttackShape shape :
+       {AttackShape{300, 16}, AttackShape{300, 20}, AttackShape{900, 33}}) {
+    index_t taken = 0, all = 0;
+    GramLeaf leaf(shape.n);
+    for (const AttackFamily& family : attack_families()) {
+      for (index_t number = 0; number < 30; ++number, ++all) {
+        const Batch<float> a(1, shape.m, shape.n), r(1, shape.n, shape.n);
+        fill_attack<float>(family, seed, number, a.view()[0]);
+        LeafOutcome outcome;
+        if (!leaf.factor(a.view()[0], r.view()[0], outcome)) continue;
+        ++taken;
+        const double error = r_backward_error<float>(a.view()[0], r.view()[0], true);
+        EXPECT_LE(error, shape.n % 16 == 0 ? 0x1p-22 : 0x1p-24)
+            << family.name << " number " << number << " of " << shape.m << "x" << shape.n;
+      }
+    }
+    // Were all taken, or all refused, the line between them would not have been attacked.
+    EXPECT_GT(taken, all / 4);
+    EXPECT_LT(taken, all * 3 / 4);
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::test

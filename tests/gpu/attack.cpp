@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// attack.cpp: qrtool_attack, a program for a machine with a GPU. It factors as many matrices of the
+// attack families as asked for, judges every one by the report of its backend, and the worst of
+// each batch by the host's own measurement too. The tests run a small part of the same.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <map>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+#include "core/ratios.hpp"
+#include "core/text.hpp"
+#include "gpu/device.hpp"
+#include "gpu/opencl_backend.hpp"
+#include "gpu/registry.hpp"
+#include "tests/support/attack.hpp"
+#include "tests/support/backward_error.hpp"
+
+namespace qrtool::test {
+namespace {
+
+constexpr std::size_t most_batch_bytes = std::size_t{512} << 20;  // of A; two are in memory
+constexpr int most_failures_shown = 20;
+constexpr index_t samples_of_r = 64;  // of each batch
+
+struct Options {
+  std::vector<std::string> variants{"plan"}, shapes, families;
+  index_t matrices = 100;
+  std::uint64_t seed = 1;
+  std::string mode = "reduced", precision = "single";
+  int threads = static_cast<int>(std::thread::hardware_concurrency());
+};
+
+/// What is known of a set of matrices; the same for a family, for a shape and for all.
+struct Tally {
+  index_t matrices = 0, bad = 0;
+  double residual = 0;       // the worst, in bars
+  double orthogonality = 0;  // the same; for R alone the backward error of the sampled ones
+  index_t first_pass = 0, second_pass = 0, reflectors = 0;
+
+  double worst() const { return std::max(residual, orthogonality); }
+
+  void include(const Tally& other) {
+    matrices += other.matrices;
+    bad += other.bad;
+    residual = std::max(residual, other.residual);
+    orthogonality = std::max(orthogonality, other.orthogonality);
+    first_pass += other.first_pass;
+    second_pass += other.second_pass;
+    reflectors += other.reflectors;
+  }
+};
+
+/// Rows of a table in the order in which they were first met.
+class Table {
+ public:
+  Tally& row(const std::string& name) {
+    const auto [place, is_new] = tallies_.try_emplace(name);
+    if (is_new) order_.push_back(name);
+    return place->second;
+  }
+  Tally total() const {
+    Tally sum;
+    for (const auto& [name, tally] : tallies_) sum.include(tally);
+    return sum;
+  }
+  void print(const std::string& title) const {
+    fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>9}{:>11}\n", title, "matrices", "above",
+               "residual", "Q or R", "pass 1", "pass 2", "reflectors");
+    for (const std::string& name : order_) print_row(name, tallies_.at(name));
+    print_row("all", total());
+  }
+
+ private:
+  static void print_row(const std::string& name, const Tally& t) {
+    fmt::print("{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>9}{:>11}\n", name, t.matrices, t.bad,
+               t.residual, t.orthogonality, t.first_pass, t.second_pass, t.reflectors);
+  }
+
+  std::map<std::string, Tally> tallies_;
+  std::vector<std::string> order_;
+};
+
+/// One report as a tally of one matrix. A matrix counts as above its bar, too, where its report
+/// says that it is not finite or that R overflows: no family has such matrices.
+Tally tally_of(const Problem& p, const MatrixReport& report) {
+  const double bar = standard_bars(p.m, p.n, precision_of(p), {}).orthogonality;
+  // NaN in place of an error must not pass for a small one.
+  const auto in_bars = [&](double error) { return std::isnan(error) ? INFINITY : error / bar; };
+  Tally t;
+  t.matrices = 1;
+  t.bad = report.status != Status::ok;
+  t.residual = in_bars(report.residual);
+  const bool is_known = p.wants_q() || !std::isnan(report.orthogonality);
+  t.orthogonality = is_known ? in_bars(report.orthogonality) : 0;
+  t.first_pass = report.route == Route::first_pass;
+  t.second_pass = report.route == Route::second_pass;
+  t.reflectors = report.route == Route::reflectors;
+  return t;
+}
+
+/// The families and shapes that were asked for.
+std::vector<AttackFamily> chosen_families(const std::vector<std::string>& names) {
+  const std::span<const AttackFamily> all = attack_families();
+  if (names.empty()) return {all.begin(), all.end()};
+  std::vector<AttackFamily> chosen;
+  for (const std::string& name : names) {
+    const auto found = std::find_if(
+        all.begin(), all.end(), [&](const AttackFamily& family) { return family.name == name; });
+    if (found == all.end()) throw UsageError("there is no family '" + name + "'; see --list");
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+std::vector<AttackShape> chosen_shapes(const std::vector<std::string>& names) {
+  const std::span<const AttackShape> all = attack_shapes();
+  if (names.empty()) return {all.begin(), all.end()};
+  std::vector<AttackShape> chosen;
+  for (const std::string& name : names) {
+    int m = 0, n = 0, read = 0;
+    const bool is_shape = std::sscanf(name.c_str(), "%dx%d%n", &m, &n, &read) == 2;
+    if (!is_shape || static_cast<std::size_t>(read) != name.size() || m < 1 || n < 1)
+      throw UsageError("'" + name + "' is no shape such as 64x48");
+    chosen.push_back({m, n});
+  }
+  return chosen;
+}
+
+OpenclOptions host_options(int threads) {
+  OpenclOptions options;
+  options.host.host_bytes = std::size_t{16} << 30;
+  options.host.threads = threads;
+  return options;
+}
+
+/// Backends are made when a variant first needs them.
+class Backends {
+ public:
+  explicit Backends(int threads) : options_(host_options(threads)) {}
+
+  Backend& of(const std::string& variant) {
+    if (variant.starts_with("cpu/")) {
+      if (!cpu_) cpu_.emplace(options_.host);
+      return *cpu_;
+    }
+    if (!opencl_) {
+      const char* wanted = std::getenv("QRTOOL_TEST_DEVICE");
+      opencl_.emplace(choose_device(wanted == nullptr ? "" : wanted), options_);
+    }
+    return *opencl_;
+  }
+
+ private:
+  OpenclOptions options_;
+  std::optional<CpuBackend> cpu_;
+  std::optional<OpenclBackend> opencl_;
+};
+
+/// Runs one variant and collects what becomes of the matrices.
+class Attack {
+ public:
+  Attack(const Options& options, Backends& backends)
+      : o_(options),
+        backends_(backends),
+        families_(chosen_families(options.families)),
+        shapes_(chosen_shapes(options.shapes)) {}
+
+  /// `variant`: a name of a backend's list, or empty for the choice of the OpenCL backend's plan.
+  template <class T>
+  Tally run(const std::string& variant) {
+    Table by_family, by_shape;
+    const std::string title = variant.empty() ? "plan's choice" : variant;
+    Backend& backend = backends_.of(variant);
+    for (const AttackShape shape : shapes_)
+      run_shape<T>(backend, variant, shape, by_family, by_shape);
+    if (by_shape.total().matrices == 0) {
+      fmt::print("\n{}: takes none of the shapes\n", title);
+      return {};
+    }
+    fmt::print(
+        "\n== {} on {}, {} {}, seed {}; errors in bars ==\n"
+        "Q or R: orthogonality of Q; for R alone its backward error, of samples\n",
+        title, backend.device(), o_.precision, o_.mode, o_.seed);
+    by_family.print("family");
+    by_shape.print("shape");
+    std::fflush(stdout);
+    return by_shape.total();
+  }
+
+ private:
+  template <class T>
+  void run_shape(Backend& backend, const std::string& variant, AttackShape shape, Table& by_family,
+                 Table& by_shape) {
+    const index_t all = static_cast<index_t>(families_.size()) * o_.matrices;
+    const Problem problem{.count = all,
+                          .m = shape.m,
+                          .n = shape.n,
+                          .type = element_type<T>,
+                          .mode = o_.mode == "r" ? Mode::r : Mode::reduced};
+    std::optional<Plan> plan;
+    try {
+      plan = make_plan(problem, backend.variants(), backend.limits(), variant);
+    } catch (const UsageError&) {
+      return;  // this variant does not take this shape
+    }
+    if (plan->by_rows()) return;
+    const auto by_bytes = static_cast<index_t>(most_batch_bytes / problem.input_bytes());
+    const index_t most =
+        std::max<index_t>(1, std::min({plan->chunk_matrices, by_bytes, std::max<index_t>(all, 1)}));
+
+    const std::string name = fmt::format("{}x{} {}", shape.m, shape.n, plan->variant->name);
+    Tally& of_shape = by_shape.row(name);
+    Batches<T> batches(backend, problem, most);
+    const auto fill = [&](index_t first, BatchView<T> a) {
+      fill_attack_batch<T>(families_, o_.matrices, o_.seed, first, o_.threads, a);
+    };
+    // The next batch is filled while the device works on this one.
+    if (all > 0) fill(0, batches.a(0, std::min(most, all)));
+    int turn = 0;
+    for (index_t first = 0; first < all; first += most, turn ^= 1) {
+      const BatchView<T> a = batches.a(turn, std::min(most, all - first));
+      const index_t next = first + a.count;
+      std::future<void> filling;
+      if (next < all) {
+        filling = std::async(std::launch::async, fill, next,
+                             batches.a(turn ^ 1, std::min(most, all - next)));
+      }
+      const Factors<T> out = batches.factors(a.count);
+      std::vector<MatrixReport> reports(static_cast<std::size_t>(a.count));
+      backend.factor(*plan, a, out, reports);
+      judge_batch<T>(problem, name, first, a, out, reports, by_family, of_shape);
+      if (filling.valid()) filling.get();
+    }
+    fmt::print("{}: {} matrices, {} above their bar, worst {:.3g}\n", name, of_shape.matrices,
+               of_shape.bad, of_shape.worst());
+    std::fflush(stdout);
+  }
+
+  template <class T>
+  void judge_batch(const Problem& p, const std::string& shape, index_t first, BatchView<T> a,
+                   const Factors<T>& out, std::vector<MatrixReport>& reports, Table& by_family,
+                   Tally& of_shape) {
+    const auto badness = [&](const MatrixReport& report) {
+      const Tally t = tally_of(p, report);
+      return std::pair{t.bad, t.worst()};
+    };
+    const auto worst = std::max_element(
+        reports.begin(), reports.end(),
+        [&](const MatrixReport& x, const MatrixReport& y) { return badness(x) < badness(y); });
+    measure_again<T>(p, a, out, worst - reports.begin(), *worst);
+    if (!p.wants_q()) sample_r<T>(p, a, out, reports);
+    for (index_t b = 0; b < a.count; ++b) {
+      const index_t number = first + b;
+      const MatrixReport& report = reports[static_cast<std::size_t>(b)];
+      const std::string family(families_[static_cast<std::size_t>(number / o_.matrices)].name);
+      const Tally t = tally_of(p, report);
+      by_family.row(family).include(t);
+      of_shape.include(t);
+      if (t.bad == 0 || ++failures_ > most_failures_shown) continue;
+      fmt::print("above: {} {} number {} status {} residual {:.3g} orthogonality {:.3g} route {}\n",
+                 shape, family, number % o_.matrices, static_cast<int>(report.status), t.residual,
+                 t.orthogonality, static_cast<int>(report.route));
+    }
+  }
+
+  /// R alone: backward errors of matrices from all over the batch, in the place that reports have
+  /// for the orthogonality.
+  template <class T>
+  void sample_r(const Problem& p, BatchView<T> a, const Factors<T>& out,
+                std::vector<MatrixReport>& reports) const {
+    if (p.m < p.n) return;
+    const double bar = standard_bars(p.m, p.n, precision_of(p), {}).residual;
+    const index_t samples = std::min(samples_of_r, a.count);
+    parallel_for(samples, o_.threads, [&](index_t sample, int) {
+      const index_t b = sample * a.count / samples;
+      MatrixReport& report = reports[static_cast<std::size_t>(b)];
+      report.orthogonality = r_backward_error<T>(a[b], out.r[b]);
+      if (!(report.orthogonality <= bar)) report.status = Status::above_bar;
+    });
+  }
+
+  /// The host's errors replace the device's where the host finds the larger ones.
+  template <class T>
+  static void measure_again(const Problem& p, BatchView<T> a, const Factors<T>& out, index_t b,
+                            MatrixReport& report) {
+    if (report.status == Status::non_finite) return;
+    ErrorMeter meter(p.m, p.n, p.q_cols(), p.r_rows());
+    const MatrixView<const T> q = p.wants_q() ? out.q[b] : MatrixView<T>{};
+    MatrixReport by_host = report;
+    enter_errors(p, meter.measure<T>(a[b], q, out.r[b], magnitude_of<T>(a[b]).scale()), by_host);
+    const Tally device = tally_of(p, report), host = tally_of(p, by_host);
+    if (host.bad != device.bad || host.worst() > 1.01 * device.worst()) {
+      fmt::print("host and device differ: {:.3g} and {:.3g} bars\n", host.worst(), device.worst());
+    }
+    if (host.bad > device.bad || host.worst() > device.worst()) report = by_host;
+  }
+
+  /// Two batches of A and one of factors, in memory that the device copies from and to fast.
+  template <class T>
+  class Batches {
+   public:
+    Batches(Backend& backend, const Problem& p, index_t most) : p_(p) {
+      const auto batch = [&](index_t rows, index_t cols) {
+        const auto bytes = static_cast<std::size_t>(most * rows * cols) * sizeof(T);
+        return Batch<T>(backend.allocate(bytes), most, rows, cols);
+      };
+      for (Batch<T>& a : a_) a = batch(p.m, p.n);
+      if (p.wants_q()) q_ = batch(p.m, p.q_cols());
+      r_ = batch(p.r_rows(), p.n);
+    }
+    BatchView<T> a(int turn, index_t count) const { return a_[turn].view().slice(0, count); }
+    Factors<T> factors(index_t count) const {
+      Factors<T> out;
+      if (p_.wants_q()) out.q = q_.view().slice(0, count);
+      out.r = r_.view().slice(0, count);
+      return out;
+    }
+
+   private:
+    const Problem& p_;
+    Batch<T> a_[2], q_, r_;
+  };
+
+  const Options& o_;
+  Backends& backends_;
+  std::vector<AttackFamily> families_;
+  std::vector<AttackShape> shapes_;
+  int failures_ = 0;
+};
+
+/// Names as make_plan knows them: "plan" is its own choice, "gram" is "opencl/gram", "all" is the
+/// plan's choice and every variant of both backends.
+std::vector<std::string> variant_names(const Options& o) {
+  std::vector<std::string> names;
+  for (const std::string& name : o.variants) {
+    if (name == "all") {
+      names.emplace_back();
+      for (const GpuVariant& variant : gpu_variants()) names.emplace_back(variant.plan.name);
+      for (const char* cpu : {"cpu/batched", "cpu/blocked", "cpu/tall"}) names.emplace_back(cpu);
+    } else if (name == "plan") {
+      names.emplace_back();
+    } else {
+      names.push_back(name.find('/') == std::string::npos ? "opencl/" + name : name);
+    }
+  }
+  return names;
+}
+
+void list() {
+  fmt::print("families:\n");
+  for (const AttackFamily& family : attack_families()) {
+    fmt::print("  {:<22}{}\n", family.name, family.summary);
+  }
+  fmt::print("shapes:");
+  for (const AttackShape shape : attack_shapes()) fmt::print(" {}x{}", shape.m, shape.n);
+  fmt::print("\n");
+}
+
+int run(const Options& o) {
+  Backends backends(o.threads);
+  Attack attack(o, backends);
+  Tally total;
+  for (const std::string& name : variant_names(o)) {
+    total.include(o.precision == "double" ? attack.run<double>(name) : attack.run<float>(name));
+  }
+  fmt::print("\n{} matrices, {} above their bar, worst {:.3g}\n", total.matrices, total.bad,
+             total.worst());
+  return total.bad == 0 ? 0 : 1;
+}
+
+int main_of(int argc, char** argv) {
+  Options o;
+  CLI::App app{"Factors matrices that try to break a QR by A'A, and judges each by its bar."};
+  app.add_option("--variant,--variants", o.variants,
+                 "plan (the default), gram, cpu/tall, ..; all: one after another")
+      ->delimiter(',');
+  app.add_option("--matrices", o.matrices, "of each family and shape; default 100")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed, "default 1");
+  app.add_option("--shapes", o.shapes, "for example 64x64,300x40; others than the list's too")
+      ->delimiter(',');
+  app.add_option("--families", o.families, "names of --list")->delimiter(',');
+  app.add_option("--mode", o.mode, "reduced (the default) or r")
+      ->check(CLI::IsMember({"reduced", "r"}));
+  app.add_option("--precision", o.precision, "single (the default) or double")
+      ->check(CLI::IsMember({"single", "double"}));
+  app.add_option("--threads", o.threads, "of the host; default all")->check(CLI::PositiveNumber);
+  bool wants_list = false;
+  app.add_flag("--list", wants_list, "families and shapes, nothing else");
+  CLI11_PARSE(app, argc, argv);
+  if (wants_list) {
+    list();
+    return 0;
+  }
+  return run(o);
+}
+
+}  // namespace
+}  // namespace qrtool::test
+
+int main(int argc, char** argv) {
+  try {
+    return qrtool::test::main_of(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "qrtool_attack: %s\n", error.what());
+    return 2;
+  }
+}

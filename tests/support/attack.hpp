@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// attack.hpp: families of matrices that try to break a QR by A'A and its guards. Each matrix draws
+// how hard it is from a range that reaches from harmless to hopeless, so that many of them lie next
+// to the line at which a guard stops trusting A'A.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/batch.hpp"
+
+namespace qrtool::test {
+
+class Draw;
+
+struct AttackFamily {
+  std::string_view name;
+  std::string_view summary;
+  void (*fill)(Draw& draw, MatrixView<double> a);
+};
+
+/// Every family; the names differ from each other.
+std::span<const AttackFamily> attack_families();
+
+struct AttackShape {
+  index_t m, n;
+};
+
+/// Shapes from 17 to 600 columns. `gram` takes up to 80 columns and `gram_tiles` works in squares
+/// of 128; there are shapes that fill their tiles and shapes that leave a part of them empty.
+std::span<const AttackShape> attack_shapes();
+
+/// Fills matrix number `index` of a family. It depends on the arguments, the shape and the type
+/// alone: for double the hardness reaches twice as many digits.
+template <class T>
+void fill_attack(const AttackFamily& family, std::uint64_t seed, index_t index, MatrixView<T> a);
+
+/// Matrices `first`, `first` + 1, .. of the list that has `per_family` matrices of each of the
+/// families, one family after another. Uses several threads.
+template <class T>
+void fill_attack_batch(std::span<const AttackFamily> families, index_t per_family,
+                       std::uint64_t seed, index_t first, int threads, BatchView<T> a);
+
+}  // namespace qrtool::test

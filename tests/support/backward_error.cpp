@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// backward_error.cpp: A = Q0 R0 by reflectors in float64 turns ||A - QR|| into ||R0 - W R|| with W
+// orthogonal. The best W is U V' where R0 R' = U S V'. Source: Golub, Van Loan, "Matrix
+// Computations", 6.4.1, the orthogonal Procrustes problem.
+#include "tests/support/backward_error.hpp"
+
+#include <Eigen/Dense>
+
+namespace qrtool::test {
+
+template <class T>
+double r_backward_error(MatrixView<const T> a, MatrixView<const T> r, bool by_column) {
+  const index_t n = a.cols;
+  Eigen::MatrixXd wide_a(a.rows, n), wide_r = Eigen::MatrixXd::Zero(n, n);
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < n; ++j) wide_a(i, j) = static_cast<double>(a(i, j));
+  for (index_t i = 0; i < n; ++i)
+    for (index_t j = i; j < n; ++j) wide_r(i, j) = static_cast<double>(r(i, j));
+  if (by_column) {
+    for (index_t j = 0; j < n; ++j) {
+      const double norm = wide_a.col(j).norm();
+      if (norm == 0) continue;
+      wide_a.col(j) /= norm;
+      wide_r.col(j) /= norm;
+    }
+  }
+  const double norm = wide_a.norm();
+  if (norm == 0) return wide_r.norm();
+  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(wide_a);
+  const Eigen::MatrixXd own_r = qr.matrixQR().topRows(n).template triangularView<Eigen::Upper>();
+  const Eigen::BDCSVD<Eigen::MatrixXd> svd(own_r * wide_r.transpose(),
+                                           Eigen::ComputeFullU | Eigen::ComputeFullV);
+  return (own_r - svd.matrixU() * (svd.matrixV().transpose() * wide_r)).norm() / norm;
+}
+
+template double r_backward_error(MatrixView<const float>, MatrixView<const float>, bool);
+template double r_backward_error(MatrixView<const double>, MatrixView<const double>, bool);
+
+}  // namespace qrtool::test
