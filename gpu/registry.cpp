@@ -86,6 +86,7 @@ FactorLimits gram_limits(const Problem& problem, double per_root) {
   const double unit = growth * 0x1p-53;
   return {.most = static_cast<float>(orthogonality_bar(problem) / unit),
           .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
+          .most_of_r = static_cast<float>(0x1p-48 / (unit * unit)),
           .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
 }
 

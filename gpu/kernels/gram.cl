@@ -11,9 +11,10 @@
 //
 // Three routes follow from T, and routes[matrix] says which one the matrix took:
 //   first pass    T is below Q's bar.
-//   second pass   T is at most 1/4: Q takes A's place, A = Q1 R1, Q1 = Q R2, and R = R2 R1 is formed
-//                 in float64 (CholeskyQR2). ||I - Q1'Q1|| <= 1/4 makes the condition number of Q1 at
-//                 most sqrt(5/3), so that the second pass needs no guard.
+//   second pass   T is at most 1/4 and R is accurate to float32: Q takes A's place, and the second
+//                 pass makes it orthogonal (CholeskyQR2). ||I - Q1'Q1|| <= 1/4 leaves Q1 a condition
+//                 number of at most sqrt(5/3), so that this pass needs no guard; its own factor, I
+//                 but for errors that R's accuracy bounds, is not stored.
 //   reflectors    Householder reflectors do the matrix again (`small` or `blocked`, FLAGGED).
 // Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
 // algorithm", ETNA 44 (2015).
@@ -49,13 +50,12 @@
 #define FULL 0
 #endif
 #define COLUMNS (16 * BLOCKS)
-#include "gram_guard.clh"
 #include "gram_slab.clh"
 #include "gram_tile.clh"
 
 // The portable body has no second pass: compilers for CPUs take minutes for a loop around all
 // barriers.
-#define MOST_PASSES (MMA ? 2 : 1)
+#define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
 
 // Rows of A per step of the Gram matrix.
 #define STEP (MMA ? 8 : 16)
@@ -274,9 +274,8 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
   sync_warp();
 #endif
   form_gram(at, tile, room, a, layout, 0, HELD, &largest);
-  sync_warp();
-  factor_tile(at, tile, r, room.pivots, room.squares, room.spread);
-  if (!r.is_second) store_zeros(r.entries, r.n, at->lane);
+  factor_tile(at, tile, r, room.pivots);
+  if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
   return max_of_warp(at, largest);
 }
@@ -290,13 +289,32 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   return sum_of_warp(at, trace);
 }
 
-// The route that a matrix takes by what bounds ||I - Q'Q|| of the first pass (gram_guard.clh).
-INLINE int route_of(double guard, FactorLimits limits) {
-  if (guard <= limits.most) return ROUTE_FIRST_PASS;
-  return MOST_PASSES > 1 && guard <= limits.most_in_two ? ROUTE_SECOND_PASS : ROUTE_REFLECTORS;
+// The route that a matrix takes (gram_guard.clh).
+INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
+  RowSums plain, spread;
+  sum_rows(at, &plain, tile, room.pivots, room.squares);
+#if MMA
+  if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
+  const float bound =
+      column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
+  if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
+#endif
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  take_spread(at->lane, 32, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
+              room.spread);
+  sum_rows(at, &spread, tile, room.pivots, room.spread);
+  const float guard = guard_of(&plain, &spread, limits.share);
+  int route = guard <= limits.most ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
+#if MMA
+  if (agreed(route == ROUTE_REFLECTORS && guard <= limits.most_in_two)) {
+    take_column_norms(at, tile, room.pivots, room.squares, room.spread, limits.share, at->room);
+    if (agreed(r_is_accurate(at, r, at->room, limits.most_of_r))) route = ROUTE_SECOND_PASS;
+  }
+#endif
+  return route;
 }
 
-// Groups: one per matrix. q has room for A where Q is not wanted, too: a second pass needs it.
+// Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
     __global int* routes, FactorShape shape, FactorLimits limits) {
@@ -316,33 +334,31 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
   q += matrix * shape.m * n;
   r += matrix * n * n;
 
-  bool is_finite = true, is_second = false, is_done = false;
+  bool is_finite = true;
+  int passes = 1;
 #pragma unroll 1
-  for (int pass = 0; pass < MOST_PASSES && !is_done; ++pass) {
-    if (MOST_PASSES > 1 && is_second) barrier(CLK_GLOBAL_MEM_FENCE);
+  for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
+    if (MOST_PASSES > 1 && pass > 0) barrier(CLK_GLOBAL_MEM_FENCE);
     const Warp at = quad_warp(kept_apart(get_local_id(0)), scratch);
-    const Factor factor = {r, n, is_second, squares};
+    const Factor factor = {r, n, pass == 0 ? n : 0};
     Tile tile;
     tile.parked = parked;
     const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
-    is_done = true;
-    if (!is_second) {
+    if (pass == 0) {
       is_finite = trace_of_gram(&at, squares) < INFINITY;
-      const double guard = guard_of(&at, &tile, pivots, squares, spread, limits.share);
-      const int route = is_finite ? route_of(guard, limits) : ROUTE_FIRST_PASS;
+      int route = route_of(&at, &tile, room, factor, limits);
+      if (!is_finite) route = ROUTE_FIRST_PASS;
       if (at.lane == 0) {
         routes[matrix] = route;
         magnitudes[matrix] = magnitude_code(largest, is_finite);
       }
-      is_done = agreed(route != ROUTE_SECOND_PASS);
+      if (route == ROUTE_SECOND_PASS) passes = 2;
     }
-    if (WANT_Q || !is_done) {
-      transpose_inverse(&at, &tile);
-      multiply_slabs(&at, &tile, room, a, q, layout);
-    }
+#if WANT_Q
+    transpose_inverse(&at, &tile);
+    multiply_slabs(&at, &tile, room, a, q, layout);
     a = q;
-    if (MOST_PASSES > 1 && is_second) multiply_factors(&at, factor);
-    is_second = true;
+#endif
   }
   const int lane = get_local_id(0);
   sync_warp();

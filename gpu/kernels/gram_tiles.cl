@@ -302,16 +302,47 @@ INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* c
   }
 }
 
-// Groups: one for each tile row that is not the square's. A warp makes 16 rows.
+// Diagonal blocks of X of square b to local memory, and a^2 of their columns.
+INLINE void load_pivots(const Place* at, __local double* pivots, __local double* squares, Slot slot,
+                        int b, int blocks) {
+  const int row = at->item / 8, col = at->item % 8 * 2;
+  for (int p = 0; p < blocks; ++p) {
+    copy_double2(pivots + p * BLOCK_ROOM + row * BLOCK_LD + col,
+                 block_of(slot, 2 * b, p, p) + row * TILE + col);
+  }
+  commit_copies();
+  if (at->item < 16 * blocks) squares[at->item] = slot.squares[SIDE * b + at->item];
+  wait_for_copies();
+  sync_group();
+}
+
+// slot.spread of the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
+INLINE void spread_square(const Place* at, __local double* room, Slot slot,
+                          __global const float* r, int n, int b) {
+  const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
+  __local double* squares = room + SIDE_BLOCKS * BLOCK_ROOM;
+  load_pivots(at, room, squares, slot, b, blocks);
+  take_spread(at->item, GROUP_SIZE, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n,
+              n - SIDE * b, squares, squares + SIDE, squares + 2 * SIDE);
+  if (at->item < 16 * blocks) slot.spread[SIDE * b + at->item] = squares[2 * SIDE + at->item];
+}
+
+// Groups: one for each tile row that is not the square's, a warp makes 16 rows; and one for what
+// the guard needs of the square.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel(
     __global float* r, __global double* work, FactorShape shape, int first, int b) {
   __local double columns[2 * COLUMN_ROOM] __attribute__((aligned(16)));
   __local double room[2];
   const Place at = place_of(room);
   const int tiles = tiles_across(shape), across = min(tiles - 2 * b, 2), others = tiles - across;
-  const int index = get_group_id(0) / others, task = get_group_id(0) % others;
+  const int index = get_group_id(0) / (others + 1), task = get_group_id(0) % (others + 1);
   const int other = task < 2 * b ? task : task + across;
   const Slot slot = slot_at(work, shape, index);
+  r += (first + index) * (index_t)shape.n * shape.n;
+  if (task == others) {
+    spread_square(&at, columns, slot, r, shape.n, b);
+    return;
+  }
   const int strip = at.index * 16, blocks = across * BLOCKS;
   Block s[SIDE_BLOCKS];
 #pragma unroll
@@ -322,24 +353,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
   solve_strip(&at, s, columns, slot, b, blocks);
 
   const bool is_x = other < 2 * b;
-  const SquareOf of = {r + (first + index) * (index_t)shape.n * shape.n,
-                       shape.n,
-                       shape.n,
-                       0,
-                       slot,
-                       0,
-                       false,
-                       false};
+  const SquareOf of = {r, shape.n, shape.n, 0, slot, 0, false, false};
   FactorShape of_r = shape;
   of_r.m = shape.n;
-  const int row = other * TILE + strip + at.warp.g;
-  const double squares[2] = {slot.squares[row], slot.squares[row + 8]};
-  double spread[2] = {0, 0};
-  if (is_x) {
-    spread[0] = slot.spread[row];
-    spread[1] = slot.spread[row + 8];
-  }
-  RowGuard guard = {0, 0};
+  sync_group();  // the last column has been read
+  __local double* squares = columns;
+  if (at.item < TILE) squares[at.item] = slot.squares[other * TILE + at.item];
+  sync_group();
+  RowGuard guard = {{0, 0}};
   Block zero;
   clear_block(zero);
 #pragma unroll
@@ -349,17 +370,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
       __global double* to = is_x ? tile_of(slot, other, col) : tile_of(slot, col, other);
       save_block(&at.warp, s[k], to + strip * TILE + 16 * within);
       if (is_x) {
-        add_guard(&guard, s[k], squares, spread);
+        add_guard(&at.warp, &guard, s[k], squares + strip);
       } else {
         store_r_block(&at.warp, s[k], &of, (other * TILE + strip) / 16, col * BLOCKS + within);
         store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * within);
       }
     }
   }
-  if (is_x) {
-    guard = sum_of_guard(&at.warp, guard);
-    if (at.warp.lane == 0) store_guard(slot, (other * TILE + strip) / 16, b, guard);
-  }
+  if (is_x) store_guard(&at.warp, slot, (other * TILE + strip) / 16, b, guard);
 }
 
 #include "gram_tiles_q.clh"
@@ -370,24 +388,47 @@ INLINE void store_nan(__global float* to, index_t count, int item) {
   for (index_t i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
-// T / (g u) from the guards of 16 rows of X each (gram_guard.clh).
-INLINE double guard_of_slot(const Place* at, Slot slot, int n, float share,
-                            __local double* plain, __local double* sums) {
-  const int rows = (n + 15) / 16, across = squares_across(slot.tiles);
-  for (int i = at->item; i < rows; i += GROUP_SIZE) {
-    double sum = 0;
-    for (int b = i / SIDE_BLOCKS; b < across; ++b) sum += slot.guards[i * across + b];
-    plain[i] = sum;
+// Sums over 16 adjacent work-items.
+INLINE float sum_of_sixteen(float x) {
+#pragma unroll
+  for (int offset = 8; offset > 0; offset /= 2) x += shuffle_xor_float(x, offset);
+  return x;
+}
+
+// Of the block rows of X: the squares of D X, and of H X or of the diagonal block of D X.
+INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
+                           __local float* plain, __local float* other) {
+  const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
+  for (int first = 0; first < rows; first += GROUP_SIZE) {
+    const int i = first + at->item;
+    float sum = 0, second = 0;
+    if (i < rows) {
+      for (int b = i / SIDE; b < across; ++b) sum += (float)slot.guards[i * across + b];
+      const float ratio = i < n ? (float)(slot.spread[i] / slot.squares[i]) : 0.0f;
+      second = has_spread ? sum * ratio : (float)slot.diagonal[i];
+    }
+    sum = sum_of_sixteen(sum);
+    second = sum_of_sixteen(second);
+    if (i < rows && i % 16 == 0) {
+      plain[i / 16] = sum;
+      other[i / 16] = second;
+    }
   }
   sync_group();
+}
+
+// T / (g u), or the bound that needs no H.
+INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, float share,
+                            __local float* plain, __local float* other, __local double* sums) {
+  sum_block_rows(at, slot, n, has_spread, plain, other);
+  const int rows = (n + 15) / 16;
   double guard = 0;
   for (int i = at->item; i < rows; i += GROUP_SIZE) {
-    double below = 0, spread = 0;
+    float below = 0;
     for (int j = i; j < rows; ++j) below += plain[j];
-    for (int b = i / SIDE_BLOCKS; b < across; ++b) {
-      spread += slot.guards[guards_of(slot.tiles) + i * across + b];
-    }
-    guard += plain[i] + share * sqrt(below * spread);
+    guard += plain[i];
+    guard += share * (has_spread ? native_sqrt(below * other[i])
+                                 : other[i] * native_sqrt(below * plain[i]));
   }
   return sum_over_group(at, guard, sums);
 }
@@ -396,12 +437,21 @@ INLINE double guard_of_slot(const Place* at, Slot slot, int n, float share,
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     __global float* q, __global float* r, __global int* magnitudes, __global int* routes,
     __global double* work, FactorShape shape, int first, FactorLimits limits) {
-  __local double plain[MOST_COLUMNS / 16], sums[WARPS], room[32];
+  __local double pivots[(SIDE_BLOCKS + 2) * BLOCK_ROOM] __attribute__((aligned(16)));
+  __local float plain[MOST_COLUMNS / 16], other[MOST_COLUMNS / 16];
+  __local double sums[WARPS], room[32];
   const Place at = place_of(room);
   const int tiles = tiles_across(shape);
   const Slot slot = slot_at(work, shape, get_group_id(0));
   const index_t matrix = first + get_group_id(0);
-  const double guard = guard_of_slot(&at, slot, shape.n, limits.share, plain, sums);
+  // With one square the h are found only where they are needed.
+  const bool has_spread = tiles > 2;
+  double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums);
+  if (!has_spread && !(guard <= limits.most)) {
+    spread_square(&at, pivots, slot, r + matrix * shape.n * shape.n, shape.n, 0);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums);
+  }
   double trace = 0;
   for (int j = at.item; j < shape.n; j += GROUP_SIZE) trace += slot.squares[j];
   trace = sum_over_group(&at, trace, sums);

@@ -81,19 +81,12 @@ Params tune(const Problem& p, const Limits& limits) {
           {"FULL", is_full}};
 }
 
-/// The routes, what Householder's variant needs, and room for the first pass's Q where Q itself is
-/// not wanted.
-std::vector<std::size_t> workspace(const Problem& p) {
-  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  if (!p.wants_q()) bytes.push_back(p.input_bytes());
-  return bytes;
-}
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const cl::Buffer& q = p.wants_q() ? job.q : job.work.back();
   const cl::Buffer& routes = job.work[0];
-  launch("factor_gram", job.count, 32, job.a, q, job.r, job.magnitudes, routes,
+  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, routes,
          factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
 }
 

@@ -64,12 +64,11 @@ Params tune(const Problem& p, const Limits&) {
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
 /// One matrix in flight, as slot_entries of the kernels: N x N tiles, those of a square's factor,
-/// squares and spread of the columns, guards of 16 rows each, largest entries.
+/// lines of a number per column, largest entries.
 Slots slots(const Problem& p) {
   const index_t count = tiles(p), side = tuning::gram_tiles_columns;
-  const index_t guards = side / 16 * count * ceil_divide(count, 2);
-  const index_t entries =
-      (count * count + 4) * side * side + count * (2 * side + 1) + 2 * guards;
+  const index_t lines = 3 + ceil_divide(count, 2);
+  const index_t entries = (count * count + 4) * side * side + count * (lines * side + 1);
   const std::size_t bytes = static_cast<std::size_t>((entries + 1) / 2 * 2) * sizeof(double);
   return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_tiles_bytes / bytes))};
 }
@@ -87,7 +86,7 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
     const cl_int targets = b > 0 ? static_cast<cl_int>(2 * b + further) : 0;
     launch("update_trailing", count * (1 + index_t{targets}), square_group_size, job.r, work, shape,
            first, count, b, targets);
-    launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b)), group_size, job.r, work,
+    launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b) + 1), group_size, job.r, work,
            shape, first, b);
   }
 }
