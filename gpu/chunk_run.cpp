@@ -210,8 +210,8 @@ void ChunkRun<T>::launch(Flight& flight) {
   if (!flight.routes.empty()) {
     flight.downloads.emplace_back();
     engine_.download.enqueueReadBuffer(job.work[0], CL_FALSE, 0,
-                                       sizeof(cl_int) * flight.routes.size(),
-                                       flight.routes.data(), nullptr, &flight.downloads.back());
+                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
+                                       nullptr, &flight.downloads.back());
   }
   engine_.download.flush();
 }

@@ -75,7 +75,8 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   }
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   for (index_t b = 0; b < job.count; ++b) {
-    if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS) enqueue_one(variant, flagged, b, launch);
+    if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
+      enqueue_one(variant, flagged, b, launch);
   }
   return true;
 }

@@ -77,8 +77,8 @@ inline constexpr std::int64_t gram_least_columns = 33;
 /// alone.
 inline constexpr double gram_guard_per_root = 2;
 inline constexpr double gram_tiles_guard_per_root = 1.4;
-/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). With 4 the
-/// true error was at most 0.51 of the bound in all that was simulated.
+/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). With 4
+/// the true error was at most 0.51 of the bound in all that was simulated.
 inline constexpr double gram_inverse_error = 4;
 /// What ||I - Q'Q|| of the first pass of `gram` may be for the second to make Q orthogonal.
 inline constexpr double gram_first_pass_error = 0.25;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine_test.cpp: the engine factors matrices of the route `reflectors` again, whoever looks at the
-// routes; near singular matrices that `gram` keeps come out right; resident runs.
+// engine_test.cpp: the engine factors matrices of the route `reflectors` again, whoever looks at
+// the routes; near singular matrices that `gram` keeps come out right; resident runs.
 #include "gpu/engine.hpp"
 
 #include <algorithm>
