@@ -15,7 +15,7 @@
 #include "app/option_values.hpp"
 #include "app/signals.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "io/text_output.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {

@@ -16,7 +16,7 @@
 #include "app/signals.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
-#include "io/atomic_file.hpp"
+#include "io/file/atomic_file.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {

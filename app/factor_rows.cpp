@@ -12,7 +12,7 @@
 #include "core/backend_leaves.hpp"
 #include "core/cpu/tall_qr.hpp"
 #include "core/ratios.hpp"
-#include "io/scratch_file.hpp"
+#include "io/file/scratch_file.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "io/atomic_file.hpp"
+#include "io/file/atomic_file.hpp"
 
 namespace qrtool {
 namespace {
