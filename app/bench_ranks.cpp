@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "app/pipeline.hpp"
-#include "core/cpu/blocked_qr.hpp"
+#include "core/cpu/blocked/blocked_qr.hpp"
 
 namespace qrtool {
 namespace {

@@ -10,7 +10,7 @@
 #include "app/deal.hpp"
 #include "app/leaf_stream.hpp"
 #include "core/backend_leaves.hpp"
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 #include "core/ratios.hpp"
 #include "io/file/scratch_file.hpp"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 #include "core/tall.hpp"
 #include "io/reader.hpp"
 

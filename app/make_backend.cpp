@@ -8,11 +8,11 @@
 #include <thread>
 #include <vector>
 
-#include "app/host.hpp"
 #include "app/opencl.hpp"
 #include "app/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // error_kernel_test.cpp: the products of every instruction set against plain loops.
-#include "core/cpu/error_kernel.hpp"
+#include "core/cpu/check/error_kernel.hpp"
 
 #include <gtest/gtest.h>
 

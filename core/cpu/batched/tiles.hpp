@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_tiles.hpp: entries of as many matrices as a vector has lanes, between rows in memory and
+// tiles.hpp: entries of as many matrices as a vector has lanes, between rows in memory and
 // vectors: a tile of `lanes` entries of every matrix is transposed in registers. Private to
 // core/cpu, compiled once for every instruction set (simd.hpp).
 #pragma once
@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "core/cpu/batched_kernel.hpp"
+#include "core/cpu/batched/kernel.hpp"
 #include "core/cpu/simd.hpp"
 
 namespace qrtool::batched {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // blocked_qr.cpp: chooses the kernels for this processor and the threads that share a matrix.
-#include "core/cpu/blocked_qr.hpp"
+#include "core/cpu/blocked/blocked_qr.hpp"
 
 #include <omp.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // error_kernel.cpp: ||A - QR||^2 and Q'Q tile by tile, compiled once for every instruction set. R
 // is upper triangular and Q'Q symmetric: half of either product is left out.
-#include "core/cpu/error_kernel.hpp"
+#include "core/cpu/check/error_kernel.hpp"
 
 #include <limits>
 

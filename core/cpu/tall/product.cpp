@@ -2,8 +2,8 @@
 // product.cpp: chooses the product's kernels for this processor.
 #include <string_view>
 
-#include "core/cpu/batched_qr.hpp"
-#include "core/cpu/product_kernel.hpp"
+#include "core/cpu/batched/batched_qr.hpp"
+#include "core/cpu/tall/product_kernel.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigen_qr.cpp: QR of one matrix by Eigen, around core/cpu/householder.hpp.
-#include "core/cpu/eigen_qr.hpp"
+// eigen_qr.cpp: QR of one matrix by Eigen, around core/cpu/reference/householder.hpp.
+#include "core/cpu/reference/eigen_qr.hpp"
 
 #include <cmath>
 #include <vector>
 
-#include "core/cpu/householder.hpp"
+#include "core/cpu/reference/householder.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked_panel.hpp: V, R and T of a strip of 32 columns in two leaves of 16 (LAPACK geqrt2, larfg,
+// panel.hpp: V, R and T of a strip of 32 columns in two leaves of 16 (LAPACK geqrt2, larfg,
 // larft). Private to core/cpu, compiled once for every instruction set (simd.hpp).
 //
 // Within a leaf one pass over the rows applies reflector c, turns column c into v, and sums the
@@ -7,7 +7,7 @@
 // to its left are V'v for T (Puglisi 1992).
 #pragma once
 
-#include "core/cpu/blocked_products.hpp"
+#include "core/cpu/blocked/products.hpp"
 
 namespace qrtool::blocked {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/cpu/batched_qr.hpp"
-#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/batched/batched_qr.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/problem.hpp"
 #include "core/tall_shape.hpp"
 

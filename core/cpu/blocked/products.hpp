@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked_products.hpp: C := (I - V T V') C for strips of 32 columns, in tiles of registers.
+// products.hpp: C := (I - V T V') C for strips of 32 columns, in tiles of registers.
 // Private to core/cpu, compiled once for every instruction set (simd.hpp).
 //
 //     W := V'C      tiles of 8 reflectors x 2 vectors of columns, summed over 32 rows at a time

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_kernel.hpp: QR of a pack of small matrices, one matrix per SIMD lane. Private to
+// kernel.hpp: QR of a pack of small matrices, one matrix per SIMD lane. Private to
 // core/cpu.
 #pragma once
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <span>
 
-#include "core/cpu/blocked_kernel.hpp"
-#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/blocked/kernel.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -17,7 +17,7 @@ std::span<const blocked::Kernels* const> blocked_kernels();
 /// Factors one matrix after another of a problem's shape, each on some threads that it starts
 /// itself. The factors do not depend on how many. Not thread-safe: one per caller.
 ///
-/// Scaling, signs and the type computed in are EigenQr's. Method: core/cpu/blocked_kernel.cpp.
+/// Scaling, signs and the type computed in are EigenQr's. Method: core/cpu/blocked/kernel.cpp.
 template <class T>
 class BlockedQr {
  public:

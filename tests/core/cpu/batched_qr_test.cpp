@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // batched_qr_test.cpp: the kernels of every instruction set that this processor has.
-#include "core/cpu/batched_qr.hpp"
+#include "core/cpu/batched/batched_qr.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // tall_qr.cpp: leaves in groups, as many as fill the SIMD lanes where their R factors are combined.
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 
 #include <omp.h>
 
@@ -9,8 +9,8 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/cpu/block_qr.hpp"
-#include "core/cpu/gram_leaf.hpp"
+#include "core/cpu/tall/block_qr.hpp"
+#include "core/cpu/tall/gram_leaf.hpp"
 
 namespace qrtool {
 

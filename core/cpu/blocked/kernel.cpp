@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked_kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
+// kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
 // compiled once for every instruction set.
 //
 // A strip is a row-major matrix of its own: a vector holds neighbouring columns of one row, sums
@@ -8,16 +8,16 @@
 // (left-looking):
 //
 //     R|R|R|R      load strip s of A, each column scaled by a power of two
-//     v R|R|.      for panels p < s:  C := (I - V_p T_p' V_p') C          blocked_products.hpp
-//     v v R|.      factor strip s in two leaves of 16 columns             blocked_panel.hpp
+//     v R|R|.      for panels p < s:  C := (I - V_p T_p' V_p') C          products.hpp
+//     v v R|.      factor strip s in two leaves of 16 columns             panel.hpp
 //     v v v|.      store strip s of R
 //
 // Q is formed strip by strip too, backward: strip s of the identity meets panels s, .., 0, panel p
 // its rows from 32 p on only, and is stored. Worker w of a team takes strips w, w + size, ..; each
 // is computed by one worker in one order, so that the result does not depend on the team.
-#include "core/cpu/blocked_kernel.hpp"
+#include "core/cpu/blocked/kernel.hpp"
 
-#include "core/cpu/blocked_panel.hpp"
+#include "core/cpu/blocked/panel.hpp"
 
 namespace qrtool::blocked {
 namespace {

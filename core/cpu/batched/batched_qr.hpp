@@ -8,7 +8,7 @@
 
 #include "core/backend.hpp"
 #include "core/batch.hpp"
-#include "core/cpu/batched_kernel.hpp"
+#include "core/cpu/batched/kernel.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -19,7 +19,7 @@ std::span<const batched::Kernels* const> batched_kernels();
 /// Factors one pack after another of a problem's shape. Not thread-safe: one per thread.
 ///
 /// Scaling, signs and the type computed in are EigenQr's. A matrix's factors do not depend on its
-/// lane or on what lies in the others. Method: core/cpu/batched_kernel.cpp.
+/// lane or on what lies in the others. Method: core/cpu/batched/kernel.cpp.
 template <class T>
 class BatchedQr {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_kernel.cpp: Householder QR of as many matrices as a SIMD vector has lanes (LAPACK geqrf,
+// kernel.cpp: Householder QR of as many matrices as a SIMD vector has lanes (LAPACK geqrf,
 // orgqr), compiled once for every instruction set.
 //
 // A vector holds entry (i, j) of `lanes` matrices, so that every step of the textbook algorithm is
@@ -23,10 +23,10 @@
 //
 // Where lanes differ (zero columns, tiny columns, NaN) both answers are computed and selected, so
 // no lane sees another.
-#include "core/cpu/batched_kernel.hpp"
+#include "core/cpu/batched/kernel.hpp"
 
-#include "core/cpu/batched_panel.hpp"
-#include "core/cpu/batched_tiles.hpp"
+#include "core/cpu/batched/panel.hpp"
+#include "core/cpu/batched/tiles.hpp"
 
 namespace qrtool::batched {
 namespace {

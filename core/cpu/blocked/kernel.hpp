@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked_kernel.hpp: QR of one matrix in strips of 32 columns, on one thread or several. Private
+// kernel.hpp: QR of one matrix in strips of 32 columns, on one thread or several. Private
 // to core/cpu.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu/batched_kernel.hpp"
+#include "core/cpu/batched/kernel.hpp"
 
 namespace qrtool::blocked {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // batched_qr.cpp: chooses the kernels for this processor and hands packs to them.
-#include "core/cpu/batched_qr.hpp"
+#include "core/cpu/batched/batched_qr.hpp"
 
 #include <array>
 
-#include "core/cpu/eigen_qr.hpp"
 #include "core/cpu/instruction_sets.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
 
 namespace qrtool {
 namespace {

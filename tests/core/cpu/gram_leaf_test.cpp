@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gram_leaf_test.cpp: what is taken is R to the last bits of float32, or near them where sums in
 // float32 are allowed; what is not is refused.
-#include "core/cpu/gram_leaf.hpp"
+#include "core/cpu/tall/gram_leaf.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // host.cpp: reads /proc and /sys; a file that is not there sets no limit.
-#include "app/host.hpp"
+#include "core/host.hpp"
 
 #include <sched.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_panel.hpp: four columns of as many matrices as a SIMD vector has lanes: V, R and T of
+// panel.hpp: four columns of as many matrices as a SIMD vector has lanes: V, R and T of
 // them (LAPACK geqrt2, larfg, larft), and I - V T V' applied to others. Private to core/cpu,
 // compiled once for every instruction set (simd.hpp).
 #pragma once

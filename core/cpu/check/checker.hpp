@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/backend.hpp"
-#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {

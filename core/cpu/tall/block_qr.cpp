@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // block_qr.cpp: blocks as packs for BatchedQr, or one by one for EigenQr.
-#include "core/cpu/block_qr.hpp"
+#include "core/cpu/tall/block_qr.hpp"
 
 #include <algorithm>
 
-#include "core/cpu/product_kernel.hpp"
+#include "core/cpu/tall/product_kernel.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // blocked_qr_test.cpp: the kernels of every instruction set that this processor has, and teams.
-#include "core/cpu/blocked_qr.hpp"
+#include "core/cpu/blocked/blocked_qr.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 //     q q q q ..  x  z z z z  =  c c c c
 //                    ..
 //
-// Nothing from the standard library is called here, see batched_kernel.cpp.
-#include "core/cpu/product_kernel.hpp"
+// Nothing from the standard library is called here, see core/cpu/batched/kernel.cpp.
+#include "core/cpu/tall/product_kernel.hpp"
 
 namespace qrtool::product {
 namespace {

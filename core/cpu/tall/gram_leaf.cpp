@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // gram_leaf.cpp: A'A strip by strip, its Cholesky factor, and the guard.
-#include "core/cpu/gram_leaf.hpp"
+#include "core/cpu/tall/gram_leaf.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/cpu/error_kernel.hpp"
+#include "core/cpu/check/error_kernel.hpp"
 
 namespace qrtool {
 namespace {
