@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/variant.hpp"
-#include "gpu/kernels/shapes.clh"
-#include "gpu/launcher.hpp"
-#include "gpu/program_cache.hpp"
+#include "gpu/common/shapes.clh"
+#include "gpu/host/launcher.hpp"
+#include "gpu/host/program_cache.hpp"
 
 namespace qrtool {
 
@@ -39,7 +39,7 @@ struct Slots {
 
 struct GpuVariant {
   Variant plan;
-  std::string_view file;  // in kernels/
+  std::string_view file;  // "gpu/variants/small/small.cl"
   /// Bytes per matrix of each work buffer.
   std::vector<std::size_t> (*workspace)(const Problem&);
   /// Enqueues all steps, in order. `launch` knows the program built from `file` with STORED, REAL

@@ -6,7 +6,7 @@
 
 #include "app/bench/data.hpp"
 #include "app/run/pipeline.hpp"
-#include "gpu/opencl_backend.hpp"
+#include "gpu/host/opencl_backend.hpp"
 
 namespace qrtool {
 namespace {

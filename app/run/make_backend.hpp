@@ -10,7 +10,7 @@
 
 #include "core/backend.hpp"
 #include "core/comm.hpp"
-#include "gpu/device.hpp"
+#include "gpu/host/device.hpp"
 
 namespace qrtool {
 

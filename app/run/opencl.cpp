@@ -2,7 +2,7 @@
 // opencl.cpp: the gpu layer as app sees it.
 #include "app/run/opencl.hpp"
 
-#include "gpu/opencl_backend.hpp"
+#include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/backend.hpp"
-#include "gpu/device.hpp"
-#include "gpu/product_rates.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/products/product_rates.hpp"
 
 namespace qrtool {
 
