@@ -14,11 +14,11 @@
 #include <utility>
 #include <variant>
 
-#include "app/commands.hpp"
-#include "app/console.hpp"
-#include "app/options.hpp"
-#include "app/signals.hpp"
-#include "app/world.hpp"
+#include "app/cli/options.hpp"
+#include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
+#include "app/process/signals.hpp"
+#include "app/ranks/world.hpp"
 
 namespace qrtool {
 namespace {

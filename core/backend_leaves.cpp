@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/cpu/block_qr.hpp"
+#include "core/cpu/tall/block_qr.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {

@@ -10,9 +10,9 @@
 #include <exception>
 #include <limits>
 
-#include "core/cpu/error_kernel.hpp"
-#include "core/cpu/householder.hpp"
+#include "core/cpu/check/error_kernel.hpp"
 #include "core/cpu/instruction_sets.hpp"
+#include "core/cpu/reference/householder.hpp"
 
 namespace qrtool {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/cpu/block_qr.hpp"
+#include "core/cpu/tall/block_qr.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# embed.cmake: turns kernels/*.cl into one C++ file of string literals. Run as a script:
-#   cmake -DKERNELS=dir -DOUTPUT=file.cpp -P embed.cmake
-# Every `#include "x.clh"` is replaced by the text of x.clh between #line marks, so that a line
-# number in a build log is that of the file. Strings only, no lists: semicolons and brackets survive.
+# embed.cmake: turns gpu/**/*.cl into one C++ file of string literals. Run as a script:
+#   cmake -DROOT=dir -DOUTPUT=file.cpp -P embed.cmake
+# Names are paths from ROOT, the root of the repository. Every `#include "gpu/x.clh"` is replaced by
+# the text of gpu/x.clh between #line marks, so that a line number in a build log is that of the file.
+# Strings only, no lists: semicolons and brackets survive.
 
 cmake_minimum_required(VERSION 3.22)
 
@@ -24,7 +25,7 @@ function(expand text name out)
     string(REGEX REPLACE "[^\n]" "" newlines "${before}")
     string(LENGTH "${newlines}" count)
     math(EXPR line "${line} + ${count}")
-    file(READ "${KERNELS}/${header}" header_text)
+    file(READ "${ROOT}/${header}" header_text)
     expand("${header_text}" "${header}" inner)
     # the rest of the directive's line belongs to line number `line`
     string(APPEND result "${before}${inner}#line ${line} \"${name}\"\n")
@@ -32,15 +33,15 @@ function(expand text name out)
   set(${out} "${result}${text}\n" PARENT_SCOPE)
 endfunction()
 
-file(GLOB files RELATIVE "${KERNELS}" "${KERNELS}/*.cl")
+file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/gpu/*.cl")
 set(entries "")
 foreach(name IN LISTS files)
-  file(READ "${KERNELS}/${name}" text)
+  file(READ "${ROOT}/${name}" text)
   expand("${text}" "${name}" source)
   string(APPEND entries "    {\"${name}\", R\"QR_KERNEL(${source})QR_KERNEL\"sv},\n")
 endforeach()
-file(WRITE "${OUTPUT}" "// Written by gpu/embed.cmake from gpu/kernels.
-#include \"gpu/kernel_sources.hpp\"
+file(WRITE "${OUTPUT}" "// Written by gpu/embed.cmake from the kernels in gpu.
+#include \"gpu/host/kernel_sources.hpp\"
 
 namespace qrtool {
 

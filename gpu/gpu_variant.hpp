@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/variant.hpp"
-#include "gpu/kernels/shapes.clh"
-#include "gpu/launcher.hpp"
-#include "gpu/program_cache.hpp"
+#include "gpu/common/shapes.clh"
+#include "gpu/host/launcher.hpp"
+#include "gpu/host/program_cache.hpp"
 
 namespace qrtool {
 
@@ -39,7 +39,7 @@ struct Slots {
 
 struct GpuVariant {
   Variant plan;
-  std::string_view file;  // in kernels/
+  std::string_view file;  // "gpu/variants/small/small.cl"
   /// Bytes per matrix of each work buffer.
   std::vector<std::size_t> (*workspace)(const Problem&);
   /// Enqueues all steps, in order. `launch` knows the program built from `file` with STORED, REAL
@@ -69,7 +69,7 @@ inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
 std::string gram_objection(const Problem& problem);
 /// What ||I - Q'Q|| of a float32 problem may be where its accuracy is float32's.
 double orthogonality_bar(const Problem& problem);
-/// What the guard of kernels/gram_guard.clh goes by, g being `per_root` sqrt(m), at least 8.
+/// What the guard of gpu/common/gram_guard.clh goes by, g being `per_root` sqrt(m), at least 8.
 FactorLimits gram_limits(const Problem& problem, double per_root);
 /// Work buffers of a variant with routes: a route per matrix, then those of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);

@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/ratios.hpp"
-#include "gpu/device_check.hpp"
+#include "gpu/check/device_check.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {

@@ -21,7 +21,7 @@ const GpuVariant& gpu_variant(const Variant& variant);
 /// the check.
 std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem);
 
-// One function per variant, in variants/<name>.cpp.
+// One function per variant, in variants/<name>/<name>.cpp.
 GpuVariant gram_variant();
 GpuVariant gram_tiles_variant();
 GpuVariant small_variant();

@@ -53,13 +53,13 @@ inline constexpr std::int64_t r_slab_entries = 4096;
 inline constexpr int gram_slab_columns = 256;
 
 /// Columns up to which NVIDIA's float64 matrix units measure float32 in one pass
-/// (kernels/check_rows.cl), whose sums fill the registers: 162 with 64 columns. And columns up to
-/// which the others stay with the plain body: a tile of 64 x 64 (kernels/check_units.clh) would be
+/// (check/check_rows.cl), whose sums fill the registers: 162 with 64 columns. And columns up to
+/// which the others stay with the plain body: a tile of 64 x 64 (check/check_units.clh) would be
 /// three quarters empty.
 inline constexpr std::int64_t check_rows_columns = 64;
 inline constexpr std::int64_t check_units_columns = 32;
 
-// ---- gram (kernels/gram.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Columns that 32 work-items hold: the triangle of 64 in registers, 640 of 1024 in float64; of
 /// more columns some rows of blocks in local memory, which holds no more.
@@ -92,7 +92,7 @@ inline constexpr std::int64_t gram_whole_rows = 64;
 /// PoCL 3.1 then loses some of what the others store.
 inline constexpr std::int64_t gram_small_rows = 256;
 
-// ---- gram_tiles (kernels/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Columns of a tile.
 inline constexpr std::int64_t gram_tiles_columns = 64;
@@ -115,7 +115,7 @@ inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// seven waves and 1.92 in two, in 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 
-// ---- small (kernels/small.cl). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
+// ---- small (variants/small/). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
 // in float32, 2026-11; the kernels are bound by the instructions they issue.
 
 /// Bytes of one work-item's tile, in registers. 128 .. 512. NVIDIA has 255 registers per work-item,
@@ -156,7 +156,7 @@ inline constexpr int small_column_step = 16;
 inline constexpr int small_narrow_column_step = 4;
 inline constexpr int small_narrow_step_columns = 32;
 
-// ---- blocked (kernels/blocked.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- blocked (variants/blocked/blocked.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Rows: the accuracy of a panel's W, T W and V T W wants some, registers bound them (float64:
 /// half).
@@ -172,7 +172,7 @@ inline constexpr int blocked_short_lane_rows = 8;
 inline constexpr int blocked_stage_bytes = 34 << 10;
 inline constexpr int blocked_wide_stage_bytes = 22 << 10;
 
-// ---- tall (kernels/tall.cl). NVIDIA H200, driver 580, 2026-11.
+// ---- tall (variants/tall/tall.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns: two blocks of as many rows must fit a group's registers.
 inline constexpr std::int64_t tall_max_columns = 128;
@@ -209,7 +209,7 @@ inline constexpr std::int64_t tall_subtree_blocks = 16;
 /// Of A that one leaf holds where a matrix goes by rows. 8 .. 128 MiB.
 inline constexpr std::int64_t tall_leaf_bytes = 32 << 20;
 
-// ---- large (kernels/large.cl, kernels/gemm.cl)
+// ---- large (variants/large/large.cl, products/gemm.cl)
 
 /// Columns per panel: 32, 64. float64, a column at a time: 32, local memory holds the panel's dot
 /// products; small matrices too.
@@ -243,7 +243,7 @@ inline constexpr double large_t_bound = 4096;
 inline constexpr int large_strip = 16;
 inline constexpr int large_narrow_strip = 32;
 
-// ---- gemm (kernels/gemm.cl)
+// ---- gemm (products/gemm.cl)
 
 /// Tile of a work-group and of 32 work-items, terms per stage in local memory, stages there.
 struct ProductTile {
@@ -251,7 +251,7 @@ struct ProductTile {
 };
 /// Of the large products: fma in float32, in float64, and halves on the matrix units, of which
 /// warp, depth and buffers are those of the narrow products; packed ones have 64 x 64 per warp and
-/// two stages of 16 (kernels/packed_tile.clh). 3 products of halves, 8192 x 8192 x 256, C -= A B
+/// two stages of 16 (products/packed_tile.clh). 3 products of halves, 8192 x 8192 x 256, C -= A B
 /// and Z = A'C in TFLOP/s: 92 and 101 so; 80 and 90 with 64 x 32 per warp, one group of 256 where
 /// 130 registers leave no room for two; 64 and 87 before operands were packed. NVIDIA H200, driver
 /// 580, 2026-11.
@@ -269,7 +269,7 @@ inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// 2026-11.
 inline constexpr ProductTile product_double_units_tile{64, 64, 32, 32, 16, 2};
 
-// ---- vector (kernels/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
+// ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 
 /// Bytes of a vector, a matrix per entry. 32 .. 64: wider ones are not in OpenCL C for float64.
 inline constexpr std::int64_t vector_bytes = 64;
@@ -279,7 +279,7 @@ inline constexpr std::int64_t vector_max_rows = 1024, vector_max_columns = 128;
 /// Work-groups, each with a slot, that go from pack to pack. 1 .. 1024: more than cores.
 inline constexpr std::int64_t vector_groups = 64;
 
-// ---- textbook (kernels/textbook.cl)
+// ---- textbook (variants/textbook/textbook.cl)
 
 /// Largest matrix: one work-item per column, n^4 operations.
 inline constexpr int textbook_max_columns = 64;

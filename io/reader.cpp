@@ -9,10 +9,10 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv_reader.hpp"
-#include "io/csv_writer.hpp"
-#include "io/hdf5_reader.hpp"
-#include "io/input_file.hpp"
+#include "io/csv/reader.hpp"
+#include "io/csv/writer.hpp"
+#include "io/file/input_file.hpp"
+#include "io/hdf5/reader.hpp"
 
 namespace qrtool {
 namespace {

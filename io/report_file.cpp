@@ -10,7 +10,7 @@
 #include "core/batch.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/text_output.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {

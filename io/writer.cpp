@@ -8,9 +8,9 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv_writer.hpp"
-#include "io/hdf5_writer.hpp"
-#include "io/input_file.hpp"
+#include "io/csv/writer.hpp"
+#include "io/file/input_file.hpp"
+#include "io/hdf5/writer.hpp"
 
 namespace qrtool {
 

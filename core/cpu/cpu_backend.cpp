@@ -12,7 +12,7 @@
 
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 
 namespace qrtool {
 namespace {

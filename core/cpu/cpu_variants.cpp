@@ -7,11 +7,11 @@
 
 #include <array>
 
-#include "core/cpu/batched_qr.hpp"
-#include "core/cpu/blocked_qr.hpp"
-#include "core/cpu/checker.hpp"
+#include "core/cpu/batched/batched_qr.hpp"
+#include "core/cpu/blocked/blocked_qr.hpp"
+#include "core/cpu/check/checker.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 
 namespace qrtool {
 namespace {

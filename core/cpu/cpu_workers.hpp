@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/backend.hpp"
-#include "core/cpu/batched_qr.hpp"
-#include "core/cpu/blocked_qr.hpp"
-#include "core/cpu/checker.hpp"
-#include "core/cpu/eigen_qr.hpp"
+#include "core/cpu/batched/batched_qr.hpp"
+#include "core/cpu/blocked/blocked_qr.hpp"
+#include "core/cpu/check/checker.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
 
 namespace qrtool {
 

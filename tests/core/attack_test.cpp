@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/gram_leaf.hpp"
+#include "core/cpu/tall/gram_leaf.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/backward_error.hpp"
 

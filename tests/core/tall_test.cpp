@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/eigen_qr.hpp"
-#include "core/cpu/tall_qr.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
+#include "core/cpu/tall/tall_qr.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

@@ -27,7 +27,8 @@ def main():
         print("no clang: skipped")
         return 77
     failures = 0
-    files = sorted((pathlib.Path(sys.argv[1]) / "gpu/kernels").glob("*.cl"))
+    root = pathlib.Path(sys.argv[1])
+    files = sorted((root / "gpu").rglob("*.cl"))
     for path in files:
         bodies = ["NVIDIA"] if path.name in NVIDIA_ALONE else BODIES
         for real, body in itertools.product(("float", "double"), bodies):
@@ -35,7 +36,7 @@ def main():
                 continue
             done = subprocess.run(
                 [clang, "-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang", "-finclude-default-header",
-                 "-Wall", "-Werror", f"-DSTORED={real}", f"-DREAL={real}", *BODIES[body], str(path)],
+                 "-Wall", "-Werror", f"-I{root}", f"-DSTORED={real}", f"-DREAL={real}", *BODIES[body], str(path)],
                 capture_output=True, text=True, check=False,
             )
             if done.returncode != 0:

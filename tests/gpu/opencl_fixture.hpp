@@ -14,8 +14,8 @@
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"
-#include "gpu/device.hpp"
-#include "gpu/opencl_backend.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/host/opencl_backend.hpp"
 
 namespace qrtool::test {
 

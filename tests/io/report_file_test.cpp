@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "temporary_folder.hpp"
+#include "tests/io/temporary_folder.hpp"
 
 namespace qrtool {
 namespace {

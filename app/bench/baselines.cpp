@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// baselines.cpp: the list of contestants, and those that are backends of this tool.
+#include "app/bench/baselines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "app/bench/cases.hpp"
+#include "app/bench/data.hpp"
+#include "app/bench/device.hpp"
+#include "app/bench/lapack.hpp"
+#include "app/run/pipeline.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+namespace {
+
+/// A backend whose data are in host memory. A batch is done in the plan's chunks, all of them from
+/// one chunk of input: memory stays small however large the batch.
+template <class T>
+class HostRun final : public TimedRun {
+ public:
+  HostRun(Backend& backend, Plan plan, std::uint64_t seed)
+      : backend_(backend),
+        plan_(std::move(plan)),
+        data_(plan_.chunk_matrices, plan_.problem.m, plan_.problem.n, seed, plan_.threads),
+        q_(plan_.chunk_matrices, plan_.problem.m, plan_.problem.q_cols()),
+        r_(plan_.chunk_matrices, plan_.problem.r_rows(), plan_.problem.n),
+        report_(static_cast<std::size_t>(plan_.chunk_matrices)) {}
+
+  std::string variant() const override { return std::string(plan_.variant->name); }
+  Accuracy accuracy() const override { return accuracy_; }
+  void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
+
+  RunSeconds run() override {
+    accuracy_ = {};
+    RunSeconds total;
+    for (index_t first = 0; first < plan_.problem.count; first += plan_.chunk_matrices) {
+      const index_t matrices = std::min(plan_.chunk_matrices, plan_.problem.count - first);
+      const std::span lines = std::span(report_).first(static_cast<std::size_t>(matrices));
+      const RunSeconds seconds = run_chunk(matrices, lines);
+      total.factor += seconds.factor;
+      total.check += seconds.check;
+      add_lines(accuracy_, lines, data_.norms());
+    }
+    return total;
+  }
+
+ private:
+  /// The backend factors and checks matrix by matrix and sums busy time over threads; the wall time
+  /// is divided in that proportion, so that threads without work count too.
+  RunSeconds run_chunk(index_t matrices, std::span<MatrixReport> lines) {
+    Factors<T> out;
+    if (plan_.problem.wants_q()) out.q = q_.view().slice(0, matrices);
+    out.r = r_.view().slice(0, matrices);
+    const Stopwatch watch;
+    const ChunkSeconds busy = backend_.factor(plan_, data_.view().slice(0, matrices), out, lines);
+    const double wall = watch.seconds();
+    const double both = busy.factor + busy.check;
+    const double share = both > 0 ? busy.factor / both : 1;
+    return {wall * share, wall * (1 - share)};
+  }
+
+  Backend& backend_;
+  Plan plan_;
+  BenchData<T> data_;
+  Batch<T> q_, r_;
+  std::vector<MatrixReport> report_;
+  Accuracy accuracy_;
+};
+
+/// Why a variant of this name does not take the problem, or empty.
+std::string objection_of(const Backend& backend, std::string_view name, const Problem& problem) {
+  for (const Variant& variant : backend.variants())
+    if (variant.name == name) {
+      Fit fit = variant.fits(problem, backend.limits());
+      return fit.ok ? std::string() : std::move(fit.reason);
+    }
+  return fmt::format("there is no {}", name);
+}
+
+/// The plan for one case. Errors: UsageError where a forced variant does not take the case.
+Plan plan_for(const Backend& backend, const std::string& forced, const Problem& problem,
+              int threads = 0) {
+  if (!forced.empty()) {
+    const std::string objection = objection_of(backend, forced, problem);
+    if (!objection.empty()) throw UsageError(objection);
+  }
+  Limits limits = backend.limits();
+  if (threads > 0) limits.threads = threads;
+  return make_plan(problem, backend.variants(), limits, forced);
+}
+
+class HostContestant final : public Contestant {
+ public:
+  HostContestant(std::string name, Backend& backend, std::string forced, std::uint64_t seed)
+      : name_(std::move(name)), backend_(backend), forced_(std::move(forced)), seed_(seed) {}
+
+  std::string name() const override { return name_; }
+  std::string text() const override { return "one matrix per thread"; }
+
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) override {
+    Plan plan = plan_for(backend_, forced_, problem, threads);
+    if (problem.type == ElementType::float32)
+      return std::make_unique<HostRun<float>>(backend_, std::move(plan), seed_);
+    return std::make_unique<HostRun<double>>(backend_, std::move(plan), seed_);
+  }
+
+ private:
+  std::string name_;
+  Backend& backend_;
+  std::string forced_;
+  std::uint64_t seed_;
+};
+
+/// Eigen on a CPU backend of its own, whatever the tool runs on.
+class EigenContestant final : public Contestant {
+ public:
+  explicit EigenContestant(const BenchGround& ground)
+      : backend_(ground.limits), host_("eigen", backend_, "cpu/eigen", ground.seed) {}
+
+  std::string name() const override { return host_.name(); }
+  std::string text() const override { return "Eigen " QRTOOL_EIGEN_VERSION ", " + host_.text(); }
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
+    return host_.prepare(problem, 0);
+  }
+
+ private:
+  CpuBackend backend_;
+  HostContestant host_;
+};
+
+class DeviceContestant final : public Contestant {
+ public:
+  DeviceContestant(std::string name, const BenchGround& ground, std::string forced)
+      : name_(std::move(name)), ground_(ground), forced_(std::move(forced)) {}
+
+  std::string name() const override { return name_; }
+  std::string text() const override {
+    return ground_.backend.name() == "cpu" ? "needs --backend opencl"
+                                           : "the same device, data resident";
+  }
+
+  std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
+    if (ground_.backend.name() == "cpu")
+      throw DeviceError("runs on an OpenCL device: --backend opencl");
+    Plan plan = plan_for(ground_.backend, forced_, problem);
+    const std::size_t bytes = problem.input_bytes() + problem.output_bytes() +
+                              plan.variant->device_workspace_bytes(problem);
+    const std::string objection = objection_to_residence(problem, bytes, ground_.backend.limits());
+    if (!objection.empty()) throw LimitError(objection);
+    return make_resident_run(ground_.backend, std::move(plan), ground_.seed);
+  }
+
+ private:
+  std::string name_;
+  BenchGround ground_;
+  std::string forced_;
+};
+
+constexpr std::array<std::string_view, 3> names{"eigen", "lapack", "textbook"};
+
+}  // namespace
+
+std::unique_ptr<Contestant> make_tool(const BenchGround& ground) {
+  if (ground.backend.name() == "cpu")
+    return std::make_unique<HostContestant>("cpu", ground.backend, ground.variant, ground.seed);
+  return std::make_unique<DeviceContestant>("device", ground, ground.variant);
+}
+
+std::span<const std::string_view> baseline_names() { return names; }
+
+std::unique_ptr<Contestant> make_baseline(std::string_view name, const BenchGround& ground) {
+  if (name == "eigen") return std::make_unique<EigenContestant>(ground);
+  if (name == "lapack") return make_lapack(ground.limits, ground.seed);
+  return std::make_unique<DeviceContestant>("textbook", ground, "opencl/textbook");
+}
+
+}  // namespace qrtool

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// cases.cpp: the published grid, limits and predictions; nothing here runs anything.
+#include "app/bench/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr double usual_limit_seconds = 60;
+constexpr double quick_limit_seconds = 5;
+constexpr double quick_total_seconds = 45;
+constexpr Repeats quick_repeats{1, 3};
+
+/// What a few CPU cores reach, and a GPU. High rather than low: a case that could have run must not
+/// be left out because nothing is known about it.
+constexpr double usual_flops_per_second = 20e9, usual_flops_per_second_of_gpu = 500e9;
+/// Less work than this shows start-up costs and no rate.
+constexpr double telling_flops = 1e7;
+
+using Shapes = std::vector<std::pair<index_t, index_t>>;
+
+void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
+              const std::vector<index_t>& batches) {
+  for (const auto& [m, n] : shapes)
+    for (const index_t batch : batches) cases.push_back({m, n, batch});
+}
+
+/// m >= n.
+double flops_of_r(double m, double n) { return 2 * m * n * n - 2.0 / 3.0 * n * n * n; }
+
+}  // namespace
+
+std::vector<BenchCase> standard_sweep() {
+  std::vector<BenchCase> cases;
+  add_grid(cases, {{64, 64}, {128, 64}, {256, 128}, {512, 256}},
+           {100, 500, 1000, 5000, 10000, 15000});
+  add_grid(cases, {{512, 512}, {1024, 512}, {5000, 5000}}, {1, 8, 16, 32});
+  return cases;
+}
+
+std::vector<BenchCase> tall_sweep() {
+  std::vector<BenchCase> cases;
+  for (index_t n = 2; n <= 32; n *= 2)
+    for (int threads = 1; threads <= 32; threads *= 2) cases.push_back({1600, n, 1, threads});
+  for (const index_t n : {2, 4})
+    for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({m, n, 1});
+  add_grid(cases, {{100'000, 16}, {1'000'000, 32}, {4'000'000, 64}, {1'000'000, 128}}, {1});
+  return cases;
+}
+
+std::vector<BenchCase> quick_sweep() {
+  std::vector<BenchCase> cases;
+  add_grid(cases, {{64, 64}}, {100, 1000, 15000});
+  add_grid(cases, {{128, 64}}, {100, 1000});
+  add_grid(cases, {{256, 128}, {512, 256}}, {100});
+  add_grid(cases, {{512, 512}, {1024, 512}}, {1, 8});
+  return cases;
+}
+
+BenchSchedule schedule_of(const BenchOptions& o) {
+  BenchSchedule schedule;
+  const bool is_quick = o.quick || (!o.sweep && o.shapes.empty());
+  if (!o.shapes.empty()) {
+    add_grid(schedule.cases, o.shapes, o.batches.empty() ? std::vector<index_t>{1} : o.batches);
+  } else {
+    schedule.cases = o.tall_sweep ? tall_sweep() : is_quick ? quick_sweep() : standard_sweep();
+  }
+  schedule.cell_seconds =
+      o.limit_seconds.value_or(is_quick ? quick_limit_seconds : usual_limit_seconds);
+  if (is_quick) schedule.repeats = quick_repeats;
+  if (is_quick) schedule.total_seconds = quick_total_seconds;
+  return schedule;
+}
+
+void forget_threads(std::vector<BenchCase>& cases) {
+  for (BenchCase& size : cases) size.threads = 0;
+  cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
+}
+
+Problem problem_of(const BenchCase& size, ElementType type, Mode mode) {
+  return {.count = size.batch, .m = size.m, .n = size.n, .type = type, .mode = mode};
+}
+
+double bench_flops(const Problem& p) {
+  const auto k = static_cast<double>(p.k());
+  double flops = flops_of_r(static_cast<double>(std::max(p.m, p.n)), k);
+  if (p.wants_q()) flops += flops_of_r(static_cast<double>(p.m), k);
+  return flops * static_cast<double>(p.count);
+}
+
+std::string objection_to_residence(const Problem& p, std::size_t device_bytes_per_matrix,
+                                   const Limits& limits) {
+  const auto count = static_cast<std::size_t>(p.count);
+  const std::size_t input_bytes = p.input_bytes() * count;
+  const std::size_t device_bytes = device_bytes_per_matrix * count;
+  const std::size_t host_bytes = input_bytes + (limits.is_cpu ? device_bytes : 0);
+  if (host_bytes > limits.host_bytes)
+    return fmt::format("the batch needs {} of host memory; the limit is {}",
+                       format_bytes(host_bytes), format_bytes(limits.host_bytes));
+  if (device_bytes > limits.device_bytes)
+    return fmt::format("the batch needs {} of device memory; the device gives {}",
+                       format_bytes(device_bytes), format_bytes(limits.device_bytes));
+  if (input_bytes > limits.max_allocation_bytes)
+    return fmt::format("the batch needs {} in one piece; the device gives {}",
+                       format_bytes(input_bytes), format_bytes(limits.max_allocation_bytes));
+  return {};
+}
+
+CostHistory::CostHistory(bool is_cpu)
+    : usual_rate_(is_cpu ? usual_flops_per_second : usual_flops_per_second_of_gpu) {}
+
+void CostHistory::add(const BenchCase& size, double flops, double seconds) {
+  if (seconds > 0) entries_.push_back({size, flops, seconds});
+}
+
+double CostHistory::predict(const BenchCase& size, double flops) const {
+  const auto same_shape = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& entry) {
+    return entry.size.m == size.m && entry.size.n == size.n;
+  });
+  if (same_shape != entries_.rend()) return same_shape->seconds * flops / same_shape->flops;
+  double best_rate = 0;
+  for (const Entry& entry : entries_)
+    if (entry.flops >= telling_flops) best_rate = std::max(best_rate, entry.flops / entry.seconds);
+  return flops / (best_rate > 0 ? best_rate : usual_rate_);
+}
+
+}  // namespace qrtool

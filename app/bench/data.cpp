@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// data.cpp: draws a few matrices and repeats them.
+#include "app/bench/data.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/matrices.hpp"
+#include "core/parallel.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Entries that are drawn at the most; about a second of one core.
+constexpr index_t drawn_entries = index_t{1} << 24;
+
+template <class T>
+double frobenius_norm(MatrixView<const T> a) {
+  double sum = 0;
+  for (index_t i = 0; i < a.rows; ++i)
+    for (index_t j = 0; j < a.cols; ++j) sum += double(a(i, j)) * double(a(i, j));
+  return std::sqrt(sum);
+}
+
+/// Copies the first rows into the rest, in turn.
+template <class T>
+void repeat_rows(MatrixView<T> a, index_t first_rows, int threads) {
+  const index_t copies = (a.rows + first_rows - 1) / first_rows - 1;
+  parallel_for(copies, threads, [&](index_t i, int) {
+    const index_t row = (i + 1) * first_rows, rows = std::min(first_rows, a.rows - row);
+    std::copy_n(a.data, rows * a.cols, a.row_block(row, rows).data);
+  });
+}
+
+}  // namespace
+
+template <class T>
+BenchData<T>::BenchData(index_t count, index_t m, index_t n, std::uint64_t seed, int threads)
+    : batch_(count, m, n),
+      norms_(static_cast<std::size_t>(
+          std::min(count, std::max<index_t>(1, drawn_entries / (m * n))))) {
+  const MatrixRequest request{.kind = "gauss", .seed = seed};
+  const BatchView<T> all = batch_.view();
+  const index_t drawn = std::ssize(norms_),
+                drawn_rows = std::min(m, std::max(n, drawn_entries / n));
+  parallel_for(drawn, threads, [&](index_t b, int) {
+    fill_matrix<T>(request, b, all[b].row_block(0, drawn_rows));
+  });
+  for (index_t b = 0; b < drawn; ++b) repeat_rows(all[b], drawn_rows, threads);
+  parallel_for(drawn, threads, [&](index_t b, int) {
+    norms_[static_cast<std::size_t>(b)] = frobenius_norm<T>(all[b]);
+  });
+  parallel_for(count - drawn, threads, [&](index_t i, int) {
+    std::copy_n(all[i % drawn].data, m * n, all[drawn + i].data);
+  });
+}
+
+void add_lines(Accuracy& accuracy, std::span<const MatrixReport> report,
+               const std::vector<double>& norms) {
+  for (std::size_t b = 0; b < report.size(); ++b) accuracy.add(report[b], norms[b % norms.size()]);
+}
+
+template class BenchData<float>;
+template class BenchData<double>;
+
+}  // namespace qrtool

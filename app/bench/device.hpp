@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// device.hpp: a batch that stays on an OpenCL device. device.cpp is built with the gpu
+// layer, no_device.cpp without it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "app/bench/timing.hpp"
+#include "core/backend.hpp"
+
+namespace qrtool {
+
+/// Uploads plan.problem.count matrices to the device of `backend`, which is an OpenCL backend.
+/// Errors: DeviceError, LimitError.
+std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed);
+
+}  // namespace qrtool

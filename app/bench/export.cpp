@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// export.cpp: the result of `qrtool bench` for machines.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/bench/table.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double gflops(const BenchHeader& header, const BenchRow& row) {
+  return bench_flops(problem_of(row.size, header.type, header.mode)) / row.tool->median() * 1e-9;
+}
+
+/// That the tool may use.
+int threads_of(const BenchHeader& header, const BenchRow& row) {
+  return row.size.threads > 0 ? row.size.threads : header.threads;
+}
+
+double speed_up(const BenchRow& row, const Timing& baseline) {
+  return baseline.median() / row.tool->median();
+}
+
+std::string_view precision_name(ElementType type) {
+  return type == ElementType::float32 ? "single" : "double";
+}
+
+/// In double quotes where it holds a character that CSV uses.
+std::string csv_text(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv_number(double value) { return fmt::format("{:.6g}", value); }
+
+std::string csv_heading(const BenchHeader& header) {
+  std::string line =
+      "backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms";
+  for (const BenchHeader::Baseline& baseline : header.baselines)
+    line += fmt::format(",{0}_ms,{0}_speed_up", baseline.name);
+  return line + ",gflops,error_mean,error_worst,failed,notes\n";
+}
+
+std::string csv_line(const BenchResult& result, const BenchRow& row) {
+  const BenchHeader& h = result.header;
+  std::string line = fmt::format(
+      "{},{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device), precision_name(h.type),
+      name_of(h.mode), row.size.m, row.size.n, row.size.batch,
+      h.is_on_device() ? "" : std::to_string(threads_of(h, row)), row.tool ? row.variant : "");
+  const auto add = [&](bool is_known, auto value) {
+    line += "," + (is_known ? csv_number(value()) : std::string());
+  };
+  const bool has_tool = row.tool.has_value();
+  add(has_tool, [&] { return row.tool->median() * 1e3; });
+  add(has_tool, [&] { return row.tool->fastest() * 1e3; });
+  add(has_tool, [&] { return row.tool->slowest() * 1e3; });
+  add(has_tool, [&] { return row.tool->check_seconds * 1e3; });
+  for (const std::optional<Timing>& baseline : row.baselines) {
+    add(baseline.has_value(), [&] { return baseline->median() * 1e3; });
+    add(has_tool && baseline, [&] { return speed_up(row, *baseline); });
+  }
+  const bool has_error = row.accuracy.matrices > 0 && h.mode != Mode::r;
+  add(has_tool, [&] { return gflops(h, row); });
+  add(has_error, [&] { return row.accuracy.mean(); });
+  add(has_error, [&] { return row.accuracy.worst; });
+  std::string notes;
+  for (const int number : row.notes)
+    notes += (notes.empty() ? "" : "; ") + result.notes[static_cast<std::size_t>(number - 1)];
+  return line + fmt::format(",{},{}\n", row.accuracy.failed, csv_text(notes));
+}
+
+Json json_of(const std::optional<Timing>& timing) {
+  if (!timing) return nullptr;
+  return {{"median", timing->median()},
+          {"fastest", timing->fastest()},
+          {"slowest", timing->slowest()},
+          {"all", timing->seconds}};
+}
+
+Json json_of(const BenchHeader& header, const BenchRow& row) {
+  Json baselines = Json::object();
+  for (std::size_t i = 0; i < row.baselines.size(); ++i) {
+    const std::optional<Timing>& timing = row.baselines[i];
+    baselines[header.baselines[i].name] = {
+        {"seconds", json_of(timing)},
+        {"speed_up", row.tool && timing ? Json(speed_up(row, *timing)) : Json()}};
+  }
+  const bool has_error = row.accuracy.matrices > 0 && header.mode != Mode::r;
+  return {{"m", row.size.m},
+          {"n", row.size.n},
+          {"batch", row.size.batch},
+          {"threads", header.is_on_device() ? Json() : Json(threads_of(header, row))},
+          {"variant", row.tool ? Json(row.variant) : Json()},
+          {"seconds", json_of(row.tool)},
+          {"check_seconds", row.tool ? Json(row.tool->check_seconds) : Json()},
+          {"baselines", baselines},
+          {"gflops", row.tool ? Json(gflops(header, row)) : Json()},
+          {"error_mean", has_error ? Json(row.accuracy.mean()) : Json()},
+          {"error_worst", has_error ? Json(row.accuracy.worst) : Json()},
+          {"failed", row.accuracy.failed},
+          {"notes", row.notes}};
+}
+
+}  // namespace
+
+std::string to_csv(const BenchResult& result) {
+  std::string text = csv_heading(result.header);
+  for (const BenchRow& row : result.rows) text += csv_line(result, row);
+  return text;
+}
+
+std::string to_json(const BenchResult& result) {
+  const BenchHeader& h = result.header;
+  Json baselines = Json::object();
+  for (const BenchHeader::Baseline& baseline : h.baselines)
+    baselines[baseline.name] = baseline.text;
+  Json rows = Json::array();
+  for (const BenchRow& row : result.rows) rows.push_back(json_of(h, row));
+  const Json document{
+      {"schema", "qrtool.bench/1"},
+      {"version", QRTOOL_VERSION},
+      {"backend", {{"name", h.backend}, {"device", h.device}}},
+      {"host", {{"processor", h.processor}, {"threads", h.threads}, {"ranks", h.ranks}}},
+      {"precision", precision_name(h.type)},
+      {"arithmetic", name_of(h.arithmetic)},
+      {"mode", name_of(h.mode)},
+      {"seed", h.seed},
+      {"timed",
+       {{"what", h.is_on_device() && h.ranks == 1 ? "device clock, data resident" : "wall time"},
+        {"warm_up", h.repeats.warm_up},
+        {"timed", h.repeats.timed}}},
+      {"baselines", baselines},
+      {"cases_wanted", result.cases.size()},
+      {"cases", rows},
+      {"notes", result.notes},
+      {"exit", result.has_failed() ? 1 : 0}};
+  // Text that is no UTF-8 is replaced, not refused.
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace qrtool

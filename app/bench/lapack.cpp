@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// lapack.cpp: LAPACK's geqrf and orgqr, one matrix per thread or one with the library's own
+// threads.
+#include "app/bench/lapack.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "app/bench/data.hpp"
+#include "app/run/pipeline.hpp"
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+using Geqrf = void (*)(const int* m, const int* n, T* a, const int* lda, T* tau, T* work,
+                       const int* lwork, int* info);
+template <class T>
+using Orgqr = void (*)(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau,
+                       T* work, const int* lwork, int* info);
+
+/// The functions of one library; it stays loaded.
+struct LapackLibrary {
+  std::string file;                        // empty: none was found
+  std::string version;                     // of OpenBLAS
+  void (*set_own_threads)(int) = nullptr;  // null: the library has no threads to set
+  std::pair<Geqrf<float>, Orgqr<float>> floats{};
+  std::pair<Geqrf<double>, Orgqr<double>> doubles{};
+
+  template <class T>
+  auto functions() const {
+    if constexpr (std::is_same_v<T, float>) return floats;
+    if constexpr (std::is_same_v<T, double>) return doubles;
+  }
+};
+
+template <class Function>
+bool find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  return function != nullptr;
+}
+
+LapackLibrary load_lapack() {
+  for (const char* file : {"libopenblas.so.0", "liblapack.so.3"}) {
+    void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) continue;
+    LapackLibrary library{.file = file, .version = {}};
+    if (!find(handle, "sgeqrf_", library.floats.first) ||
+        !find(handle, "sorgqr_", library.floats.second) ||
+        !find(handle, "dgeqrf_", library.doubles.first) ||
+        !find(handle, "dorgqr_", library.doubles.second))
+      continue;
+    find(handle, "openblas_set_num_threads", library.set_own_threads);
+    char* (*configuration)() = nullptr;
+    if (find(handle, "openblas_get_config", configuration)) library.version = configuration();
+    // "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the first two words.
+    library.version.resize(
+        std::min(library.version.find(' ', library.version.find(' ') + 1), library.version.size()));
+    return library;
+  }
+  return {};
+}
+
+/// Bytes of a chunk, so that batches of any size take bounded memory.
+constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
+
+template <class T>
+class LapackRun final : public TimedRun {
+ public:
+  LapackRun(const LapackLibrary& library, const Problem& problem, const Limits& limits,
+            std::uint64_t seed)
+      : library_(library),
+        problem_(problem),
+        m_(static_cast<int>(problem.m)),
+        n_(static_cast<int>(problem.n)),
+        k_(static_cast<int>(problem.k())),
+        chunk_(chunk_matrices(problem, limits)),
+        input_(chunk_, problem.n, problem.m),
+        work_(chunk_, problem.n, problem.m),
+        r_(chunk_, problem.n, problem.k()) {
+    // Fewer matrices than threads: the library's own threads share each of them.
+    const bool by_matrix = problem.count >= limits.threads || library.set_own_threads == nullptr;
+    workers_ = by_matrix ? limits.threads : 1;
+    library_threads_ = by_matrix ? 1 : limits.threads;
+    const BenchData<T> data(chunk_, problem.m, problem.n, seed, limits.threads);
+    parallel_for(chunk_, limits.threads, [&](index_t b, int) { transpose(data.view()[b], b); });
+    tau_.assign(static_cast<std::size_t>(workers_ * k_), T(0));
+    scratch_.assign(static_cast<std::size_t>(workers_) * scratch_size(), T(0));
+  }
+
+  std::string variant() const override { return library_.file; }
+
+  RunSeconds run() override {
+    if (library_.set_own_threads != nullptr) library_.set_own_threads(library_threads_);
+    RunSeconds total;
+    for (index_t first = 0; first < problem_.count; first += chunk_) {
+      const index_t matrices = std::min(chunk_, problem_.count - first);
+      // geqrf overwrites its input; copying it anew is not LAPACK's work.
+      std::copy_n(input_.view().data, matrices * input_.view().stride, work_.view().data);
+      const Stopwatch watch;
+      parallel_for(matrices, workers_, [&](index_t b, int worker) { factor(b, worker); });
+      total.factor += watch.seconds();
+    }
+    return total;
+  }
+
+ private:
+  /// Of input, work and R.
+  static std::size_t bytes_per_matrix(const Problem& p) {
+    return 2 * p.input_bytes() + size_of(p.type) * static_cast<std::size_t>(p.k() * p.n);
+  }
+
+  static index_t chunk_matrices(const Problem& p, const Limits& limits) {
+    // BenchData holds the same matrices once more while they are made.
+    const std::size_t bytes = bytes_per_matrix(p) + p.input_bytes();
+    if (bytes > limits.host_bytes)
+      throw LimitError(fmt::format("one matrix needs {} of host memory; the limit is {}",
+                                   format_bytes(bytes), format_bytes(limits.host_bytes)));
+    const std::size_t room = std::min(limits.host_bytes, chunk_target_bytes);
+    return std::clamp<index_t>(static_cast<index_t>(room / bytes), 1, p.count);
+  }
+
+  /// Column-major: row j of the view is column j of the matrix.
+  void transpose(MatrixView<const T> a, index_t b) const {
+    const MatrixView<T> columns = input_.view()[b];
+    for (index_t i = 0; i < a.rows; ++i)
+      for (index_t j = 0; j < a.cols; ++j) columns(j, i) = a(i, j);
+  }
+
+  std::size_t scratch_size() {
+    const auto [geqrf, orgqr] = library_.functions<T>();
+    const int query = -1;
+    int info = 0;
+    T for_r = 0, for_q = 0;
+    geqrf(&m_, &n_, work_.view().data, &m_, tau_.data(), &for_r, &query, &info);
+    orgqr(&m_, &k_, &k_, work_.view().data, &m_, tau_.data(), &for_q, &query, &info);
+    scratch_per_worker_ = std::max({static_cast<int>(for_r), static_cast<int>(for_q), n_, 1});
+    return static_cast<std::size_t>(scratch_per_worker_);
+  }
+
+  /// A -> V\R and tau; R out; V and tau -> Q in the place of V.
+  void factor(index_t b, int worker) {
+    const auto [geqrf, orgqr] = library_.functions<T>();
+    T* a = work_.view()[b].data;
+    T* tau = tau_.data() + std::ptrdiff_t{worker} * k_;
+    T* scratch = scratch_.data() + std::ptrdiff_t{worker} * scratch_per_worker_;
+    int info = 0;
+    geqrf(&m_, &n_, a, &m_, tau, scratch, &scratch_per_worker_, &info);
+    for (int j = 0; j < n_; ++j)
+      std::copy_n(a + std::ptrdiff_t{j} * m_, std::min(j + 1, k_), r_.view()[b].data + j * k_);
+    if (problem_.wants_q()) orgqr(&m_, &k_, &k_, a, &m_, tau, scratch, &scratch_per_worker_, &info);
+    if (info != 0) throw InternalError(fmt::format("{} returned info {}", library_.file, info));
+  }
+
+  const LapackLibrary& library_;
+  Problem problem_;
+  int m_, n_, k_;
+  index_t chunk_;
+  Batch<T> input_, work_, r_;
+  int workers_ = 1, library_threads_ = 1, scratch_per_worker_ = 1;
+  std::vector<T> tau_, scratch_;
+};
+
+class LapackContestant final : public Contestant {
+ public:
+  LapackContestant(const Limits& limits, std::uint64_t seed)
+      : library_(load_lapack()), limits_(limits), seed_(seed) {}
+
+  std::string name() const override { return "lapack"; }
+
+  std::string text() const override {
+    if (library_.file.empty()) return "not found";
+    const std::string threads = library_.set_own_threads != nullptr
+                                    ? "one matrix per thread, or all threads on one"
+                                    : "one matrix per thread";
+    const std::string library = library_.version.empty() ? "" : library_.version + ", ";
+    return fmt::format("{}{}, {}", library, library_.file, threads);
+  }
+
+  std::unique_ptr<TimedRun> prepare(const Problem& p, int) override {
+    if (library_.file.empty())
+      throw DeviceError("neither libopenblas.so.0 nor liblapack.so.3 was found");
+    if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
+      throw LimitError("LAPACK counts rows and columns in 32 bits");
+    if (p.type == ElementType::float32)
+      return std::make_unique<LapackRun<float>>(library_, p, limits_, seed_);
+    return std::make_unique<LapackRun<double>>(library_, p, limits_, seed_);
+  }
+
+ private:
+  LapackLibrary library_;
+  Limits limits_;
+  std::uint64_t seed_;
+};
+
+}  // namespace
+
+std::unique_ptr<Contestant> make_lapack(const Limits& limits, std::uint64_t seed) {
+  return std::make_unique<LapackContestant>(limits, seed);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// no_device.cpp: a build without the gpu layer has nowhere else to put data.
+#include "app/bench/device.hpp"
+#include "app/bench/gemm.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+
+std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, std::uint64_t) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
+ExitCode run_bench_gemm(const BenchOptions&) {
+  throw DeviceError("this build has no OpenCL", "products are measured on a device");
+}
+
+}  // namespace qrtool

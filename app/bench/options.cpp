@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// options.cpp: the options of `qrtool bench`, and what contradicts what.
+#include "app/bench/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "app/bench/baselines.hpp"
+#include "app/cli/command_line.hpp"
+#include "app/run/join.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::pair<std::string_view, ElementType> types[] = {{"single", ElementType::float32},
+                                                              {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, bool> sweeps[] = {{"standard", false}, {"tall", true}};
+constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
+    {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
+constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
+
+/// Elements of one case; more are a slip of the finger.
+constexpr double most_elements = 0x1p50;
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::vector<std::pair<index_t, index_t>> parse_shapes(const std::string& text) {
+  std::vector<std::pair<index_t, index_t>> shapes;
+  for (const std::string& word : split(text)) {
+    const Shape shape = parse_shape("--shape", word);
+    if (!shape.leading.empty())
+      throw UsageError(
+          fmt::format("--shape: '{}' is not MxN", word),
+          fmt::format("--shape {}x{} --batch {}", shape.m, shape.n, join(shape.leading, "x")));
+    if (shape.m == 0 || shape.n == 0)
+      throw UsageError(fmt::format("--shape: '{}' leaves nothing to measure", word));
+    shapes.emplace_back(shape.m, shape.n);
+  }
+  return shapes;
+}
+
+std::vector<index_t> parse_batches(const std::string& text) {
+  std::vector<index_t> batches;
+  for (const std::string& word : split(text))
+    batches.push_back(parse_whole("--batch", word, 1, 1'000'000'000));
+  return batches;
+}
+
+std::vector<std::string> parse_baselines(const std::string& text) {
+  std::vector<std::string_view> allowed(baseline_names().begin(), baseline_names().end());
+  allowed.push_back("none");
+  std::vector<std::string> names;
+  for (const std::string& word : split(text)) {
+    if (std::find(allowed.begin(), allowed.end(), word) == allowed.end())
+      throw not_one_of("--against", word, allowed);
+    if (word != "none" && std::find(names.begin(), names.end(), word) == names.end())
+      names.push_back(word);
+  }
+  return names;
+}
+
+}  // namespace
+
+constexpr std::string_view bench_about =
+    R"(Times the tool against others on matrices made here, and prints a table. Device
+times are by the device's clock with the data resident; the check has a column
+of its own. Without --sweep and --shape it is --quick.
+
+  qrtool bench --sweep --export-markdown table.md
+  qrtool bench --shape 64x64,128x64 --batch 1000,15000 --against eigen,lapack
+  mpirun -n 2 qrtool-mpi bench --mode r --shape 1000000x32      rows over ranks
+)";
+
+void describe_cases(CommandLine& line, BenchOptions& o) {
+  line.optional_value(
+      "--sweep", "WORD", "standard",
+      "standard, the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
+      "5000x5000 in batches of 1 to 32; or tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
+      "2 and 4, 100000x16 to 4000000x64",
+      [&o](const std::string& text) {
+        o.tall_sweep = choose("--sweep", text, sweeps);
+        o.sweep = true;
+      });
+  line.flag("--quick", o.quick, "a part of it, fewer repeats; ends within a minute");
+  line.flag("--gemm", o.gemm,
+            "the matrix products behind opencl/large instead, every body, beside the peak of its "
+            "instruction");
+  line.list("--shape", "MxN,...", "cases of one's own: rows and columns; may be repeated",
+            [&o](const std::string& text) { o.shapes = parse_shapes(text); });
+  line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
+            [&o](const std::string& text) { o.batches = parse_batches(text); });
+  line.choice("--precision", o.type, "of the elements", types);
+  line.choice("--arithmetic", o.arithmetic,
+              "of float32: any that has its accuracy, strict: its own alone, mixed: half-precision "
+              "products",
+              arithmetics);
+  line.choice("--mode", o.mode, "what is computed", modes);
+  line.list("--against", "NAME,...", "default eigen; eigen, lapack, textbook, none",
+            [&o](const std::string& text) { o.against = parse_baselines(text); });
+  line.value("--limit-seconds", "X",
+             "running time of one cell of the table at most: fewer repeats, then left out; default "
+             "60, with --quick 5",
+             [&o](const std::string& text) {
+               o.limit_seconds = parse_number("--limit-seconds", text, 1e-3);
+             });
+  line.value("--seed", "N", "default 0", [&o](const std::string& text) {
+    o.seed = static_cast<std::uint64_t>(
+        parse_whole("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
+  });
+}
+
+void describe_exports(CommandLine& line, BenchOptions& o) {
+  const std::pair<const char*, std::string*> files[] = {{"--export-json", &o.export_json},
+                                                        {"--export-csv", &o.export_csv},
+                                                        {"--export-markdown", &o.export_markdown}};
+  for (const auto& [name, path] : files)
+    line.value(name, "FILE", "the table so far, rewritten after every case",
+               [target = path](const std::string& text) { *target = text; });
+  line.flag("-f,--force", o.force, "replace existing files");
+  line.flag("--json", o.json, "the result as one JSON document");
+  line.flag("-q,--quiet", o.quiet, "print errors only");
+}
+
+void check(const BenchOptions& o) {
+  if (o.sweep && !o.shapes.empty())
+    throw UsageError("--sweep contradicts --shape", "leave one of them away");
+  if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
+    throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
+                     "leave --sweep, --quick, --shape and --backend cpu away");
+  if (!o.batches.empty() && o.shapes.empty())
+    throw UsageError("--batch needs --shape", "for example --shape 64x64 --batch 100,1000");
+  for (const auto& [m, n] : o.shapes)
+    for (const index_t batch : o.batches)
+      if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(batch) >
+          most_elements)
+        throw LimitError(
+            fmt::format("--batch: {} of {}x{} is more than any memory holds", batch, m, n));
+  std::vector<std::string> files;
+  for (const std::string& file : {o.export_json, o.export_csv, o.export_markdown}) {
+    if (file == "-")
+      throw UsageError("an export cannot be standard output", "--json prints the result there");
+    if (!file.empty() && std::find(files.begin(), files.end(), file) != files.end())
+      throw UsageError(fmt::format("two exports cannot both be '{}'", file));
+    files.push_back(file);
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// options.hpp: the command line of `qrtool bench`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/run/make_backend.hpp"
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+struct BenchOptions {
+  bool sweep = false, tall_sweep = false, quick = false, gemm = false;
+  std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
+  std::vector<index_t> batches;                     // of each shape
+  ElementType type = ElementType::float32;
+  Arithmetic arithmetic = Arithmetic::any;
+  Mode mode = Mode::reduced;  // or r
+  BackendRequest backend;
+  std::vector<std::string> against{"eigen"};
+  std::optional<double> limit_seconds;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  std::uint64_t seed = 0;
+  std::string export_json, export_csv, export_markdown;
+  bool force = false, json = false, quiet = false;
+};
+
+class CommandLine;
+
+extern const std::string_view bench_about;
+/// What is measured, and where the result goes; --backend, --memory and the like are everybody's.
+void describe_cases(CommandLine& line, BenchOptions& options);
+void describe_exports(CommandLine& line, BenchOptions& options);
+/// Errors: UsageError, LimitError.
+void check(const BenchOptions& options);
+
+}  // namespace qrtool

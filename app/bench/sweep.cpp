@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// sweep.cpp: a case, cell by cell: predicted, prepared, timed, noted.
+#include "app/bench/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "app/bench/ranks.hpp"
+#include "app/process/console.hpp"
+#include "app/process/progress.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// One line on standard error while a cell is measured; a terminal only.
+class StatusLine {
+ public:
+  StatusLine(bool is_wanted, const std::string& text)
+      : is_shown_(is_wanted && stderr_is_terminal()) {
+    if (is_shown_) write_stderr(text);
+  }
+  ~StatusLine() {
+    if (is_shown_) write_stderr("\r\x1b[K");
+  }
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
+
+ private:
+  bool is_shown_;
+};
+
+}  // namespace
+
+Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+             Comm& comm)
+    : options_(options), schedule_(schedule) {
+  columns_.push_back({comm.size() > 1 ? make_ranked_tool(ground, comm) : make_tool(ground),
+                      CostHistory(ground.backend.limits().is_cpu)});
+  for (const std::string& name : options.against)
+    columns_.push_back({make_baseline(name, ground), CostHistory()});
+  result_.header = header(ground);
+  result_.header.ranks = comm.size();
+  result_.cases = schedule.cases;
+}
+
+BenchHeader Sweep::header(const BenchGround& ground) const {
+  BenchHeader header{.backend = ground.backend.name(),
+                     .device = ground.backend.device(),
+                     .type = options_.type,
+                     .arithmetic = options_.arithmetic,
+                     .mode = options_.mode,
+                     .seed = options_.seed,
+                     .repeats = schedule_.repeats,
+                     .processor = CpuBackend(ground.limits).device(),
+                     .threads = ground.limits.threads,
+                     .baselines = {}};
+  for (std::size_t i = 1; i < columns_.size(); ++i)
+    header.baselines.push_back({columns_[i].contestant->name(), columns_[i].contestant->text()});
+  return header;
+}
+
+const BenchRow& Sweep::measure(const BenchCase& size) {
+  BenchRow row;
+  row.size = size;
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (size.threads > cores)
+    result_.add_note(row, fmt::format("more threads than cores, of which there are {}", cores));
+  row.tool = measure(columns_.front(), row);
+  for (std::size_t i = 1; i < columns_.size(); ++i)
+    row.baselines.push_back(measure(columns_[i], row));
+  return result_.rows.emplace_back(std::move(row));
+}
+
+std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {
+  const auto skip = [&](std::string_view why) {
+    result_.add_note(row, fmt::format("{}: {}", column.contestant->name(), why));
+    return std::nullopt;
+  };
+  try {
+    return time(column, row);
+  } catch (const std::bad_alloc&) {
+    return skip("out of memory");
+  } catch (const std::exception& error) {
+    return skip(error.what());
+  }
+}
+
+Timing Sweep::time(Column& column, BenchRow& row) {
+  const std::string name = column.contestant->name();
+  Problem problem = problem_of(row.size, options_.type, options_.mode);
+  problem.arithmetic = options_.arithmetic;
+  const double flops = bench_flops(problem);
+  const double limit = seconds_left();
+  refuse_if_too_slow(column.history.predict(row.size, flops), limit);
+  const StatusLine status(
+      !options_.quiet,
+      fmt::format("{}/{}  {} x {}  {}", result_.rows.size() + 1, result_.cases.size(),
+                  format_shape({}, row.size.m, row.size.n), format_count(row.size.batch), name));
+  const std::unique_ptr<TimedRun> run = column.contestant->prepare(problem, row.size.threads);
+  Timing timing = time_runs(*run, schedule_.repeats, limit);
+  column.history.add(row.size, flops, timing.median() + timing.check_seconds);
+  if (&column == &columns_.front()) keep_quality(*run, row);
+  add_timing_notes(name, timing, row);
+  return timing;
+}
+
+/// Running time that the next cell may take.
+double Sweep::seconds_left() const {
+  if (!schedule_.total_seconds) return schedule_.cell_seconds;
+  return std::min(schedule_.cell_seconds, *schedule_.total_seconds - watch_.seconds());
+}
+
+void Sweep::refuse_if_too_slow(double predicted_seconds, double limit_seconds) const {
+  if (predicted_seconds <= limit_seconds) return;
+  if (limit_seconds < schedule_.cell_seconds)
+    throw LimitError(fmt::format("left out, as --quick ends after {}",
+                                 format_seconds(*schedule_.total_seconds)));
+  throw LimitError(fmt::format("a run would take about {}; --limit-seconds is {}",
+                               format_seconds(predicted_seconds), schedule_.cell_seconds));
+}
+
+void Sweep::keep_quality(const TimedRun& run, BenchRow& row) {
+  row.variant = run.variant();
+  row.accuracy = run.accuracy();
+  if (row.accuracy.failed > 0)
+    result_.add_note(
+        row, fmt::format("{}: {} of {} matrices above their bar", run.variant(),
+                         format_count(row.accuracy.failed), format_count(row.accuracy.matrices)));
+}
+
+void Sweep::add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row) {
+  const std::size_t runs = timing.seconds.size();
+  if (!timing.is_warm) {
+    result_.add_note(row, fmt::format("{}: one run, not warmed up, for want of time", name));
+  } else if (std::cmp_less(runs, schedule_.repeats.timed)) {
+    result_.add_note(
+        row, fmt::format("{}: {} timed run{}, for want of time", name, runs, runs == 1 ? "" : "s"));
+  }
+  if (timing.has_outlier())
+    result_.add_note(row, fmt::format("{}: the slowest run took more than twice the median", name));
+}
+
+}  // namespace qrtool

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// sweep.hpp: measures one case after another, a contestant per column.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/bench/baselines.hpp"
+#include "app/bench/cases.hpp"
+#include "app/bench/table.hpp"
+#include "app/run/pipeline.hpp"
+#include "core/comm.hpp"
+
+namespace qrtool {
+
+class Sweep {
+ public:
+  /// All outlive the sweep. With several ranks the others are in serve_ranked_tool meanwhile.
+  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+        Comm& comm);
+
+  /// What is done so far.
+  const BenchResult& result() const { return result_; }
+
+  /// Measures a case and adds its row to the result. A cell that cannot be measured stays empty,
+  /// with a note; it never ends the sweep.
+  const BenchRow& measure(const BenchCase& size);
+
+ private:
+  struct Column {
+    std::unique_ptr<Contestant> contestant;
+    CostHistory history;
+  };
+
+  BenchHeader header(const BenchGround& ground) const;
+  std::optional<Timing> measure(Column& column, BenchRow& row);
+  Timing time(Column& column, BenchRow& row);
+  double seconds_left() const;
+  void refuse_if_too_slow(double predicted_seconds, double limit_seconds) const;
+  void keep_quality(const TimedRun& run, BenchRow& row);
+  void add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row);
+
+  const BenchOptions& options_;
+  const BenchSchedule& schedule_;
+  Stopwatch watch_;
+  std::vector<Column> columns_;  // the tool, then its baselines
+  BenchResult result_;
+};
+
+}  // namespace qrtool

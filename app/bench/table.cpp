@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// table.cpp: the table for people: one list of columns for text and Markdown.
+#include "app/bench/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "app/run/join.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::string_view skipped = "--";
+
+struct Column {
+  std::string heading;
+  std::size_t width;
+  bool is_text;
+  std::function<std::string(const BenchRow&)> cell;
+};
+
+std::string tool_heading(const BenchHeader& header) {
+  if (header.ranks > 1) return "ranks ms";
+  return header.is_on_device() ? "device ms" : "cpu ms";
+}
+
+std::string milliseconds(const std::optional<Timing>& timing) {
+  return timing ? format_figure(timing->median() * 1e3) : std::string(skipped);
+}
+
+std::string shape_text(const BenchCase& size) { return format_shape({}, size.m, size.n); }
+
+void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
+  std::size_t case_width = 9;
+  for (const BenchCase& size : result.cases)
+    case_width = std::max(case_width, shape_text(size).size());
+  columns.push_back(
+      {"case", case_width, true, [](const BenchRow& row) { return shape_text(row.size); }});
+  columns.push_back(
+      {"batch", 6, false, [](const BenchRow& row) { return format_count(row.size.batch); }});
+  if (std::any_of(result.cases.begin(), result.cases.end(),
+                  [](const BenchCase& size) { return size.threads > 0; }))
+    columns.push_back({"threads", 7, false, [threads = result.header.threads](const BenchRow& row) {
+                         return fmt::format("{}",
+                                            row.size.threads > 0 ? row.size.threads : threads);
+                       }});
+  columns.push_back({"variant", 15, true, [](const BenchRow& row) {
+                       return row.tool ? row.variant : std::string(skipped);
+                     }});
+  columns.push_back({tool_heading(result.header), 9, false,
+                     [](const BenchRow& row) { return milliseconds(row.tool); }});
+  columns.push_back({"check ms", 9, false, [](const BenchRow& row) {
+                       return row.tool ? format_figure(row.tool->check_seconds * 1e3)
+                                       : std::string(skipped);
+                     }});
+}
+
+void add_baseline_columns(std::vector<Column>& columns, const BenchResult& result) {
+  for (std::size_t i = 0; i < result.header.baselines.size(); ++i) {
+    columns.push_back({result.header.baselines[i].name + " ms", 11, false,
+                       [i](const BenchRow& row) { return milliseconds(row.baselines[i]); }});
+    columns.push_back({"speed-up", 8, false, [i](const BenchRow& row) {
+                         const std::optional<Timing>& baseline = row.baselines[i];
+                         if (!row.tool || !baseline) return std::string(skipped);
+                         return format_figure(baseline->median() / row.tool->median(), 3);
+                       }});
+  }
+}
+
+void add_quality_columns(std::vector<Column>& columns, const BenchResult& result) {
+  const BenchHeader header = result.header;
+  columns.push_back({"GFLOP/s", 8, false, [header](const BenchRow& row) {
+                       if (!row.tool) return std::string(skipped);
+                       const Problem problem = problem_of(row.size, header.type, header.mode);
+                       return format_figure(bench_flops(problem) / row.tool->median() * 1e-9);
+                     }});
+  const auto error = [header](const BenchRow& row, double value) {
+    // R alone: there is no Q to multiply by.
+    const bool is_measured = row.accuracy.matrices > 0 && header.mode != Mode::r;
+    return is_measured ? fmt::format("{:.2e}", value) : std::string(skipped);
+  };
+  columns.push_back({"mean error", 10, false,
+                     [error](const BenchRow& row) { return error(row, row.accuracy.mean()); }});
+  columns.push_back({"worst error", 11, false,
+                     [error](const BenchRow& row) { return error(row, row.accuracy.worst); }});
+  columns.push_back({"notes", 5, true, [](const BenchRow& row) { return join(row.notes, ","); }});
+}
+
+std::vector<Column> columns_of(const BenchResult& result) {
+  std::vector<Column> columns;
+  add_tool_columns(columns, result);
+  add_baseline_columns(columns, result);
+  add_quality_columns(columns, result);
+  return columns;
+}
+
+template <class Cell>
+std::string text_line(const std::vector<Column>& columns, Cell cell) {
+  std::string line;
+  for (const Column& column : columns)
+    line += column.is_text ? fmt::format("{:<{}}  ", cell(column), column.width)
+                           : fmt::format("{:>{}}  ", cell(column), column.width);
+  line.resize(line.find_last_not_of(' ') + 1);
+  return line + "\n";
+}
+
+/// Label and text, line by line.
+std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
+  const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
+  const std::string arithmetic = h.arithmetic == Arithmetic::any
+                                     ? std::string()
+                                     : fmt::format(", arithmetic {}", name_of(h.arithmetic));
+  std::vector<std::pair<std::string, std::string>> lines;
+  lines.emplace_back("qrtool",
+                     fmt::format("{}, {}{}, mode {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
+                                 name_of(h.type), arithmetic, name_of(h.mode), h.seed));
+  if (h.ranks > 1) {
+    lines.emplace_back("ranks", fmt::format("{}, each {}; rows shared, data resident; wall time "
+                                            "until R is on rank 0",
+                                            h.ranks, escape(h.device)));
+  } else if (h.is_on_device()) {
+    lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
+                                             escape(h.device)));
+  } else {
+    lines.emplace_back("cpu", fmt::format("{}, {}; wall time less the share of the check",
+                                          escape(h.device), threads));
+  }
+  for (const BenchHeader::Baseline& baseline : h.baselines)
+    lines.emplace_back(baseline.name, escape(baseline.text));
+  if (h.is_on_device() && !h.baselines.empty())
+    lines.emplace_back("baselines", fmt::format("{}, {}; wall time less the share of any check",
+                                                escape(h.processor), threads));
+  lines.emplace_back("each time",
+                     fmt::format("median of {} after {} warm-up{}", h.repeats.timed,
+                                 h.repeats.warm_up, h.repeats.warm_up == 1 ? "" : "s"));
+  lines.emplace_back("error", h.mode == Mode::r ? "not measured: there is no Q"
+                                                : "||QR - A||, Frobenius norm, of one matrix");
+  return lines;
+}
+
+std::string note_lines(const BenchResult& result, std::string_view pattern) {
+  std::string text;
+  for (std::size_t i = 0; i < result.notes.size(); ++i)
+    text += fmt::format(fmt::runtime(pattern), i + 1, result.notes[i]);
+  return text;
+}
+
+std::string markdown_line(const std::vector<std::string>& cells) {
+  return "| " + join(cells, " | ") + " |\n";
+}
+
+}  // namespace
+
+void BenchResult::add_note(BenchRow& row, const std::string& text) {
+  const auto found = std::find(notes.begin(), notes.end(), text);
+  const auto number = static_cast<int>(found - notes.begin()) + 1;
+  if (found == notes.end()) notes.push_back(text);
+  if (std::find(row.notes.begin(), row.notes.end(), number) == row.notes.end())
+    row.notes.push_back(number);
+}
+
+bool BenchResult::has_failed() const {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const BenchRow& row) { return row.accuracy.failed > 0; });
+}
+
+std::string format_figure(double value, int digits) {
+  if (!(value > 0) || std::isinf(value)) return fmt::format("{}", value);
+  const int before_point = static_cast<int>(std::floor(std::log10(value))) + 1;
+  return fmt::format("{:.{}f}", value, std::clamp(digits - before_point, 0, 4));
+}
+
+std::string text_head(const BenchResult& result) {
+  std::string text;
+  for (const auto& [label, line] : header_lines(result.header))
+    text += fmt::format("{:<11}{}\n", label, line);
+  return text + "\n" +
+         text_line(columns_of(result), [](const Column& column) { return column.heading; });
+}
+
+std::string text_row(const BenchResult& result, const BenchRow& row) {
+  return text_line(columns_of(result), [&](const Column& column) { return column.cell(row); });
+}
+
+std::string text_notes(const BenchResult& result) {
+  return result.notes.empty() ? "" : "\n" + note_lines(result, "[{}] {}\n");
+}
+
+std::string to_markdown(const BenchResult& result) {
+  std::string text;
+  for (const auto& [label, line] : header_lines(result.header))
+    text += fmt::format("- {}: {}\n", label, line);
+  const std::vector<Column> columns = columns_of(result);
+  std::vector<std::string> headings, rules;
+  for (const Column& column : columns) {
+    headings.push_back(column.heading);
+    rules.push_back(column.is_text ? "---" : "---:");
+  }
+  text += "\n" + markdown_line(headings) + markdown_line(rules);
+  for (const BenchRow& row : result.rows) {
+    std::vector<std::string> cells;
+    for (const Column& column : columns) cells.push_back(column.cell(row));
+    text += markdown_line(cells);
+  }
+  return result.notes.empty() ? text : text + "\n" + note_lines(result, "{}. {}\n");
+}
+
+}  // namespace qrtool

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// table.hpp: the result of `qrtool bench` as text, Markdown, CSV and JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/bench/cases.hpp"
+#include "app/bench/timing.hpp"
+
+namespace qrtool {
+
+/// What stands above the table.
+struct BenchHeader {
+  struct Baseline {
+    std::string name, text;
+  };
+  std::string backend, device;  // the tool's
+  ElementType type = ElementType::float32;
+  Arithmetic arithmetic = Arithmetic::any;
+  Mode mode = Mode::reduced;
+  std::uint64_t seed = 0;
+  Repeats repeats;
+  std::string processor;  // of the host, where the baselines run
+  int threads = 1;
+  int ranks = 1;
+  std::vector<Baseline> baselines;
+
+  bool is_on_device() const { return backend != "cpu"; }
+};
+
+/// One case; a cell without a timing was skipped, and a note says why.
+struct BenchRow {
+  BenchCase size;
+  std::string variant;
+  std::optional<Timing> tool;
+  Accuracy accuracy;  // of the tool
+  std::vector<std::optional<Timing>> baselines;
+  std::vector<int> notes;  // numbers, from 1
+};
+
+struct BenchResult {
+  BenchHeader header;
+  std::vector<BenchCase> cases;  // all that were asked for
+  std::vector<BenchRow> rows;    // those that are done
+  std::vector<std::string> notes;
+
+  /// Adds a note to a row; the same text keeps its number.
+  void add_note(BenchRow& row, const std::string& text);
+  bool has_failed() const;
+};
+
+/// "0.8432", "12.34", "1234": significant digits, at most four after the point, no exponent.
+std::string format_figure(double value, int digits = 4);
+
+/// Everything above the first row, the row, everything below the last: a table row by row.
+std::string text_head(const BenchResult& result);
+std::string text_row(const BenchResult& result, const BenchRow& row);
+std::string text_notes(const BenchResult& result);
+
+std::string to_markdown(const BenchResult& result);
+/// One line per case; a skipped cell is empty.
+std::string to_csv(const BenchResult& result);
+/// Schema qrtool.bench/1; times in seconds.
+std::string to_json(const BenchResult& result);
+
+}  // namespace qrtool

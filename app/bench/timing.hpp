@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// timing.hpp: runs one thing several times, and what came out.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/bench/cases.hpp"
+#include "core/batch.hpp"
+#include "core/report.hpp"
+
+namespace qrtool {
+
+/// Of one run over a batch.
+struct RunSeconds {
+  double factor = 0, check = 0;
+};
+
+/// ||QR - A||_F over a batch, and how many matrices failed.
+struct Accuracy {
+  index_t matrices = 0, failed = 0;
+  double sum = 0, worst = 0;
+
+  /// `norm`: ||A||_F.
+  void add(const MatrixReport& line, double norm);
+  double mean() const { return matrices > 0 ? sum / static_cast<double>(matrices) : 0; }
+};
+
+/// One way of factoring one batch, again and again.
+class TimedRun {
+ public:
+  virtual ~TimedRun() = default;
+  /// "opencl/small"; for a library its name.
+  virtual std::string variant() const = 0;
+  /// Errors: DeviceError, LimitError.
+  virtual RunSeconds run() = 0;
+  /// A run whose R of the first matrix is copied to `to`, which is no longer than it: seconds to
+  /// there, without those of the check. Wall time where data is on a device. Errors: DeviceError.
+  virtual double run_to_r(std::span<std::byte> to);
+  /// Of the last run; no matrices where nothing was measured.
+  virtual Accuracy accuracy() const { return {}; }
+  /// R of the first matrix after a run, where the tool itself runs. Errors: DeviceError.
+  virtual void copy_r(std::span<std::byte>) const {}
+};
+
+/// to := the first bytes of `batch`, as copy_r wants those of R.
+template <class T>
+void copy_first_bytes(const Batch<T>& batch, std::span<std::byte> to) {
+  std::memcpy(to.data(), batch.view().data, to.size());
+}
+
+/// Every timed run, in order.
+struct Timing {
+  std::vector<double> seconds;
+  double check_seconds = 0;  // median
+  bool is_warm = true;       // false: the only run is the first one
+
+  double median() const;
+  double fastest() const;
+  double slowest() const;
+  /// The slowest took more than twice the median.
+  bool has_outlier() const { return slowest() > 2 * median(); }
+};
+
+/// The middle one, or the mean of the two in the middle. `values` is not empty.
+double median_of(std::vector<double> values);
+
+/// Times `run` as often as `wanted` says, or as often as fits `limit_seconds` of running time; at
+/// least one run is made and counts.
+Timing time_runs(TimedRun& run, const Repeats& wanted, double limit_seconds);
+
+}  // namespace qrtool

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// options.cpp: every option of every command, and its help text.
+#include "app/cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+
+#include "app/cli/command_line.hpp"
+#include "app/cli/option_values.hpp"
+#include "app/run/join.hpp"
+#include "core/error.hpp"
+#include "core/matrices.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 6> command_names{"factor",  "verify", "generate",
+                                                        "devices", "bench",  "help"};
+
+constexpr std::string_view overview =
+    R"(usage: qrtool COMMAND [OPTION]... FILE...
+
+Factors every matrix of a file by QR and writes factors that have been checked.
+
+  qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
+  qrtool verify a.h5 q.h5       measures the errors again, from the files alone
+  qrtool devices                what there is to run on
+  qrtool bench                  times devices and libraries against each other
+  qrtool generate --shape 1000x64x32 a.h5       test matrices
+
+qrtool COMMAND --help lists the options of a command, qrtool --version the
+version. Exit status: 0 good, 1 a matrix failed, 2 usage, 3 input, 4 device,
+5 output, 6 memory or size, 7 internal error.
+)";
+
+constexpr std::pair<std::string_view, Order> orders[] = {
+    {"auto", Order::automatic}, {"row", Order::row}, {"column", Order::column}};
+constexpr std::pair<std::string_view, ProgressMode> progress_modes[] = {
+    {"auto", ProgressMode::automatic},
+    {"always", ProgressMode::always},
+    {"never", ProgressMode::never}};
+constexpr std::pair<std::string_view, Mode> modes[] = {
+    {"reduced", Mode::reduced}, {"complete", Mode::complete}, {"r", Mode::r}, {"raw", Mode::raw}};
+constexpr std::pair<std::string_view, std::optional<Sign>> signs[] = {{"positive", Sign::positive},
+                                                                      {"lapack", Sign::lapack}};
+constexpr std::pair<std::string_view, PrecisionWord> precisions[] = {
+    {"input", {std::nullopt, false}},
+    {"single", {ElementType::float32, false}},
+    {"double", {ElementType::float64, false}},
+    {"mixed", {ElementType::float32, true}}};
+constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {{"any", Arithmetic::any},
+                                                                   {"strict", Arithmetic::strict}};
+constexpr std::pair<std::string_view, ElementType> element_types[] = {
+    {"single", ElementType::float32}, {"double", ElementType::float64}};
+const std::pair<std::string_view, std::string> backends[] = {
+    {"auto", "auto"}, {"cpu", "cpu"}, {"opencl", "opencl"}};
+constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
+                                                              {"m-eps", Criteria::m_eps}};
+
+/// What `factor` and `verify` have in common.
+template <class Options>
+void add_input_options(CommandLine& line, Options& o) {
+  line.value("--dataset", "PATH", "dataset in IN, as in FILE:PATH; default: the only one",
+             [&o](const std::string& text) { o.dataset = text; });
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
+              "column",
+              orders);
+}
+
+void add_backend_options(CommandLine& line, BackendRequest& request) {
+  line.choice("--backend", request.name,
+              "what computes; auto: a GPU where there is one and the work is worth its start",
+              backends);
+  line.value("--device", "DEVICE",
+             "OpenCL device by number or part of its name, see qrtool devices: the first of that "
+             "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
+             "the first; default: the first GPU",
+             [&request](const std::string& text) { request.device = text; });
+  line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
+             [&request](const std::string& text) { request.variant = text; });
+}
+
+template <class Options>
+void add_resource_options(CommandLine& line, Options& o) {
+  line.value("--memory", "SIZE",
+             "host memory at most: 512MiB, 2GiB, ...; default: half of what is "
+             "free",
+             [&o](const std::string& text) { o.memory_bytes = parse_size("--memory", text); });
+  line.value("--threads", "N", "default: all cores", [&o](const std::string& text) {
+    o.threads = static_cast<int>(parse_whole("--threads", text, 1, 4096));
+  });
+}
+
+template <class Options>
+void add_print_options(CommandLine& line, Options& o) {
+  line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
+             [&o](const std::string& text) { o.report = text; });
+  line.flag("-f,--force", o.force, "replace existing files");
+  line.flag("--json", o.json, "the result as one JSON document");
+  line.flag("-q,--quiet", o.quiet, "print errors only");
+  line.flag("-v,--verbose", o.verbose, "print notes too");
+  line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
+}
+
+void describe(CommandLine& line, FactorOptions& o) {
+  line.positional("IN", o.input,
+                  "FILE or FILE:/path/in/file; HDF5 or CSV; - is CSV from standard "
+                  "input");
+  line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv");
+  line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
+  line.choice("--sign", o.sign, "of the diagonal of R", signs);
+  line.choice("--precision", o.precision,
+              "of Q and R; mixed: half-precision products, bars of 2^-10", precisions);
+  line.choice("--arithmetic", o.arithmetic,
+              "any that has the precision's accuracy, or strict: its own operations alone",
+              arithmetics);
+  add_input_options(line, o);
+  add_backend_options(line, o.backend);
+  add_resource_options(line, o);
+  line.value("--scratch", "DIR",
+             "where a matrix goes by rows, keep what lies between the two passes in DIR, not in "
+             "memory",
+             [&o](const std::string& text) { o.scratch = text; });
+  line.flag("--explain", o.explain, "print the plan before running");
+  add_print_options(line, o);
+}
+
+void describe(CommandLine& line, VerifyOptions& o) {
+  line.positional("IN", o.input, "the file that was factored, as for factor");
+  line.positional("OUT", o.factors, "Q and R, R alone, or V and tau, of any program");
+  line.choice("--criteria", o.criteria,
+              "bar is u min(max(m,16), 30k); m-eps the published m 2^-23 for all", criteria);
+  line.flag("--all", o.all, "list every matrix, not only the first failing ones");
+  add_input_options(line, o);
+  add_resource_options(line, o);
+  add_print_options(line, o);
+}
+
+void describe(CommandLine& line, BenchOptions& o) {
+  describe_cases(line, o);
+  add_backend_options(line, o.backend);
+  add_resource_options(line, o);
+  describe_exports(line, o);
+}
+
+/// What `devices` and `generate` have in common.
+template <class Options>
+void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
+  line.value("--shape", "BxMxN", help, [&o](const std::string& text) {
+    Shape shape = parse_shape("--shape", text);
+    o.leading = std::move(shape.leading);
+    o.m = shape.m;
+    o.n = shape.n;
+  });
+}
+
+void describe(CommandLine& line, DevicesOptions& o) {
+  add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
+  line.choice("--precision", o.type, "of its elements", element_types);
+  line.flag("--json", o.json, "the result as one JSON document");
+}
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const MatrixKind& kind : matrix_kinds()) names.push_back(kind.name);
+  names.push_back("haar");
+  return names;
+}
+
+void describe(CommandLine& line, GenerateOptions& o) {
+  line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt");
+  add_shape_option(line, o, "B matrices of M rows and N columns, or MxN for one");
+  line.value("--kind", "NAME", fmt::format("default gauss; {}", join(kind_names(), ", ")),
+             [&o](const std::string& text) {
+               const std::vector<std::string_view> names = kind_names();
+               if (std::find(names.begin(), names.end(), text) == names.end())
+                 throw not_one_of("--kind", text, names);
+               o.kind = text;
+             });
+  line.choice("--precision", o.type, "of the elements", element_types);
+  line.value("--cond", "X", "condition number, ratio of scales, or 1 over the noise; default 1e6",
+             [&o](const std::string& text) { o.cond = parse_number("--cond", text, 1); });
+  line.value("--seed", "N", "default 0", [&o](const std::string& text) {
+    o.seed = static_cast<std::uint64_t>(
+        parse_whole("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
+  });
+  line.flag("--special", o.special, "haar: determinant +1, uniform in SO(n); square only");
+  line.flag("-f,--force", o.force, "replace an existing file");
+  line.flag("-q,--quiet", o.quiet, "print errors only");
+}
+
+constexpr std::string_view factor_about =
+    R"(Factors every matrix of IN by QR, measures the errors of every result, and
+writes Q, R and a report to OUT. The first word of a list is the default.
+
+  qrtool factor a.h5 q.h5
+  qrtool factor a.h5:/group/A q.h5 --mode r --precision double
+  qrtool factor table.csv out.csv
+)";
+constexpr std::string_view verify_about =
+    R"(Measures the errors of the factors in OUT against the matrices in IN, in
+float64, from the files alone. Exit status 1 if any matrix fails.
+
+  qrtool verify a.h5 q.h5
+  qrtool verify table.csv out.csv --all
+)";
+constexpr std::string_view devices_about =
+    R"(Lists the OpenCL devices, their limits, the variants that take a problem there
+or why not, and what --backend auto would choose for it.
+
+  qrtool devices
+  qrtool devices --shape 1x5000x5000 --precision double
+)";
+constexpr std::string_view generate_about =
+    R"(Writes test matrices, the same for the same seed however many there are.
+
+  qrtool generate --shape 1000x64x32 a.h5
+  qrtool generate --kind haar --special --shape 500x3x3 rotations.h5
+)";
+
+bool contains(const Args& args, std::string_view name) {
+  const auto end = std::find(args.begin(), args.end(), "--");
+  return std::find(args.begin(), end, name) != end;
+}
+bool asks_for_help(const Args& args) { return contains(args, "--help") || contains(args, "-h"); }
+
+void refuse_standard_output(const std::string& output) {
+  if (output == "-") throw UsageError("OUT cannot be standard output", "name a file");
+}
+
+void check(const FactorOptions& o) {
+  refuse_standard_output(o.output);
+  if (o.mode == Mode::raw && o.sign == Sign::positive)
+    throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
+                     "leave --sign away");
+  if (o.precision.is_mixed && o.arithmetic == Arithmetic::strict)
+    throw UsageError("--precision mixed contradicts --arithmetic strict",
+                     "mixed multiplies in half precision; leave one of them away");
+}
+void check(const VerifyOptions&) {}
+void check(const DevicesOptions&) {}
+void check(const GenerateOptions& o) {
+  refuse_standard_output(o.output);
+  if (o.m < 0)
+    throw UsageError("generate: --shape is missing",
+                     "for example --shape 1000x64x32: 1000 matrices of 64 rows and 32 columns");
+  if (o.special && o.kind != "haar") throw UsageError("--special is for --kind haar alone");
+  if (o.special && o.m != o.n)
+    throw UsageError(fmt::format("--special is for square matrices, not {}x{}", o.m, o.n));
+  if (o.kind == "haar" && o.m < o.n)
+    throw UsageError(fmt::format(
+        "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
+}
+
+/// The command with its options filled in, or its help.
+template <class Options>
+Command parse_command(std::string_view name, std::string_view positionals, std::string_view about,
+                      const Args& args) {
+  Options options;
+  CommandLine line(name, positionals, about);
+  describe(line, options);
+  if (asks_for_help(args)) return HelpRequest{line.help()};
+  line.parse(args);
+  check(options);
+  return options;
+}
+
+Command parse_command(std::string_view name, const Args& args);
+
+UsageError unknown_command(const std::string& word) {
+  const std::string_view near = nearest(word, command_names);
+  return UsageError(fmt::format("unknown command '{}'{}", escape(word),
+                                near.empty() ? "" : fmt::format("; did you mean '{}'?", near)),
+                    fmt::format("the commands are {}", join(command_names, ", ")));
+}
+
+Command parse_help(const Args& args) {
+  const auto topic = std::find_if(args.begin(), args.end(),
+                                  [](const std::string& arg) { return !arg.starts_with('-'); });
+  if (topic == args.end() || *topic == "help") return HelpRequest{std::string(overview)};
+  if (std::find(command_names.begin(), command_names.end(), *topic) == command_names.end())
+    throw unknown_command(*topic);
+  return parse_command(*topic, {"--help"});
+}
+
+Command parse_command(std::string_view name, const Args& args) {
+  if (name == "factor") return parse_command<FactorOptions>(name, "IN OUT", factor_about, args);
+  if (name == "verify") return parse_command<VerifyOptions>(name, "IN OUT", verify_about, args);
+  if (name == "generate")
+    return parse_command<GenerateOptions>(name, "--shape BxMxN OUT", generate_about, args);
+  if (name == "bench") return parse_command<BenchOptions>(name, "", bench_about, args);
+  if (name == "devices") return parse_command<DevicesOptions>(name, "", devices_about, args);
+  return parse_help(args);
+}
+
+/// No word of the line is a command.
+Command parse_without_command(const Args& args) {
+  for (const std::string& arg : args)
+    if (!arg.starts_with('-')) throw unknown_command(arg);
+  if (asks_for_help(args)) return HelpRequest{std::string(overview)};
+  constexpr std::array<std::string_view, 2> known{"--help", "--version"};
+  const std::string_view near = nearest(args.front(), known);
+  if (!near.empty())
+    throw UsageError(
+        fmt::format("unknown option '{}'; did you mean '{}'?", escape(args.front()), near));
+  throw UsageError("a command is missing",
+                   fmt::format("the commands are {}", join(command_names, ", ")));
+}
+
+}  // namespace
+
+Command parse_command_line(int argc, const char* const* argv) {
+  Args args(argv + std::min(argc, 1), argv + argc);
+  if (args.empty()) return HelpRequest{std::string(overview), false};
+  if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};
+  // The first word that is a command; options may come before it and count as its own.
+  const auto command =
+      std::find_first_of(args.begin(), args.end(), command_names.begin(), command_names.end());
+  if (command == args.end()) return parse_without_command(args);
+  const std::string name = *command;
+  args.erase(command);
+  return parse_command(name, args);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// options.hpp: the command line as plain structs, one per command.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/bench/options.hpp"
+#include "app/process/progress.hpp"
+#include "app/run/make_backend.hpp"
+#include "core/problem.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// A word of --precision; no type: that of the input.
+struct PrecisionWord {
+  std::optional<ElementType> type;
+  bool is_mixed = false;
+};
+
+struct FactorOptions {
+  std::string input, output, dataset;
+  Order order = Order::automatic;
+  BackendRequest backend;
+  Mode mode = Mode::reduced;
+  std::optional<Sign> sign;  // not given: positive, or lapack with --mode raw
+  PrecisionWord precision;
+  Arithmetic arithmetic = Arithmetic::any;  // or strict
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;      // 0: all cores
+  std::string scratch;  // directory; empty: none
+  bool force = false, explain = false, json = false, quiet = false, verbose = false;
+  std::string report;
+  ProgressMode progress = ProgressMode::automatic;
+};
+
+struct DevicesOptions {
+  // The problem that the answer is about.
+  std::vector<index_t> leading{15000};
+  index_t m = 64, n = 64;
+  ElementType type = ElementType::float32;
+  bool json = false;
+};
+
+enum class Criteria { bar, m_eps };
+
+struct VerifyOptions {
+  std::string input, factors, dataset;
+  Order order = Order::automatic;
+  Criteria criteria = Criteria::bar;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  bool all = false, force = false, json = false, quiet = false, verbose = false;
+  std::string report;
+  ProgressMode progress = ProgressMode::automatic;
+};
+
+struct GenerateOptions {
+  std::string output;
+  std::string kind = "gauss";
+  std::vector<index_t> leading;
+  index_t m = -1, n = -1;
+  ElementType type = ElementType::float32;
+  double cond = 1e6;
+  std::uint64_t seed = 0;
+  bool special = false, force = false, quiet = false;
+};
+
+struct HelpRequest {
+  std::string text;
+  bool was_asked = true;  // false: bare `qrtool`, a usage error
+};
+
+struct VersionRequest {
+  bool json = false;
+};
+
+using Command = std::variant<FactorOptions, VerifyOptions, GenerateOptions, DevicesOptions,
+                             BenchOptions, HelpRequest, VersionRequest>;
+
+/// Errors: UsageError, in the words of this tool.
+Command parse_command_line(int argc, const char* const* argv);
+
+}  // namespace qrtool

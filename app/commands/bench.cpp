@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench.cpp: `qrtool bench`: times the tool and its baselines, case by case.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "app/bench/gemm.hpp"
+#include "app/bench/ranks.hpp"
+#include "app/bench/sweep.hpp"
+#include "app/cli/option_values.hpp"
+#include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
+#include "app/process/signals.hpp"
+#include "app/run/make_backend.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "io/file/text_output.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The files of --export-*: written once before any work, to find out that they cannot be, and
+/// again after every case.
+class Exports {
+ public:
+  explicit Exports(const BenchOptions& o)
+      : json_(o.export_json), csv_(o.export_csv), markdown_(o.export_markdown), force_(o.force) {}
+
+  void write(const BenchResult& result) {
+    if (!json_.empty()) write(json_, to_json(result));
+    if (!csv_.empty()) write(csv_, to_csv(result));
+    if (!markdown_.empty()) write(markdown_, to_markdown(result));
+    force_ = true;  // from now on they are ours
+  }
+
+  const char* interrupt_message() const {
+    return json_.empty() && csv_.empty() && markdown_.empty()
+               ? "qrtool: interrupted\n"
+               : "qrtool: interrupted; the exports hold the cases that were done\n";
+  }
+
+ private:
+  void write(const std::string& path, const std::string& text) const {
+    TextOutput output(path, force_);
+    output.buffer().append(text);
+    output.commit();
+  }
+
+  std::string json_, csv_, markdown_;
+  bool force_;
+};
+
+/// The case with the most work decides whether `auto` takes a device.
+Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
+  const auto flops = [&](const BenchCase& size) {
+    return bench_flops(problem_of(size, o.type, o.mode));
+  };
+  return problem_of(*std::max_element(schedule.cases.begin(), schedule.cases.end(),
+                                      [&](const BenchCase& a, const BenchCase& b) {
+                                        return flops(a) < flops(b);
+                                      }),
+                    o.type, o.mode);
+}
+
+std::unique_ptr<Backend> choose_backend(const BenchOptions& o, const BenchSchedule& schedule,
+                                        const Limits& limits, const Comm& comm) {
+  BackendRequest request = o.backend;
+  request.rank = comm.rank();
+  request.ranks = comm.size();
+  try {
+    return make_backend(request, largest_problem(o, schedule), limits).backend;
+  } catch (const DeviceError& error) {
+    if (o.backend.asks_for_device()) throw;
+    print_message(fmt::format("note: {}; the CPU is measured", error.what()));
+    return std::make_unique<CpuBackend>(limits);
+  }
+}
+
+/// A forced variant must exist; where it does not take a case, that case says so.
+void refuse_unknown_variant(const std::string& name, const Backend& backend) {
+  std::vector<std::string_view> names;
+  for (const Variant& variant : backend.variants()) names.push_back(variant.name);
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+    throw not_one_of("--variant", name, names);
+}
+
+void write_stdout_now(const std::string& text) {
+  write_stdout(text);
+  std::fflush(stdout);  // a sweep that is killed has shown its rows
+}
+
+ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchGround& ground,
+                   Comm& comm) {
+  Sweep sweep(o, schedule, ground, comm);
+  Exports exports(o);
+  exports.write(sweep.result());
+  set_interrupt_message(exports.interrupt_message());
+
+  const bool prints_table = !o.quiet && !o.json;
+  if (prints_table) write_stdout_now(text_head(sweep.result()));
+  for (const BenchCase& size : schedule.cases) {
+    const BenchRow& row = sweep.measure(size);
+    exports.write(sweep.result());
+    if (prints_table) write_stdout_now(text_row(sweep.result(), row));
+  }
+  if (prints_table) write_stdout(text_notes(sweep.result()));
+  if (o.json) write_stdout(to_json(sweep.result()));
+  if (!sweep.result().has_failed()) return ExitCode::good;
+  print_message("bench: matrices are above their bar; the notes say in which cases");
+  return ExitCode::answer_is_no;
+}
+
+}  // namespace
+
+ExitCode run_bench(const BenchOptions& o, Comm& comm) {
+  ExitCode code = ExitCode::good;
+  if (o.gemm) {
+    together(comm, [&] {
+      if (comm.is_root()) code = run_bench_gemm(o);
+    });
+    return code;
+  }
+  BenchSchedule schedule = schedule_of(o);
+  const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
+  std::unique_ptr<Backend> backend;
+  together(comm, [&] {
+    backend = choose_backend(o, schedule, limits, comm);
+    refuse_unknown_variant(o.backend.variant, *backend);
+  });
+  if (backend->name() != "cpu" || comm.size() > 1) forget_threads(schedule.cases);
+  const BenchGround ground{*backend, o.backend.variant, limits,
+                           o.seed + static_cast<std::uint64_t>(comm.rank())};
+  together(comm, [&] {
+    if (comm.is_root()) {
+      code = run_sweep(o, schedule, ground, comm);
+    } else {
+      serve_ranked_tool(ground, comm);
+    }
+  });
+  return code;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// devices.cpp: `qrtool devices`: what there is to run on, and what would run there.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
+#include "app/run/make_backend.hpp"
+#include "app/run/opencl.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Where problems run: the CPU, or an OpenCL device.
+struct Place {
+  std::string title;
+  std::string limits_text;
+  std::span<const Variant> variants;
+  Limits limits;
+};
+
+std::string_view name_of(SubGroups body) {
+  switch (body) {
+    case SubGroups::nvidia_ptx:
+      return "sub-groups by PTX";
+    case SubGroups::khr_shuffle:
+      return "sub-groups by cl_khr_subgroups";
+    case SubGroups::local_memory:
+      return "sub-groups by local memory";
+  }
+  return "";
+}
+
+Place cpu_place(const Limits& host) {
+  return {fmt::format("cpu  {}", CpuBackend(host).device()),
+          fmt::format("{} threads, {} of memory", host.threads, format_bytes(host.host_bytes)),
+          cpu_variants(), host};
+}
+
+Place device_place(const DeviceInfo& device, const Limits& host) {
+  Limits limits = device.limits;
+  limits.host_bytes = host.host_bytes;
+  limits.threads = host.threads;
+  return {fmt::format("{}    {}, {}: {}, driver {}", device.index, escape(device.name),
+                      limits.is_cpu ? "a CPU" : "a GPU", escape(device.platform),
+                      escape(device.driver)),
+          fmt::format("{} of memory, buffers to {}, local memory {}, {} units, {}, {}",
+                      format_bytes(device.memory_bytes), format_bytes(limits.max_allocation_bytes),
+                      format_bytes(limits.local_bytes), limits.compute_units,
+                      limits.has_float64 ? "float64" : "no float64", name_of(device.sub_groups)),
+          list_opencl_variants(), limits};
+}
+
+std::string describe(const Place& place, const Problem& problem) {
+  std::string text = fmt::format("{}\n     {}\n", place.title, place.limits_text);
+  for (const Variant& variant : place.variants) {
+    const Fit fit = variant.fits(problem, place.limits);
+    text += fmt::format("     {} {:<16} {}{}\n", fit.ok ? "+" : "-", variant.name, fit.reason,
+                        variant.only_when_forced ? " (only when forced)" : "");
+  }
+  return text;
+}
+
+Json to_json(const Place& place, const Problem& problem) {
+  Json variants = Json::array();
+  for (const Variant& variant : place.variants) {
+    const Fit fit = variant.fits(problem, place.limits);
+    variants.push_back({{"name", variant.name},
+                        {"summary", variant.summary},
+                        {"fits", fit.ok},
+                        {"reason", fit.reason},
+                        {"only_when_forced", variant.only_when_forced}});
+  }
+  return {{"name", place.title}, {"limits", place.limits_text}, {"variants", variants}};
+}
+
+std::string automatic_text(const AutomaticChoice& choice) {
+  const std::string chosen =
+      choice.device == nullptr ? "cpu" : fmt::format("opencl on device {}", choice.device->index);
+  return fmt::format("--backend auto takes {}: {}", chosen, choice.reason);
+}
+
+}  // namespace
+
+ExitCode run_devices(const DevicesOptions& o) {
+  Problem problem{.count = 1, .m = o.m, .n = o.n, .type = o.type};
+  for (const index_t extent : o.leading) problem.count *= extent;
+
+  const Limits host = host_limits({}, 0);
+  const std::vector<DeviceInfo> devices = opencl_devices();
+  std::vector<Place> places{cpu_place(host)};
+  for (const DeviceInfo& device : devices) places.push_back(device_place(device, host));
+  const AutomaticChoice choice = choose_automatically(problem, host, devices);
+
+  if (o.json) {
+    Json list = Json::array();
+    for (const Place& place : places) list.push_back(to_json(place, problem));
+    write_json({{"schema", "qrtool.devices/1"},
+                {"shape", {problem.count, problem.m, problem.n}},
+                {"type", name_of(problem.type)},
+                {"places", list},
+                {"auto", choice.device == nullptr ? Json("cpu") : Json(choice.device->index)},
+                {"reason", choice.reason}});
+    return ExitCode::good;
+  }
+  for (const Place& place : places) write_stdout(describe(place, problem));
+  if (devices.empty()) write_stdout("no OpenCL device; the CPU does everything\n");
+  write_stdout(fmt::format("for {} of {}x{}, {} (+ takes it, - does not):\n  {}\n",
+                           format_count(problem.count), problem.m, problem.n, name_of(problem.type),
+                           automatic_text(choice)));
+  return ExitCode::good;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// generate.cpp: `qrtool generate`: test matrices, and Haar-distributed Q.
+//
+// Q of a Gaussian matrix whose R has a positive diagonal is uniform in O(n). Source: Mezzadri, How
+// to generate random matrices from the classical compact groups, Notices AMS 54 (2007).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
+#include "app/process/signals.hpp"
+#include "app/run/make_backend.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/matrices.hpp"
+#include "core/parallel.hpp"
+#include "core/text.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
+
+/// Whether det A < 0, by Gaussian elimination with partial pivoting in float64.
+template <class T>
+bool has_negative_determinant(MatrixView<const T> a) {
+  const Batch<double> copy(1, a.rows, a.cols);
+  const MatrixView<double> u = copy.view()[0];
+  for (index_t i = 0; i < a.rows; ++i) std::copy_n(a.data + i * a.ld, a.cols, u.data + i * u.ld);
+  bool negative = false;
+  for (index_t j = 0; j < u.rows; ++j) {
+    index_t pivot = j;
+    for (index_t i = j + 1; i < u.rows; ++i)
+      if (std::abs(u(i, j)) > std::abs(u(pivot, j))) pivot = i;
+    if (pivot != j) std::swap_ranges(&u(j, j), &u(j, 0) + u.cols, &u(pivot, j));
+    negative ^= (pivot != j) ^ (u(j, j) < 0);
+    for (index_t i = j + 1; i < u.rows; ++i) {
+      const double factor = u(i, j) / u(j, j);
+      for (index_t l = j + 1; l < u.cols; ++l) u(i, l) -= factor * u(j, l);
+    }
+  }
+  return negative;
+}
+
+/// Fills chunks of matrices, one kind after another.
+template <class T>
+class Generator {
+ public:
+  Generator(const GenerateOptions& o, index_t count)
+      : o_(o), limits_(host_limits(std::nullopt, 0)), count_(count) {
+    if (o.kind == "haar") prepare_haar();
+    const auto matrix_bytes =
+        std::max<std::size_t>(sizeof(T), static_cast<std::size_t>(o.m * o.n) * sizeof(T));
+    if (o.kind != "haar" && matrix_bytes > limits_.host_bytes)
+      throw LimitError(fmt::format("one {}x{} matrix needs {} of memory; {} can be used", o.m, o.n,
+                                   format_bytes(matrix_bytes), format_bytes(limits_.host_bytes)));
+    chunk_ = std::clamp<index_t>(chunk_target_bytes / matrix_bytes, 1, std::max<index_t>(count, 1));
+    if (backend_) chunk_ = std::min(chunk_, plan_.chunk_matrices);
+  }
+
+  void write_all(Writer& writer) {
+    Batch<T> a(chunk_, o_.m, o_.n), q, r;
+    if (backend_) q = Batch<T>(chunk_, o_.m, o_.n);
+    if (backend_) r = Batch<T>(chunk_, o_.n, o_.n);
+    for (index_t first = 0; first < count_; first += chunk_) {
+      const index_t matrices = std::min(chunk_, count_ - first);
+      const BatchView<T> filled = a.view().slice(0, matrices);
+      fill(first, filled);
+      if (!backend_) {
+        writer.write("A", first, filled);
+        continue;
+      }
+      const BatchView<T> factor_q = q.view().slice(0, matrices);
+      std::vector<MatrixReport> report(static_cast<std::size_t>(matrices));
+      backend_->factor(plan_, filled, {factor_q, r.view().slice(0, matrices), {}, {}}, report);
+      if (o_.special) make_special(factor_q);
+      writer.write("A", first, factor_q);
+    }
+  }
+
+ private:
+  void prepare_haar() {
+    backend_ = std::make_unique<CpuBackend>(limits_);
+    const Problem problem{
+        .count = count_, .m = o_.m, .n = o_.n, .type = element_type<T>, .sign = Sign::positive};
+    plan_ = make_plan(problem, backend_->variants(), limits_);
+  }
+
+  void fill(index_t first, BatchView<T> a) const {
+    const MatrixRequest request{
+        .kind = backend_ ? "gauss" : std::string_view(o_.kind), .cond = o_.cond, .seed = o_.seed};
+    parallel_for(a.count, limits_.threads,
+                 [&](index_t i, int) { fill_matrix<T>(request, first + i, a[i]); });
+  }
+
+  /// Negates the last column where det Q = -1.
+  void make_special(BatchView<T> q) const {
+    parallel_for(q.count, limits_.threads, [&](index_t b, int) {
+      const MatrixView<T> matrix = q[b];
+      if (!has_negative_determinant<T>(matrix)) return;
+      for (index_t i = 0; i < matrix.rows; ++i) matrix(i, matrix.cols - 1) *= -1;
+    });
+  }
+
+  const GenerateOptions& o_;
+  Limits limits_;
+  index_t count_, chunk_ = 1;
+  std::unique_ptr<Backend> backend_;  // haar
+  Plan plan_;
+};
+
+OutputSpec output_spec(const GenerateOptions& o) {
+  OutputSpec spec;
+  spec.path = o.output;
+  spec.force = o.force;
+  spec.leading = o.leading;
+  spec.datasets = {{"A", o.type, o.m, o.n}};
+  spec.attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
+                     {"kind", o.kind},
+                     {"seed", static_cast<std::int64_t>(o.seed)},
+                     {"cond", o.cond}};
+  return spec;
+}
+
+/// The files that were written.
+template <class T>
+std::vector<std::string> generate(const GenerateOptions& o) {
+  index_t count = 1;
+  for (const index_t extent : o.leading) count *= extent;
+  Generator<T> generator(o, count);
+  set_interrupt_message("qrtool: interrupted; nothing written\n");
+  const std::unique_ptr<Writer> writer = create_output(output_spec(o));
+  generator.write_all(*writer);
+  writer->commit();
+  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+  return writer->files();
+}
+
+}  // namespace
+
+ExitCode run_generate(const GenerateOptions& o) {
+  const std::vector<std::string> files =
+      o.type == ElementType::float32 ? generate<float>(o) : generate<double>(o);
+  if (!o.quiet)
+    write_stdout(fmt::format("wrote {} (A {} {}, {}, seed {})\n", escape(files.front()),
+                             format_shape(o.leading, o.m, o.n), name_of(o.type), o.kind, o.seed));
+  return ExitCode::good;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify.cpp: `qrtool verify`: the errors of stored factors, and whether they pass.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
+#include "app/run/make_backend.hpp"
+#include "app/run/measure.hpp"
+#include "app/run/tally.hpp"
+#include "core/text.hpp"
+#include "io/report_file.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t listed_failures = 10;
+
+/// What was measured, and the matrices that are listed one by one.
+struct VerifyResult {
+  const VerifyOptions& options;
+  const FactoredInput& input;
+  Tally tally;
+  std::vector<Measurement> listed;
+  StageSeconds stages;
+  double total_seconds = 0;
+
+  std::span<const index_t> leading() const { return input.a.source().leading; }
+};
+
+MatrixReport report_line(const Measurement& m) {
+  return {.residual = m.errors.residual,
+          .orthogonality = m.errors.orthogonality,
+          .lower = m.errors.lower,
+          .diagonal_ratio = m.errors.diagonal_ratio,
+          .status = m.status,
+          .scale = m.errors.scale};
+}
+
+std::string unit_text(Precision precision) {
+  if (precision.u == mixed_precision.u) return "2^-10, mixed precision";
+  return precision.u == single_precision.u ? "2^-23" : "2^-52";
+}
+
+std::string stored_shapes(const StoredFactors& f) {
+  std::string text;
+  const std::pair<const char*, const Reader*> named[] = {
+      {"Q", f.q.get()}, {"R", f.r.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
+  for (const auto& [name, reader] : named) {
+    if (reader == nullptr) continue;
+    const Source& s = reader->source();
+    text +=
+        fmt::format("{}{} {}", text.empty() ? "" : ", ", name, format_shape(s.leading, s.m, s.n));
+  }
+  return text;
+}
+
+/// "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
+std::string line_of(const Measurement& m, const VerifyResult& result) {
+  const std::string name = "matrix " + matrix_name(result.leading(), m.matrix);
+  if (m.status == Status::non_finite) return name + " fails: it holds NaN or Inf\n";
+  if (std::isnan(m.errors.residual)) return name + " fails: its factors hold NaN or Inf\n";
+  const auto one = [](const char* error_name, double error, double bar, const char* of_its_bar) {
+    return fmt::format("{} {:.2g} ({:.2g}{})", error_name, error, error == 0 ? 0 : error / bar,
+                       of_its_bar);
+  };
+  std::string text =
+      fmt::format("{} {}: {}", name, m.status == Status::ok ? "passes" : "fails",
+                  one("residual", m.errors.residual, m.bars.residual, " of its bar"));
+  if (result.input.has_q())
+    text += ", " + one("orthogonality", m.errors.orthogonality, m.bars.orthogonality, "");
+  return text + ", " + one("lower", m.errors.lower, m.bars.lower, "") + "\n";
+}
+
+std::string verdict(const VerifyResult& result) {
+  const Tally& tally = result.tally;
+  const std::string count = format_count(tally.matrices());
+  const bool is_one = tally.matrices() == 1, pass = tally.failed() == 0;
+  const std::string answer =
+      is_one
+          ? (pass ? "it passes" : "it fails")
+          : (pass ? "all pass" : fmt::format("{} of {} fail", format_count(tally.failed()), count));
+  return fmt::format("verified {} {} of {}: {}", count, is_one ? "matrix" : "matrices",
+                     escape(result.input.factors.file), answer);
+}
+
+std::string text_of(const VerifyResult& result) {
+  std::string text;
+  const FactoredInput& input = result.input;
+  if (!input.has_q()) text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
+  if (const std::string worst = result.tally.worst_line(result.leading()); !worst.empty())
+    text += fmt::format("{}{}\n", worst,
+                        result.options.criteria == Criteria::m_eps
+                            ? "; bars m 2^-23"
+                            : fmt::format("; u = {}", unit_text(input.precision())));
+  for (const Measurement& m : result.listed) text += line_of(m, result);
+  const auto left = result.tally.failed() - static_cast<index_t>(result.listed.size());
+  if (!result.options.all && left > 0)
+    text += fmt::format("and {} more; --all lists them\n", format_count(left));
+  return text + verdict(result) + "\n";
+}
+
+Json to_json(const Measurement& m, const VerifyResult& result) {
+  const auto one = [](double error, double bar) -> Json {
+    return {{"error", error}, {"ratio", error / bar}};
+  };
+  constexpr const char* names[] = {"ok", "above_bar", "non_finite", "r_overflows", "unchecked"};
+  Json json{{"matrix", m.matrix},
+            {"status", names[static_cast<std::size_t>(m.status)]},
+            {"residual", one(m.errors.residual, m.bars.residual)},
+            {"orthogonality", nullptr},
+            {"lower", one(m.errors.lower, m.bars.lower)}};
+  if (result.input.has_q())
+    json["orthogonality"] = one(m.errors.orthogonality, m.bars.orthogonality);
+  return json;
+}
+
+Json to_json(const VerifyResult& result) {
+  const FactoredInput& input = result.input;
+  const Source& a = input.a.source();
+  std::vector<index_t> shape = a.leading;
+  shape.insert(shape.end(), {a.m, a.n});
+  Json listed = Json::array();
+  for (const Measurement& m : result.listed) listed.push_back(to_json(m, result));
+  return {{"schema", "qrtool.verify/1"},
+          {"version", QRTOOL_VERSION},
+          {"input",
+           {{"file", a.file},
+            {"dataset", a.dataset},
+            {"shape", shape},
+            {"type", a.stored_type},
+            {"order", name_of(a.order)}}},
+          {"factors",
+           {{"file", input.factors.file},
+            {"kind", input.has_reflectors() ? "reflectors"
+                     : input.has_q()        ? "qr"
+                                            : "r"},
+            {"by_qrtool", input.factors.by_qrtool}}},
+          {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
+          {"unit_roundoff", input.precision().u},
+          {"check", result.tally.to_json()},
+          {result.options.all ? "all_matrices" : "first_failures", listed},
+          {"seconds",
+           {{"read", result.stages.read},
+            {"check", result.stages.work},
+            {"total", result.total_seconds}}},
+          {"exit", result.tally.failed() > 0 ? 1 : 0}};
+}
+
+void print_result(const VerifyResult& result) {
+  if (result.tally.matrices() == 0)
+    print_message(fmt::format("{}: 0 matrices", escape(result.input.a.source().file)));
+  if (result.options.json) {
+    write_json(to_json(result));
+  } else if (!result.options.quiet) {
+    write_stdout(text_of(result));
+  }
+  if (result.options.quiet && result.tally.failed() > 0) print_message(verdict(result));
+}
+
+void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
+  print_message(fmt::format("{}: {}", escape(result.input.factors.file),
+                            stored_shapes(result.input.factors)));
+  print_message(plan.by_rows
+                    ? fmt::format("{} rows at a time", format_count(plan.block_rows))
+                    : fmt::format("{} matrices at a time, {} in flight, {} threads",
+                                  format_count(plan.chunk_matrices), plan.buffers, plan.threads));
+}
+
+void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& result) {
+  const VerifyOptions& o = result.options;
+  const Source& a = result.input.a.source();
+  const Precision precision = result.input.precision();
+  const auto bars_of = [&](const Errors& errors) {
+    return o.criteria == Criteria::m_eps ? m_eps_bars(a.m)
+                                         : standard_bars(a.m, a.n, precision, errors);
+  };
+  Progress progress("verify", a.count(), o.quiet ? ProgressMode::never : o.progress);
+  const auto collect = [&](std::span<const Measurement> measured) {
+    for (const Measurement& m : measured) {
+      result.tally.add(m.matrix, m.status, m.errors, m.bars);
+      const bool failing = m.status != Status::ok && result.listed.size() < listed_failures;
+      if (o.all || failing) result.listed.push_back(m);
+      const MatrixReport line = report_line(m);
+      if (report != nullptr) report->write({&line, 1});
+    }
+    progress.add(static_cast<index_t>(measured.size()));
+  };
+  result.stages = measure(result.input, plan, bars_of, collect);
+}
+
+bool holds_factors(const std::string& file) {
+  try {
+    open_factors(file, Order::row);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::unique_ptr<Reader> open_matrices(const VerifyOptions& o) {
+  try {
+    return open_input({o.input, o.dataset, o.order});
+  } catch (const InputError& error) {
+    if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
+    throw InputError(error.what(),
+                     fmt::format("the matrices come first, then the factors: qrtool verify {} {}",
+                                 escape(o.factors), escape(o.input)));
+  }
+}
+
+}  // namespace
+
+ExitCode run_verify(const VerifyOptions& o) {
+  const Stopwatch watch;
+  for (const std::string& file : {o.input, o.factors})
+    if (!o.report.empty()) refuse_same_file(file, o.report);
+  const std::unique_ptr<Reader> a = open_matrices(o);
+  StoredFactors factors = open_factors(o.factors, a->source().order);
+  const FactoredInput input{*a, factors};
+  check_shapes(input);
+  const MeasurePlan plan = plan_measurement(input, host_limits(o.memory_bytes, o.threads));
+
+  VerifyResult result{
+      .options = o, .input = input, .tally = Tally(input.has_q()), .listed = {}, .stages = {}};
+  if (o.verbose) print_notes(result, plan);
+  std::unique_ptr<ReportFile> report;
+  if (!o.report.empty()) report = create_report_file(o.report, o.force);
+  measure_all(plan, report.get(), result);
+  if (report) report->commit();
+  result.total_seconds = watch.seconds();
+  print_result(result);
+  return result.tally.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+}
+
+}  // namespace qrtool

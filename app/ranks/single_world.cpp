@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// single_world.cpp: one process, no MPI.
+#include "app/ranks/world.hpp"
+
+namespace qrtool {
+
+std::unique_ptr<Comm> join_world() { return std::make_unique<SingleComm>(); }
+
+void abandon_world(const Comm&, int) {}
+
+}  // namespace qrtool

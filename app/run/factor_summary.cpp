@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_summary.cpp: the result of `qrtool factor` in words and as JSON.
+#include "app/run/factor_summary.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "app/process/console.hpp"
+#include "app/run/join.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Index of the stored shape of a dataset: leading dimensions, then its own.
+std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
+  std::vector<index_t> shape(leading.begin(), leading.end());
+  if (!dataset.is_vector) shape.push_back(dataset.rows);
+  shape.push_back(dataset.cols);
+  return shape;
+}
+
+bool is_one_file(const FactorResult& result) { return result.files.size() == 1; }
+
+std::string written_files(const FactorResult& result) {
+  if (!is_one_file(result)) {
+    std::vector<std::string> names;
+    for (const std::string& file : result.files) names.push_back(escape(file));
+    return join(names, ", ");
+  }
+  std::string datasets;
+  for (const MatrixDataset& dataset : result.datasets)
+    datasets +=
+        fmt::format("/{} {}, ", dataset.name, join(shape_of(dataset, result.source.leading), "x"));
+  return fmt::format("{} ({}/report)", escape(result.files.front()), datasets);
+}
+
+std::string verdict(const Tally& tally) {
+  const index_t passed = tally.count(Status::ok);
+  if (passed == 1 && tally.matrices() == 1) return "the matrix passes";
+  if (passed == tally.matrices()) return fmt::format("all {} pass", format_count(passed));
+  std::string text =
+      fmt::format("{} of {} pass", format_count(passed), format_count(tally.matrices()));
+  const std::pair<Status, std::string_view> others[] = {{Status::above_bar, "above the bar"},
+                                                        {Status::non_finite, "not finite"},
+                                                        {Status::r_overflows, "overflow in R"},
+                                                        {Status::unchecked, "unchecked"}};
+  for (const auto& [status, name] : others)
+    if (tally.count(status) > 0)
+      text += fmt::format(", {} {}", format_count(tally.count(status)), name);
+  return text;
+}
+
+std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
+  if (seconds <= 0) return {};
+  const double bytes = static_cast<double>(bytes_per_matrix) * static_cast<double>(count);
+  const double speed = bytes / seconds / 1e6;
+  return fmt::format(" ({:.{}f} MB/s)", speed, speed < 9.95 ? 1 : 0);
+}
+
+/// Which of the published bars, m 2^-23, factors of half-precision products meet.
+std::string published_bars(const FactorResult& result) {
+  const double bar = m_eps_bars(result.plan.problem.m).residual;
+  const auto one = [bar](std::string_view name, double worst) {
+    return fmt::format("{} {}", name, worst <= bar ? "holds" : "does not hold");
+  };
+  return fmt::format("mixed precision, bars of 2^-10; the published m 2^-23 = {:.2g}: {}, {}\n",
+                     bar, one("residual", result.tally.worst_residual()),
+                     one("orthogonality", result.tally.worst_orthogonality()));
+}
+
+}  // namespace
+
+std::string summary(const FactorResult& result) {
+  const Plan& plan = result.plan;
+  const Problem& problem = plan.problem;
+  std::string text =
+      fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
+                  format_count(problem.count), problem.m, problem.n, name_of(problem.type),
+                  name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
+                  plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
+                  format_seconds(result.chunks.factor + result.chunks.check));
+  if (const std::string worst = result.tally.worst_line(result.source.leading); !worst.empty())
+    text += worst + "\n";
+  if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
+  if (problem.mode == Mode::r && plan.by_rows())
+    text += "R alone, in one pass: not checked; qrtool verify does it\n";
+  else if (problem.mode == Mode::r)
+    text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
+  text += fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
+                      format_seconds(result.start_seconds), format_seconds(result.stages.read),
+                      rate(problem.input_bytes(), problem.count, result.stages.read),
+                      format_seconds(result.chunks.factor), format_seconds(result.chunks.check),
+                      format_seconds(result.stages.write),
+                      rate(problem.output_bytes(), problem.count, result.stages.write),
+                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
+  return text + fmt::format("{}; wrote {}\n", verdict(result.tally), written_files(result));
+}
+
+Json to_json(const FactorResult& result) {
+  const Plan& plan = result.plan;
+  const Problem& problem = plan.problem;
+  const Source& source = result.source;
+  std::vector<index_t> shape = source.leading;
+  shape.insert(shape.end(), {source.m, source.n});
+  Json datasets = Json::array();
+  for (const MatrixDataset& dataset : result.datasets)
+    datasets.push_back({{"name", "/" + dataset.name},
+                        {"shape", shape_of(dataset, source.leading)},
+                        {"type", name_of(dataset.type)}});
+  return {{"schema", "qrtool.factor/1"},
+          {"version", QRTOOL_VERSION},
+          {"input",
+           {{"file", source.file},
+            {"dataset", source.dataset},
+            {"shape", shape},
+            {"type", source.stored_type},
+            {"order", name_of(source.order)}}},
+          {"output",
+           {{"files", result.files},
+            {"datasets", datasets},
+            {"mode", name_of(problem.mode)},
+            {"sign", name_of(problem.sign)},
+            {"precision", precision_name(problem)}}},
+          {"backend",
+           {{"name", result.backend},
+            {"device", result.device},
+            {"variant", plan.variant->name},
+            {"arithmetic", plan.arithmetic()}}},
+          {"plan",
+           {{"reason", plan.reason},
+            {"chunk_matrices", plan.chunk_matrices},
+            {"buffers", plan.buffers},
+            {"threads", plan.all_threads()},
+            {"host_bytes", plan.host_bytes},
+            {"device_bytes", plan.device_bytes}}},
+          {"seconds",
+           {{"start", result.start_seconds},
+            {"read", result.stages.read},
+            {"upload", result.chunks.upload},
+            {"factor", result.chunks.factor},
+            {"check", result.chunks.check},
+            {"download", result.chunks.download},
+            {"write", result.stages.write},
+            {"sync", result.sync_seconds},
+            {"total", result.total_seconds}}},
+          {"check", result.tally.to_json()},
+          {"unit_roundoff", precision_of(problem).u},
+          {"exit", result.tally.failed() > 0 ? 1 : 0}};
+}
+
+void print_bad_matrices(const FactorResult& result) {
+  const Tally& tally = result.tally;
+  const std::string file = escape(result.source.file);
+  const std::string matrices = fmt::format("{} {}", format_count(tally.matrices()),
+                                           tally.matrices() == 1 ? "matrix" : "matrices");
+  const auto say = [&](Status status, const char* what, const char* consequence) {
+    if (tally.count(status) == 0) return false;
+    print_message(fmt::format(
+        "{}: {} of {} {} (first: {}){}", file, format_count(tally.count(status)), matrices, what,
+        matrix_name(result.source.leading, tally.first(status)), consequence));
+    return true;
+  };
+  const Mode mode = result.plan.problem.mode;
+  say(Status::non_finite, "contain NaN or Inf",
+      mode == Mode::r     ? "; their R is NaN"
+      : mode == Mode::raw ? "; their V and tau are NaN"
+                          : "; their Q and R are NaN");
+  const bool single = result.plan.problem.type == ElementType::float32;
+  if (say(Status::r_overflows,
+          single ? "have an R that exceeds the float32 range"
+                 : "have an R that exceeds the float64 range",
+          ""))
+    print_hint(single ? "use --precision double" : "divide the matrices by a power of two");
+  say(Status::above_bar, "miss the bar", "; see status 1 in the report");
+}
+
+}  // namespace qrtool

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// leaf_stream.cpp: spans of leaves to threads, largest first, and pieces of a span one by one.
+#include "app/run/leaf_stream.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "app/run/pipeline.hpp"
+#include "core/parallel.hpp"
+
+namespace qrtool {
+namespace {
+
+// Of a span: what is read twice, a piece that two spans share, is little of it.
+constexpr std::size_t least_span_bytes = std::size_t{8} << 20;
+constexpr std::size_t most_span_bytes = std::size_t{128} << 20;
+
+/// Leaves left to the threads of one call.
+class LeavesLeft {
+ public:
+  LeavesLeft(index_t first, index_t count, int threads, index_t least, index_t most)
+      : next_(first), left_(count), threads_(threads), least_(least), most_(most) {}
+
+  /// A quarter of a thread's share of what is left, so that all end at about the same time.
+  std::pair<index_t, index_t> take() {
+    const index_t count = std::min(left_, std::clamp(left_ / (4 * threads_), least_, most_));
+    const index_t first = next_;
+    next_ += count;
+    left_ -= count;
+    return {first, count};
+  }
+  void stop() { left_ = 0; }
+
+ private:
+  index_t next_, left_;
+  int threads_;
+  index_t least_, most_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<LeafStream<T>> LeafStream<T>::open(const Reader& input, const TallShape& shape,
+                                                   int threads, std::size_t bytes) {
+  const index_t rows = shape.leaf_rows() + input.most_piece_rows();
+  if (static_cast<std::size_t>(threads * rows * shape.n()) * sizeof(T) > bytes) return nullptr;
+  std::vector<Worker> workers;
+  for (int i = 0; i < threads; ++i) {
+    std::unique_ptr<Reader> another = input.another();
+    if (!another) return nullptr;
+    workers.push_back({std::move(another),
+                       std::make_unique<CpuLeaves<T>>(shape, 1, /*needs_q=*/false),
+                       Batch<T>(1, rows, shape.n())});
+  }
+  return std::unique_ptr<LeafStream>(new LeafStream(shape, std::move(workers)));
+}
+
+template <class T>
+LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span,
+                                       MatrixView<T> r) const {
+  const MatrixView<T> rows = worker.rows.view()[0];
+  const index_t n = shape_.n(), leaf = shape_.leaf_rows(), end = span.first + span.count;
+  LeafOutcome outcome;
+  // Rows at .. at + held - 1 of the matrix are in memory.
+  for (index_t at = span.first, held = 0, stacked = 0; at < end;) {
+    const Stopwatch watch;
+    const index_t piece_end = std::min(worker.input->piece_end(matrix, at + held), end);
+    worker.input->read_rows(matrix, at + held, rows.row_block(held, piece_end - at - held));
+    worker.read_seconds += watch.seconds();
+    held = piece_end - at;
+    const index_t done = piece_end == end ? held : held / leaf * leaf;
+    const index_t done_stacked = shape_.stacked_rows(done, leaf);
+    outcome.include(
+        worker.leaves->factor(rows.row_block(0, done), r.row_block(stacked, done_stacked)));
+    stacked += done_stacked;
+    held -= done;
+    at += done;
+    std::copy_n(&rows(done, 0), held * n, rows.data);  // forward: to lower addresses
+  }
+  return outcome;
+}
+
+template <class T>
+LeafOutcome LeafStream<T>::factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
+                                  const std::function<void(index_t rows)>& added) {
+  const auto leaf_bytes = static_cast<std::size_t>(shape_.leaf_rows() * shape_.n()) * sizeof(T);
+  const auto leaves_of = [&](std::size_t bytes) {
+    return static_cast<index_t>(std::max<std::size_t>(bytes / leaf_bytes, 1));
+  };
+  const int threads = static_cast<int>(workers_.size());
+  LeavesLeft left(first, count, threads, leaves_of(least_span_bytes), leaves_of(most_span_bytes));
+  LeafOutcome all;
+  std::mutex mutex;
+  parallel_for(threads, threads, [&](index_t, int number) {
+    try {
+      while (true) {
+        std::unique_lock lock(mutex);
+        const auto [leaf, leaves] = left.take();
+        if (leaves == 0) return;
+        lock.unlock();
+        const index_t row = leaf * shape_.leaf_rows();
+        const Span span{row, std::min(leaves * shape_.leaf_rows(), shape_.m() - row)};
+        const index_t stacked = shape_.stacked_rows(span.count, shape_.leaf_rows());
+        const MatrixView<T> span_r = r.row_block((leaf - first) * shape_.n(), stacked);
+        const LeafOutcome outcome =
+            factor_span(workers_[static_cast<std::size_t>(number)], matrix, span, span_r);
+        lock.lock();
+        all.include(outcome);
+        added(span.count);
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      left.stop();
+      throw;
+    }
+  });
+  return all;
+}
+
+template <class T>
+double LeafStream<T>::read_seconds() const {
+  double sum = 0;
+  for (const Worker& worker : workers_) sum += worker.read_seconds;
+  return sum / static_cast<double>(workers_.size());
+}
+
+template class LeafStream<float>;
+template class LeafStream<double>;
+
+}  // namespace qrtool

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// make_backend.cpp: the list of backends, and the choice among them.
+#include "app/run/make_backend.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "app/run/opencl.hpp"
+#include "app/run/several_devices.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+#include "core/host.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// What a core does per second on small matrices, and what a device takes to start: platform,
+/// context, kernels. Orders of magnitude: the choice matters where the two are far apart.
+constexpr double cpu_core_flops = 2e10;
+constexpr double device_start_seconds = 0.5;
+
+/// Of R and a reduced Q.
+double flops(const Problem& p) {
+  const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
+  const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;
+  return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
+}
+
+/// The backend that a variant's name begins with; empty without a variant.
+std::string backend_of(const std::string& variant) {
+  if (variant.empty()) return {};
+  const std::size_t slash = variant.find('/');
+  if (slash == std::string::npos)
+    throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
+                     "qrtool devices lists the variants");
+  const std::string backend = variant.substr(0, slash);
+  if (backend != "cpu" && backend != "opencl")
+    throw UsageError(fmt::format(
+        "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
+  return backend;
+}
+
+/// "auto", "cpu" or "opencl", with what --device and --variant imply.
+std::string requested_backend(const BackendRequest& request) {
+  std::string name = request.name;
+  const auto imply = [&](const std::string& implied, const std::string& by) {
+    if (implied.empty()) return;
+    if (name != "auto" && name != implied)
+      throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
+                       "leave --backend away");
+    name = implied;
+  };
+  imply(backend_of(request.variant), "--variant " + escape(request.variant));
+  if (!request.device.empty() && name == "cpu" && request.name == "auto")
+    throw UsageError(fmt::format("--device contradicts --variant {}", escape(request.variant)));
+  imply(request.device.empty() ? "" : "opencl", "--device");
+  return name;
+}
+
+/// Of the devices that --device means the one with the rank's number, in turn.
+DeviceInfo device_of_rank(const BackendRequest& request) {
+  const std::vector<DeviceInfo> devices =
+      choose_opencl_devices(request.device == "all" ? "" : request.device);
+  return devices[static_cast<std::size_t>(request.rank) % devices.size()];
+}
+
+bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
+  return one.platform == other.platform && one.name == other.name && one.driver == other.driver;
+}
+
+/// The first GPU, or device where there is none, and all that are equal to it.
+std::unique_ptr<Backend> all_devices(Limits host) {
+  std::vector<DeviceInfo> equal = choose_opencl_devices("");
+  const DeviceInfo first = equal.front();
+  std::erase_if(equal, [&](const DeviceInfo& device) { return !are_equal(device, first); });
+  host.threads = std::max(1, host.threads / static_cast<int>(equal.size()));
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const DeviceInfo& device : equal) backends.push_back(make_opencl_backend(device, host));
+  return std::make_unique<SeveralDevices>(std::move(backends));
+}
+
+std::unique_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits) {
+  if (request.device == "all" && request.ranks == 1) return all_devices(limits);
+  return make_opencl_backend(device_of_rank(request), limits);
+}
+
+BackendChoice automatic_backend(const BackendRequest& request, const Problem& problem,
+                                const Limits& limits) {
+  std::vector<DeviceInfo> own;  // the rank's, where there is one
+  if (is_worth_a_device(problem, limits) && !opencl_devices().empty())
+    own.push_back(device_of_rank(request));
+  AutomaticChoice choice = choose_automatically(problem, limits, own);
+  if (choice.device == nullptr)
+    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason), true};
+  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason), true};
+}
+
+}  // namespace
+
+Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
+  Limits limits;
+  limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);
+  limits.threads = threads > 0 ? threads : available_cores();
+  return limits;
+}
+
+Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm) {
+  Limits limits = host_limits(memory_bytes, threads);
+  const int here = comm.local_size();
+  if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(here);
+  const auto all_cores = static_cast<int>(std::thread::hardware_concurrency());
+  // Where mpirun has bound the ranks, the cores are shared out already.
+  if (threads == 0 && limits.threads >= all_cores)
+    limits.threads = std::max(1, limits.threads / here);
+  limits.ranks = comm.size();
+  return limits;
+}
+
+bool is_worth_a_device(const Problem& problem, const Limits& host) {
+  return flops(problem) / (cpu_core_flops * host.threads) > device_start_seconds;
+}
+
+AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
+                                     std::span<const DeviceInfo> devices) {
+  if (!is_worth_a_device(problem, host))
+    return {nullptr, "the CPU is done before a device has started"};
+  const auto gpu = std::find_if(devices.begin(), devices.end(),
+                                [](const DeviceInfo& device) { return !device.limits.is_cpu; });
+  if (gpu == devices.end()) return {nullptr, "there is no GPU"};
+  if (!gpu->limits.has_float64)
+    return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
+  return {&*gpu, "a GPU, and work enough for it"};
+}
+
+BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
+                           const Limits& limits) {
+  const std::string name = requested_backend(request);
+  if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
+  if (name == "opencl") return {device_backend(request, limits), "asked for"};
+  return automatic_backend(request, problem, limits);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// measure.hpp: the errors of stored factors, a batch of small matrices or one large one at a time,
+// within a given memory.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "app/run/pipeline.hpp"
+#include "core/problem.hpp"
+#include "core/ratios.hpp"
+#include "core/report.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// What was found about one matrix.
+struct Measurement {
+  index_t matrix = 0;
+  Status status = Status::unchecked;
+  Errors errors;
+  Bars bars{};
+};
+
+/// Matrices and their factors, of shapes that fit each other.
+struct FactoredInput {
+  Reader& a;
+  StoredFactors& factors;
+
+  bool has_reflectors() const { return factors.v != nullptr && factors.r == nullptr; }
+  bool has_q() const { return factors.q != nullptr || has_reflectors(); }
+  index_t k() const { return std::min(a.source().m, a.source().n); }
+  index_t q_cols() const;
+  index_t r_rows() const;
+  /// Of the coarser type among the stored factors; of mixed precision where the file says so.
+  Precision precision() const;
+};
+
+/// Errors: InputError, with all shapes, where Q and R (or V and tau) cannot be factors of A.
+void check_shapes(const FactoredInput& input);
+
+struct MeasurePlan {
+  bool by_rows = false;  // a matrix is streamed, not held
+  index_t chunk_matrices = 1;
+  index_t block_rows = 0;  // by_rows: rows of A and Q at a time
+  int buffers = 1, threads = 1;
+};
+
+/// Errors: LimitError where limits.host_bytes is too little for one matrix.
+MeasurePlan plan_measurement(const FactoredInput& input, const Limits& limits);
+
+using BarsOf = std::function<Bars(const Errors&)>;
+using Sink = std::function<void(std::span<const Measurement>)>;
+
+/// Measures every matrix; `sink` gets them in ascending order, from one thread.
+StageSeconds measure(const FactoredInput& input, const MeasurePlan& plan, const BarsOf& bars_of,
+                     const Sink& sink);
+
+}  // namespace qrtool

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// no_opencl.cpp: a build without the gpu layer has no devices.
+#include "app/run/opencl.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+
+std::vector<DeviceInfo> opencl_devices() { return {}; }
+
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
+std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
+std::span<const Variant> list_opencl_variants() { return {}; }
+
+}  // namespace qrtool

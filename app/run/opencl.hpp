@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl.hpp: all that app knows of OpenCL. opencl.cpp is built with the gpu layer, no_opencl.cpp
+// without it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/backend.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/products/product_rates.hpp"
+
+namespace qrtool {
+
+/// Every OpenCL device; empty where there is no OpenCL.
+std::vector<DeviceInfo> opencl_devices();
+
+/// choose_devices(wanted).
+std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
+
+/// `host` holds the user's memory and threads. Errors: DeviceError.
+std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host);
+
+std::span<const Variant> list_opencl_variants();
+
+/// The matrix products behind `large`. Errors: DeviceError.
+std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);
+
+}  // namespace qrtool

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// several_devices.cpp: a thread per device.
+#include "app/run/several_devices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/parallel.hpp"
+
+namespace qrtool {
+
+SeveralDevices::SeveralDevices(std::vector<std::unique_ptr<Backend>> devices)
+    : devices_(std::move(devices)) {}
+
+std::string SeveralDevices::device() const {
+  const std::string one = devices_.front()->device();
+  return devices_.size() == 1 ? one : fmt::format("{} x {}", devices_.size(), one);
+}
+
+template <class T>
+ChunkSeconds SeveralDevices::factor_parts(const Plan& plan, BatchView<const T> a,
+                                          const Factors<T>& out, std::span<MatrixReport> report) {
+  const auto count = static_cast<index_t>(devices_.size());
+  std::vector<ChunkSeconds> seconds(devices_.size());
+  parallel_for(count, static_cast<int>(count), [&](index_t i, int) {
+    const index_t first = a.count * i / count, part = a.count * (i + 1) / count - first;
+    if (part == 0) return;
+    const auto of = [&](auto views) {
+      return views.data == nullptr ? views : views.slice(first, part);
+    };
+    seconds[static_cast<std::size_t>(i)] = devices_[static_cast<std::size_t>(i)]->factor(
+        plan, a.slice(first, part), {of(out.q), of(out.r), of(out.v), of(out.tau)},
+        report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(part)));
+  });
+  ChunkSeconds slowest;
+  for (const ChunkSeconds& s : seconds) {
+    slowest.factor = std::max(slowest.factor, s.factor);
+    slowest.check = std::max(slowest.check, s.check);
+    slowest.upload = std::max(slowest.upload, s.upload);
+    slowest.download = std::max(slowest.download, s.download);
+  }
+  return slowest;
+}
+
+ChunkSeconds SeveralDevices::factor(const Plan& plan, BatchView<const float> a,
+                                    const Factors<float>& out, std::span<MatrixReport> report) {
+  return factor_parts(plan, a, out, report);
+}
+
+ChunkSeconds SeveralDevices::factor(const Plan& plan, BatchView<const double> a,
+                                    const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_parts(plan, a, out, report);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// batched_qr.cpp: chooses the kernels for this processor and hands packs to them.
+#include "core/cpu/batched/batched_qr.hpp"
+
+#include <array>
+
+#include "core/cpu/instruction_sets.hpp"
+#include "core/cpu/reference/eigen_qr.hpp"
+
+namespace qrtool {
+namespace {
+
+batched::Shape shape_of(const Problem& p) {
+  const bool raw = p.mode == Mode::raw;
+  return {p.m, p.n, p.k(), p.q_cols(), p.r_rows(), raw, !raw && p.sign == Sign::positive};
+}
+
+template <class T>
+const batched::Routine<T>& routine_of(const batched::Kernels& kernels, const Problem& problem) {
+  if constexpr (sizeof(T) == 8) {
+    return kernels.in_double;
+  } else {
+    return computes_in_float64(problem) ? kernels.float_in_double : kernels.in_float;
+  }
+}
+
+template <class T>
+batched::Strided<T> strided(BatchView<T> view) {
+  return {view.data, view.ld, view.stride};
+}
+
+}  // namespace
+
+std::span<const batched::Kernels* const> batched_kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const batched::Kernels*, 3> all{
+      &batched::avx512_kernels, &batched::avx2_kernels, &batched::generic_kernels};
+  return std::span(all).subspan(unsupported_x86_sets());
+#else
+  static constexpr std::array<const batched::Kernels*, 1> all{&batched::generic_kernels};
+  return all;
+#endif
+}
+
+template <class T>
+BatchedQr<T>::BatchedQr(const Problem& problem, const batched::Kernels& kernels)
+    : shape_(shape_of(problem)),
+      routine_(routine_of<T>(kernels, problem)),
+      workspace_(allocate_host(routine_.workspace_bytes(shape_))) {}
+
+template <class T>
+void BatchedQr<T>::factor(BatchView<const T> a, const Factors<T>& out,
+                          std::span<batched::Outcome> outcomes) {
+  routine_.factor(shape_,
+                  {a.count, strided(a), strided(out.q), strided(out.r), strided(out.v),
+                   strided(out.tau), outcomes.data()},
+                  workspace_.get());
+}
+
+template class BatchedQr<float>;
+template class BatchedQr<double>;
+
+std::size_t batched_qr_workspace_bytes(const Problem& problem) {
+  const batched::Kernels& kernels = *batched_kernels().front();
+  const batched::Shape shape = shape_of(problem);
+  return problem.type == ElementType::float32
+             ? routine_of<float>(kernels, problem).workspace_bytes(shape)
+             : routine_of<double>(kernels, problem).workspace_bytes(shape);
+}
+
+index_t batched_qr_lanes(const Problem& problem) {
+  const batched::Kernels& kernels = *batched_kernels().front();
+  return problem.type == ElementType::float32 ? routine_of<float>(kernels, problem).lanes
+                                              : kernels.in_double.lanes;
+}
+
+}  // namespace qrtool

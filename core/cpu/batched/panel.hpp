@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// panel.hpp: four columns of as many matrices as a SIMD vector has lanes: V, R and T of
+// them (LAPACK geqrt2, larfg, larft), and I - V T V' applied to others. Private to core/cpu,
+// compiled once for every instruction set (simd.hpp).
+#pragma once
+
+#include "core/cpu/simd.hpp"
+
+namespace qrtool::batched {
+namespace {
+
+/// Columns per panel.
+constexpr int width = 4;
+/// Columns that V is applied to at a time: 4 x 4 sums take 16 of AVX-512's and ARM's 32
+/// registers, 4 x 2 take 8 of the 16 that others have. Panels of 8 were slower up to 128 columns.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int block = 4;
+#else
+constexpr int block = 2;
+#endif
+/// Rows that are summed plainly; sums of sums err by far less than one long sum. Equal terms bias a
+/// sum: with 32, two of 3000 constant 40x40 of float64 missed their bar, with 16 they are at 0.67.
+constexpr index_t sum_rows = 16;
+
+/// Rows of `width` vectors, computed in C.
+template <class C>
+class Panel : Lanes<C, C> {
+  using Base = Lanes<C, C>;
+  using Base::lanes;
+  using typename Base::Int, typename Base::V;
+
+ public:
+  Panel(V* a, index_t rows) : a_(a), rows_(rows) {}
+
+  /// V in place with its ones and zeros, R's part of it in `top`, and T; `columns` are those that
+  /// have reflectors, columns that the panel lacks are zero in both.
+  [[gnu::noinline]] void factor(index_t columns, V* top, V* t) {
+    for (int e = 0; e < width * width; ++e) t[e] = V{};
+    V tail = sum_of_squares<0>();
+    tail = factor_column<0>(tail, t);
+    if (columns > 1) tail = factor_column<1>(tail, t);
+    if (columns > 2) tail = factor_column<2>(tail, t);
+    if (columns > 3) factor_column<3>(tail, t);
+    for (index_t i = 0; i < (rows_ < width ? rows_ : width); ++i) {
+      for (index_t q = 0; q < width; ++q) {
+        V& x = a_[i * width + q];
+        top[i * width + q] = x;
+        if (i <= q || q >= columns) x = V{} + C(i == q && q < columns ? 1 : 0);
+      }
+    }
+  }
+
+  /// C := (I - V T V') C, or with T', for `block` columns of C, which is zero above row `from`.
+  template <bool is_transposed>
+  [[gnu::noinline]] void apply(const V* t, index_t from, V* c) const {
+    // W := V'C
+    V w[width][block] = {};
+    for_sums(from, rows_, [&](index_t first, index_t end) {
+      V part[width][block] = {};
+      for (index_t i = first; i < end; ++i) {
+        const V* v = a_ + i * width;
+#pragma GCC unroll 4
+        for (int q = 0; q < block; ++q) {
+          const V x = c[i * width + q];
+#pragma GCC unroll 4
+          for (int p = 0; p < width; ++p) part[p][q] += v[p] * x;
+        }
+      }
+#pragma GCC unroll 4
+      for (int p = 0; p < width; ++p)
+#pragma GCC unroll 4
+        for (int q = 0; q < block; ++q) w[p][q] += part[p][q];
+    });
+    multiply_by_t<is_transposed>(t, w);
+    // C := C - V W, upwards: the last rows of both are in the first cache.
+    for (index_t i = rows_ - 1; i >= 0; --i) {
+      // A copy: the stores below cannot change it.
+      const V v[width] = {a_[i * width], a_[i * width + 1], a_[i * width + 2], a_[i * width + 3]};
+#pragma GCC unroll 4
+      for (int q = 0; q < block; ++q) {
+        V x = c[i * width + q];
+#pragma GCC unroll 4
+        for (int p = 0; p < width; ++p) x -= v[p] * w[p][q];
+        c[i * width + q] = x;
+      }
+    }
+  }
+
+  /// (I - V T V') E in the place of V, E = the first columns of I.
+  [[gnu::noinline]] void start_q(const V* t) {
+    V w[width][width] = {};  // V'E: V's first rows, transposed
+    for (index_t q = 0; q < (rows_ < width ? rows_ : width); ++q)
+      for (int p = 0; p < width; ++p) w[p][q] = a_[q * width + p];
+    multiply_by_t<false>(t, w);
+    for (index_t i = 0; i < rows_; ++i) {
+      V* row = a_ + i * width;
+      const V x[width] = {row[0], row[1], row[2], row[3]};
+#pragma GCC unroll 4
+      for (int q = 0; q < width; ++q) {
+        V sum = broadcast(i == q ? 1 : 0);
+#pragma GCC unroll 4
+        for (int p = 0; p < width; ++p) sum -= x[p] * w[p][q];
+        row[q] = sum;
+      }
+    }
+  }
+
+ private:
+  /// body(first, end) for blocks of rows that are summed plainly.
+  template <class Body>
+  static void for_sums(index_t first, index_t rows, Body body) {
+    for (; first < rows; first += sum_rows)
+      body(first, first + sum_rows < rows ? first + sum_rows : rows);
+  }
+
+  static V broadcast(C x) { return V{} + x; }
+
+  /// Through an array, which compilers make a vector instruction of.
+  static V square_roots(V x) {
+    C entries[lanes];
+    __builtin_memcpy(entries, &x, sizeof(x));
+    for (C& entry : entries) entry = square_root(entry);
+    __builtin_memcpy(&x, entries, sizeof(x));
+    return x;
+  }
+
+  /// Of column P below its diagonal.
+  template <int P>
+  V sum_of_squares(C factor = 1) const {
+    V sum{};
+    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
+      V part{};
+      for (index_t i = first; i < end; ++i) {
+        const V x = a_[i * width + P] * factor;
+        part += x * x;
+      }
+      sum += part;
+    });
+    return sum;
+  }
+
+  struct Reflector {
+    V beta, tau, raise, inverse;  // v = x raise inverse
+  };
+
+  /// H (alpha, x) = (beta, 0), tail = x'x (LAPACK larfg). A column that is too small to be squared
+  /// is raised by a power of two.
+  template <int P>
+  Reflector make_reflector(V tail) const {
+    using F = Format<C>;
+    const V alpha = a_[P * width + P], one = broadcast(1);
+    V raised_tail = one;  // only where it matters
+    if (any(tail < F::small_squares)) raised_tail = sum_of_squares<P>(F::raise);
+    const Int is_small = alpha * alpha + tail < F::small_squares;
+    Reflector h;
+    h.raise = is_small ? broadcast(F::raise) : one;
+    const V a = alpha * h.raise, t = is_small ? raised_tail : tail;
+    V norm = a * a + t;
+    norm = square_roots(norm);
+    const V b = a >= 0 ? -norm : norm;
+    // x is zero beside the column's largest entry: H = I.
+    const Int is_zero =
+        (tail < F::small_squares) & (raised_tail < F::zero * F::raise * F::raise * F::zero);
+    h.inverse = is_zero ? V{} : one / (a - b);
+    h.beta = is_zero ? alpha : b * (is_small ? broadcast(F::lower) : one);
+    // 2 / v'v for the very `inverse` that makes v: LAPACK's (beta - alpha) / beta is the same
+    // number, but rounds on its own, and H is then farther from orthogonal.
+    h.tau = is_zero ? V{} : 2 / (one + h.inverse * t * h.inverse);
+    return h;
+  }
+
+  /// Column P of a panel: its reflector, T's column P, and the columns right of it updated.
+  /// Returns x'x of the next column, below its diagonal.
+  template <int P>
+  V factor_column(V tail, V* t) {
+    const Reflector h = make_reflector<P>(tail);
+    // v'a_p for the columns right of P, v'v_p for those left of it.
+    V dots[width];
+    for (int p = 0; p < width; ++p) dots[p] = a_[P * width + p];
+    a_[P * width + P] = h.beta;
+    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
+      V part[width] = {};
+      for (index_t i = first; i < end; ++i) {
+        V* row = a_ + i * width;
+        const V v = row[P] * h.raise * h.inverse;
+        row[P] = v;
+#pragma GCC unroll 4
+        for (int p = 0; p < width; ++p)
+          if (p != P) part[p] += v * row[p];
+      }
+#pragma GCC unroll 4
+      for (int p = 0; p < width; ++p) dots[p] += part[p];
+    });
+    // T(0:P, P) = -tau T(0:P, 0:P) V'v, T(P, P) = tau.
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) {
+      V sum{};
+#pragma GCC unroll 4
+      for (int q = p; q < P; ++q) sum += t[p * width + q] * dots[q];
+      t[p * width + P] = -h.tau * sum;
+    }
+    t[P * width + P] = h.tau;
+    if constexpr (P + 1 < width) {
+      return update_columns<P>(h.tau, dots);
+    } else {
+      return V{};
+    }
+  }
+
+  /// a_p -= tau (v'a_p) v for the columns right of P.
+  template <int P>
+  V update_columns(V tau, const V* dots) {
+    V w[width];
+#pragma GCC unroll 4
+    for (int p = P + 1; p < width; ++p) {
+      w[p] = tau * dots[p];
+      a_[P * width + p] -= w[p];
+    }
+    V tail{};
+    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
+      V part{};
+      for (index_t i = first; i < end; ++i) {
+        V* row = a_ + i * width;
+        const V v = row[P];
+#pragma GCC unroll 4
+        for (int p = P + 1; p < width; ++p) row[p] -= w[p] * v;
+        if (i > P + 1) part += row[P + 1] * row[P + 1];
+      }
+      tail += part;
+    });
+    return tail;
+  }
+
+  /// W := T W or T'W; T is upper triangular.
+  template <bool is_transposed, int columns>
+  static void multiply_by_t(const V* t, V (&w)[width][columns]) {
+#pragma GCC unroll 4
+    for (int s = 0; s < width; ++s) {
+      const int p = is_transposed ? width - 1 - s : s;
+      V sum[columns] = {};
+#pragma GCC unroll 4
+      for (int o = 0; o < width; ++o) {
+        if (is_transposed ? o > p : o < p) continue;
+        const V y = t[is_transposed ? o * width + p : p * width + o];
+#pragma GCC unroll 4
+        for (int q = 0; q < columns; ++q) sum[q] += y * w[o][q];
+      }
+#pragma GCC unroll 4
+      for (int q = 0; q < columns; ++q) w[p][q] = sum[q];
+    }
+  }
+
+  V* a_;
+  index_t rows_;
+};
+
+}  // namespace
+}  // namespace qrtool::batched

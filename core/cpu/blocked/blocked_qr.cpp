@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked_qr.cpp: chooses the kernels for this processor and the threads that share a matrix.
+#include "core/cpu/blocked/blocked_qr.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <limits>
+#include <thread>
+
+#include "core/cpu/instruction_sets.hpp"
+
+namespace qrtool {
+namespace {
+
+blocked::Shape shape_of(const Problem& p) {
+  const bool raw = p.mode == Mode::raw;
+  return {p.m, p.n, p.k(), p.q_cols(), p.r_rows(), raw, !raw && p.sign == Sign::positive};
+}
+
+template <class T>
+const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels, const Problem& problem) {
+  if constexpr (sizeof(T) == 8) {
+    return kernels.in_double;
+  } else {
+    return computes_in_float64(problem) ? kernels.float_in_double : kernels.in_float;
+  }
+}
+
+/// Threads that can be of use: strips of 32 columns are shared out among them.
+int useful_threads(const Problem& p, int threads) {
+  const index_t strips = (std::max(p.n, p.q_cols()) + 31) / 32;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  return static_cast<int>(std::min<index_t>(std::min(threads, cores), strips));
+}
+
+/// Panels become readable in their order.
+class Gate {
+ public:
+  static void publish(void* self, std::int64_t p) {
+    auto& ready = static_cast<Gate*>(self)->ready_;
+    ready.store(p + 1, std::memory_order_release);
+    ready.notify_all();
+  }
+  /// Looks again and again before it sleeps, since waking up takes long: a 512x512 matrix of
+  /// float32 on two threads 4.29 -> 3.99 ms, R alone 2.58 -> 2.46.
+  static void wait_for(void* self, std::int64_t p) {
+    auto& ready = static_cast<Gate*>(self)->ready_;
+    for (int looks = 0; looks < most_looks; ++looks) {
+      if (ready.load(std::memory_order_acquire) > p) return;
+      std::this_thread::yield();
+    }
+    for (std::int64_t seen = ready.load(std::memory_order_acquire); seen <= p;
+         seen = ready.load(std::memory_order_acquire))
+      ready.wait(seen, std::memory_order_acquire);
+  }
+
+ private:
+  static constexpr int most_looks = 2000;  // some 0.5 ms
+
+  std::atomic<std::int64_t> ready_ = 0;
+};
+
+/// work(worker, size) on `threads` threads, or on fewer where the system gives no more; all are
+/// there before the first begins, since they wait for each other. Returns how many there were. They
+/// are OpenMP's, which still look for work from the loop before: others would compete with them.
+template <class Work>
+int run_team(int threads, Work work) {
+  int size = 1;
+  // Within a loop over matrices, too.
+  if (threads > 1 && omp_get_max_active_levels() < 2) omp_set_max_active_levels(2);
+#pragma omp parallel num_threads(threads)
+  {
+#pragma omp single
+    size = omp_get_num_threads();
+    work(omp_get_thread_num(), size);
+  }
+  return size;
+}
+
+}  // namespace
+
+std::span<const blocked::Kernels* const> blocked_kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const blocked::Kernels*, 3> all{
+      &blocked::avx512_kernels, &blocked::avx2_kernels, &blocked::generic_kernels};
+  return std::span(all).subspan(unsupported_x86_sets());
+#else
+  static constexpr std::array<const blocked::Kernels*, 1> all{&blocked::generic_kernels};
+  return all;
+#endif
+}
+
+template <class T>
+BlockedQr<T>::BlockedQr(const Problem& problem, int most_threads, const blocked::Kernels& kernels)
+    : shape_(shape_of(problem)),
+      routine_(routine_of<T>(kernels, problem)),
+      most_threads_(useful_threads(problem, most_threads)),
+      workspace_(allocate_host(routine_.workspace_bytes(shape_, most_threads_))) {}
+
+template <class T>
+blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out,
+                                      int threads) {
+  const auto strided = [](auto view) {
+    return blocked::Strided<std::remove_pointer_t<decltype(view.data)>>{view.data, view.ld, 0};
+  };
+  const blocked::Matrix<T> matrix{strided(a), strided(out.q), strided(out.r), strided(out.v),
+                                  strided(out.tau)};
+  Gate gate;
+  const int size = run_team(std::min(threads, most_threads_), [&](int worker, int team_size) {
+    routine_.factor(shape_, matrix, workspace_.get(),
+                    {worker, team_size, &gate, Gate::publish, Gate::wait_for});
+  });
+  return routine_.outcome(shape_, workspace_.get(), size);
+}
+
+template class BlockedQr<float>;
+template class BlockedQr<double>;
+
+std::size_t blocked_qr_workspace_bytes(const Problem& p) {
+  const blocked::Kernels& kernels = *blocked_kernels().front();
+  const int threads = useful_threads(p, std::numeric_limits<int>::max());
+  return p.type == ElementType::float32
+             ? routine_of<float>(kernels, p).workspace_bytes(shape_of(p), threads)
+             : routine_of<double>(kernels, p).workspace_bytes(shape_of(p), threads);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
+// compiled once for every instruction set.
+//
+// A strip is a row-major matrix of its own: a vector holds neighbouring columns of one row, sums
+// over rows need no shuffles, and products with V read V as broadcast scalars. V never has to be
+// packed, and a strip stays in the second cache while all panels to its left are applied to it
+// (left-looking):
+//
+//     R|R|R|R      load strip s of A, each column scaled by a power of two
+//     v R|R|.      for panels p < s:  C := (I - V_p T_p' V_p') C          products.hpp
+//     v v R|.      factor strip s in two leaves of 16 columns             panel.hpp
+//     v v v|.      store strip s of R
+//
+// Q is formed strip by strip too, backward: strip s of the identity meets panels s, .., 0, panel p
+// its rows from 32 p on only, and is stored. Worker w of a team takes strips w, w + size, ..; each
+// is computed by one worker in one order, so that the result does not depend on the team.
+#include "core/cpu/blocked/kernel.hpp"
+
+#include "core/cpu/blocked/panel.hpp"
+
+namespace qrtool::blocked {
+namespace {
+
+/// T is stored, C computed in.
+template <class T, class C>
+class Factorization : Lanes<T, C> {
+  using Base = Lanes<T, C>;
+  using Base::exponent_of, Base::infinity_bits, Base::lanes, Base::magnitude_bits,
+      Base::split_power;
+  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
+  using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
+
+ public:
+  static std::size_t workspace_bytes(const Shape& shape, int size) {
+    return Factorization(shape, nullptr, size).bytes_;
+  }
+
+  static void factor(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
+                     const Team& team) {
+    Factorization f(shape, workspace, team.size);
+    f.factor_strips(matrix, team);
+    if (shape.q_cols > 0) f.form_q(matrix.q, team);
+  }
+
+  static Outcome outcome(const Shape& shape, std::byte* workspace, int size) {
+    const Factorization f(shape, workspace, size);
+    typename Format<T>::Int largest = 0;
+    for (index_t j = 0; j < shape.n; ++j)
+      largest = f.largest_[j] > largest ? f.largest_[j] : largest;
+    if (largest >= infinity_bits) return {false, true, 0};
+    bool r_fits = true;
+    for (index_t s = 0; s < f.strips_; ++s) r_fits &= f.r_fits_[s] != 0;
+    return {true, r_fits, static_cast<int>(exponent_of(IntT{} + largest)[0])};
+  }
+
+ private:
+  static constexpr int row_vectors = width / lanes;
+
+  Factorization(const Shape& shape, std::byte* workspace, int size)
+      : s_(shape),
+        rows_(round_up(shape.m, tile_rows)),
+        strips_((shape.n + width - 1) / width),
+        panels_((shape.k + width - 1) / width) {
+    const auto take = [&]<class E>(E*& member, index_t count) {
+      member = workspace == nullptr ? nullptr : reinterpret_cast<E*>(workspace + bytes_);
+      const auto size_of_e = static_cast<index_t>(sizeof(E));
+      bytes_ += static_cast<std::size_t>(round_up(count * size_of_e, 64));
+    };
+    take(strip_, panels_ * rows_ * width);
+    take(own_strip_, size * rows_ * width);
+    take(top_, panels_ * width * width);
+    take(t_, panels_ * width * width);
+    take(sign_, panels_ * width);
+    take(up_, 2 * strips_ * width);
+    take(largest_, strips_ * width);
+    take(r_fits_, strips_);
+  }
+
+  static V load(const C* x) { return Products<C>::load(x); }
+  static void store(C* x, V value) { Products<C>::store(x, value); }
+
+  // ---- which strip when
+
+  void factor_strips(const Matrix<T>& matrix, const Team& team) {
+    for (index_t s = team.worker; s < strips_; s += team.size) {
+      C* strip = s < panels_ ? strip_ + s * rows_ * width : own_strip(team);
+      const int vectors = vectors_of(s_.n - s * width);
+      load_strip(matrix.a, s, strip);
+      for (index_t p = 0; p < lesser(s, panels_); ++p) {
+        if (team.size > 1) team.wait_for(team.self, p);
+        Products<C>::template apply<true>(panel(p), {true, true}, strip + p * width * width,
+                                          vectors);
+      }
+      if (s < panels_) {
+        factor_panel(s);
+        if (team.size > 1) team.publish(team.self, s);
+      }
+      if (s_.is_raw) {
+        store_reflectors(matrix, s, strip);
+      } else {
+        store_r(matrix.r, s, strip);
+      }
+    }
+  }
+
+  /// Q = H_0 .. H_k-1 I.
+  void form_q(const Strided<T>& out, const Team& team) {
+    if (team.size > 1) team.wait_for(team.self, panels_ - 1);
+    C* q = own_strip(team);
+    const index_t q_strips = (s_.q_cols + width - 1) / width;
+    for (index_t s = q_strips - 1 - team.worker; s >= 0; s -= team.size) {
+      const int vectors = vectors_of(s_.q_cols - s * width);
+      for (index_t i = 0; i < rows_ * width; i += lanes) store(q + i, V{});
+      for (index_t i = 0; i < lesser(width, s_.m - s * width); ++i)
+        q[(s * width + i) * width + i] = 1;
+      // Zeros above the strip's own ones, and, after panel p, above row 32 p.
+      for (index_t p = lesser(s, panels_ - 1); p >= 0; --p)
+        Products<C>::template apply<false>(panel(p), {p == s, p != s}, q + p * width * width,
+                                           vectors);
+      store_q(out, s, q);
+    }
+  }
+
+  C* own_strip(const Team& team) const { return own_strip_ + team.worker * rows_ * width; }
+
+  static int vectors_of(index_t columns) {
+    return static_cast<int>((lesser(columns, width) + lanes - 1) / lanes);
+  }
+
+  typename Products<C>::Panel panel(index_t p) const {
+    const index_t j = p * width, rows = rows_ - j, top_rows = lesser(rows, width);
+    return {top_ + p * width * width,
+            strip_ + (p * rows_ + j + top_rows) * width,
+            top_rows,
+            rows - top_rows,
+            lesser(width, round_up(s_.k - j, leaf)),
+            t_ + p * width * width};
+  }
+
+  void factor_panel(index_t p) {
+    const index_t j = p * width;
+    PanelQr<C>::factor(
+        {strip_ + (p * rows_ + j) * width, top_ + p * width * width, t_ + p * width * width},
+        rows_ - j, s_.n - j, lesser(width, s_.k - j));
+    choose_signs(p);
+  }
+
+  void choose_signs(index_t p) {
+    const C* diagonal = strip_ + (p * rows_ + p * width) * width;
+    for (index_t i = 0; i < width; ++i) {
+      const bool is_negative = p * width + i < s_.k && diagonal[i * (width + 1)] < 0;
+      sign_[p * width + i] = s_.is_positive && is_negative ? C(-1) : C(1);
+    }
+  }
+
+  // ---- between rows in memory and strips
+
+  /// `columns` entries of T as vectors; those that the strip lacks are zero.
+  struct Row {
+    VT x[row_vectors];
+    [[gnu::always_inline]] Row(const T* from, index_t columns) {
+      if (columns == width) {
+        read(from);
+      } else {
+        T padded[width] = {};
+        for (index_t j = 0; j < columns; ++j) padded[j] = from[j];
+        read(padded);
+      }
+    }
+    [[gnu::always_inline]] void read(const T* from) {
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q)
+        x[q] = *reinterpret_cast<const UnalignedVT*>(from + q * lanes);
+    }
+  };
+
+  /// The strip's part of a row further on: it lies in another page than this one's, which no
+  /// prefetcher of the processor sees ahead.
+  template <int is_write>
+  static void prefetch(const T* row, index_t ld) {
+    constexpr index_t ahead = 16, line = 64;
+    const auto at = reinterpret_cast<std::uintptr_t>(row + ahead * ld);
+    for (index_t b = 0; b < width * static_cast<index_t>(sizeof(T)); b += line)
+      __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(b)),
+                         is_write);
+  }
+
+  /// Strip s of A D with D = diag(2^-e_j), the largest entry of every column, and 2^e_j.
+  [[gnu::noinline]] void load_strip(const Strided<const T>& a, index_t s, C* strip) {
+    const T* from = a.data + s * width;
+    const index_t columns = lesser(width, s_.n - s * width);
+    IntT largest[row_vectors] = {};
+    for (index_t i = 0; i < s_.m; ++i) {
+      prefetch<0>(from + i * a.ld, a.ld);
+      const Row row(from + i * a.ld, columns);
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q) {
+        const IntT bits = magnitude_bits(row.x[q]);
+        largest[q] = bits > largest[q] ? bits : largest[q];
+      }
+    }
+    V down[row_vectors][2];
+#pragma GCC unroll 16
+    for (int q = 0; q < row_vectors; ++q) {
+      __builtin_memcpy(largest_ + s * width + q * lanes, &largest[q], sizeof(IntT));
+      const Int e = __builtin_convertvector(exponent_of(largest[q]), Int);
+      V up[2];
+      split_power(-e, down[q]);
+      split_power(e, up);
+      for (int f = 0; f < 2; ++f) store(up_ + (2 * s + f) * width + q * lanes, up[f]);
+    }
+    for (index_t i = 0; i < s_.m; ++i) {
+      const Row row(from + i * a.ld, columns);
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q)
+        store(strip + i * width + q * lanes,
+              __builtin_convertvector(row.x[q], V) * down[q][0] * down[q][1]);
+    }
+    for (index_t i = s_.m * width; i < rows_ * width; i += lanes) store(strip + i, V{});
+  }
+
+  [[gnu::always_inline]] static void store_row(T* to, const VT* x, index_t columns) {
+    if (columns == width) {
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q) *reinterpret_cast<UnalignedVT*>(to + q * lanes) = x[q];
+    } else {
+      T row[width];
+      __builtin_memcpy(row, x, sizeof(row));
+      for (index_t j = 0; j < columns; ++j) to[j] = row[j];
+    }
+  }
+
+  /// Row i of R D^-1 from a row of strip s, rounded once, zeros left of the diagonal; + 0 turns -0
+  /// into +0.
+  void upper_row(index_t i, index_t s, C sign, const C* from, VT* x) {
+    const C* up = up_ + 2 * s * width;
+    IntT fits = ~IntT{};
+    for (int q = 0; q < row_vectors; ++q) {
+      const V y =
+          load(from + q * lanes) * sign * load(up + q * lanes) * load(up + width + q * lanes);
+      x[q] = __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
+      fits &= magnitude_bits(x[q]) < infinity_bits;
+    }
+    if (any(~fits)) r_fits_[s] = 0;
+  }
+
+  [[gnu::noinline]] void store_r(const Strided<T>& r, index_t s, const C* strip) {
+    const index_t columns = lesser(width, s_.n - s * width);
+    T* to = r.data + s * width;
+    const index_t upper = lesser(s_.k, (s + 1) * width);
+    r_fits_[s] = 1;
+    for (index_t i = 0; i < upper; ++i) {
+      VT x[row_vectors];
+      prefetch<1>(to + i * r.ld, r.ld);
+      upper_row(i, s, sign_[i], strip + i * width, x);
+      store_row(to + i * r.ld, x, columns);
+    }
+    for (index_t i = upper; i < s_.r_rows; ++i)
+      __builtin_memset(to + i * r.ld, 0, static_cast<std::size_t>(columns) * sizeof(T));
+  }
+
+  [[gnu::noinline]] void store_q(const Strided<T>& out, index_t s, const C* q) const {
+    const index_t columns = lesser(width, s_.q_cols - s * width);
+    V sign[row_vectors];
+    for (int c = 0; c < row_vectors; ++c)
+      sign[c] = s < panels_ ? load(sign_ + s * width + c * lanes) : V{} + 1;
+    for (index_t i = 0; i < s_.m; ++i) {
+      VT x[row_vectors];
+      prefetch<1>(out.data + i * out.ld + s * width, out.ld);
+#pragma GCC unroll 16
+      for (int c = 0; c < row_vectors; ++c)
+        x[c] = __builtin_convertvector(load(q + i * width + c * lanes) * sign[c], VT);
+      store_row(out.data + i * out.ld + s * width, x, columns);
+    }
+  }
+
+  /// V\R and tau of strip s. Where V was rounded, tau = 2 / v'v follows the rounded V, so that
+  /// I - tau v v' is orthogonal to the last bit that T has.
+  void store_reflectors(const Matrix<T>& matrix, index_t s, const C* strip) {
+    const index_t columns = lesser(width, s_.n - s * width);
+    r_fits_[s] = 1;
+    C squares[width];
+    for (C& square : squares) square = 1;
+    for (index_t i = 0; i < s_.m; ++i) {
+      VT x[row_vectors];
+      upper_row(lesser(i, s_.k), s, 1, strip + i * width, x);
+      T row[width];
+      __builtin_memcpy(row, x, sizeof(x));
+      for (index_t j = 0; j < lesser(columns, i - s * width); ++j) {
+        row[j] = static_cast<T>(strip[i * width + j]);
+        squares[j] += static_cast<C>(row[j]) * static_cast<C>(row[j]);
+      }
+      __builtin_memcpy(matrix.v.data + i * matrix.v.ld + s * width, row,
+                       static_cast<std::size_t>(columns) * sizeof(T));
+    }
+    for (index_t j = 0; j < lesser(columns, s_.k - s * width); ++j) {
+      const C tau = t_[(s * width + j) * width + j];
+      const bool was_rounded = sizeof(T) < sizeof(C) && tau != 0;
+      matrix.tau.data[s * width + j] = static_cast<T>(was_rounded ? 2 / squares[j] : tau);
+    }
+  }
+
+  const Shape s_;
+  const index_t rows_;                // m with the padding
+  const index_t strips_, panels_;     // of A; of them with reflectors
+  std::size_t bytes_ = 0;             // of workspace
+  C* strip_;                          // V\R, rows_ x 32 for every panel
+  C* own_strip_;                      // rows_ x 32 for every worker
+  C* top_;                            // V's first rows, 32 x 32 for every panel
+  C* t_;                              // T transposed, 32 x 32 for every panel
+  C* sign_;                           // of R_ii
+  C* up_;                             // 2^e_j in two factors, 2 x 32 for every strip
+  typename Format<T>::Int* largest_;  // |a_ij| of a column, as bits
+  int* r_fits_;                       // of every strip
+};
+
+template <class T, class C>
+constexpr Routine<T> routine{Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor,
+                             Factorization<T, C>::outcome};
+
+}  // namespace
+
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
+                                                   routine<float, float>, routine<float, double>,
+                                                   routine<double, double>};
+
+}  // namespace qrtool::blocked

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// panel.hpp: V, R and T of a strip of 32 columns in two leaves of 16 (LAPACK geqrt2, larfg,
+// larft). Private to core/cpu, compiled once for every instruction set (simd.hpp).
+//
+// Within a leaf one pass over the rows applies reflector c, turns column c into v, and sums the
+// products of column c + 1 with all columns: those to its right are v'A, its own is the norm, those
+// to its left are V'v for T (Puglisi 1992).
+#pragma once
+
+#include "core/cpu/blocked/products.hpp"
+
+namespace qrtool::blocked {
+namespace {
+
+/// Lanes of vector q of a row whose columns are at least `first`.
+template <class Int>
+Int lanes_from(index_t first, int q) {
+  constexpr int lanes = sizeof(Int) / sizeof(Int{}[0]);
+  Int column;
+  for (int l = 0; l < lanes; ++l) column[l] = q * lanes + l;
+  return column >= (Int{} + static_cast<decltype(Int{}[0] + 0)>(first));
+}
+
+template <class V, class Int>
+V select(Int mask, V x) {
+  return reinterpret_cast<V>(reinterpret_cast<Int>(x) & mask);
+}
+
+template <class C>
+class PanelQr : Lanes<C, C> {
+  using Base = Lanes<C, C>;
+  using Base::lanes;
+  using typename Base::Int, typename Base::V;
+  using Panel = typename Products<C>::Panel;
+  typedef C StoredC __attribute__((may_alias));
+
+ public:
+  /// Of one panel: its strip from its first row on, V's first rows, T transposed.
+  struct Place {
+    C *a, *top, *t;
+  };
+
+  /// `rows` rows of a strip with `columns` columns become V\R, the first k of them reflectors; V's
+  /// first rows in `top`, and T. The right leaf is right of the left one: C := H' C first;
+  /// T(left, right) = -T(left) V_left' V_right T(right).
+  [[gnu::noinline]] static void factor(const Place& place, index_t rows, index_t columns,
+                                       index_t k) {
+    const auto [a, top, t] = place;
+    for (index_t i = 0; i < width * width; i += lanes) store(t + i, V{});
+
+    factor_leaf(a, rows, lesser(leaf, k), t);
+    copy_unit_lower(a, 0, lesser(rows, leaf), lesser(leaf, k), top);
+    const index_t left_top = lesser(rows, leaf);
+    const Panel left{top, a + left_top * width, left_top, rows - left_top, leaf, t};
+    if (columns > leaf)
+      Products<C>::template apply<true>(left, {true, true}, a + leaf, leaf_vectors);
+    for (index_t i = leaf; i < lesser(rows, width); ++i)
+      for (int q = 0; q < leaf_vectors; ++q)
+        store(top + i * width + q * lanes, load(a + i * width + q * lanes));
+    if (k <= leaf) return;
+
+    C* right_t = t + leaf * (width + 1);
+    factor_leaf(a + leaf * (width + 1), rows - leaf, k - leaf, right_t);
+    copy_unit_lower(a, leaf, lesser(rows, width), k, top);
+    // Rows of the transposed products, so that all are sums of scaled rows.
+    alignas(64) C w[leaf * width] = {}, x[leaf * width];
+    const index_t top_rows = lesser(rows, width);
+    Products<C>::add_products(top_rows - leaf, leaf, top + leaf * (width + 1), top + leaf * width,
+                              leaf_vectors, w);
+    Products<C>::add_products(rows - top_rows, leaf, a + top_rows * width + leaf,
+                              a + top_rows * width, leaf_vectors, w);
+    Products<C>::template multiply_by_t<true>(right_t, leaf, w, leaf_vectors, x);
+    for (index_t c = 0; c < leaf; ++c) {
+      for (int q = 0; q < leaf_vectors; ++q) {
+        V sum{};
+        for (index_t l = 0; l < leaf; ++l)
+          sum -= x[c * width + l] * load(t + l * width + q * lanes);
+        store(t + (leaf + c) * width + q * lanes, sum);
+      }
+    }
+  }
+
+ private:
+  static constexpr int leaf_vectors = leaf / lanes;
+
+  static V load(const C* x) { return Products<C>::load(x); }
+  static void store(C* x, V value) { Products<C>::store(x, value); }
+
+  /// Columns [first, 16 + first) of V's first rows: ones on the diagonal, zeros above and in the
+  /// columns that the leaf lacks.
+  static void copy_unit_lower(const C* a, index_t first, index_t rows, index_t k, C* top) {
+    for (int q = 0; q < leaf_vectors; ++q) {
+      const index_t at = first + q * lanes;
+      const Int within = ~lanes_from<Int>(k - at, 0);
+      for (index_t i = 0; i < rows; ++i) {
+        const Int right = lanes_from<Int>(i + 1 - at, 0), below = ~lanes_from<Int>(i - at, 0);
+        const V ones = select(~right & ~below, V{} + 1);
+        store(top + i * width + at, select(within, select(below, load(a + i * width + at)) + ones));
+      }
+    }
+  }
+
+  struct Reflector {
+    C beta, tau, inverse;  // v = x inverse
+  };
+
+  /// V\R of the first `columns` of 16 columns in place, applied to the others, and T transposed.
+  static void factor_leaf(C* a, index_t rows, index_t columns, C* t) {
+    V dots[leaf_vectors];
+    sum_column(a, rows, 0, dots);
+    for (index_t c = 0; c < columns; ++c) {
+      const Reflector h = make_reflector(a, rows, c, dots);
+      C* pivot = a + c * width;
+      alignas(64) C z[leaf];  // v'a_l right of column c, v'v_l left of it
+      V coefficients[leaf_vectors];
+      Int keep[leaf_vectors];
+      for (int q = 0; q < leaf_vectors; ++q) {
+        const V y = load(pivot + q * lanes), dot = y + h.inverse * dots[q];
+        store(z + q * lanes, dot);
+        const Int right = lanes_from<Int>(c + 1, q);
+        const V w = select(right, h.tau * dot);
+        keep[q] = right | ~lanes_from<Int>(c, q);
+        coefficients[q] = select(keep[q], -h.inverse * w) + select(~keep[q], V{} + h.inverse);
+        store(pivot + q * lanes, select(keep[q], y - w) + select(~keep[q], V{} + h.beta));
+      }
+      if (c + 1 < columns) {
+        sweep<true>(a, rows, c, coefficients, keep, dots);
+      } else {
+        sweep<false>(a, rows, c, coefficients, keep, dots);
+      }
+      form_t_column(c, h.tau, z, t);
+    }
+  }
+
+  /// T(:, c) = -tau T z, T(c, c) = tau; the later columns of T are zero.
+  static void form_t_column(index_t c, C tau, const C* z, C* t) {
+    for (int q = 0; q < leaf_vectors; ++q) {
+      V sum[2] = {};
+#pragma GCC unroll 16
+      for (index_t l = 0; l < leaf; ++l) sum[l & 1] += z[l] * load(t + l * width + q * lanes);
+      store(t + c * width + q * lanes, -tau * (sum[0] + sum[1]));
+    }
+    t[c * width + c] = tau;
+  }
+
+  /// x'a_l with x = column c below row c.
+  static void sum_column(const C* a, index_t rows, index_t c, V* dots) {
+    for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
+    for (index_t first = c + 1; first < rows; first += sum_rows) {
+      V part[leaf_vectors] = {};
+      for (index_t i = first; i < lesser(first + sum_rows, rows); ++i)
+        for (int q = 0; q < leaf_vectors; ++q)
+          part[q] += a[i * width + c] * load(a + i * width + q * lanes);
+      for (int q = 0; q < leaf_vectors; ++q) dots[q] += part[q];
+    }
+  }
+
+  /// H (alpha, x) = (beta, 0), x'x = dots[c] (LAPACK larfg). A column that is too small to be
+  /// squared is raised by a power of two first: its products with other v make T.
+  static Reflector make_reflector(C* a, index_t rows, index_t c, V* dots) {
+    using F = Format<C>;
+    C lower = 1;
+    if (entry(dots, c) < F::small_squares) {
+      C largest = 0;
+      for (index_t i = c + 1; i < rows; ++i) {
+        const C x = a[i * width + c] < 0 ? -a[i * width + c] : a[i * width + c];
+        largest = x > largest ? x : largest;
+      }
+      const C alpha = a[c * width + c];
+      if (largest < F::zero) return {alpha, 0, 0};  // H = I
+      if (alpha * alpha + entry(dots, c) < F::small_squares) {
+        lower = F::lower;
+        for (index_t i = c; i < rows; ++i) a[i * width + c] *= F::raise;
+        sum_column(a, rows, c, dots);
+      }
+    }
+    const C alpha = a[c * width + c], tail = entry(dots, c);
+    const C norm = square_root(alpha * alpha + tail), beta = alpha >= 0 ? -norm : norm;
+    const C inverse = 1 / (alpha - beta);
+    // 2 / v'v for the very `inverse` that makes v: LAPACK's (beta - alpha) / beta is the same
+    // number, but rounds on its own, and H is then farther from orthogonal.
+    return {beta * lower, 2 / (1 + inverse * tail * inverse), inverse};
+  }
+
+  static C entry(const V* x, index_t c) { return reinterpret_cast<const StoredC*>(x)[c]; }
+
+  /// One pass below row c: a_l -= v w_l right of column c, column c := v, and, where there is a
+  /// next reflector, dots := x'a_l for x = column c + 1 below row c + 1.
+  template <bool has_next>
+  [[gnu::noinline]] static void sweep(C* a, index_t rows, index_t c, const V* coefficients,
+                                      const Int* keep, V* dots) {
+    // Sums in flight, to hide the latency of an addition.
+    constexpr int flight = leaf_vectors < 4 ? 4 / leaf_vectors : 1;
+    V w[leaf_vectors];
+    Int kept[leaf_vectors];
+    for (int q = 0; q < leaf_vectors; ++q) {
+      w[q] = coefficients[q];
+      kept[q] = keep[q];
+    }
+    const auto update = [&](C* row, V* y) {
+      const C x = row[c];
+#pragma GCC unroll 16
+      for (int q = 0; q < leaf_vectors; ++q) {
+        y[q] = select(kept[q], load(row + q * lanes)) + x * w[q];
+        store(row + q * lanes, y[q]);
+      }
+    };
+    V y[leaf_vectors];
+    index_t i = c + 1;
+    if constexpr (!has_next) {
+      for (; i < rows; ++i) update(a + i * width, y);
+      return;
+    }
+    if (i < rows) update(a + i++ * width, y);
+    for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
+    index_t end = i;
+    while (i < rows) {
+      end = lesser(end + sum_rows, rows);
+      V part[flight][leaf_vectors] = {};
+      const auto step = [&](int f) {
+        C* row = a + i++ * width;
+        update(row, y);
+        const C next = row[c + 1];
+#pragma GCC unroll 16
+        for (int q = 0; q < leaf_vectors; ++q) part[f][q] += next * y[q];
+      };
+      while (i + flight <= end) {
+#pragma GCC unroll 4
+        for (int f = 0; f < flight; ++f) step(f);
+      }
+      while (i < end) step(0);
+#pragma GCC unroll 4
+      for (int f = 0; f < flight; ++f)
+#pragma GCC unroll 16
+        for (int q = 0; q < leaf_vectors; ++q) dots[q] += part[f][q];
+    }
+  }
+};
+
+}  // namespace
+}  // namespace qrtool::blocked

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// error_kernel.cpp: ||A - QR||^2 and Q'Q tile by tile, compiled once for every instruction set. R
+// is upper triangular and Q'Q symmetric: half of either product is left out.
+#include "core/cpu/check/error_kernel.hpp"
+
+#include <limits>
+
+#include "core/cpu/simd.hpp"
+
+namespace qrtool::errors {
+namespace {
+
+constexpr int lanes = vector_bytes / static_cast<int>(sizeof(double));
+using V = VectorOf<double, lanes>::stored;
+
+/// Rows of a tile: with two vectors of columns 16 sums, or 8 where there are 16 registers.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int tile = 8;
+#else
+constexpr int tile = 4;
+#endif
+
+const V& load(const double* x) { return *reinterpret_cast<const V*>(x); }
+void store(double* x, V value) { *reinterpret_cast<V*>(x) = value; }
+
+/// body(column, N) for tiles of N = 2 vectors from `first` on, and a last one of 1.
+template <class Body>
+[[gnu::always_inline]] inline void for_tiles(index_t first, index_t columns, Body body) {
+  for (; first + 2 * lanes <= columns; first += 2 * lanes) body.template operator()<2>(first);
+  if (first < columns) body.template operator()<1>(first);
+}
+
+/// One Kahan sum per lane.
+[[gnu::always_inline]] inline void add_sum(const Gram& gram, index_t at, V sum) {
+  const V before = load(gram.sum + at);
+  const V corrected = sum - load(gram.compensation + at);
+  const V next = before + corrected;
+  store(gram.compensation + at, (next - before) - corrected);
+  store(gram.sum + at, next);
+}
+
+/// Rows p, .. of X'X in N vectors of columns.
+template <int N>
+[[gnu::always_inline]] inline void add_tile(const double* x, index_t rows, index_t ld, index_t p,
+                                            index_t column, const Gram& gram) {
+  V sum[tile][N] = {};
+  for (index_t i = 0; i < rows; ++i) {
+    const double* row = x + i * ld;
+    V y[N];
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) y[q] = load(row + column + q * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) sum[r][q] += row[p + r] * y[q];
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < tile; ++r) {
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) add_sum(gram, (p + r) * ld + column + q * lanes, sum[r][q]);
+  }
+}
+
+#if defined(__AVX512F__)
+/// What lies on and above the diagonal in 16 rows and columns from p on, as 8 x 8 squares: 24 sums
+/// to 10 loads of a row, where two tiles take 19.
+[[gnu::noinline]] void add_corner(const double* x, index_t rows, index_t ld, index_t p,
+                                  const Gram& gram) {
+  V left[lanes] = {}, right[lanes] = {}, last[lanes] = {};
+  for (index_t i = 0; i < rows; ++i) {
+    const double* row = x + i * ld + p;
+    const V y[2] = {load(row), load(row + lanes)};
+#pragma GCC unroll 8
+    for (int r = 0; r < lanes; ++r) {
+      left[r] += row[r] * y[0];
+      right[r] += row[r] * y[1];
+      last[r] += row[lanes + r] * y[1];
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < lanes; ++r) {
+    add_sum(gram, (p + r) * ld + p, left[r]);
+    add_sum(gram, (p + r) * ld + p + lanes, right[r]);
+    add_sum(gram, (p + lanes + r) * ld + p + lanes, last[r]);
+  }
+}
+#endif
+
+void add_gram(const double* x, index_t rows, index_t columns, index_t first, const Gram& gram) {
+  index_t p = first / unit * unit;
+#if defined(__AVX512F__)
+  for (; p + 2 * lanes <= columns; p += 2 * lanes) {
+    add_corner(x, rows, columns, p, gram);
+    for (const index_t q : {p, p + tile}) {
+      for_tiles(p + 2 * lanes, columns,
+                [&]<int N>(index_t column) { add_tile<N>(x, rows, columns, q, column, gram); });
+    }
+  }
+#endif
+  for (; p < columns; p += tile) {
+    for_tiles(p / unit * unit, columns,
+              [&]<int N>(index_t column) { add_tile<N>(x, rows, columns, p, column, gram); });
+  }
+}
+
+std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t largest) {
+  for (index_t i = 0; i < count; ++i) {
+    to[i] = from[i];
+    const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, from[i]) & 0x7fffffffu;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
+/// Without its sign bit an IEEE number orders like an integer, and Inf and NaN come last: one
+/// integer maximum finds the largest and whether all are finite.
+template <class T, class Bits>
+Bits largest_bits(const T* from, index_t count, Bits largest) {
+  constexpr Bits sign = std::numeric_limits<Bits>::min();
+  for (index_t i = 0; i < count; ++i) {
+    const Bits bits = __builtin_bit_cast(Bits, from[i]) & ~sign;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
+constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
+using F = VectorOf<float, narrow_lanes>::unaligned;
+using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
+/// Rows of a tile in float32, a vector wide: its sums take half of the registers.
+constexpr int narrow_tile = 2 * tile;
+/// Rows of A that are summed before they are added to others: a long plain sum is in error by more.
+constexpr index_t narrow_run = 32;
+
+/// A'A in float32, and the bits of the largest |entries|.
+struct Narrow {
+  const float* a;
+  index_t rows, columns;
+  double* sums;
+  Bits largest;
+};
+
+/// Rows p, .. of A'A in a vector of columns.
+template <bool measures>
+[[gnu::noinline]] void add_narrow_tile(Narrow& gram, index_t p, index_t column) {
+  F total[narrow_tile] = {};
+  Bits largest = gram.largest;
+  const float* x = gram.a + p;
+  for (index_t left = gram.rows; left > 0; left -= narrow_run) {
+    F sum[narrow_tile] = {};
+    for (index_t i = left < narrow_run ? left : narrow_run; i > 0; --i, x += gram.columns) {
+      const F y = *reinterpret_cast<const F*>(x + (column - p));
+      if constexpr (measures) {
+        const Bits bits = reinterpret_cast<Bits>(y) & 0x7fffffff;
+        largest = bits > largest ? bits : largest;
+      }
+#pragma GCC unroll 16
+      for (int r = 0; r < narrow_tile; ++r) sum[r] += x[r] * y;
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < narrow_tile; ++r) total[r] += sum[r];
+  }
+  for (int r = 0; r < narrow_tile; ++r) {
+    double* const to = gram.sums + (p + r) * gram.columns + column;
+    for (int l = 0; l < narrow_lanes; ++l) to[l] += static_cast<double>(total[r][l]);
+  }
+  gram.largest = largest;
+}
+
+std::uint32_t add_narrow_gram(const float* a, index_t rows, index_t columns, double* sums,
+                              std::uint32_t largest) {
+  Narrow gram{a, rows, columns, sums, {}};
+  for (index_t column = 0; column < columns; column += narrow_lanes) {
+    add_narrow_tile<true>(gram, 0, column);
+    for (index_t p = narrow_tile; p < column + narrow_lanes; p += narrow_tile)
+      add_narrow_tile<false>(gram, p, column);
+  }
+  for (int l = 0; l < narrow_lanes; ++l) {
+    const auto bits = static_cast<std::uint32_t>(gram.largest[l]);
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
+template <int N>
+[[gnu::always_inline]] inline void subtract_tile(const Product& f, index_t i, index_t column,
+                                                 V& squares) {
+  const index_t reach = column + N * lanes;
+  const index_t inner = f.is_upper && reach < f.inner ? reach : f.inner;
+  V x[tile][N];
+#pragma GCC unroll 8
+  for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) x[r][q] = load(f.a + (i + r) * f.columns + column + q * lanes);
+  for (index_t p = 0; p < inner; ++p) {
+    V y[N];
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) y[q] = load(f.r + p * f.columns + column + q * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) x[r][q] -= f.q[(i + r) * f.q_ld + p] * y[q];
+  }
+  V sum{};
+#pragma GCC unroll 8
+  for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+    for (int q = 0; q < N; ++q) sum += x[r][q] * x[r][q];
+  squares += sum;
+}
+
+double residual_squares(const Product& f) {
+  V squares{};
+  for (index_t i = 0; i < f.rows; i += tile) {
+    for_tiles(0, f.columns,
+              [&]<int N>(index_t column) { subtract_tile<N>(f, i, column, squares); });
+  }
+  double sum = 0;
+  for (int l = 0; l < lanes; ++l) sum += squares[l];
+  return sum;
+}
+
+}  // namespace
+
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
+                                                   add_gram,
+                                                   widen,
+                                                   add_narrow_gram,
+                                                   largest_bits<float, std::int32_t>,
+                                                   largest_bits<double, std::int64_t>,
+                                                   residual_squares};
+
+}  // namespace qrtool::errors

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// eigen_qr.cpp: QR of one matrix by Eigen, around core/cpu/reference/householder.hpp.
+#include "core/cpu/reference/eigen_qr.hpp"
+
+#include <cmath>
+#include <vector>
+
+#include "core/cpu/reference/householder.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+
+/// Fewer rows than this leave no room between float32's rounding and the bar of m 2^-23.
+constexpr index_t few_rows = 16;
+
+bool computes_in_float64(const Problem& problem) {
+  return problem.type == ElementType::float64 || problem.m < few_rows;
+}
+
+std::size_t eigen_qr_workspace_bytes(const Problem& problem) {
+  const std::size_t element = computes_in_float64(problem) ? 8 : 4;
+  const auto m = static_cast<std::size_t>(problem.m);
+  return element * m * static_cast<std::size_t>(problem.n + problem.q_cols() + 4);
+}
+
+template <class T>
+class EigenQr<T>::Worker {
+ public:
+  virtual ~Worker() = default;
+  virtual bool factor(MatrixView<const T> a, const MatrixFactors<T>& out) = 0;
+};
+
+namespace {
+
+/// x 2^exponent, rounded once.
+template <class C>
+class PowerOfTwo {
+ public:
+  explicit PowerOfTwo(int exponent = 0) : exponent_(exponent), factor_(std::ldexp(C(1), exponent)) {
+    is_normal_ = std::isnormal(factor_);
+  }
+  C operator()(C x) const { return is_normal_ ? x * factor_ : std::ldexp(x, exponent_); }
+
+ private:
+  int exponent_;
+  bool is_normal_;
+  C factor_;
+};
+
+/// f(i, j) for every entry, in tiles of rows: row-major and column-major both keep to their cache
+/// lines.
+template <class F>
+void by_tiles(index_t rows, index_t cols, F f) {
+  constexpr index_t tile = 16;
+  for (index_t first = 0; first < rows; first += tile) {
+    const index_t last = std::min(first + tile, rows);
+    for (index_t j = 0; j < cols; ++j) {
+      for (index_t i = first; i < last; ++i) f(i, j);
+    }
+  }
+}
+
+/// T is stored, C computed in.
+template <class T, class C>
+class TypedWorker : public EigenQr<T>::Worker {
+ public:
+  explicit TypedWorker(const Problem& problem)
+      : problem_(problem),
+        vr_(problem.m, problem.n),
+        q_(problem.m, problem.q_cols()),
+        signs_(problem.k()),
+        down_(static_cast<std::size_t>(problem.n)),
+        up_(down_.size()) {}
+
+  bool factor(MatrixView<const T> a, const MatrixFactors<T>& out) override {
+    load(a);
+    householder::factor<C>(vr_, tau_);
+    choose_signs();
+    if (problem_.mode == Mode::raw) {
+      store_reflectors(out.v, out.tau);
+      return store_upper(out.v);
+    }
+    if (problem_.wants_q()) {
+      householder::form_q<C>(vr_, tau_, q_);
+      store_q(out.q);
+    }
+    clear_lower(out.r);
+    return store_upper(out.r);
+  }
+
+ private:
+  /// A := A D with D = diag(2^-e_j).
+  void load(MatrixView<const T> a) {
+    largest_.assign(down_.size(), T(0));
+    for (index_t i = 0; i < a.rows; ++i) {
+      for (index_t j = 0; j < a.cols; ++j) largest_[j] = std::max(largest_[j], std::abs(a(i, j)));
+    }
+    for (index_t j = 0; j < a.cols; ++j) {
+      int exponent = 0;
+      std::frexp(largest_[j], &exponent);
+      down_[j] = PowerOfTwo<C>(-exponent);
+      up_[j] = PowerOfTwo<C>(exponent);
+    }
+    by_tiles(a.rows, a.cols,
+             [&](index_t i, index_t j) { vr_(i, j) = down_[j](static_cast<C>(a(i, j))); });
+  }
+
+  void choose_signs() {
+    for (index_t i = 0; i < problem_.k(); ++i) {
+      signs_(i) = problem_.sign == Sign::positive && problem_.mode != Mode::raw && vr_(i, i) < 0
+                      ? C(-1)
+                      : C(1);
+    }
+  }
+
+  void store_q(MatrixView<T> q) const {
+    by_tiles(q.rows, q.cols, [&](index_t i, index_t j) {
+      q(i, j) = static_cast<T>(j < problem_.k() ? signs_(j) * q_(i, j) : q_(i, j));
+    });
+  }
+
+  static void clear_lower(MatrixView<T> r) {
+    for (index_t i = 1; i < r.rows; ++i) {
+      std::fill_n(r.data + i * r.ld, std::min(i, r.cols), T(0));
+    }
+  }
+
+  /// R := R D^-1 on and above the diagonal.
+  bool store_upper(MatrixView<T> r) const {
+    bool finite = true;
+    by_tiles(problem_.k(), problem_.n, [&](index_t i, index_t j) {
+      if (j < i) return;
+      // + 0 turns -0 into +0
+      r(i, j) = static_cast<T>(up_[j](signs_(i) * vr_(i, j))) + T(0);
+      finite = finite && std::isfinite(r(i, j));
+    });
+    return finite;
+  }
+
+  /// V below the diagonal and tau. Where V was rounded, tau follows the rounded V: tau = 2 / v'v
+  /// keeps I - tau v v' orthogonal to the last bit that T has.
+  void store_reflectors(MatrixView<T> v, MatrixView<T> tau) const {
+    for (index_t j = 0; j < problem_.n; ++j) {
+      C vv = 1;
+      for (index_t i = j + 1; i < problem_.m; ++i) {
+        v(i, j) = static_cast<T>(vr_(i, j));
+        vv += static_cast<C>(v(i, j)) * static_cast<C>(v(i, j));
+      }
+      if (j >= problem_.k()) continue;
+      const bool was_rounded = sizeof(T) < sizeof(C) && tau_(j) != C(0);
+      tau(0, j) = static_cast<T>(was_rounded ? C(2) / vv : tau_(j));
+    }
+  }
+
+  Problem problem_;
+  householder::Matrix<C> vr_, q_;
+  householder::Vector<C> tau_, signs_;
+  std::vector<PowerOfTwo<C>> down_, up_;  // 2^-e_j, 2^e_j
+  std::vector<T> largest_;                // of each column
+};
+
+}  // namespace
+
+template <class T>
+EigenQr<T>::EigenQr(const Problem& problem) {
+  if (computes_in_float64(problem)) {
+    worker_ = std::make_unique<TypedWorker<T, double>>(problem);
+  } else {
+    worker_ = std::make_unique<TypedWorker<T, T>>(problem);
+  }
+}
+
+template <class T>
+EigenQr<T>::~EigenQr() = default;
+template <class T>
+EigenQr<T>::EigenQr(EigenQr&&) noexcept = default;
+
+template <class T>
+bool EigenQr<T>::factor(MatrixView<const T> a, const MatrixFactors<T>& out) {
+  return worker_->factor(a, out);
+}
+
+template class EigenQr<float>;
+template class EigenQr<double>;
+
+}  // namespace qrtool

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// block_qr.cpp: blocks as packs for BatchedQr, or one by one for EigenQr.
+#include "core/cpu/tall/block_qr.hpp"
+
+#include <algorithm>
+
+#include "core/cpu/tall/product_kernel.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Each `rows` high; q may be empty.
+template <class T>
+BatchView<T> blocks_of(MatrixView<T> a, index_t count, index_t rows) {
+  return {a.data, count, rows, a.cols, a.ld, rows * a.ld};
+}
+
+Problem block_problem(index_t rows, index_t n, ElementType type, bool wants_q) {
+  return {.count = 1,
+          .m = rows,
+          .n = n,
+          .type = type,
+          .mode = wants_q ? Mode::reduced : Mode::r,
+          .sign = Sign::lapack};
+}
+
+}  // namespace
+
+template <class T>
+BlockQr<T>::Kind::Kind(const Problem& p) : problem(p) {
+  if (TallShape::is_narrow(p.n)) {
+    batched.emplace(p);
+  } else {
+    single.emplace(p);
+  }
+}
+
+template <class T>
+BlockQr<T>::BlockQr(index_t n, index_t block_rows, bool wants_q)
+    : n_(n), block_rows_(block_rows), wants_q_(wants_q), whole_(problem_of(block_rows)) {}
+
+template <class T>
+Problem BlockQr<T>::problem_of(index_t rows) const {
+  return block_problem(rows, n_, element_type<T>, wants_q_);
+}
+
+template <class T>
+std::size_t BlockQr<T>::workspace_bytes(index_t n, index_t block_rows, bool wants_q) {
+  const Problem p = block_problem(block_rows, n, element_type<T>, wants_q);
+  // Twice: a shorter last block has its own.
+  return 2 *
+         (TallShape::is_narrow(n) ? batched_qr_workspace_bytes(p) : eigen_qr_workspace_bytes(p));
+}
+
+template <class T>
+bool BlockQr<T>::factor_blocks(Kind& kind, BatchView<const T> a, BatchView<T> r, BatchView<T> q) {
+  bool fits = true;
+  if (kind.single) {
+    for (index_t b = 0; b < a.count; ++b) {
+      const MatrixView<T> no_view{};
+      fits = kind.single->factor(a[b], {wants_q_ ? q[b] : no_view, r[b], {}, {}}) && fits;
+    }
+    return fits;
+  }
+  const index_t lanes = kind.batched->lanes();
+  outcomes_.resize(static_cast<std::size_t>(lanes));
+  for (index_t b = 0; b < a.count; b += lanes) {
+    const index_t count = std::min(lanes, a.count - b);
+    const BatchView<T> q_pack = wants_q_ ? q.slice(b, count) : BatchView<T>{};
+    kind.batched->factor(a.slice(b, count), {q_pack, r.slice(b, count), {}, {}}, outcomes_);
+    for (index_t i = 0; i < count; ++i)
+      fits = fits && outcomes_[i].is_finite && outcomes_[i].r_fits;
+  }
+  return fits;
+}
+
+template <class T>
+bool BlockQr<T>::factor(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> q) {
+  const index_t blocks = a.rows / block_rows_, rest = a.rows % block_rows_;
+  const BatchView<T> no_batch{};
+  bool fits = factor_blocks(whole_, blocks_of(a, blocks, block_rows_), blocks_of(r, blocks, n_),
+                            wants_q_ ? blocks_of(q, blocks, block_rows_) : no_batch);
+  if (rest == 0) return fits;
+  if (!rest_ || rest_->problem.m != rest) rest_.emplace(problem_of(rest));
+  const index_t first = blocks * block_rows_, p = std::min(rest, n_);
+  MatrixView<T> last_q{};
+  if (wants_q_) last_q = {q.data + first * q.ld, rest, p, q.ld};
+  return factor_blocks(*rest_, blocks_of(a.row_block(first, rest), 1, rest),
+                       blocks_of(r.row_block(blocks * n_, p), 1, p), blocks_of(last_q, 1, rest)) &&
+         fits;
+}
+
+template <class T>
+RowProduct<T>::RowProduct(index_t n)
+    : n_(n),
+      z_(allocate_host(product_z_bytes<T>(n, n))),
+      rows_(allocate_host(product_rows_bytes<T>(n))) {}
+
+template <class T>
+void RowProduct<T>::multiply(MatrixView<T> q, MatrixView<const T> z) {
+  multiply_rows<T>(q, z, reinterpret_cast<T*>(z_.get()), reinterpret_cast<T*>(rows_.get()));
+}
+
+template <class T>
+void RowProduct<T>::multiply_blocks(MatrixView<T> q, index_t block_rows, MatrixView<const T> z) {
+  for (index_t first = 0, at = 0; first < q.rows; first += block_rows) {
+    const index_t rows = std::min(block_rows, q.rows - first), p = std::min(rows, n_);
+    multiply(q.row_block(first, rows), z.row_block(at, p));
+    at += p;
+  }
+}
+
+template class BlockQr<float>;
+template class BlockQr<double>;
+template class RowProduct<float>;
+template class RowProduct<double>;
+
+}  // namespace qrtool

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// host.cpp: reads /proc and /sys; a file that is not there sets no limit.
+#include "core/host.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <thread>
+
+namespace qrtool {
+namespace {
+
+constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
+std::size_t room(std::size_t limit, std::size_t used) { return limit > used ? limit - used : 0; }
+
+/// The number that a file holds; nothing for "max" or where there is no such file.
+std::optional<std::size_t> number_in(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t number = 0;
+  if (file >> number) return number;
+  return std::nullopt;
+}
+
+std::size_t machine_room_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::uint64_t kibibytes = 0;
+    if (words >> name >> kibibytes && name == "MemAvailable:") return kibibytes * 1024;
+  }
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::size_t address_space_room_bytes() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return unlimited;
+  const std::size_t pages = number_in("/proc/self/statm").value_or(0);
+  return room(limit.rlim_cur, pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
+}
+
+/// Every line of /proc/self/cgroup is "id:controllers:path"; version 2 has no controllers.
+std::size_t control_group_room_bytes() {
+  std::size_t least = unlimited;
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && controllers.find("memory") == std::string::npos) continue;
+    const std::string root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
+    least = std::min(least, cgroup_room_bytes(root, root + line.substr(second + 1)));
+  }
+  return least;
+}
+
+/// Cached file contents count as used memory but are given up when memory is needed.
+std::size_t reclaimable_bytes(const std::string& directory, std::string_view prefix) {
+  std::size_t sum = 0;
+  std::ifstream file(directory + "/memory.stat");
+  std::string name;
+  for (std::uint64_t bytes = 0; file >> name >> bytes;) {
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view field = std::string_view(name).substr(prefix.size());
+    if (field == "active_file" || field == "inactive_file") sum += bytes;
+  }
+  return sum;
+}
+
+std::size_t room_in(const std::string& directory, const char* limit_name, const char* used_name,
+                    std::string_view prefix) {
+  const std::optional<std::size_t> limit = number_in(directory + limit_name);
+  if (!limit) return unlimited;
+  const std::size_t used = number_in(directory + used_name).value_or(0);
+  return room(*limit, room(used, reclaimable_bytes(directory, prefix)));
+}
+
+}  // namespace
+
+std::size_t cgroup_room_bytes(const std::string& root, std::string directory) {
+  std::size_t least = unlimited;
+  while (directory.size() >= root.size()) {
+    least = std::min(
+        {least, room_in(directory, "/memory.max", "/memory.current", ""),
+         room_in(directory, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_")});
+    directory.resize(std::min(directory.rfind('/'), directory.size() - 1));
+  }
+  return least;
+}
+
+std::size_t free_memory_bytes() {
+  return std::min({machine_room_bytes(), control_group_room_bytes(), address_space_room_bytes()});
+}
+
+int available_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace qrtool

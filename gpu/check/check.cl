@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// check.cl: the errors of every matrix of a batch in float64, as core/ratios.hpp defines them
+// (compare LAPACK's TESTING/LIN/dqrt01). A and R are scaled by the matrix's power of two.
+//
+//   step                   what it does                                        group per
+//   form_q_from_reflectors Q and R (float64) from V\R and tau (raw only)      matrix x columns
+//   measure_residual       ||A - QR||^2 and ||A||^2, tile by tile              matrix x tile
+//   measure_gram           ||I - Q'Q||^2, or ||A'A - R'R||^2 for R alone       matrix x tile x slab
+//   combine_gram           the same from the sums of row slabs, tall matrices  matrix x 16 entries
+//   measure_r              lower part, diagonal and range of R                 matrix x rows
+//   finish_errors          sums of the tiles and rows                          matrix
+//
+// The Gram matrix is symmetric: tiles on and above its diagonal are measured, those above count
+// twice. Sums have a fixed order; sums of many terms are compensated (Kahan) where a plain one,
+// biased where all terms are equal, would show. Products take R for what it is, upper triangular:
+// what lies below its diagonal counts as `lower`.
+//
+//        tile columns ->                          slab_rows
+//      +----+----+----+        X = Q or A      +-----------+ -> X0'X0  \
+//      | x2 | x2 | 1  |  tj    X'X = sum of    | X0        |            + combine_gram
+//      | x2 | 1  |    |        slabs:          | X1        | -> X1'X1  /
+//      | 1  |    |    |  ti                    +-----------+
+//
+// The sums of a tile have two bodies, check_plain.clh and check_units.clh. check_rows.cl takes
+// float32 of few columns in one pass.
+//
+// Defines, set in device_check.cpp   range            meaning
+//   STORED                           float, double    type of A, V and tau
+//   FACTOR                           STORED, double   type of Q and R (double where formed here)
+//   MMA                              0, 1             1: NVIDIA's float64 matrix units
+//   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
+//   VECTOR                           1, 2, 4          MMA 1: entries that are copied at a time, at
+//                                                     most 16 bytes; divides rows of A, Q and R
+// Work-group: 256, MMA 1: 128. Local memory: 512 MICRO + 256 doubles, MMA 1: at most 42 KB.
+#include "gpu/check/check.clh"
+
+#define IS_WIDE_float 0
+#define IS_WIDE_double 1
+#define IS_WIDE JOIN(IS_WIDE_, FACTOR)
+
+// Rows one after the other. R counts as upper triangular.
+typedef struct {
+  __global const FACTOR* x;
+  int rows, cols;
+  bool is_upper, is_scaled;
+  Scaling scaling;
+} Matrix;
+
+#if MMA
+#include "gpu/check/check_units.clh"
+#else
+#include "gpu/check/check_plain.clh"
+#endif
+#include "gpu/check/check_finish.clh"
+
+INLINE Matrix matrix_q(__global const FACTOR* q, CheckShape shape, index_t matrix) {
+  const Scaling none = {1, 1};
+  const Matrix m = {q + matrix * shape.m * shape.q_cols, shape.m, shape.q_cols, false, false, none};
+  return m;
+}
+INLINE Matrix matrix_r(__global const FACTOR* r, CheckShape shape, index_t matrix, Scaling by) {
+  const Matrix m = {r + matrix * shape.r_rows * shape.n, shape.r_rows, shape.n, true, true, by};
+  return m;
+}
+
+// Q := H_1 .. H_k [I; 0], a column per work-item, backward, and a column of R. No exchange between
+// work-items.
+__kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global const STORED* tau,
+                                           __global double* q, __global double* r,
+                                           CheckShape shape) {
+  const int k = shape.q_cols, blocks = (shape.n + GROUP_SIZE - 1) / GROUP_SIZE;
+  index_t matrix;
+  const int col = split_group(blocks, &matrix) * GROUP_SIZE + get_local_id(0);
+  const index_t ld = shape.n, ldq = k;
+  v += matrix * shape.m * ld;
+  tau += matrix * k;
+  q += matrix * shape.m * ldq + col;
+  r += matrix * k * ld + col;
+  if (col < shape.n) {
+    for (int row = 0; row < k; ++row) r[row * ld] = row <= col ? (double)v[row * ld + col] : 0.0;
+  }
+  if (col < k) {
+    for (index_t row = 0; row < shape.m; ++row) q[row * ldq] = row == col ? 1.0 : 0.0;
+    for (int j = col; j >= 0; --j) {
+      double sum = q[j * ldq], rest = 0;
+      for (index_t row = j + 1; row < shape.m; ++row) {
+        add_compensated((double)v[row * ld + j] * q[row * ldq], &sum, &rest);
+      }
+      const double weight = (double)tau[j] * sum;
+      q[j * ldq] -= weight;
+      for (index_t row = j + 1; row < shape.m; ++row) {
+        q[row * ldq] = fma(-weight, (double)v[row * ld + j], q[row * ldq]);
+      }
+    }
+  }
+}
+
+// Tile number -> first row and column. The columns of BAND rows of tiles one after the other: what
+// groups that run together read is little. From the right: their sums are the longest.
+#define BAND 16
+INLINE void place_of_tile(int tile, CheckShape shape, int* row0, int* col0) {
+  const int across = (shape.n + TILE - 1) / TILE, down = (shape.m + TILE - 1) / TILE;
+  const int band = tile / (BAND * across), rest = tile - band * BAND * across;
+  const int rows = min(BAND, down - band * BAND), col = rest / rows;
+  *row0 = (band * BAND + rest - col * rows) * TILE;
+  *col0 = (across - 1 - col) * TILE;
+}
+
+// partial[matrix][tile] = {||A - QR||^2, ||A||^2} over a tile.
+__kernel GROUP void measure_residual(__global const STORED* a, __global const FACTOR* q,
+                                     __global const FACTOR* r, __global const int* magnitudes,
+                                     __global double* partial, CheckShape shape) {
+  __local Space space[SPACE_ENTRIES] __attribute__((aligned(16)));
+  __local double scratch[GROUP_SIZE];
+  index_t matrix;
+  int row0, col0;
+  place_of_tile(split_group(shape.residual_parts, &matrix), shape, &row0, &col0);
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
+  const Matrix left = matrix_q(q, shape, matrix), right = matrix_r(r, shape, matrix, scaling);
+  Sums sums;
+  clear_sums(&sums);
+  add_terms(&sums, space, &left, row0, &right, col0, 0, min(shape.q_cols, col0 + TILE), true);
+
+  STORED entries[ENTRIES];
+  load_entries(entries, a + matrix * shape.m * shape.n, shape, row0, col0);
+  double error = 0, norm = 0;
+#pragma unroll
+  for (int e = 0; e < ENTRIES; ++e) {
+    const double x = scaled((double)entries[e], scaling);
+    const double d = x - sum_of_entry(&sums, e, scaling, 1);
+    error = fma(d, d, error);
+    norm = fma(x, x, norm);
+  }
+  error = sum_over_group(error, scratch);
+  norm = sum_over_group(norm, scratch);
+  if (get_local_id(0) == 0) {
+    partial[2 * get_group_id(0)] = error;
+    partial[2 * get_group_id(0) + 1] = norm;
+  }
+}
+
+// Tile number -> first row and column, row by row of the upper triangle.
+INLINE void place_of_gram_tile(int tile, int size, int* row0, int* col0) {
+  const int across = (size + TILE - 1) / TILE;
+  int first = 0;
+  while (tile >= across - first) {
+    tile -= across - first;
+    ++first;
+  }
+  *row0 = first * TILE;
+  *col0 = (first + tile) * TILE;
+}
+
+// X = Q, or A for R alone, in slabs of rows; for R alone the last one takes R'R off.
+// gram_slabs = 1: partial[matrix][tile] = ||.||^2. Else gram[matrix][slab] = the slab's X'X.
+__kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR* r,
+                                 __global const int* magnitudes, __global double* partial,
+                                 __global double* gram, CheckShape shape) {
+  __local Space space[SPACE_ENTRIES] __attribute__((aligned(16)));
+  __local double scratch[GROUP_SIZE];
+  const bool is_r_alone = shape.q_cols == 0;
+  const int slabs = shape.gram_slabs, size = shape.gram_size;
+  index_t matrix;
+  const int part = split_group((index_t)shape.gram_tiles * slabs, &matrix);
+  const int tile = part / slabs, slab = part - tile * slabs;
+  int row0, col0;
+  place_of_gram_tile(tile, size, &row0, &col0);
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
+  const Matrix rows = {x + matrix * shape.m * size, shape.m, size, false, is_r_alone, scaling};
+  const Matrix upper = matrix_r(r, shape, matrix, scaling);
+
+  Sums sums;
+  clear_sums(&sums);
+  const int first = slab * shape.slab_rows, last = min(shape.m, first + shape.slab_rows);
+  add_terms(&sums, space, &rows, row0, &rows, col0, first, last, false);
+  if (is_r_alone && slab == slabs - 1) {
+    negate_sums(&sums);
+    add_terms(&sums, space, &upper, row0, &upper, col0, 0, min(shape.r_rows, row0 + TILE), false);
+    negate_sums(&sums);
+  }
+
+  const int scaled_factors = is_r_alone ? 2 : 0;
+  double squares = 0;
+  gram += (matrix * slabs + slab) * size * size;
+#pragma unroll
+  for (int e = 0; e < ENTRIES; ++e) {
+    const int row = row0 + ENTRY_ROW(e), col = col0 + ENTRY_COL(e);
+    if (row < size && col < size) {
+      const double sum = sum_of_entry(&sums, e, scaling, scaled_factors);
+      const double d = sum - (!is_r_alone && row == col ? 1.0 : 0.0);
+      squares = fma(d, d, squares);
+      if (slabs > 1) gram[(index_t)row * size + col] = sum;
+    }
+  }
+  // Off the diagonal a tile stands for its mirror image too.
+  squares = sum_over_group(row0 == col0 ? squares : 2 * squares, scratch);
+  if (slabs == 1 && get_local_id(0) == 0) partial[get_group_id(0)] = squares;
+}
+
+// parts[matrix][slab] of shape.r_slab_rows rows of R.
+__kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magnitudes,
+                              __global RSummary* parts, CheckShape shape) {
+  __local double scratch[GROUP_SIZE];
+  index_t matrix;
+  const int slab = split_group(shape.r_slabs, &matrix), item = get_local_id(0);
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
+  const int last = min(shape.r_rows, (slab + 1) * shape.r_slab_rows);
+  r += matrix * shape.r_rows * shape.n;
+  RSummary s = no_summary();
+  // Loads that are under way together: of several rows, or of one.
+  const int lanes = min(shape.n, GROUP_SIZE), across = GROUP_SIZE / lanes, col = item % lanes;
+  const int first = slab * shape.r_slab_rows + (item < across * lanes ? item / lanes : last);
+  if (lanes < GROUP_SIZE || shape.n == GROUP_SIZE) {
+#pragma unroll 4
+    for (int row = first; row < last; row += across) {
+      look_at_entry(&s, r[(index_t)row * shape.n + col], row, col, scaling);
+    }
+  } else {
+    for (int row = first; row < last; ++row) {
+#pragma unroll 4
+      for (int c = col; c < shape.n; c += GROUP_SIZE) {
+        look_at_entry(&s, r[(index_t)row * shape.n + c], row, c, scaling);
+      }
+    }
+  }
+  s = sum_up(s, scratch);
+  if (item == 0) parts[get_group_id(0)] = s;
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// check_rows.cl: the errors of check.cl for float32 of at most 64 columns in one pass over A, Q and
+// R, on NVIDIA's float64 matrix units.
+//
+//   measure_rows    everything, where a matrix is one slab of rows           matrix x slab
+//   combine_gram    as in check.cl, of several slabs                         matrix x 16 entries
+//   finish_errors   the same                                                 matrix
+//
+//   R lies in local memory, with zeros below its diagonal, beside it 16 WARPS rows of Q at a time:
+//
+//             16 BLOCKS                  residual  A - QR   16 rows each time 32 work-items
+//           +----------+   +----------+                     (a warp), sums that begin with -A; past
+//           | warp 0   |   | R        |                     R's diagonal there is nothing to add
+//           | warp 1   | x |          |  gram      X'X      blocks of 16 x 16 on and above the
+//           | ..       |   +----------+                     diagonal, shared among the warps and
+//           +----------+                                    kept from rows to rows
+//
+//   R alone: X = A, ||A||^2 is the trace of A'A, and R'R is taken off at the end. Sums are
+//   plain and scaled at their end (check_units.clh says why).
+//
+// Defines, set in device_check.cpp   range          meaning
+//   SUB_GROUP_BODY, MMA              1              common.clh, mma.clh
+//   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
+//   BLOCKS                           1 .. 4         columns of A and of Q, of 16
+//   WARPS                            1, 2, 4        4 with more than two blocks
+//   WANT_Q                           0, 1           0: R alone
+// Work-group: 32 WARPS. Local memory: at most 37 KB.
+#ifndef BLOCKS
+#define BLOCKS 4
+#endif
+#ifndef WARPS
+#define WARPS 4
+#endif
+#ifndef WANT_Q
+#define WANT_Q 1
+#endif
+#define GROUP_SIZE (32 * WARPS)
+#define FACTOR float
+
+#include "gpu/check/check_finish.clh"
+#include "gpu/common/copy.clh"
+#include "gpu/common/mma.clh"
+
+#define ROWS (16 * WARPS)
+#define COLUMNS (16 * BLOCKS)
+// Entries from row to row: products read from different banks, by pairs along a row of X.
+#define X_LD (COLUMNS + 8)
+#define R_LD (COLUMNS + 4)
+
+// What a warp sums of X'X, a digit per warp: blocks (o0, o1), (o2, o1), (o0, o0), or fewer.
+#if BLOCKS == 4
+#define OPERANDS 0x0020, 0x3231, 0x1131
+#define OWN_OF_WARP 0x2233
+#define OWN 3
+#elif BLOCKS == 3
+#define OPERANDS 0x0200, 0x0221, 0x0011
+#define OWN_OF_WARP 0x1122
+#define OWN 2
+#elif BLOCKS == 2 && WARPS == 4
+#define OPERANDS 0x0010, 0x0110, 0
+#define OWN_OF_WARP 0x0111
+#define OWN 1
+#elif BLOCKS == 2 && WARPS == 2
+#define OPERANDS 0, 0x01, 0x01
+#define OWN_OF_WARP 0x12
+#define OWN 2
+#elif BLOCKS == 2
+#define OPERANDS 0, 1, 1
+#define OWN_OF_WARP 3
+#define OWN 3
+#else
+#define OPERANDS 0, 0, 0
+#define OWN_OF_WARP 1
+#define OWN 1
+#endif
+
+// The columns that a warp's blocks are of, and how many it has.
+typedef struct {
+  int operands[3], own;
+} Share;
+INLINE Share share_of(int warp) {
+  const uint digits[3] = {OPERANDS};
+  Share share;
+#pragma unroll
+  for (int o = 0; o < 3; ++o) share.operands[o] = digits[o] >> 4 * warp & 15;
+  share.own = OWN_OF_WARP >> 4 * warp & 15;
+  return share;
+}
+INLINE int row_of_own(const Share* share, const int s) { return share->operands[s == 1 ? 2 : 0]; }
+INLINE int col_of_own(const Share* share, const int s) { return share->operands[s == 2 ? 0 : 1]; }
+
+// Starts to copy `rows` rows of a matrix of n columns, zeros where there are none.
+INLINE void copy_rows(__local float* to, const int ld, __global const float* from, int n,
+                      int rows_left, const int rows) {
+#pragma unroll 4
+  for (int i = (int)get_local_id(0) * VECTOR; i < rows * COLUMNS; i += GROUP_SIZE * VECTOR) {
+    const int row = i / COLUMNS, col = i % COLUMNS;
+    const bool exists = row < rows_left && col < n;
+    copy_bytes(to + row * ld + col, from + (exists ? row * n + col : 0), exists,
+               VECTOR * sizeof(float));
+  }
+}
+
+// What R itself shows, not scaled.
+typedef struct {
+  double lower;
+  float smallest, largest;
+  int is_finite;
+} Seen;
+
+// What the work-item has copied of R: looked at, then zero below the diagonal.
+INLINE Seen prepare_r(__local float* r, int diagonal) {
+  Seen s = {0, INFINITY, 0, 1};
+#pragma unroll 2
+  for (int i = (int)get_local_id(0) * VECTOR; i < COLUMNS * COLUMNS; i += GROUP_SIZE * VECTOR) {
+    const int row = i / COLUMNS;
+#pragma unroll
+    for (int e = 0; e < VECTOR; ++e) {
+      const int col = i % COLUMNS + e;
+      __local float* at = r + row * R_LD + col;
+      const float x = *at;
+      if (row > col && x != 0) {
+        s.lower = fma((double)x, (double)x, s.lower);
+        *at = 0;
+      }
+      if (row <= col && !isfinite(x)) s.is_finite = 0;
+      if (row == col && row < diagonal) {
+        s.smallest = fmin(s.smallest, fabs(x));
+        s.largest = fmax(s.largest, fabs(x));
+      }
+    }
+  }
+  return s;
+}
+INLINE Seen both_seen(Seen x, Seen y) {
+  const Seen s = {x.lower + y.lower, fmin(x.smallest, y.smallest), fmax(x.largest, y.largest),
+                  x.is_finite & y.is_finite};
+  return s;
+}
+// By all of a warp.
+INLINE Seen seen_by_warp(Seen s) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const Seen other = {shuffle_xor(s.lower, offset), shuffle_xor_float(s.smallest, offset),
+                        shuffle_xor_float(s.largest, offset),
+                        shuffle_xor_word(s.is_finite, offset)};
+    s = both_seen(s, other);
+  }
+  return s;
+}
+
+// Eight terms of 16 rows or columns, what a work-item has of them.
+typedef Quarter Terms[2];
+INLINE void add_products(Block c, const Terms x, const Terms y) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) add_quarter(c, x[i], y[i]);
+}
+// 16 columns of 8 rows of X, or of R, or 16 rows of X, from their first entry on. The terms are t
+// and t + 4 of X'X, 2 t and 2 t + 1 of products with R.
+INLINE void get_columns(const Warp* at, Terms x, __local const float* from) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) x[i][h] = (double)from[(at->t + 4 * i) * X_LD + at->g + 8 * h];
+  }
+}
+INLINE void get_r_columns(const Warp* at, Terms x, __local const float* from) {
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) x[i][h] = (double)from[(2 * at->t + i) * R_LD + at->g + 8 * h];
+  }
+}
+INLINE void get_rows(const Warp* at, Terms x, __local const float* from) {
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const float2 pair = *(__local const float2*)(from + (at->g + 8 * h) * X_LD + 2 * at->t);
+    x[0][h] = (double)pair.x;
+    x[1][h] = (double)pair.y;
+  }
+}
+
+// own += X'X, 8 rows.
+INLINE void add_gram(const Warp* at, Block own[OWN], const Share* share, __local const float* x) {
+  Terms left, right;
+  sync_warp();  // here and below: keeps the compiler from loading all before it multiplies
+  get_columns(at, left, x + 16 * share->operands[0]);
+  get_columns(at, right, x + 16 * share->operands[1]);
+  add_products(own[0], left, right);
+#if OWN > 2
+  if (share->own > 2) add_products(own[2], left, left);
+#endif
+#if OWN > 1
+  if (share->own > 1) {
+    get_columns(at, left, x + 16 * share->operands[2]);
+    add_products(own[1], left, right);
+  }
+#endif
+}
+
+// own -= R'R.
+INLINE void subtract_r_gram(const Warp* at, Block own[OWN], const Share* share,
+                            __local const float* r) {
+#pragma unroll
+  for (int s = 0; s < OWN; ++s) {
+    flip_block(own[s]);
+    const int row = 16 * row_of_own(share, s), col = 16 * col_of_own(share, s);
+    const int depth = s < share->own ? row + 16 : 0;
+#pragma unroll 2
+    for (int k = 0; k < depth; k += 8) {
+      Terms left, right;
+      get_r_columns(at, left, r + k * R_LD + row);
+      get_r_columns(at, right, r + k * R_LD + col);
+      add_products(own[s], left, right);
+    }
+    flip_block(own[s]);
+  }
+}
+
+// x := -A(16 x 16), zeros where there is nothing.
+INLINE void load_negative(const Warp* at, Block x, __global const float* a, int n, int rows_left,
+                          int cols_left) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; w += 4) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      const int row = BLOCK_ROW(w + h, at->g), col = BLOCK_COL(w, at->t);
+      __global const float* from = a + row * n + col;
+      float2 y = 0;
+#if VECTOR > 1
+      if (row < rows_left && col < cols_left) y = *(__global const float2*)from;
+#else
+      if (row < rows_left && col < cols_left) y.x = from[0];
+      if (row < rows_left && col + 1 < cols_left) y.y = from[1];
+#endif
+      x[w + h] = -(double)y.x;
+      x[w + h + 2] = -(double)y.y;
+    }
+  }
+}
+INLINE double add_squares(const Block x, double sum) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) sum = fma(x[w], x[w], sum);
+  return sum;
+}
+
+#if WANT_Q
+// ||A - QR||^2 of 16 rows. sum: -A, q and r in local memory.
+INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const float* q,
+                           __local const float* r, double squares) {
+#pragma unroll 1
+  for (int k = 0; k < COLUMNS; k += 8) {
+    Terms left, right;
+    get_rows(at, left, q + k);
+#pragma unroll
+    for (int j = 0; j < BLOCKS; ++j) {
+      if (j >= k / 16) {
+        sync_warp();
+        get_r_columns(at, right, r + k * R_LD + 16 * j);
+        add_products(sum[j], left, right);
+      }
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < BLOCKS; ++j) squares = add_squares(sum[j], squares);
+  return squares;
+}
+#endif
+
+// What the warp's blocks have on the diagonal of X'X.
+INLINE double trace_of(const Warp* at, Block own[OWN], const Share* share) {
+  double trace = 0;
+#pragma unroll
+  for (int s = 0; s < OWN; ++s) {
+    const bool is_diagonal = s < share->own && row_of_own(share, s) == col_of_own(share, s);
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      if (is_diagonal && BLOCK_ROW(w, at->g) == BLOCK_COL(w, at->t)) trace += own[s][w];
+    }
+  }
+  return trace;
+}
+
+INLINE double scaled_square(double x, Scaling by) { return scaled(scaled(x, by), by); }
+
+// Of the warp's blocks: ||.||^2, or to memory where there are more slabs.
+INLINE double finish_gram(const Warp* at, Block own[OWN], const Share* share, Scaling scaling,
+                          __global double* gram, CheckShape shape) {
+  double squares = 0;
+#pragma unroll
+  for (int s = 0; s < OWN; ++s) {
+    const int row0 = 16 * row_of_own(share, s), col0 = 16 * col_of_own(share, s);
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      const int row = row0 + BLOCK_ROW(w, at->g), col = col0 + BLOCK_COL(w, at->t);
+      if (s < share->own && row <= col && col < shape.gram_size) {
+        const double sum = WANT_Q ? own[s][w] : scaled_square(own[s][w], scaling);
+        const double d = sum - (WANT_Q && row == col ? 1.0 : 0.0);
+        squares += row < col ? 2 * d * d : d * d;
+        if (shape.gram_slabs > 1) gram[row * shape.gram_size + col] = sum;
+      }
+    }
+  }
+  return squares;
+}
+
+// gram_slabs = 1: errors[matrix]. Else partial[matrix][slab] = {||A - QR||^2, ||A||^2},
+// gram[matrix][slab] = the slab's X'X, and parts[matrix].
+__kernel GROUP void measure_rows(__global const float* a, __global const float* q,
+                                 __global const float* r, __global const int* magnitudes,
+                                 __global double* partial, __global double* gram,
+                                 __global RSummary* parts, __global DeviceErrors* errors,
+                                 CheckShape shape) {
+  __local float xs[ROWS * X_LD] __attribute__((aligned(16)));
+  __local float rs[COLUMNS * R_LD] __attribute__((aligned(16)));
+  __local Seen r_of_warps[WARPS];
+  __local Squares of_warps[WARPS];
+  index_t matrix;
+  const int slab = split_group(shape.gram_slabs, &matrix), item = get_local_id(0);
+  const int first = slab * shape.slab_rows, rows = min(shape.m - first, shape.slab_rows);
+  const int warp = item / 32, columns = shape.gram_size;
+  const Warp here = {item % 32, item % 32 / 4, item % 4, 0};
+  const Warp* at = &here;
+  // Some warps have more blocks than others: which ones changes from group to group.
+  const Share share = share_of((warp + (int)get_group_id(0)) % WARPS);
+  a += (matrix * shape.m + first) * shape.n;
+  __global const float* x = WANT_Q ? q + (matrix * shape.m + first) * columns : a;
+
+  Block own[OWN];
+#pragma unroll
+  for (int s = 0; s < OWN; ++s) clear_block(own[s]);
+  Squares squares = {0, 0, 0};
+  copy_rows(rs, R_LD, r + matrix * shape.r_rows * shape.n, shape.n, shape.r_rows, COLUMNS);
+#pragma unroll 1
+  for (int row = 0; row < rows; row += ROWS) {
+    copy_rows(xs, X_LD, x + (index_t)row * columns, columns, rows - row, ROWS);
+#if WANT_Q
+    Block sum[BLOCKS];
+#pragma unroll
+    for (int j = 0; j < BLOCKS; ++j) {
+      load_negative(at, sum[j], a + (index_t)(row + 16 * warp) * shape.n + 16 * j, shape.n,
+                    rows - row - 16 * warp, shape.n - 16 * j);
+      squares.norm = add_squares(sum[j], squares.norm);
+    }
+#endif
+    wait_for_copies();
+    if (row == 0) {
+      const Seen s = seen_by_warp(prepare_r(rs, min(shape.r_rows, shape.n)));
+      if (at->lane == 0) r_of_warps[warp] = s;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (share.own > 0) {
+#pragma unroll 1
+      for (int k = 0; k < ROWS; k += 8) add_gram(at, own, &share, xs + k * X_LD);
+    }
+#if WANT_Q
+    squares.residual = add_residual(at, sum, xs + 16 * warp * X_LD, rs, squares.residual);
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  const Scaling scaling = scaling_of(magnitudes[matrix]);
+  if (!WANT_Q) {
+    squares.norm = trace_of(at, own, &share);
+    if (slab == shape.gram_slabs - 1) subtract_r_gram(at, own, &share, rs);
+  }
+  gram += (matrix * shape.gram_slabs + slab) * columns * columns;
+  squares.gram = finish_gram(at, own, &share, scaling, gram, shape);
+  squares.residual = sum_over_lanes(squares.residual, 32);
+  squares.norm = sum_over_lanes(squares.norm, 32);
+  squares.gram = sum_over_lanes(squares.gram, 32);
+  if (at->lane == 0) of_warps[warp] = squares;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item > 0) return;
+  Seen seen = r_of_warps[0];
+#pragma unroll
+  for (int w = 1; w < WARPS; ++w) {
+    squares.residual += of_warps[w].residual;
+    squares.norm += of_warps[w].norm;
+    squares.gram += of_warps[w].gram;
+    seen = both_seen(seen, r_of_warps[w]);
+  }
+  squares.residual = scaled_square(squares.residual, scaling);
+  squares.norm = scaled_square(squares.norm, scaling);
+  const RSummary s = {scaled_square(seen.lower, scaling), scaled((double)seen.smallest, scaling),
+                      scaled((double)seen.largest, scaling), seen.is_finite};
+  if (shape.gram_slabs == 1) {
+    errors[matrix] = errors_of(squares, s, magnitudes[matrix], WANT_Q);
+  } else {
+    partial[2 * get_group_id(0)] = squares.residual;
+    partial[2 * get_group_id(0) + 1] = squares.norm;
+    if (slab == 0) parts[matrix] = s;
+  }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// device_check.cpp: launch order and workspaces of check.cl and check_rows.cl.
+#include "gpu/check/device_check.hpp"
+
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+/// check.cl with one body or the other, or check_rows.cl.
+enum class Body { plain, units, rows };
+
+/// Entries that a group of combine_gram sums.
+constexpr index_t combined_entries = 16;
+/// What measure_r leaves of a slab of R: four double.
+constexpr index_t summary_numbers = 4;
+
+struct Layout {
+  Body body;
+  int group_size;
+  index_t q_cols, r_rows, gram_size;
+  int micro;          // of the plain body: a tile is 16 micro x 16 micro
+  int blocks, warps;  // of check_rows.cl
+  index_t residual_parts, gram_tiles, gram_parts;
+  index_t slabs, slab_rows, r_slabs, r_slab_rows;
+};
+
+bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
+/// Q and R of raw are formed in float64.
+bool has_wide_factors(const Problem& p) { return is_raw(p) || p.type == ElementType::float64; }
+index_t q_cols(const Problem& p) { return is_raw(p) ? p.k() : p.q_cols(); }
+
+Body body_of(const Problem& p, bool has_units) {
+  const index_t widest = std::max(p.n, q_cols(p));
+  if (!has_units) return Body::plain;
+  if (!has_wide_factors(p) && widest <= tuning::check_rows_columns) return Body::rows;
+  return widest > tuning::check_units_columns ? Body::units : Body::plain;
+}
+
+index_t slab_rows(const Problem& p) {
+  const index_t rows = ceil_divide(ceil_divide(p.m, tuning::check_slabs), 64) * 64;
+  return std::max(tuning::check_slab_rows, rows);
+}
+
+void cut_into_tiles(const Problem& p, Layout& layout) {
+  const bool has_units = layout.body == Body::units;
+  const index_t widest = std::max(p.n, layout.gram_size);
+  layout.micro = has_units || widest > 32 ? 4 : widest > 16 ? 2 : 1;
+  layout.group_size = has_units && !has_wide_factors(p) ? 128 : 256;
+  const index_t tile = 16 * layout.micro, across = ceil_divide(layout.gram_size, tile);
+  layout.residual_parts = ceil_divide(p.m, tile) * ceil_divide(p.n, tile);
+  layout.gram_tiles = across * (across + 1) / 2;
+  layout.slab_rows =
+      layout.gram_size <= tuning::gram_slab_columns ? slab_rows(p) : std::max<index_t>(1, p.m);
+  layout.r_slab_rows = std::max<index_t>(1, tuning::r_slab_entries / std::max<index_t>(1, p.n));
+}
+
+void cut_into_slabs(const Problem& p, Layout& layout) {
+  const index_t widest = std::max(p.n, layout.gram_size);
+  layout.blocks = static_cast<int>(ceil_divide(widest, 16));
+  layout.warps = layout.blocks > 2 || p.m > 32 ? 4 : p.m > 16 ? 2 : 1;
+  layout.group_size = 32 * layout.warps;
+  layout.gram_tiles = 1;
+  layout.slab_rows = slab_rows(p);
+  layout.residual_parts = ceil_divide(p.m, layout.slab_rows);
+  layout.r_slab_rows = std::max<index_t>(1, layout.r_rows);
+}
+
+/// has_units: float64 products of NVIDIA's matrix units.
+Layout layout_of(const Problem& p, bool has_units) {
+  Layout layout{};
+  layout.body = body_of(p, has_units);
+  layout.q_cols = q_cols(p);
+  layout.r_rows = is_raw(p) ? p.k() : p.r_rows();
+  layout.gram_size = layout.q_cols > 0 ? layout.q_cols : p.n;
+  if (layout.body == Body::rows) {
+    cut_into_slabs(p, layout);
+  } else {
+    cut_into_tiles(p, layout);
+  }
+  layout.slabs = ceil_divide(p.m, layout.slab_rows);
+  layout.gram_parts = layout.slabs > 1
+                          ? ceil_divide(layout.gram_size * layout.gram_size, combined_entries)
+                          : layout.gram_tiles;
+  layout.r_slabs = std::max<index_t>(1, ceil_divide(layout.r_rows, layout.r_slab_rows));
+  return layout;
+}
+
+CheckShape check_shape(const Problem& p, const Layout& layout, index_t count) {
+  CheckShape shape{};
+  shape.count = static_cast<int>(count);
+  shape.m = static_cast<int>(p.m);
+  shape.n = static_cast<int>(p.n);
+  shape.q_cols = static_cast<int>(layout.q_cols);
+  shape.r_rows = static_cast<int>(layout.r_rows);
+  shape.residual_parts = static_cast<int>(layout.residual_parts);
+  shape.gram_size = static_cast<int>(layout.gram_size);
+  shape.gram_tiles = static_cast<int>(layout.gram_tiles);
+  shape.gram_parts = static_cast<int>(layout.gram_parts);
+  shape.gram_slabs = static_cast<int>(layout.slabs);
+  shape.slab_rows = static_cast<int>(layout.slab_rows);
+  shape.r_slabs = static_cast<int>(layout.r_slabs);
+  shape.r_slab_rows = static_cast<int>(layout.r_slab_rows);
+  return shape;
+}
+
+/// Entries that are copied at a time, 16 bytes at most.
+int vector_entries(const Problem& p) {
+  const int most = has_wide_factors(p) ? 2 : 4;
+  const index_t q = q_cols(p);
+  return std::min({most, aligned_entries(p.n), q > 0 ? aligned_entries(q) : most});
+}
+
+std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
+  const index_t gram = layout.slabs > 1 ? layout.slabs * layout.gram_size * layout.gram_size : 0;
+  const index_t formed_q = is_raw(p) ? p.m * p.k() : 0, formed_r = is_raw(p) ? p.k() * p.n : 0;
+  std::vector<std::size_t> bytes;
+  for (const index_t numbers : {2 * layout.residual_parts, layout.gram_parts, gram,
+                                summary_numbers * layout.r_slabs, formed_q, formed_r}) {
+    bytes.push_back(sizeof(double) * static_cast<std::size_t>(numbers));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::size_t> check_workspace(const Problem& p) {
+  std::vector<std::size_t> most;
+  for (const bool has_units : {false, true}) {
+    const std::vector<std::size_t> bytes = workspace_of(p, layout_of(p, has_units));
+    most.resize(bytes.size());
+    for (std::size_t i = 0; i < bytes.size(); ++i) most[i] = std::max(most[i], bytes[i]);
+  }
+  return most;
+}
+
+CheckProgram check_program(const Problem& p, const Limits& limits) {
+  const Layout layout = layout_of(p, limits.float64_products);
+  const std::string stored = p.type == ElementType::float32 ? "float" : "double";
+  const std::string vector = std::to_string(vector_entries(p));
+  Defines defines{{"STORED", stored}, {"FACTOR", has_wide_factors(p) ? "double" : stored}};
+  switch (layout.body) {
+    case Body::plain:
+      defines["MICRO"] = std::to_string(layout.micro);
+      break;
+    case Body::units:
+      defines.insert({{"MMA", "1"}, {"VECTOR", vector}});
+      break;
+    case Body::rows:
+      return {"gpu/check/check_rows.cl",
+              {{"MMA", "1"},
+               {"VECTOR", vector},
+               {"BLOCKS", std::to_string(layout.blocks)},
+               {"WARPS", std::to_string(layout.warps)},
+               {"WANT_Q", layout.q_cols > 0 ? "1" : "0"}}};
+  }
+  return {"gpu/check/check.cl", defines};
+}
+
+CheckProgram vector_check_program(const Problem& p) {
+  return {"gpu/check/check_vector.cl",
+          {{"STORED", p.type == ElementType::float32 ? "float" : "double"}}};
+}
+
+void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<cl::Buffer>& work,
+                   const cl::Buffer& errors, Launcher& launch) {
+  const Problem& p = job.problem;
+  const Layout layout = layout_of(p, limits.float64_products);
+  const CheckShape shape = check_shape(p, layout, job.count);
+  const int group = layout.group_size;
+  const cl::Buffer &residual = work[0], &gram = work[1], &slabs = work[2], &r_parts = work[3];
+  const cl::Buffer& r = is_raw(p) ? work[5] : job.r;
+  const cl::Buffer& q = is_raw(p) ? work[4] : job.q;
+  const index_t gram_groups = job.count * layout.gram_tiles * layout.slabs;
+
+  if (is_raw(p)) {
+    launch("form_q_from_reflectors", job.count * ceil_divide(p.n, group), group, job.v, job.tau, q,
+           r, shape);
+  }
+  if (layout.body == Body::rows) {
+    launch("measure_rows", gram_groups, group, job.a, q, r, job.magnitudes, residual, slabs,
+           r_parts, errors, shape);
+    if (layout.slabs == 1) return;
+  } else {
+    launch("measure_residual", job.count * layout.residual_parts, group, job.a, q, r,
+           job.magnitudes, residual, shape);
+    launch("measure_gram", gram_groups, group, layout.q_cols > 0 ? q : job.a, r, job.magnitudes,
+           gram, slabs, shape);
+    launch("measure_r", job.count * layout.r_slabs, group, r, job.magnitudes, r_parts, shape);
+  }
+  if (layout.slabs > 1) {
+    launch("combine_gram", job.count * layout.gram_parts, group, slabs, gram, shape);
+  }
+  launch("finish_errors", job.count, group, residual, gram, r_parts, job.magnitudes, errors, shape);
+}
+
+void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch) {
+  launch("measure", job.count, 1, job.a, job.q, job.r, job.magnitudes, errors,
+         check_shape(job.problem, layout_of(job.problem, false), job.count));
+}
+
+}  // namespace qrtool

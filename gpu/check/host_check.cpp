@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// host_check.cpp: verdicts, and a second measurement by the host.
+#include "gpu/check/host_check.hpp"
+
+#include <cmath>
+
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+index_t measured_q_cols(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.q_cols(); }
+index_t measured_r_rows(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.r_rows(); }
+
+/// Of measuring one matrix: QR and Q'Q, or A'A and R'R.
+double operations_of(const Problem& p) {
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
+  const auto q = static_cast<double>(measured_q_cols(p));
+  const double formed_q = p.mode == Mode::raw ? 4 * m * q * q : 0;
+  return formed_q + (q > 0 ? 2 * m * q * (n + q) : 2 * m * n * n + 2 * q * n * n);
+}
+
+MatrixReport report_of(const Problem& p, const Errors& errors) {
+  MatrixReport report;
+  report.scale = errors.scale;
+  enter_errors(p, errors, report);
+  return report;
+}
+
+MatrixReport failed_report(Status status, int scale) {
+  MatrixReport report;
+  report.status = status;
+  report.scale = scale;
+  return report;
+}
+
+template <class T>
+bool is_finite_r(MatrixView<const T> r, index_t k) {
+  for (index_t i = 0; i < k; ++i) {
+    for (index_t j = i; j < r.cols; ++j) {
+      if (!std::isfinite(r(i, j))) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+MatrixReport judge_device(const Problem& problem, const DeviceErrors& device) {
+  if (device.magnitude == MAGNITUDE_NON_FINITE) return failed_report(Status::non_finite, 0);
+  const int scale = device.magnitude == MAGNITUDE_ZERO ? 0 : device.magnitude;
+  if (device.r_is_finite == 0) return failed_report(Status::r_overflows, scale);
+  return report_of(problem, {device.residual, device.orthogonality, device.lower,
+                             device.diagonal_ratio, device.norm, scale});
+}
+
+template <class T>
+struct HostCheck<T>::Workspace {
+  explicit Workspace(const Problem& p) : meter(p.m, p.n, measured_q_cols(p), measured_r_rows(p)) {
+    if (p.mode == Mode::raw) {
+      q = Batch<double>(1, p.m, p.k());
+      wide_a = Batch<double>(1, p.m, p.n);
+      wide_r = Batch<double>(1, p.k(), p.n);
+    }
+  }
+  ErrorMeter meter;
+  Batch<double> q, wide_a, wide_r;  // raw
+};
+
+std::size_t host_check_bytes(const Problem& p) {
+  if (p.is_empty() || operations_of(p) > tuning::host_sample_operations) return 0;
+  const std::size_t meter =
+      ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p));
+  const index_t raw = p.mode == Mode::raw ? 3 * p.m * (p.k() + p.n) : 0;
+  return meter + sizeof(double) * static_cast<std::size_t>(raw);
+}
+
+template <class T>
+HostCheck<T>::HostCheck(const Problem& problem)
+    : problem_(problem), operations_left_(tuning::host_sample_operations) {}
+
+template <class T>
+HostCheck<T>::~HostCheck() = default;
+
+template <class T>
+bool HostCheck<T>::can_measure() const {
+  return operations_of(problem_) <= operations_left_;
+}
+
+template <class T>
+MatrixReport HostCheck<T>::measure(MatrixView<const T> a, const Factors<T>& out, index_t b) {
+  if (!workspace_) workspace_ = std::make_unique<Workspace>(problem_);
+  operations_left_ -= operations_of(problem_);
+  const Magnitude magnitude = magnitude_of(a);
+  if (!magnitude.finite) return failed_report(Status::non_finite, 0);
+  const bool is_raw = problem_.mode == Mode::raw;
+  const MatrixView<const T> r = is_raw ? out.v[b] : out.r[b];
+  if (!is_finite_r<T>(r, problem_.k()))
+    return failed_report(Status::r_overflows, magnitude.scale());
+  const Errors errors =
+      is_raw ? measure_reflectors(a, out, b, magnitude.scale())
+             : workspace_->meter.template measure<T>(a, out.q[b], r, magnitude.scale());
+  return report_of(problem_, errors);
+}
+
+/// Q from V and tau as they were stored, R the upper part of V\R.
+template <class T>
+Errors HostCheck<T>::measure_reflectors(MatrixView<const T> a, const Factors<T>& out, index_t b,
+                                        int scale) {
+  const MatrixView<T> v = out.v[b];
+  const MatrixView<double> q = workspace_->q.view()[0], r = workspace_->wide_r.view()[0];
+  const MatrixView<double> wide_a = workspace_->wide_a.view()[0];
+  form_q_from_reflectors<T>(v, out.tau[b].data, q);
+  for (index_t i = 0; i < problem_.m; ++i) {
+    for (index_t j = 0; j < problem_.n; ++j) {
+      wide_a(i, j) = static_cast<double>(a(i, j));
+      if (i < r.rows) r(i, j) = i <= j ? static_cast<double>(v(i, j)) : 0.0;
+    }
+  }
+  return workspace_->meter.template measure<double>(wide_a, q, r, scale);
+}
+
+template class HostCheck<float>;
+template class HostCheck<double>;
+
+}  // namespace qrtool

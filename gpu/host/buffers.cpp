@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// buffers.cpp: device memory, divided and kept.
+#include "gpu/host/buffers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "gpu/check/device_check.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+std::size_t sum(const std::vector<std::size_t>& bytes) {
+  return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
+}
+
+std::size_t largest(const MatrixBytes& bytes) {
+  std::size_t most = 1;
+  for (const auto* list : {&bytes.io, &bytes.work, &bytes.check}) {
+    for (const std::size_t b : *list) most = std::max(most, b);
+  }
+  return most;
+}
+
+/// Buffers of a pool that all sets share, at most; those of the sets follow.
+constexpr std::size_t most_shared = 32;
+
+[[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
+                         std::size_t available) {
+  throw LimitError(
+      fmt::format("one {}x{} matrix of {} needs {} of device memory{}; the device "
+                  "gives {}",
+                  p.m, p.n, name_of(p.type), format_bytes(needed), what, format_bytes(available)),
+      "--backend cpu works in host memory");
+}
+
+}  // namespace
+
+MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
+  const std::size_t element = size_of(p.type);
+  const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
+  const auto k = static_cast<std::size_t>(p.k()), q_cols = static_cast<std::size_t>(p.q_cols());
+  const bool is_raw = p.mode == Mode::raw;
+  const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
+  return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
+           is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors)},
+          variant.workspace(p),
+          check_workspace(p),
+          variant.slots != nullptr ? variant.slots(p) : Slots{}};
+}
+
+SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
+                    std::size_t wanted_bytes) {
+  const std::size_t io = sum(bytes.io), work = sum(bytes.work) + sum(bytes.check);
+  const std::size_t one_buffer = std::max(largest(bytes), bytes.slots.bytes);
+  if (one_buffer > limits.max_allocation_bytes) {
+    refuse(p, one_buffer, " in one piece", limits.max_allocation_bytes);
+  }
+  const std::size_t slots = bytes.slots.total_bytes(count);
+  if (io + work + slots > limits.device_bytes) {
+    refuse(p, io + work + slots, "", limits.device_bytes);
+  }
+  const std::size_t available = limits.device_bytes - slots;
+
+  SubChunks cut;
+  cut.sets = tuning::buffer_sets;
+  const auto per_matrix = [&] { return static_cast<std::size_t>(cut.sets) * io + work; };
+  while (cut.sets > 1 && per_matrix() > available) --cut.sets;
+  const std::size_t most =
+      std::min({limits.max_allocation_bytes / one_buffer, available / per_matrix(),
+                std::max<std::size_t>(wanted_bytes / io, 1)});
+  cut.matrices = std::min(count, static_cast<index_t>(most));
+  cut.sets = static_cast<int>(std::min<index_t>(cut.sets, ceil_divide(count, cut.matrices)));
+  return cut;
+}
+
+cl::Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
+  if (entries_.size() <= entry) entries_.resize(entry + 1);
+  Entry& kept = entries_[entry];
+  // A buffer of 0 bytes is an error in OpenCL.
+  const std::size_t needed = std::max<std::size_t>(bytes, 64);
+  if (kept.bytes < needed) {
+    kept = {};
+    kept.buffer = cl::Buffer(context_, CL_MEM_READ_WRITE, needed);
+    kept.bytes = needed;
+  }
+  return kept.buffer;
+}
+
+DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
+                              const MatrixBytes& bytes, index_t count, int set) {
+  const auto matrices = static_cast<std::size_t>(count);
+  std::size_t entry = 0;
+  const auto take = [&](std::size_t per_matrix) { return grown(entry++, per_matrix * matrices); };
+
+  std::vector<cl::Buffer> work, check_work;
+  for (const std::size_t b : bytes.work) work.push_back(take(b));
+  for (const std::size_t b : bytes.check) check_work.push_back(take(b));
+  const cl::Buffer slots = grown(entry++, bytes.slots.total_bytes(count));
+  entry = most_shared + bytes.io.size() * static_cast<std::size_t>(set);
+  std::vector<cl::Buffer> io;
+  for (const std::size_t b : bytes.io) io.push_back(take(b));
+  return {
+      {problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work), slots},
+      io[6],
+      std::move(check_work)};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// chunk_run.cpp: upload, compute and download of sub-chunks, overlapped.
+#include "gpu/host/chunk_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+using Size3 = std::array<cl::size_type, 3>;
+
+/// A region of `view`'s matrix b, as the rectangle commands take it.
+template <class T>
+struct Rectangle {
+  Rectangle(BatchView<T> view, index_t b)
+      : buffer_origin{static_cast<std::size_t>(b * view.rows * view.cols) * sizeof(T), 0, 0},
+        region{static_cast<std::size_t>(view.cols) * sizeof(T), static_cast<std::size_t>(view.rows),
+               1},
+        row_bytes(region[0]),
+        host_row_bytes(static_cast<std::size_t>(view.ld) * sizeof(T)) {}
+  Size3 buffer_origin, host_origin{0, 0, 0}, region;
+  std::size_t row_bytes, host_row_bytes;
+};
+
+template <class T>
+std::size_t packed_bytes(BatchView<T> view) {
+  return static_cast<std::size_t>(view.count * view.rows * view.cols) * sizeof(T);
+}
+
+/// Copies a batch to the device; the events of the first and the last command are appended.
+template <class T>
+void write(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<const T> view,
+           std::vector<cl::Event>& events) {
+  if (packed_bytes(view) == 0) return;
+  events.emplace_back();
+  if (view.is_packed()) {
+    queue.enqueueWriteBuffer(buffer, CL_FALSE, 0, packed_bytes(view), view.data, nullptr,
+                             &events.back());
+    return;
+  }
+  for (index_t b = 0; b < view.count; ++b) {
+    const Rectangle<const T> at(view, b);
+    if (b == 1) events.emplace_back();
+    queue.enqueueWriteBufferRect(buffer, CL_FALSE, at.buffer_origin, at.host_origin, at.region,
+                                 at.row_bytes, 0, at.host_row_bytes, 0, view[b].data, nullptr,
+                                 &events.back());
+  }
+}
+
+/// Copies a batch from the device, as write does.
+template <class T>
+void read(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<T> view,
+          std::vector<cl::Event>& events) {
+  if (packed_bytes(view) == 0) return;
+  events.emplace_back();
+  if (view.is_packed()) {
+    queue.enqueueReadBuffer(buffer, CL_FALSE, 0, packed_bytes(view), view.data, nullptr,
+                            &events.back());
+    return;
+  }
+  for (index_t b = 0; b < view.count; ++b) {
+    const Rectangle<T> at(view, b);
+    if (b == 1) events.emplace_back();
+    queue.enqueueReadBufferRect(buffer, CL_FALSE, at.buffer_origin, at.host_origin, at.region,
+                                at.row_bytes, 0, at.host_row_bytes, 0, view[b].data, nullptr,
+                                &events.back());
+  }
+}
+
+}  // namespace
+
+double seconds_between(const cl::Event& first, const cl::Event& last) {
+  const auto end = [](const cl::Event& e) {
+    return static_cast<double>(e.getProfilingInfo<CL_PROFILING_COMMAND_END>());
+  };
+  return std::max(0.0, (end(last) - end(first)) * 1e-9);
+}
+
+double seconds_of(const std::vector<cl::Event>& events) {
+  const auto start = events.front().getProfilingInfo<CL_PROFILING_COMMAND_START>();
+  const auto end = events.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
+  return std::max(0.0, (static_cast<double>(end) - static_cast<double>(start)) * 1e-9);
+}
+
+bool is_memory_short(const cl::Error& error) {
+  return error.err() == CL_MEM_OBJECT_ALLOCATION_FAILURE || error.err() == CL_INVALID_BUFFER_SIZE ||
+         error.err() == CL_OUT_OF_HOST_MEMORY;
+}
+
+void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::string_view where) {
+  throw DeviceError(fmt::format("{} failed {} ({}, OpenCL error {})", info.text(), where,
+                                error.what(), error.err()),
+                    "--backend cpu works without this device");
+}
+
+template <class T>
+ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                      std::span<MatrixReport> report)
+    : engine_(engine),
+      plan_(plan),
+      variant_(gpu_variant(*plan.variant)),
+      bytes_(matrix_bytes(variant_, plan.problem)),
+      a_(a),
+      out_(out),
+      report_(report),
+      host_check_(plan.problem) {}
+
+template <class T>
+ChunkSeconds ChunkRun<T>::run() {
+  std::size_t wanted_bytes = tuning::sub_chunk_bytes;
+  int most_sets = tuning::buffer_sets;
+  while (open_ < a_.count) {
+    SubChunks cut =
+        cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_, wanted_bytes);
+    cut.sets = std::min(cut.sets, most_sets);
+    // Outlives an exception until the queues are drained: copies into it may be under way.
+    std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
+    try {
+      run_from_first_open(cut, flights);
+    } catch (const cl::Error& error) {
+      engine_.drain();
+      engine_.pool.clear();
+      if (!is_memory_short(error)) {
+        throw_device_error(error, engine_.info, fmt::format("at matrix {} of the chunk", open_));
+      }
+      if (cut.matrices == 1 && cut.sets == 1) {
+        throw LimitError(fmt::format("{} has no memory left for one {}x{} matrix",
+                                     engine_.info.text(), plan_.problem.m, plan_.problem.n),
+                         "--backend cpu works in host memory");
+      }
+      // Half as much per sub-chunk; a single matrix gives up its neighbours in flight.
+      if (cut.matrices == 1) most_sets = cut.sets - 1;
+      const std::size_t per_matrix = plan_.problem.input_bytes() + plan_.problem.output_bytes();
+      wanted_bytes = per_matrix * static_cast<std::size_t>(cut.matrices) / 2;
+    } catch (...) {
+      engine_.drain();
+      throw;
+    }
+  }
+  return seconds_;
+}
+
+template <class T>
+void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flights) {
+  const index_t begin_open = open_;
+  const index_t sub_chunks = ceil_divide(a_.count - begin_open, cut.matrices);
+  // The next upload is on its way before the host may have to wait for a decision.
+  const index_t ahead = std::max(cut.sets - 2, 0), behind = cut.sets - 1 - ahead;
+  const auto flight = [&](index_t i) -> Flight& {
+    return flights[static_cast<std::size_t>(i % cut.sets)];
+  };
+  for (index_t i = 0; i < ahead + sub_chunks + behind; ++i) {
+    const index_t now = i - ahead, back = now - behind;
+    if (i < sub_chunks) {
+      const index_t first = begin_open + i * cut.matrices;
+      begin(flight(i), first, std::min(cut.matrices, a_.count - first),
+            static_cast<int>(i % cut.sets));
+    }
+    if (now >= 0 && now < sub_chunks) launch(flight(now));
+    if (back >= 0) collect(flight(back));
+  }
+}
+
+/// Starts the upload of a sub-chunk.
+template <class T>
+void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
+  flight = {};
+  flight.first = first;
+  flight.count = count;
+  flight.errors.resize(static_cast<std::size_t>(count));
+  if (variant_.again != nullptr) flight.routes.resize(flight.errors.size());
+  flight.buffers = std::make_unique<DeviceBuffers>(
+      engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
+  write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
+  engine_.upload.flush();
+}
+
+/// All that follows the upload.
+template <class T>
+void ChunkRun<T>::launch(Flight& flight) {
+  const DeviceBuffers& buffers = *flight.buffers;
+  const index_t first = flight.first, count = flight.count;
+  // A marker of its own: a command that waits for another queue has no time on every driver.
+  engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
+  engine_.factor(variant_, buffers.job, flight.factored);
+  engine_.check(variant_, buffers, flight.checked);
+  engine_.compute.flush();
+
+  const std::vector<cl::Event> checked{flight.checked};
+  engine_.download.enqueueBarrierWithWaitList(&checked);
+  const FactorJob& job = buffers.job;
+  read<T>(engine_.download, job.q, out_.q.slice(first, count), flight.downloads);
+  read<T>(engine_.download, job.r, out_.r.slice(first, count), flight.downloads);
+  read<T>(engine_.download, job.v, out_.v.slice(first, count), flight.downloads);
+  read<T>(engine_.download, job.tau, out_.tau.slice(first, count), flight.downloads);
+  flight.downloads.emplace_back();
+  engine_.download.enqueueReadBuffer(buffers.errors, CL_FALSE, 0,
+                                     sizeof(DeviceErrors) * flight.errors.size(),
+                                     flight.errors.data(), nullptr, &flight.downloads.back());
+  if (!flight.routes.empty()) {
+    flight.downloads.emplace_back();
+    engine_.download.enqueueReadBuffer(job.work[0], CL_FALSE, 0,
+                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
+                                       nullptr, &flight.downloads.back());
+  }
+  engine_.download.flush();
+}
+
+template <class T>
+void ChunkRun<T>::collect(Flight& flight) {
+  cl::Event::waitForEvents(flight.downloads);
+  seconds_.upload += seconds_of(flight.uploads);
+  seconds_.download += seconds_of(flight.downloads);
+  seconds_.factor += seconds_between(flight.begun, flight.factored);
+  seconds_.check += seconds_between(flight.factored, flight.checked);
+
+  const auto start = std::chrono::steady_clock::now();
+  judge_all(flight);
+  seconds_.check += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  open_ = flight.first + flight.count;
+}
+
+/// Verdicts by the device's numbers. Where the host's second measurement of a sampled matrix comes
+/// to another verdict the device is not to be believed: the host then measures every matrix of the
+/// sub-chunk (as far as its budget goes) and its numbers stand.
+template <class T>
+void ChunkRun<T>::judge_all(const Flight& flight) {
+  for (index_t i = 0; i < flight.count; ++i) {
+    report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
+  }
+  index_t step = tuning::host_sample_step;
+  const bool is_sampled = host_check_.can_measure() && !plan_.is_of_part;
+  for (index_t i = 0; i < flight.count && is_sampled;) {
+    const index_t b = flight.first + i;
+    const MatrixReport measured = host_check_.measure(a_[b], out_, b);
+    const bool differs = measured.status != report_[b].status || measured.scale != report_[b].scale;
+    if (differs) report_[b] = measured;
+    if (differs && step > 1) {
+      step = 1;
+      i = 0;
+      continue;
+    }
+    // every step-th, and the last
+    i = i + step < flight.count || i == flight.count - 1 ? i + step : flight.count - 1;
+  }
+  for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {
+    report_[flight.first + i].route =
+        static_cast<Route>(flight.routes[static_cast<std::size_t>(i)]);
+  }
+}
+
+template class ChunkRun<float>;
+template class ChunkRun<double>;
+
+}  // namespace qrtool

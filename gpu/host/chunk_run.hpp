@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// chunk_run.hpp: one call of OpenclBackend::factor: sub-chunks through upload, compute and
+// download, overlapped.
+//
+//   upload    | 0 | 1 | 2 | 3 |              in-order queues; events order them:
+//   compute       | 0 | 1 | 2 | 3 |          upload -> factor, check -> download
+//   download          | 0 | 1 | 2 | 3 |
+//   host                  | 0 | 1 | 2 | 3 |  verdicts, a sample measured anew
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/backend.hpp"
+#include "gpu/check/host_check.hpp"
+#include "gpu/host/engine.hpp"
+
+namespace qrtool {
+
+/// From the end of `first` to the end of `last`, by the device's clock.
+double seconds_between(const cl::Event& first, const cl::Event& last);
+/// From the start of the first to the end of the last.
+double seconds_of(const std::vector<cl::Event>& events);
+
+/// Whether smaller sub-chunks may help.
+bool is_memory_short(const cl::Error& error);
+/// A failed call as the user should see it.
+[[noreturn]] void throw_device_error(const cl::Error& error, const DeviceInfo& info,
+                                     std::string_view where);
+
+template <class T>
+class ChunkRun {
+ public:
+  ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+           std::span<MatrixReport> report);
+
+  /// Errors: DeviceError, LimitError.
+  ChunkSeconds run();
+
+ private:
+  /// A sub-chunk on its way.
+  struct Flight {
+    index_t first = 0, count = 0;
+    std::unique_ptr<DeviceBuffers> buffers;
+    std::vector<cl::Event> uploads, downloads;
+    cl::Event begun, factored, checked;
+    std::vector<DeviceErrors> errors;
+    std::vector<cl_int> routes;  // of a variant that has a choice
+  };
+
+  void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
+  void begin(Flight& flight, index_t first, index_t count, int set);
+  void launch(Flight& flight);
+  void collect(Flight& flight);
+  void judge_all(const Flight& flight);
+
+  Engine& engine_;
+  const Plan& plan_;
+  const GpuVariant& variant_;
+  MatrixBytes bytes_;
+  BatchView<const T> a_;
+  const Factors<T>& out_;
+  std::span<MatrixReport> report_;
+  HostCheck<T> host_check_;
+  ChunkSeconds seconds_;
+  index_t open_ = 0;  // first matrix that has not come back
+};
+
+}  // namespace qrtool

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// device.cpp: OpenCL devices, listed and chosen.
+#include "gpu/host/device.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <mutex>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "gpu/host/opencl_device.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+/// PoCL has no devices where it cannot write its cache ($XDG_CACHE_HOME/pocl or ~/.cache/pocl):
+/// it then gets a private folder, removed at exit.
+class PrivateCache {
+ public:
+  PrivateCache() {
+    if (std::getenv("POCL_CACHE_DIR") != nullptr || default_is_writable()) return;
+    std::string folder = (std::filesystem::temp_directory_path() / "qrtool-pocl-XXXXXX").string();
+    if (mkdtemp(folder.data()) == nullptr) return;
+    folder_ = folder;
+    setenv("POCL_CACHE_DIR", folder_.c_str(), 1);
+  }
+  ~PrivateCache() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+
+ private:
+  static bool default_is_writable() {
+    namespace fs = std::filesystem;
+    const char* cache = std::getenv("XDG_CACHE_HOME");
+    const char* home = std::getenv("HOME");
+    if (cache == nullptr && home == nullptr) return false;
+    const fs::path base = cache != nullptr ? fs::path(cache) : fs::path(home) / ".cache";
+    std::error_code error;
+    const fs::path folder = base / "pocl" / "kcache";
+    fs::create_directories(folder, error);
+    return access(folder.c_str(), W_OK | X_OK) == 0;
+  }
+
+  std::string folder_;
+};
+
+std::string trimmed(std::string text) {
+  while (!text.empty() &&
+         (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())) != 0)) {
+    text.pop_back();
+  }
+  return escape(text);
+}
+
+bool has_extension(const std::string& extensions, std::string_view name) {
+  return (" " + extensions + " ").find(fmt::format(" {} ", name)) != std::string::npos;
+}
+
+SubGroups sub_groups_of(const std::string& extensions) {
+  if (has_extension(extensions, "cl_nv_device_attribute_query")) return SubGroups::nvidia_ptx;
+  if (has_extension(extensions, "cl_khr_subgroups") &&
+      has_extension(extensions, "cl_khr_subgroup_shuffle")) {
+    return SubGroups::khr_shuffle;
+  }
+  return SubGroups::local_memory;
+}
+
+/// NVIDIA's compute capability (10 major + minor), which tells the rate of float64; 0 of others.
+int compute_capability(const cl::Device& device, SubGroups sub_groups) {
+  if (sub_groups != SubGroups::nvidia_ptx) return 0;
+  constexpr cl_device_info major_nv = 0x4000, minor_nv = 0x4001;
+  cl_uint major = 0, minor = 0;
+  clGetDeviceInfo(device(), major_nv, sizeof(major), &major, nullptr);
+  clGetDeviceInfo(device(), minor_nv, sizeof(minor), &minor, nullptr);
+  return static_cast<int>(10 * major + minor);
+}
+
+DeviceInfo describe(const cl::Device& device, const std::string& platform, int index) {
+  DeviceInfo info;
+  info.index = index;
+  info.platform = platform;
+  info.name = trimmed(device.getInfo<CL_DEVICE_NAME>());
+  info.vendor = trimmed(device.getInfo<CL_DEVICE_VENDOR>());
+  info.driver = trimmed(device.getInfo<CL_DRIVER_VERSION>());
+  info.version = trimmed(device.getInfo<CL_DEVICE_VERSION>());
+  info.memory_bytes = device.getInfo<CL_DEVICE_GLOBAL_MEM_SIZE>();
+  info.limits.device_bytes = info.memory_bytes / 100 * tuning::device_memory_percent;
+  info.limits.max_allocation_bytes = device.getInfo<CL_DEVICE_MAX_MEM_ALLOC_SIZE>();
+  info.limits.local_bytes = device.getInfo<CL_DEVICE_LOCAL_MEM_SIZE>();
+  info.limits.max_group = static_cast<int>(
+      std::min<std::size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1 << 20));
+  info.limits.compute_units = static_cast<int>(device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
+  info.limits.is_cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
+  const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
+  info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
+  info.sub_groups = sub_groups_of(extensions);
+  const int capability = compute_capability(device, info.sub_groups);
+  info.limits.fast_float64 = info.limits.is_cpu || capability == 60 || capability == 70 ||
+                             capability == 80 || capability == 90 || capability == 100;
+  info.limits.float64_products = capability == 90 || capability == 100;
+  info.limits.has_nvidia_mma = capability >= 80;
+  info.exact_division =
+      (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  return info;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+std::string list_in_words(std::span<const DeviceInfo> devices) {
+  std::string text = "devices:";
+  for (const DeviceInfo& d : devices) text += fmt::format(" {}: {};", d.index, d.name);
+  text.pop_back();
+  return text;
+}
+
+/// Those for which `is_meant` holds.
+template <class IsMeant>
+std::vector<DeviceInfo> select(std::span<const DeviceInfo> devices, IsMeant is_meant) {
+  std::vector<DeviceInfo> meant;
+  std::copy_if(devices.begin(), devices.end(), std::back_inserter(meant), is_meant);
+  return meant;
+}
+
+std::vector<DeviceInfo> find_devices(std::span<const DeviceInfo> devices, std::string_view wanted) {
+  int index = 0;
+  const char* end = wanted.data() + wanted.size();
+  const auto [stop, error] = std::from_chars(wanted.data(), end, index);
+  if (error == std::errc() && stop == end)
+    return select(devices, [&](const DeviceInfo& d) { return d.index == index; });
+  return select(devices, [word = lower_case(wanted)](const DeviceInfo& d) {
+    return lower_case(d.name).find(word) != std::string::npos;
+  });
+}
+
+}  // namespace
+
+std::vector<DeviceHandle> device_handles() {
+  static const PrivateCache cache;
+  std::vector<DeviceHandle> handles;
+  std::vector<cl::Platform> platforms;
+  // Without a platform the loader answers with an error, and a platform may be without devices.
+  try {
+    cl::Platform::get(&platforms);
+  } catch (const cl::Error&) {
+    return handles;
+  }
+  for (const cl::Platform& platform : platforms) {
+    std::vector<cl::Device> devices;
+    try {
+      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+      const std::string name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
+      for (const cl::Device& device : devices) {
+        const int index = static_cast<int>(handles.size());
+        handles.push_back({describe(device, name, index), device});
+      }
+    } catch (const cl::Error&) {
+      continue;
+    }
+  }
+  return handles;
+}
+
+std::string DeviceInfo::text() const { return fmt::format("{} (driver {})", name, driver); }
+
+std::vector<DeviceInfo> list_devices() {
+  std::vector<DeviceInfo> devices;
+  for (const DeviceHandle& handle : device_handles()) devices.push_back(handle.info);
+  return devices;
+}
+
+std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
+                                       std::string_view wanted) {
+  if (devices.empty()) {
+    throw DeviceError("no OpenCL platform with a device found",
+                      "install an OpenCL driver (pocl-opencl-icd runs on any CPU), or set "
+                      "OCL_ICD_VENDORS to where the drivers are listed");
+  }
+  if (wanted.empty()) {
+    const std::vector<DeviceInfo> gpus =
+        select(devices, [](const DeviceInfo& d) { return !d.limits.is_cpu; });
+    return gpus.empty() ? std::vector(devices.begin(), devices.end()) : gpus;
+  }
+  const std::vector<DeviceInfo> found = find_devices(devices, wanted);
+  if (found.empty()) {
+    throw DeviceError(fmt::format("--device: there is no OpenCL device '{}'", escape(wanted)),
+                      list_in_words(devices));
+  }
+  return found;
+}
+
+std::vector<DeviceInfo> choose_devices(std::string_view wanted) {
+  return choose_devices(list_devices(), wanted);
+}
+
+DeviceInfo choose_device(std::string_view wanted) { return choose_devices(wanted).front(); }
+
+}  // namespace qrtool

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine.cpp: the steps of a sub-chunk on the device: a variant, what it flags again, the check.
+#include "gpu/host/engine.hpp"
+
+#include <algorithm>
+
+#include "gpu/check/device_check.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+namespace {
+
+cl::CommandQueue make_queue(const Session& session) {
+  return {session.context, session.device, CL_QUEUE_PROFILING_ENABLE};
+}
+
+}  // namespace
+
+Engine::Engine(const DeviceInfo& device_info, Session& device_session)
+    : info(device_info),
+      session(device_session),
+      upload(make_queue(session)),
+      compute(make_queue(session)),
+      download(make_queue(session)),
+      pool(session.context) {}
+
+void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after) {
+  const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
+  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  variant.enqueue(job, launch);
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.again != nullptr && enqueue_again(variant, job))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
+  const FactorJob& job = buffers.job;
+  const CheckProgram program = variant.checks_by_vectors ? vector_check_program(job.problem)
+                                                         : check_program(job.problem, info.limits);
+  Launcher launch(kernels, compute,
+                  session.programs.get(program.file, program.defines, "the check"));
+  if (variant.checks_by_vectors) {
+    enqueue_vector_check(job, buffers.errors, launch);
+  } else {
+    enqueue_check(job, info.limits, buffers.check_work, buffers.errors, launch);
+  }
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+std::vector<cl_int> Engine::read_routes(const FactorJob& job) {
+  std::vector<cl_int> routes(static_cast<std::size_t>(job.count));
+  compute.enqueueReadBuffer(job.work[0], CL_TRUE, 0, sizeof(cl_int) * routes.size(), routes.data());
+  return routes;
+}
+
+bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
+  const GpuVariant variant = first.again(job.problem);
+  std::vector<cl_int> routes;
+  if (first.host_decides || !variant.takes_flags) {
+    routes = read_routes(job);
+    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
+  }
+  Params params = variant.plan.tune(job.problem, info.limits);
+  if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
+  const Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
+  FactorJob flagged{
+      job.problem, params, job.count, job.a,          job.q,
+      job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
+      {}};
+  if (variant.takes_flags) {
+    Launcher launch(kernels, compute,
+                    session.programs.get(variant.file, defines, variant.plan.name), job.work[0]);
+    variant.enqueue(flagged, launch);
+    return true;
+  }
+  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  for (index_t b = 0; b < job.count; ++b) {
+    if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
+      enqueue_one(variant, flagged, b, launch);
+  }
+  return true;
+}
+
+void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                         Launcher& launch) {
+  const Problem& p = job.problem;
+  const std::size_t a_bytes = p.input_bytes(),
+                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
+  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
+  const auto own = [&](std::size_t bytes) {
+    return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
+  };
+  FactorJob one = job;
+  one.count = 1;
+  one.a = own(a_bytes);
+  one.q = own(q_bytes);
+  one.r = own(r_bytes);
+  one.magnitudes = own(sizeof(cl_int));
+  const auto at = static_cast<std::size_t>(b);
+  compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
+  variant.enqueue(one, launch);
+  if (q_bytes > 0) compute.enqueueCopyBuffer(one.q, job.q, 0, at * q_bytes, q_bytes);
+  compute.enqueueCopyBuffer(one.r, job.r, 0, at * r_bytes, r_bytes);
+}
+
+void Engine::drain() noexcept {
+  for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
+    clFinish((*queue)());
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl_device.hpp: the OpenCL handles behind device.hpp. Private to gpu.
+#pragma once
+
+#include <vector>
+
+#include "gpu/host/device.hpp"
+#include "gpu/host/opencl.hpp"
+
+namespace qrtool {
+
+struct DeviceHandle {
+  DeviceInfo info;
+  cl::Device device;
+};
+
+/// As list_devices, with handles.
+std::vector<DeviceHandle> device_handles();
+
+}  // namespace qrtool

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_run.cpp: repeated runs on data that stays on the device.
+#include <limits>
+
+#include "core/error.hpp"
+#include "gpu/host/chunk_run.hpp"
+#include "gpu/host/opencl_backend.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+
+struct ResidentRun::State {
+  template <class T>
+  State(Engine& used_engine, const Plan& used_plan, BatchView<const T> a)
+      : engine(used_engine),
+        plan(used_plan),
+        variant(gpu_variant(*plan.variant)),
+        pool(engine.session.context),
+        count(a.count) {
+    const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
+    const SubChunks cut = cut_chunk(plan.problem, bytes, engine.info.limits, count,
+                                    std::numeric_limits<std::size_t>::max());
+    if (cut.matrices < count) {
+      throw LimitError("the batch does not fit " + engine.info.text() + " at once");
+    }
+    try {
+      buffers.emplace(pool.get(plan.problem, plan.params, bytes, count, 0));
+      for (index_t b = 0; b < count; ++b) upload(a, b);
+      engine.upload.finish();
+    } catch (const cl::Error& error) {
+      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in an upload");
+      throw LimitError("the batch does not fit the free memory of " + engine.info.text());
+    }
+  }
+
+  template <class T>
+  void upload(BatchView<const T> a, index_t b) {
+    const std::size_t bytes = plan.problem.input_bytes();
+    if (a.is_packed()) {
+      if (b == 0) write(0, bytes * static_cast<std::size_t>(count), a.data);
+      return;
+    }
+    const std::size_t row = static_cast<std::size_t>(a.cols) * sizeof(T);
+    for (index_t i = 0; i < a.rows; ++i) {
+      write(static_cast<std::size_t>(b) * bytes + static_cast<std::size_t>(i) * row, row,
+            &a[b](i, 0));
+    }
+  }
+
+  /// body() ends with a wait.
+  template <class Body>
+  void guard(Body body) const {
+    try {
+      body();
+    } catch (const cl::Error& error) {
+      engine.drain();
+      throw_device_error(error, engine.info, "in a run");
+    }
+  }
+
+  /// Every byte of the results becomes that of a NaN, so that a run which leaves some of them alone
+  /// does not pass by those of the one before; and the host enqueues the run meanwhile.
+  void poison_results() const {
+    const FactorJob& job = buffers->job;
+    for (const cl::Buffer& result : {job.q, job.r, job.v, job.tau}) {
+      if (result() == nullptr) continue;
+      constexpr cl_uint nan = 0xffffffff;
+      engine.compute.enqueueFillBuffer(result, nan, 0, result.getInfo<CL_MEM_SIZE>());
+    }
+  }
+
+  void write(std::size_t offset, std::size_t bytes, const void* data) const {
+    if (bytes > 0) engine.upload.enqueueWriteBuffer(buffers->job.a, CL_FALSE, offset, bytes, data);
+  }
+
+  Engine& engine;
+  const Plan& plan;
+  const GpuVariant& variant;
+  BufferPool pool;
+  index_t count;
+  std::optional<DeviceBuffers> buffers;
+};
+
+ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const float> a)
+    : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
+
+ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const double> a)
+    : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
+
+ResidentRun::~ResidentRun() = default;
+
+ResidentRun::Seconds ResidentRun::run() {
+  const State& s = *state_;
+  cl::Event begun, factored, checked;
+  s.guard([&] {
+    s.poison_results();
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    s.engine.check(s.variant, *s.buffers, checked);
+    s.engine.compute.finish();
+  });
+  return {seconds_between(begun, factored), seconds_between(factored, checked)};
+}
+
+void ResidentRun::run_to_r(std::span<std::byte> to) {
+  const State& s = *state_;
+  cl::Event factored;
+  s.guard([&] {
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
+  });
+}
+
+std::vector<MatrixReport> ResidentRun::report() const {
+  const State& s = *state_;
+  std::vector<DeviceErrors> errors(static_cast<std::size_t>(s.count));
+  try {
+    s.engine.compute.enqueueReadBuffer(s.buffers->errors, CL_TRUE, 0,
+                                       sizeof(DeviceErrors) * errors.size(), errors.data());
+  } catch (const cl::Error& error) {
+    throw_device_error(error, s.engine.info, "in a download");
+  }
+  std::vector<MatrixReport> lines;
+  for (const DeviceErrors& e : errors) lines.push_back(judge_device(s.plan.problem, e));
+  return lines;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// session.hpp: one context and one program cache per device and process.
+#pragma once
+
+#include "gpu/host/device.hpp"
+#include "gpu/host/opencl.hpp"
+#include "gpu/host/program_cache.hpp"
+
+namespace qrtool {
+
+struct Session {
+  Session(const DeviceInfo& device_info, const cl::Device& handle)
+      : device(handle), context(handle), programs(context, handle, device_info) {}
+
+  cl::Device device;
+  cl::Context context;
+  ProgramCache programs;
+};
+
+/// The session of a device as list_devices numbers it; made on first use. `info.sub_groups` chooses
+/// among the bodies of the sub-group operations.
+Session& session_for(const DeviceInfo& info);
+
+}  // namespace qrtool

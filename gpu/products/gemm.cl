@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+// gemm.cl: the matrix products behind large.cl, row-major, any shape (BLAS gemm).
+//
+//   kernel                        what it does                                   group per
+//   wide_, narrow_
+//     subtract_product            C := C - A B                                   matrix x tile
+//     transposed_product          Z_s := A_s'B_s, s = 0, 1, ..                   matrix x slab x tile
+//   packed_subtract_product,      in place of wide_ with bodies 1, 2: A, and B of the first, as
+//   packed_transposed_product     pack_halves_of has split them into halves
+//   packed_transposed_packed      the same as the second, Z packed as B of the first
+//   transpose_operand             A of wide_subtract_product with body 5
+//
+//   peak                          the rate of the instruction behind them        any
+//
+//   A_s and B_s are rows s slab_depth .. of A and B: a product with few tiles and many terms is cut
+//   so that there are groups enough; the caller adds the Z_s up. gemm_tile.clh has the tile.
+//
+// Defines, set in product.cpp            range            meaning
+//   REAL                                 float, double    element type
+//   PRODUCT_BODY                         0 .. 5           0 fma, any device; NVIDIA's matrix units:
+//                                                         1 three products of halves, 2 one; 3 fma
+//                                                         of halves in local memory, any device;
+//                                                         4 float64 on the matrix units; 5 fma of
+//                                                         float32, any device, A of wide_subtract
+//                                                         transposed (float_tile.clh)
+//   WIDE_M, WIDE_N                       64, 128          tile of wide_*; of packed_* 128
+//   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
+//   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
+//   BUFFERS                              1, 2             stages in local memory
+//   STAGES                               2, 3             the same of body 4
+//   WIDE_DEPTH, WIDE_STAGES              8, 16; 2 .. 4    terms and stages of wide_ with body 5
+//   MMA                                  0, 1             copy.clh, body 5
+//   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0,
+//                                                         3, 5
+//   WIDE_WARP_M, .._N, NARROW_WARP_M, .. 16 .. 64         tile of 32 work-items: multiples of 16 x 32,
+//                                                         (4 x 4 squares per work-item) without
+//                                                         matrix units, of 16 x 16 with them
+//   A_ALIGNMENT, B_ALIGNMENT             1, 2, 4          REAL that rows of A; of B, C and Z begin at
+// Group size: tile / warp's tile x 32.
+// Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2, 5 about as much.
+//
+// Body 1 keeps float32's accuracy: x = hi + lo, each a half, 22 bits of 24 in all, the product
+// hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to where
+// halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm, not
+// they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms, of packed_
+// after 16.
+#include "gpu/common/common.clh"
+
+#ifndef PRODUCT_BODY
+#define PRODUCT_BODY 0
+#endif
+#define HAS_UNITS (PRODUCT_BODY == 1 || PRODUCT_BODY == 2)
+#ifndef WIDE_M
+#define WIDE_M 128
+#endif
+#ifndef WIDE_N
+#define WIDE_N 128
+#endif
+#ifndef NARROW_M
+#define NARROW_M 64
+#endif
+#ifndef NARROW_N
+#define NARROW_N 64
+#endif
+#ifndef DEPTH
+#define DEPTH 16
+#endif
+#ifndef BUFFERS
+#define BUFFERS 2
+#endif
+#ifndef PAD
+#define PAD 4
+#endif
+#ifndef WIDE_WARP_M
+#define WIDE_WARP_M (HAS_UNITS ? 64 : 32)
+#endif
+#ifndef WIDE_WARP_N
+#define WIDE_WARP_N (HAS_UNITS ? 32 : 64)
+#endif
+#ifndef NARROW_WARP_M
+#define NARROW_WARP_M (HAS_UNITS ? 32 : 16)
+#endif
+#ifndef NARROW_WARP_N
+#define NARROW_WARP_N (HAS_UNITS ? 32 : 64)
+#endif
+#ifndef A_ALIGNMENT
+#define A_ALIGNMENT 1
+#endif
+#ifndef B_ALIGNMENT
+#define B_ALIGNMENT 1
+#endif
+#ifndef STAGES
+#define STAGES 2
+#endif
+#ifndef WIDE_DEPTH
+#define WIDE_DEPTH 8
+#endif
+#ifndef WIDE_STAGES
+#define WIDE_STAGES 4
+#endif
+#define SETTLE 64
+#define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
+
+typedef struct {
+  float a, b, result;
+} Scales;
+
+// Four entries, `left` of them inside the matrix.
+INLINE real4 load_words(__global const REAL* x, int left, const int alignment) {
+  if (left >= 4) {
+    if (alignment == 4) return *(__global const real4*)x;
+    if (alignment == 2) return (real4)(*(__global const real2*)x, *(__global const real2*)(x + 2));
+    return (real4)(x[0], x[1], x[2], x[3]);
+  }
+  return (real4)(left > 0 ? x[0] : (REAL)0, left > 1 ? x[1] : (REAL)0, left > 2 ? x[2] : (REAL)0,
+                 (REAL)0);
+}
+
+// What is done with entries of C.
+#define TAKE_NEGATIVE 0
+#define STORE 1
+#define STORE_NEGATIVE 2
+INLINE void move_pair(REAL* x, __global REAL* c, int left, const int action) {
+#if B_ALIGNMENT >= 2
+  if (left >= 2) {
+    __global real2* words = (__global real2*)c;
+    if (action == TAKE_NEGATIVE) {
+      const real2 y = *words;
+      x[0] = -y.x;
+      x[1] = -y.y;
+    } else {
+      *words = action == STORE ? (real2)(x[0], x[1]) : (real2)(-x[0], -x[1]);
+    }
+    return;
+  }
+#endif
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    if (i < left) {
+      if (action == TAKE_NEGATIVE) {
+        x[i] = -c[i];
+      } else {
+        c[i] = action == STORE ? x[i] : -x[i];
+      }
+    }
+  }
+}
+INLINE void move_words(REAL* x, __global REAL* c, int left, const int action) {
+#if B_ALIGNMENT == 4
+  if (left >= 4) {
+    __global real4* words = (__global real4*)c;
+    if (action == TAKE_NEGATIVE) {
+      const real4 y = *words;
+      x[0] = -y.x;
+      x[1] = -y.y;
+      x[2] = -y.z;
+      x[3] = -y.w;
+    } else {
+      const real4 y = (real4)(x[0], x[1], x[2], x[3]);
+      *words = action == STORE ? y : -y;
+    }
+    return;
+  }
+#endif
+  move_pair(x, c, left, action);
+  move_pair(x + 2, c + 2, left - 2, action);
+}
+
+#if PRODUCT_BODY == 0 || PRODUCT_BODY == 5
+#define ELEMENT REAL
+INLINE void put_entry(REAL x, __local ELEMENT* to) { *to = x; }
+INLINE void put_words(real4 x, __local ELEMENT* to) { *(__local real4*)to = x; }
+INLINE real4 get_words(__local const ELEMENT* from) { return *(__local const real4*)from; }
+#elif PRODUCT_BODY == 3
+#define ELEMENT ushort
+INLINE void put_entry(float x, __local ELEMENT* to) { vstore_half_rte(x, 0, (__local half*)to); }
+INLINE void put_words(float4 x, __local ELEMENT* to) { vstore_half4_rte(x, 0, (__local half*)to); }
+INLINE float4 get_words(__local const ELEMENT* from) {
+  return vload_half4(0, (__local const half*)from);
+}
+#elif HAS_UNITS
+#define ELEMENT ushort
+// Two halves in a word, the nearest to x (in the lower 16 bits) and y.
+INLINE uint pack_halves(float x, float y) {
+  uint word;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
+  return word;
+}
+// hi: x cut to 11 bits; lo: the rest.
+INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
+#if PARTS == 2
+  const float4 hi = as_float4(as_uint4(x) & 0xffffe000u), lo = x - hi;
+  *(__local uint2*)to = (uint2)(pack_halves(hi.x, hi.y), pack_halves(hi.z, hi.w));
+  *(__local uint2*)(to + lo_offset) = (uint2)(pack_halves(lo.x, lo.y), pack_halves(lo.z, lo.w));
+#else
+  *(__local uint2*)to = (uint2)(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
+#endif
+}
+// Four 8 x 8 matrices of halves, as fragments of 16 x 16.
+INLINE uint4 load_matrices(__local const ushort* from) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"((uint)(size_t)from)
+               : "memory");
+  return x;
+}
+INLINE uint4 load_transposed(__local const ushort* from) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"((uint)(size_t)from)
+               : "memory");
+  return x;
+}
+// c (16 x 8) += a (16 x 16) b (16 x 8)
+INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
+}
+#else
+// A copy into local memory that does not wait: `width` entries, 1 or 2, `left` of them from memory and zeros
+// after that.
+INLINE void copy_doubles(__local double* to, __global const double* from, int left,
+                         const int width) {
+  if (width == 2) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+                 :
+                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
+                 : "memory");
+  }
+}
+// c (16 x 8) += a (16 x 8) b (8 x 8)
+INLINE void multiply_doubles(double* c, double4 a, double2 b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a.x), "d"(a.y), "d"(a.z), "d"(a.w), "d"(b.x), "d"(b.y));
+}
+#endif
+
+#if HAS_UNITS || PRODUCT_BODY == 4
+#define MMA 1  // these bodies are NVIDIA's alone
+#include "gpu/common/copy.clh"
+#endif
+#if HAS_UNITS
+#include "gpu/products/packed_tile.clh"
+#elif PRODUCT_BODY == 5
+#include "gpu/products/float_tile.clh"
+#else
+#define TILE(name) JOIN(wide_, name)
+#define TILE_M WIDE_M
+#define TILE_N WIDE_N
+#define WARP_M WIDE_WARP_M
+#define WARP_N WIDE_WARP_N
+#if PRODUCT_BODY == 4
+#include "gpu/products/double_tile.clh"
+#else
+#include "gpu/products/gemm_tile.clh"
+#endif
+#undef TILE
+#undef TILE_M
+#undef TILE_N
+#undef WARP_M
+#undef WARP_N
+#endif
+
+#define TILE(name) JOIN(narrow_, name)
+#define TILE_M NARROW_M
+#define TILE_N NARROW_N
+#define WARP_M NARROW_WARP_M
+#define WARP_N NARROW_WARP_N
+#if PRODUCT_BODY == 4
+#include "gpu/products/double_tile.clh"
+#else
+#include "gpu/products/gemm_tile.clh"
+#endif
+#undef TILE
+#undef TILE_M
+#undef TILE_N
+#undef WARP_M
+#undef WARP_N
+
+// The rate of the body's instruction: 16 independent sums per work-item, or 8 of the matrix units'.
+// x: 0, unknown to the compiler.
+__kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REAL* out, int steps,
+                                                                    float x) {
+  float sink = 0;
+#if PRODUCT_BODY == 0 || PRODUCT_BODY == 3 || PRODUCT_BODY == 5
+  REAL sums[16];
+#pragma unroll
+  for (int i = 0; i < 16; ++i) sums[i] = (REAL)(i + get_local_id(0));
+#pragma unroll 8
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 16; ++i) sums[i] = fma((REAL)x, sums[i], (REAL)x);
+  }
+#pragma unroll
+  for (int i = 0; i < 16; ++i) sink += (float)sums[i];
+#elif PRODUCT_BODY == 4
+  double sums[8][4];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[i][e] = i + get_local_id(0);
+  }
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) multiply_doubles(sums[i], (double4)(x), (double2)(x));
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sink += (float)sums[i][0];
+#else
+  float sums[8][4];
+  const uint word = as_uint(x);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sums[i][e] = i + get_local_id(0);
+  }
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) multiply_16x8(sums[i], (uint4)(word), (uint2)(word));
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i) sink += sums[i][0];
+#endif
+  if (sink == -1) out[get_global_id(0)] = sink;
+}

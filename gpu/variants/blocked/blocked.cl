@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked.cl: Householder QR of a batch, panel by panel, compact WY, every strip of 32 columns in
+// the registers of one work-group (LAPACK geqrf, orgqr).
+//
+//   step                 what it does                                            group per
+//   factor_first         strip 0 of A D -> V\R and T (geqr2, larft)              matrix
+//   factor_step L > 0    strips t >= L: C := (I - V T' V') C with panel L-1      matrix x strip
+//                        (larfb); then strip L -> V\R and T
+//   store_r              R := R D^-1 with signs; or finish_raw: V and tau        matrix x 32 rows
+//   form_q_step i        strips t > i: Q := (I - V T V') Q with panel i, for     matrix x strip
+//                        i = panels - 1, .., 0, -1 (orgqr)
+//
+//        32 L - 32   32 L                      Rows of panel L-1 and below are all that a strip
+//      R | R       |  R   |                    touches. D = diag(2^-e_j) brings the largest entry
+//        +---------+------+------+             of a column to 1/2..1; every strip scales itself
+//        | V\R     | C    | C    |             where it is read for the first time, from A.
+//        | panel   | next |      |             The next panel is updated and factored by one
+//        | L-1     | panel|      |             group while the others update theirs.
+//
+// Q takes the place of V\R where they share a buffer: strip t of Q is begun by its own reflectors,
+// by the group that overwrites them, in the step after the one in which all others read them. Rows
+// above are zeros of the identity until then, and not read.
+//
+// Reflectors are I - g v v' with v = [top; x], not scaled to a leading 1 (tile.clh): work holds x
+// below the diagonal and beta on it, `tops` the tops, T(i, i) = g_i.
+//
+// Defines, set in blocked.cpp            range            meaning
+//   STORED = REAL, SUB_GROUP_BODY                         common.clh
+//   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
+//   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
+//   STAGE                                4..32, 4 i       reflectors in local memory at a time
+//   ALIGNMENT                            1, 2, 4          REAL that rows of A, Q and work begin at
+// Group size: 32 / LANE_COLUMNS x 32. Local memory: STAGE (32 TILE_ROWS + 8) + 3 x 32^2 REAL.
+// Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
+// panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
+#define PANEL 32
+#define ROW_SPLITS 32
+#define COLUMN_STEP 32
+#define MATRICES 1
+#define KEEP_GRAM 1
+#define LIVE_ROWS 1
+#define CONTIGUOUS 1
+#ifndef TILE_ROWS
+#define TILE_ROWS 8
+#endif
+#ifndef LANE_COLUMNS
+#define LANE_COLUMNS 8
+#endif
+#define LANES_ACROSS (PANEL / LANE_COLUMNS)
+#ifndef STAGE
+#define STAGE 16
+#endif
+#include "gpu/variants/blocked/strip.clh"
+
+#define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+#define PLANES (STAGE / 4)
+// Rows of a plane of four reflectors; the planes of a row lie in different banks.
+#define PLANE_STRIDE (ROWS + (STAGE < 8 ? 0 : 32 / STAGE))
+#define STAGES (PANEL / STAGE)
+// A lane's share of four reflectors times its columns; `PARTS` lanes end with the same sum.
+#define SUMS (4 * LANE_COLUMNS)
+#define PARTS (32 / SUMS)
+
+// The local memory of a group. What shares a place is never alive at once.
+typedef struct {
+  __local real4* v;       // STAGE reflectors, planes of four
+  __local REAL* w;        // PANEL x PANEL: V'C
+  __local REAL* tw;       // PANEL x PANEL: T V'C
+  __local REAL* t;        // PANEL x PANEL
+  __local REAL* scratch;  // SUMS x GROUP_SIZE, without shuffles: no fewer than SCRATCH
+} Block;
+
+// A panel's reflectors in global memory: V from its first row and column on, tops, T.
+typedef struct {
+  __global const REAL* v;
+  __global const REAL* tops;
+  __global const REAL* t;
+  index_t ld;
+  int rows, width;
+} Panel;
+
+// Reflectors p = stage STAGE .. + STAGE - 1 of the panel, zeros above `top`.
+INLINE void load_stage(const Lane* at, const Block* block, const Panel* panel, int stage) {
+  for (int i = get_local_id(0); i < LIVE_END(at) * PLANES; i += GROUP_SIZE) {
+    const int row = i / PLANES, plane = i % PLANES, p = stage * STAGE + 4 * plane;
+    real4 x = (real4)(0);
+    if (row < panel->rows) x = load_four(panel->v + row * panel->ld + p, panel->width - p);
+    if (row < p + 4) {
+      const mask4_t columns = (mask4_t)(p, p + 1, p + 2, p + 3);
+      real4 tops = load_four(panel->tops + p, panel->width - p);
+      x = select(x, tops, columns == (mask4_t)(row));
+      x = select(x, (real4)(0), columns > (mask4_t)(row));
+    }
+    block->v[plane * PLANE_STRIDE + row] = x;
+  }
+}
+
+#if SHUFFLES
+// Lanes `offset` apart share their sums: each is left with `kept`, or with the only one.
+INLINE void halve_sums(const Lane* at, REAL sums[SUMS], const int offset, const int kept) {
+  const bool upper = (at->s & offset) != 0;
+  if (kept == 0) sums[0] += shuffle_xor(sums[0], offset);
+#pragma unroll
+  for (int k = 0; k < kept; ++k) {
+    const REAL lower_sum = sums[k], upper_sum = sums[k + kept];
+    const REAL other = shuffle_xor(upper ? lower_sum : upper_sum, offset);
+    sums[k] = (upper ? upper_sum : lower_sum) + other;
+  }
+}
+#endif
+
+// w(p, :) := sums over the 32 lanes of a column, p = first .. first + 3. sums[q LANE_COLUMNS + c]
+// belongs to reflector first + q and column c.
+INLINE void reduce_sums(const Lane* at, const Block* block, REAL sums[SUMS], int first) {
+  const int kept = at->s / PARTS;  // the sum that this lane ends with
+#if SHUFFLES
+  halve_sums(at, sums, 16, SUMS / 2);
+  halve_sums(at, sums, 8, SUMS / 4);
+  halve_sums(at, sums, 4, SUMS / 8);
+  halve_sums(at, sums, 2, SUMS / 16);
+  halve_sums(at, sums, 1, SUMS / 32);
+  const REAL sum = sums[0];
+#else
+  const int item = get_local_id(0);
+#pragma unroll
+  for (int k = 0; k < SUMS; ++k) block->scratch[k * GROUP_SIZE + item] = sums[k];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const REAL sum = sum_of_splits(block->scratch + kept * GROUP_SIZE + item - at->s);
+  barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+  if (at->s % PARTS == 0) {
+    block->w[(first + kept / LANE_COLUMNS) * PANEL + COLUMN_OF(at->p, kept % LANE_COLUMNS)] = sum;
+  }
+}
+
+// Tile := (I - V T V') tile, or with T'. The panel and the tile begin in the same row.
+INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Panel* panel,
+                        const bool transposed) {
+  const int item = get_local_id(0);
+  for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) block->t[i] = panel->t[i];
+#pragma unroll 1
+  for (int stage = 0; stage < STAGES; ++stage) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    load_stage(at, block, panel, stage);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int plane = 0; plane < PLANES; ++plane) {
+      __local const real4* v = block->v + plane * PLANE_STRIDE + at->s;
+      REAL sums[SUMS];
+#pragma unroll
+      for (int k = 0; k < SUMS; ++k) sums[k] = 0;
+#pragma unroll
+      for (int word = 0; word < TILE_ROWS / 4; ++word) {
+        if (HAS_WORD(at, word, 0)) {
+#pragma unroll
+          for (int i = 4 * word; i < 4 * word + 4; ++i) {
+            const real4 x = v[i * ROW_SPLITS];
+#pragma unroll
+            for (int c = 0; c < LANE_COLUMNS; ++c) {
+              sums[c] = fma(x.x, tile[c][i], sums[c]);
+              sums[LANE_COLUMNS + c] = fma(x.y, tile[c][i], sums[LANE_COLUMNS + c]);
+              sums[2 * LANE_COLUMNS + c] = fma(x.z, tile[c][i], sums[2 * LANE_COLUMNS + c]);
+              sums[3 * LANE_COLUMNS + c] = fma(x.w, tile[c][i], sums[3 * LANE_COLUMNS + c]);
+            }
+          }
+        }
+      }
+      reduce_sums(at, block, sums, stage * STAGE + 4 * plane);
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int col = item % PANEL;
+#pragma unroll 1
+  for (int p = item / PANEL; p < PANEL; p += GROUP_SIZE / PANEL) {
+    REAL sum = 0;
+#pragma unroll 8
+    for (int l = 0; l < PANEL; ++l) {
+      sum =
+          fma(block->t[transposed ? l * PANEL + p : p * PANEL + l], block->w[l * PANEL + col], sum);
+    }
+    block->tw[p * PANEL + col] = -sum;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+  for (int stage = STAGES - 1; stage >= 0; --stage) {
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (stage < STAGES - 1) load_stage(at, block, panel, stage);  // the last one is still there
+    barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+    for (int plane = 0; plane < PLANES; ++plane) {
+      __local const real4* v = block->v + plane * PLANE_STRIDE + at->s;
+      __local const REAL* tw = block->tw + (stage * STAGE + 4 * plane) * PANEL;
+      REAL factors[4][LANE_COLUMNS];
+#pragma unroll
+      for (int q = 0; q < 4; ++q) {
+#pragma unroll
+        for (int c = 0; c < LANE_COLUMNS; ++c) {
+          factors[q][c] = tw[q * PANEL + COLUMN_OF(at->p, c)];
+        }
+      }
+#pragma unroll
+      for (int word = 0; word < TILE_ROWS / 4; ++word) {
+        if (HAS_WORD(at, word, 0)) {
+#pragma unroll
+          for (int i = 4 * word; i < 4 * word + 4; ++i) {
+            const real4 x = v[i * ROW_SPLITS];
+#pragma unroll
+            for (int c = 0; c < LANE_COLUMNS; ++c) {
+              REAL y = fma(x.x, factors[0][c], tile[c][i]);
+              y = fma(x.y, factors[1][c], y);
+              y = fma(x.z, factors[2][c], y);
+              tile[c][i] = fma(x.w, factors[3][c], y);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1. Lane i
+// holds row i.
+INLINE void form_t(const Lane* at, __global REAL* t) {
+  const int i = get_local_id(0);
+  if (i < PANEL) {
+    REAL row[PANEL];
+#pragma unroll
+    for (int c = 0; c < PANEL; ++c) {
+      REAL even = 0, odd = 0;
+#pragma unroll
+      for (int l = 0; l < c; ++l) {
+        const REAL x = at->gram[l * PANEL + c];
+        if (l % 2 == 0) {
+          even = fma(row[l], x, even);
+        } else {
+          odd = fma(row[l], x, odd);
+        }
+      }
+      const REAL weight = at->weights[c];
+      row[c] = c == i ? weight : c < i ? (REAL)0 : -weight * (even + odd);
+      t[i * PANEL + c] = row[c];
+    }
+  }
+}
+
+// ---- steps
+
+INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __global const REAL* t,
+                      index_t matrix, FactorShape shape, int ld, int index) {
+  const int panels = (shape.k + PANEL - 1) / PANEL, first = index * PANEL;
+  const Panel panel = {work + (matrix * shape.m + first) * (index_t)ld + first,
+                       tops + matrix * shape.k + first,
+                       t + (matrix * panels + index) * PANEL * PANEL,
+                       ld,
+                       shape.m - first,
+                       min(PANEL, shape.k - first)};
+  return panel;
+}
+
+#define WORDS_OF(rows) (((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS))
+
+// Declares what Lane and Block point to: shown vectors share the place of the reflectors, and gram
+// that of w.
+#define LOCAL_MEMORY                                                                     \
+  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE \
+                                                                 : SHOWN_STRIDE / 4];    \
+  __local REAL w_space[PANEL * PANEL];                                                   \
+  __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];               \
+  __local REAL scratch[SHUFFLES ? 1 : SUMS * GROUP_SIZE];                                \
+  const int item = get_local_id(0);                                                      \
+  Lane at = {item,                                                                       \
+             item / ROW_SPLITS,                                                          \
+             item % ROW_SPLITS,                                                          \
+             (__local REAL*)v_space,                                                     \
+             weights,                                                                    \
+             tops_space,                                                                 \
+             signs,                                                                      \
+             alphas,                                                                     \
+             scratch,                                                                    \
+             w_space,                                                                    \
+             0}
+#define BLOCK_MEMORY                                            \
+  __local REAL tw_space[PANEL * PANEL], t_space[PANEL * PANEL]; \
+  const Block block = {v_space, w_space, tw_space, t_space, scratch}
+
+// V\R and T of the panel that the tile holds, from first_row down.
+INLINE void factor_panel(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
+  const int item = get_local_id(0);
+  for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) at->gram[i] = 0;
+  if (item < PANEL) at->weights[item] = at->tops[item] = 0;
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
+  for (int j = 0; j < PANEL; j += LANE_COLUMNS) {
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) factor_column(at, tile, c, j + c, 0);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  form_t(at, t);
+  if (item < width) tops[item] = at->tops[item];
+}
+
+// Strip 0. Groups: one per matrix.
+__kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, __global int* codes,
+                                 __global REAL* tops, __global REAL* t, FactorShape shape,
+                                 StripShape step FLAGS_ARGUMENT) {
+  LOCAL_MEMORY;
+  __local int column_codes[PANEL];
+  const index_t matrix = get_group_id(0);
+  if (!IS_TO_DO(matrix)) return;
+  const int columns = min(PANEL, shape.n), panels = (shape.k + PANEL - 1) / PANEL;
+  Tile tile;
+  at.words = WORDS_OF(shape.m);
+  if (item < PANEL) column_codes[item] = MAGNITUDE_ZERO;
+  load_strip(&at, tile, a + matrix * shape.m * shape.n, shape.n, shape.m, columns);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  scale_strip(&at, tile, codes + matrix * shape.n, columns, column_codes);
+  factor_panel(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k,
+               t + matrix * panels * PANEL * PANEL);
+  store_strip(&at, tile, work + matrix * shape.m * step.ld, step.ld, shape.m, columns);
+}
+
+// Groups: strips L .. of every matrix, the next panels first, since they take longest.
+__kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, __global int* codes,
+                                __global REAL* tops, __global REAL* t, FactorShape shape,
+                                StripShape step FLAGS_ARGUMENT) {
+  LOCAL_MEMORY;
+  BLOCK_MEMORY;
+  __local int column_codes[PANEL];
+  index_t strip;
+  const index_t matrix = split_group(shape.count, &strip);
+  if (!IS_TO_DO(matrix)) return;
+  strip += step.index;
+  const int ld = step.ld, first_col = (int)strip * PANEL, columns = min(PANEL, shape.n - first_col);
+  const int first_row = (step.index - 1) * PANEL;
+  __global REAL* to = work + matrix * shape.m * ld + first_col;
+
+  Tile tile;
+  at.words = WORDS_OF(shape.m - first_row);
+  const bool is_first = step.index == 1;
+  if (item < PANEL) column_codes[item] = MAGNITUDE_ZERO;
+  load_strip(&at, tile,
+             is_first ? a + matrix * shape.m * shape.n + first_col : to + first_row * (index_t)ld,
+             is_first ? shape.n : ld, shape.m - first_row, columns);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (is_first) scale_strip(&at, tile, codes + matrix * shape.n + first_col, columns, column_codes);
+  const Panel done = panel_of(work, tops, t, matrix, shape, ld, step.index - 1);
+  apply_panel(&at, tile, &block, &done, true);
+  if (strip > step.index || first_col >= shape.k) {
+    store_strip(&at, tile, to + first_row * (index_t)ld, ld, shape.m - first_row, columns);
+    return;
+  }
+  // The first 32 rows are R; the panel begins below them.
+  const int row = first_row + at.s;
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = COLUMN_OF(at.p, c);
+    if (col < columns) to[row * (index_t)ld + col] = tile[c][0];
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; ++i) {
+      tile[c][i] = i + 1 < TILE_ROWS ? tile[c][i + 1 < TILE_ROWS ? i + 1 : 0] : (REAL)0;
+    }
+  }
+  at.words = WORDS_OF(shape.m - first_col);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int panels = (shape.k + PANEL - 1) / PANEL;
+  factor_panel(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col,
+               t + (matrix * panels + strip) * PANEL * PANEL);
+  store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
+}
+
+#include "gpu/variants/blocked/blocked_q.clh"

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked.cpp: strips of 32 columns in registers; panel, T, trailing strips, Q backward (LAPACK
+// geqrf, orgqr). Device half: blocked.cl.
+#include <algorithm>
+
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr int panel_width = 32;
+
+ElementType computes_in(const Problem& p) { return p.type; }
+std::string arithmetic(const Problem& p) { return std::string(name_of(p.type)); }
+
+/// Rows per lane, rounded up to words of four.
+int lane_rows(const Problem& p) {
+  return static_cast<int>(ceil_divide(p.m, index_t{4} * panel_width)) * 4;
+}
+
+/// 8 on a CPU too: PoCL 3.1 gets groups of 256 wrong here.
+int lane_columns(const Problem& p, const Limits& limits) {
+  const bool is_short =
+      lane_rows(p) <= tuning::blocked_short_lane_rows && p.type == ElementType::float32;
+  return is_short || limits.is_cpu ? tuning::blocked_short_lane_columns
+                                   : tuning::blocked_lane_columns;
+}
+
+int group_size(int lane_columns) { return panel_width / lane_columns * panel_width; }
+
+/// Reflectors in local memory at a time: the most that fit, a power of two.
+int stage(const Problem& p) {
+  const int most = p.type == ElementType::float32 ? tuning::blocked_stage_bytes
+                                                  : tuning::blocked_wide_stage_bytes;
+  const int row_bytes = panel_width * lane_rows(p) * static_cast<int>(size_of(p.type));
+  int reflectors = panel_width;
+  while (reflectors > 4 && reflectors * row_bytes > most) reflectors /= 2;
+  return reflectors;
+}
+
+/// Reflectors, V'C, T V'C and T; the rest is what lanes without shuffles exchange.
+std::size_t local_bytes(const Problem& p) {
+  const int rows = panel_width * lane_rows(p);
+  const int reals = stage(p) * (rows + 8) + 3 * panel_width * panel_width + 3 * panel_width + 2;
+  return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(int) + 4;
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = general_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  const index_t most_rows = tuning::blocked_max_row_bytes / static_cast<index_t>(size_of(p.type));
+  if (p.m < tuning::blocked_min_rows || p.m > most_rows) {
+    return {false, "takes " + std::to_string(tuning::blocked_min_rows) + " to " +
+                       std::to_string(most_rows) + " rows"};
+  }
+  const int group = group_size(lane_columns(p, limits));
+  if (group > limits.max_group || local_bytes(p) > limits.local_bytes) {
+    return {false, "needs " + std::to_string(group) + " work-items and " +
+                       std::to_string(local_bytes(p)) + " bytes of local memory per group"};
+  }
+  return {true, "strips of columns fit the registers of " + std::to_string(group) + " work-items"};
+}
+
+/// Whether V\R lies in the output: in V itself, or where Q comes to lie.
+bool works_in_output(const Problem& p) {
+  return p.mode == Mode::raw || (p.wants_q() && p.n <= p.m);
+}
+
+/// Entries from row to row of the buffer that V\R lies in.
+index_t work_columns(const Problem& p) {
+  return p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const index_t ld = work_columns(p);
+  const index_t all = p.n | ld | p.q_cols() | p.k();
+  const int alignment = aligned_entries(all);
+  return {{"TILE_ROWS", lane_rows(p)},
+          {"LANE_COLUMNS", lane_columns(p, limits)},
+          {"STAGE", stage(p)},
+          {"ALIGNMENT", alignment}};
+}
+
+/// work, codes, tops, T.
+std::vector<std::size_t> workspace(const Problem& p) {
+  const std::size_t real = size_of(p.type);
+  const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
+  const auto k = static_cast<std::size_t>(p.k());
+  const auto panels = static_cast<std::size_t>(ceil_divide(p.k(), panel_width));
+  return {works_in_output(p) ? 0 : real * m * n, sizeof(int) * n, real * k,
+          real * panels * panel_width * panel_width};
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const FactorShape shape = factor_shape(p, job.count);
+  const int group = group_size(job.params.at("LANE_COLUMNS"));
+  const int panels = static_cast<int>(ceil_divide(p.k(), panel_width));
+  const bool is_raw = p.mode == Mode::raw;
+  const cl::Buffer& work = !works_in_output(p) ? job.work[0] : is_raw ? job.v : job.q;
+  const cl::Buffer &codes = job.work[1], &tops = job.work[2], &t = job.work[3];
+  const int ld = static_cast<int>(work_columns(p));
+
+  launch("factor_first", job.count, group, job.a, work, codes, tops, t, shape, StripShape{0, ld});
+  const index_t strips = ceil_divide(p.n, panel_width);
+  for (int i = 1; i <= panels && i < strips; ++i) {
+    launch("factor_step", job.count * (strips - i), group, job.a, work, codes, tops, t, shape,
+           StripShape{i, ld});
+  }
+  if (is_raw) {
+    launch("finish_raw", job.count * ceil_divide(p.m, 32), group, work, codes, tops, t, job.tau,
+           job.magnitudes, shape);
+    return;
+  }
+  launch("store_r", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
+         job.magnitudes, shape, StripShape{0, ld});
+  if (!p.wants_q()) return;
+  const index_t q_strips = ceil_divide(p.q_cols(), panel_width);
+  for (int i = panels - 1; i >= -1; --i) {
+    const index_t touched = i < 0 ? 1 : q_strips - i - 1;
+    if (touched == 0) continue;
+    launch("form_q_step", job.count * touched, group, work, codes, tops, t, job.q, shape,
+           StripShape{i, ld});
+  }
+}
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(blocked_variant(), p); }
+
+}  // namespace
+
+GpuVariant blocked_variant() {
+  GpuVariant variant{{"opencl/blocked", "to 1024 rows; strips of columns in registers, compact WY",
+                      fits, tune, host_check_bytes, device_bytes, arithmetic},
+                     "gpu/variants/blocked/blocked.cl",
+                     workspace,
+                     enqueue,
+                     computes_in};
+  variant.takes_flags = true;
+  return variant;
+}
+
+}  // namespace qrtool

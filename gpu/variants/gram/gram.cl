@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram.cl: QR of a batch in float32, to 80 columns, by Gram matrices in float64 (CholeskyQR):
+// products and no dependent columns, for devices whose float64 is as fast as their float32.
+//
+//   gram     G = A'A, in float64: the products of float32 are exact, nothing over- or underflows
+//   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
+//            G(d, c) -= L(d, b) L(c, b)'; R = L'
+//   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
+//   form_q   Q = A X, rounded once
+//   guard    T bounds ||I - Q'Q|| (gram_guard.clh)
+//
+// Three routes follow from T, and routes[matrix] says which one the matrix took:
+//   first pass    T is below Q's bar.
+//   second pass   T is at most 1/4 and R is accurate to float32: Q takes A's place, and the second
+//                 pass makes it orthogonal (CholeskyQR2). ||I - Q1'Q1|| <= 1/4 leaves Q1 a condition
+//                 number of at most sqrt(5/3), so that this pass needs no guard; its own factor, I
+//                 but for errors that R's accuracy bounds, is not stored.
+//   reflectors    Householder reflectors do the matrix again (`small` or `blocked`, FLAGGED).
+// Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
+// algorithm", ETNA 44 (2015).
+//
+// One kernel, factor_gram: 32 work-items hold a matrix's blocks, one triangle of them, in registers
+// (gram_tile.clh). All products are S T' (quad_block.clh). A passes through local memory by slabs,
+// and Q takes its place there on its way back (gram_slab.clh).
+//
+// Defines, set in gram.cpp            range      meaning
+//   SUB_GROUP_BODY, MMA                          common.clh, mma.clh
+//   BLOCKS                            1..5       blocks of 16 columns
+//   LAST                              1..4       quads of columns in the last of them
+//   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
+//   WANT_Q                            0, 1
+//   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
+// A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef BLOCKS
+#define BLOCKS 4
+#endif
+#ifndef LAST
+#define LAST 4
+#endif
+#ifndef SLAB
+#define SLAB 16
+#endif
+#ifndef STAGES
+#define STAGES 2
+#endif
+#ifndef WANT_Q
+#define WANT_Q 1
+#endif
+#ifndef FULL
+#define FULL 0
+#endif
+#define COLUMNS (16 * BLOCKS)
+#include "gpu/variants/gram/gram_slab.clh"
+#include "gpu/variants/gram/gram_tile.clh"
+
+// The portable body has no second pass: compilers for CPUs take minutes for a loop around all
+// barriers.
+#define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
+
+// Rows of A per step of the Gram matrix.
+#define STEP (MMA ? 8 : 16)
+
+// ---- gram
+
+// The first of the consecutive rows of a slab that a lane has in step k: a sum's terms may come in
+// any order, and this one spreads the work-items over the banks of local memory.
+INLINE int gram_row(const Warp* at, int k, int rows) {
+  const bool is_spread = (STEP == 8 ? !FULL : 0) & (rows - (k & ~15) > 8);
+  return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
+}
+
+// sums += A'A of a slab, block rows first .. last - 1; `largest`: of |a_ij|.
+INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Layout a, int rows,
+                     const int first, const int last, float* largest) {
+  const bool exists[2] = {FULL || at->g < a.last, FULL || at->g + 8 < a.last};
+#pragma unroll 1
+  for (int k = 0; k < rows; k += STEP) {
+    __local const float* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
+    Block x[BLOCKS];  // word w: columns QUAD_ROW
+#pragma unroll
+    for (int c = 0; c < BLOCKS; ++c) {
+#pragma unroll
+      for (int w = 0; w < STEP / 2; ++w) {
+        float y = 0;
+        if (c < last && w % 2 < HALVES(c)) {
+          y = from[w / 2 * a.stride + 16 * c + w % 2 * 8];
+          if (c == BLOCKS - 1 && !exists[w % 2]) y = 0;
+          if (c >= first) *largest = fmax(*largest, fabs(y));
+        }
+        x[c][w] = (double)y;
+      }
+#pragma unroll
+      for (int b = 0; b < BLOCKS; ++b) {
+        if (b <= c && c >= first && c < last) {
+          multiply_quads(at, sums[BLOCK_AT(c, b)], x[c], x[b], STEP / 4, HALVES(b));
+        }
+      }
+    }
+  }
+}
+
+// The diagonal of G to `squares`; ones for columns past n.
+INLINE void take_diagonal(const Warp* at, Block gram, __local double* squares, int n, int first) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int i = QUAD_ROW(w, at->g);
+    if (i == QUAD_COL(w, at->t)) {
+      squares[first + i] = gram[w];
+      if (!FULL && first + i >= n) gram[w] = 1;
+    }
+  }
+}
+
+// ---- form_q
+
+// 16 x 16 entries of A.
+INLINE void get_entries(const Warp* at, Block x, __local const float* from, Layout a,
+                        const int quads, const bool is_last) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    float y = 0;
+    if (w < 2 * quads) y = from[SLAB_ROW(w, at->g) * a.stride + QUAD_COL(w, at->t)];
+    if (!FULL && is_last && w / 2 == quads - 1 && QUAD_COL(w, at->t) >= a.last) y = 0;
+    x[w] = (double)y;
+  }
+}
+
+INLINE void put_entries(const Warp* at, const Block x, __local float* to, Layout a,
+                        const bool is_last) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int col = QUAD_COL(w, at->t);
+    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (float)x[w];
+  }
+}
+
+// 16 rows of A -> of Q, in place, from the last columns on; tile: X' below the diagonal.
+INLINE void form_q(const Warp* at, const Tile* tile, __local const double* pivots,
+                   __local float* rows, Layout a) {
+#pragma unroll
+  for (int pair = 0; pair < (BLOCKS + 1) / 2; ++pair) {
+    const int c = BLOCKS - 1 - 2 * pair;
+    Block x, y, z, s;
+    clear_block(y);
+    clear_block(z);
+#pragma unroll
+    for (int k = 0; k < BLOCKS; ++k) {
+      if (k <= c) {
+        get_entries(at, s, rows + 16 * k, a, QUADS(k), k == BLOCKS - 1);
+        if (k < c) {
+          get_tile(at, x, tile, c, k);
+          multiply_quads(at, z, s, x, 4, HALVES(c));
+        }
+        if (k < c - 1) {
+          get_tile(at, x, tile, c - 1, k);
+          multiply_quads(at, y, s, x, 4, 2);
+        }
+        if (k >= c - 1) get_quads_transposed(at, x, PIVOT(k));
+        if (k == c - 1) multiply_lower_quads(at, y, s, x, 4, 2);
+        if (k == c) multiply_lower_quads(at, z, s, x, QUADS(c), HALVES(c));
+      }
+    }
+    sync_warp();
+    put_entries(at, z, rows + 16 * c, a, c == BLOCKS - 1);
+    if (c > 0) put_entries(at, y, rows + 16 * (c - 1), a, false);
+  }
+}
+
+// ---- factor_gram
+
+typedef struct {
+  __local float* slabs;
+  __local double *squares, *spread, *pivots;  // a^2, h^2, X(b, b)
+} Shared;
+
+INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
+  for (index_t i = item; i < count; i += lanes) to[i] = NAN;
+}
+
+// max of x, not negative: floats order like their bits.
+INLINE float max_of_warp(const Warp* at, float x) {
+#if MMA
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    x = fmax(x, as_float(shuffle_xor_word(as_int(x), offset)));
+  }
+  return x;
+#else
+  sync_warp();
+  at->room[at->lane] = x;
+  sync_warp();
+  double largest = 0;
+  for (int i = 0; i < 32; ++i) largest = fmax(largest, at->room[i]);
+  return (float)largest;
+#endif
+}
+
+// A'A, block rows first .. last - 1, squares of the norms apart.
+INLINE void form_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
+                      Layout layout, const int first, const int last, float* largest) {
+  const int slab_count = SLABS(layout.m);
+  Block sums[BLOCK_AT(BLOCKS, 0)];
+#pragma unroll
+  for (int i = 0; i < BLOCK_AT(BLOCKS, 0); ++i) clear_block(sums[i]);
+#pragma unroll
+  for (int i = 0; i < STAGES; ++i) {
+    if (i < slab_count) load_slab(room.slabs + i * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
+    commit_copies();
+  }
+#pragma unroll 1
+  for (int i = 0; i < slab_count; ++i) {
+    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    wait_for_stage(STAGES - 1);
+    sync_warp();
+    add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, largest);
+    sync_warp();
+    if (i + STAGES < slab_count) load_slab(slab, a, layout, (i + STAGES) * SLAB, at->lane);
+    commit_copies();
+  }
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
+#pragma unroll
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (b <= c && c >= first && c < last) {
+        if (b == c) take_diagonal(at, sums[BLOCK_AT(c, c)], room.squares, layout.n, 16 * c);
+        put_tile(at, tile, sums[BLOCK_AT(c, b)], c, b);
+      }
+    }
+  }
+}
+
+// Blocks of X' above the diagonal, but for the last row's, which are X' already.
+INLINE void transpose_inverse(const Warp* at, Tile* tile) {
+#pragma unroll
+  for (int c = 1; c < BLOCKS - 1; ++c) {
+#pragma unroll
+    for (int l = 0; l < BLOCKS; ++l) {
+      if (l < c) {
+        Block x;
+        get_tile(at, x, tile, c, l);
+        transpose_quads(at, x, x);
+        put_tile(at, tile, x, c, l);
+      }
+    }
+  }
+}
+
+// Q := A X, slab by slab from the last, which are in local memory yet. q may be a.
+INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __global const float* a,
+                           __global float* q, Layout layout) {
+#pragma unroll 1
+  for (int i = SLABS(layout.m) - 1; i >= 0; --i) {
+    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    wait_for_stage(STAGES - 1);
+    sync_warp();
+#pragma unroll 1
+    for (int row = 0; row < min(SLAB, layout.m - i * SLAB); row += 16) {
+      form_q(at, tile, room.pivots, slab + layout.shift + row * layout.stride, layout);
+    }
+    sync_warp();
+    store_slab(slab, q, layout, i * SLAB, at->lane);
+    sync_warp();
+    if (i >= STAGES) load_slab(slab, a, layout, (i - STAGES) * SLAB, at->lane);
+    commit_copies();
+  }
+}
+
+// The matrix: G -> L -> X in `tile`, R stored. Returns the largest |a_ij|.
+INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global const float* a,
+                           Layout layout, Factor r) {
+  float largest = 0;
+#if PARKED
+  form_gram(at, tile, room, a, layout, HELD, BLOCKS, &largest);
+  sync_warp();
+#endif
+  form_gram(at, tile, room, a, layout, 0, HELD, &largest);
+  factor_tile(at, tile, r, room.pivots);
+  if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
+  invert_tile(at, tile, room.pivots);
+  return max_of_warp(at, largest);
+}
+
+INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
+  double trace = 0;
+#pragma unroll
+  for (int c = 0; c < COLUMNS; c += 32) {
+    if (c + at->lane < COLUMNS) trace += squares[c + at->lane];
+  }
+  return sum_of_warp(at, trace);
+}
+
+// The route that a matrix takes (gram_guard.clh).
+INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
+  RowSums plain, spread;
+  sum_rows(at, &plain, tile, room.pivots, room.squares);
+#if MMA
+  if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
+  const float bound =
+      column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
+  if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
+#endif
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  take_spread(at->lane, 32, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
+              room.spread);
+  sum_rows(at, &spread, tile, room.pivots, room.spread);
+  const float guard = guard_of(&plain, &spread, limits.share);
+  int route = guard <= limits.most ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
+#if MMA
+  if (agreed(route == ROUTE_REFLECTORS && guard <= limits.most_in_two)) {
+    take_column_norms(at, tile, room.pivots, room.squares, room.spread, limits.share, at->room);
+    if (agreed(r_is_accurate(at, r, at->room, limits.most_of_r))) route = ROUTE_SECOND_PASS;
+  }
+#endif
+  return route;
+}
+
+// Groups: one per matrix.
+__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
+    __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
+    __global int* routes, FactorShape shape, FactorLimits limits) {
+  __local double scratch[ROOM] __attribute__((aligned(16)));
+  __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
+  __local double squares[COLUMNS], spread[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
+#if PARKED
+  __local double parked[256 * PARKED];
+#else
+  __local double* parked = 0;
+#endif
+  const Shared room = {slabs, squares, spread, pivots};
+  const int n = shape.n;
+  const index_t matrix = get_group_id(0);
+  const Layout layout = layout_of(shape, matrix);
+  a += matrix * shape.m * n;
+  q += matrix * shape.m * n;
+  r += matrix * n * n;
+
+  bool is_finite = true;
+  int passes = 1;
+#pragma unroll 1
+  for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
+    if (MOST_PASSES > 1 && pass > 0) barrier(CLK_GLOBAL_MEM_FENCE);
+    const Warp at = quad_warp(kept_apart(get_local_id(0)), scratch);
+    const Factor factor = {r, n, pass == 0 ? n : 0};
+    Tile tile;
+    tile.parked = parked;
+    const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
+    if (pass == 0) {
+      is_finite = trace_of_gram(&at, squares) < INFINITY;
+      int route = route_of(&at, &tile, room, factor, limits);
+      if (!is_finite) route = ROUTE_FIRST_PASS;
+      if (at.lane == 0) {
+        routes[matrix] = route;
+        magnitudes[matrix] = magnitude_code(largest, is_finite);
+      }
+      if (route == ROUTE_SECOND_PASS) passes = 2;
+    }
+#if WANT_Q
+    transpose_inverse(&at, &tile);
+    multiply_slabs(&at, &tile, room, a, q, layout);
+    a = q;
+#endif
+  }
+  const int lane = get_local_id(0);
+  sync_warp();
+  if (!is_finite) {
+    store_nan(r, n * n, lane, 32);
+    if (WANT_Q) store_nan(q, shape.m * (index_t)n, lane, 32);
+  }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram.cpp: float32 by Gram matrices in float64 (CholeskyQR), with a guard; what it stops goes to
+// Householder reflectors. Device half: gram.cl.
+#include <algorithm>
+
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr index_t block_columns = 16;
+constexpr int slab_rows = 16;
+
+ElementType computes_in(const Problem& p) { return p.type; }
+std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  return p.m <= tuning::gram_small_rows ? flagged_small_variant() : blocked_variant();
+}
+
+index_t most_columns(const Limits& limits) {
+  return limits.float64_products ? tuning::gram_columns : tuning::gram_portable_columns;
+}
+
+/// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
+int blocks(const Problem& p, const Limits& limits) {
+  return static_cast<int>(ceil_divide(std::min(most_columns(limits), p.n), block_columns));
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = gram_objection(p);
+  if (!objection.empty()) return {false, objection};
+  const index_t most = most_columns(limits);
+  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
+  if (!limits.float64_products && p.m > tuning::gram_small_rows) {
+    return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
+  }
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+Fit pays(const Problem& p, const Limits& limits) {
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
+  if (p.n < tuning::gram_least_columns) {
+    return {false, "pays from " + std::to_string(tuning::gram_least_columns) + " columns on"};
+  }
+  return {true, {}};
+}
+
+/// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
+/// few and the copies as long as they may be, or some slabs beside the products.
+struct Slabs {
+  int rows, stages;
+};
+
+Slabs slabs(const Problem& p, const Limits& limits) {
+  const int rows = static_cast<int>(ceil_divide(p.m, slab_rows));
+  if (!limits.float64_products) return {slab_rows, 1};
+  const int columns = 16 * blocks(p, limits);
+  const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
+  if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
+    return {slab_rows * rows, 1};
+  }
+  return {slab_rows, std::min(rows, tuning::gram_stages[columns / 16 - 1])};
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const int columns = 16 * blocks(p, limits);
+  const Slabs slab = slabs(p, limits);
+  const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
+  return {{"MMA", limits.float64_products},
+          {"BLOCKS", blocks(p, limits)},
+          {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
+          {"SLAB", slab.rows},
+          {"STAGES", slab.stages},
+          {"WANT_Q", p.wants_q()},
+          {"FULL", is_full}};
+}
+
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const cl::Buffer& routes = job.work[0];
+  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, routes,
+         factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
+}
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
+
+}  // namespace
+
+GpuVariant gram_variant() {
+  return {{"opencl/gram", "float32 to 80 columns, by products in float64; guarded", fits, tune,
+           host_check_bytes, device_bytes, arithmetic, false, pays},
+          "gpu/variants/gram/gram.cl",
+          workspace,
+          enqueue,
+          computes_in,
+          nullptr,
+          again};
+}
+
+}  // namespace qrtool

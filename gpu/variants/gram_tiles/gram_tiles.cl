@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_tiles.cl: QR of wider matrices in float32 by Gram matrices in float64 (CholeskyQR), in tiles
+// of 64 x 64 (LAPACK potrf, trtri), for devices whose float64 is as fast as their float32.
+//
+//   N tiles across, squares of 2 x 2 of them; G = A'A = L L', X = L'^-1:
+//
+//   factor_whole       one square: G, L and X in the registers of a group. Or
+//   form_gram          G, in float64: the products of float32 are exact
+//   for every square b:
+//     update_trailing  G(d, c) -= L(d, b - 1) L(c, b - 1)'    b <= c <= d
+//                      Y(d, l) -= L(d, b - 1) X(l, b - 1)'    l < b <= d, Y = X'
+//                      and in one of its groups, the square: G(b, b) -> L(b, b), X(b, b)
+//     form_panel       L(c, b) L(b, b)' = G(c, b)             c > b, by substitution
+//                      X(l, b) L(b, b)' = Y(b, l)'            l < b
+//   form_q             Q = A X, rounded once
+//   finish             T bounds ||I - Q'Q|| (gram_guard.clh). Where it is too large, routes[matrix]
+//                      says so, and Householder reflectors do the matrix again. There is no second
+//                      pass as in gram.cl: it would be the whole chain of launches once more
+//
+//          l<b   b   >b           G below the diagonal. A panel moves what it makes to the other
+//        +-----+---+-----+        side of it: L(c, b) to tile (b, c), until X(b, c) takes its
+//      l |  X  | X |     |        place; the room that this leaves below is that of Y, whose sums
+//        +-----+---+-----+        grow from step to step. R = L' is stored as it comes.
+//      b |  Y  | G |  L  |
+//        |  Y  | G |  G  |
+//        +-----+---+-----+
+//
+// Work memory: a slot per matrix in flight (slot.clh). Groups of four or eight times 32
+// work-items (warps); the latter without reqd_work_group_size: where it stands NVIDIA's compiler
+// does not heed the limit of registers that gram_tiles.cpp sets. Launch order: as above.
+//
+// Defines, set in gram_tiles.cpp            range      meaning
+//   SUB_GROUP_BODY, MMA                     1          common.clh, mma.clh
+//   VECTOR                                  1, 2, 4    copy.clh; divides n
+//   MOST_COLUMNS                            64..       n at most
+// A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef MOST_COLUMNS
+#define MOST_COLUMNS 5120
+#endif
+#include "gpu/common/gram_guard.clh"
+#include "gpu/variants/gram_tiles/float_block.clh"
+#include "gpu/variants/gram_tiles/trailing.clh"
+
+// ---- form_gram
+
+// Rows of A that are copied together, and how many times; entries from row to row: a product's
+// work-items read from different banks.
+#define SLAB_ROWS 16
+#define SLABS 3
+#define SLAB_LD (TILE + 4)
+#define SLAB_ENTRIES (SLAB_ROWS * SLAB_LD)
+#define COPY_ROWS (GROUP_SIZE * COPIED_FLOATS / TILE)
+
+// A work-item's copies of the columns of a tile: COPIED_FLOATS entries of every COPY_ROWS-th row.
+typedef struct {
+  __global const float* from;
+  bool exists;
+} SlabCopy;
+
+INLINE SlabCopy slab_copy(__global const float* a, FactorShape shape, int tile, int row, int col) {
+  const bool exists = tile * TILE + col < shape.n;
+  const SlabCopy copy = {a + (exists ? row * (index_t)shape.n + tile * TILE + col : 0), exists};
+  return copy;
+}
+
+// Starts the copies of rows row, row + COPY_ROWS, .. of SLAB_ROWS, zeros past the last row.
+INLINE void copy_slab(SlabCopy* copy, __local float* to, __global const float* a, FactorShape shape,
+                      int row) {
+#pragma unroll
+  for (int u = 0; u < SLAB_ROWS; u += COPY_ROWS) {
+    const bool exists = row + u < shape.m;
+    copy_floats(to + u * SLAB_LD, exists ? copy->from : a, exists && copy->exists);
+    copy->from += COPY_ROWS * (index_t)shape.n;
+  }
+}
+
+// x := the transpose of 16 x 16 entries of a slab.
+INLINE void get_slab_transposed(const Warp* at, Block x, __local const float* from) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    x[w] = (double)from[BLOCK_COL(w, at->t) * SLAB_LD + BLOCK_ROW(w, at->g)];
+  }
+}
+
+INLINE float largest_of_slab(__local const float* from, float largest) {
+#pragma unroll
+  for (int u = 0; u < SLAB_ROWS; u += COPY_ROWS) {
+#pragma unroll
+    for (int e = 0; e < COPIED_FLOATS; ++e) largest = fmax(largest, fabs(from[u * SLAB_LD + e]));
+  }
+  return largest;
+}
+
+// The diagonal of G to `squares`; ones for columns past n.
+INLINE void take_diagonal(const Warp* at, Block gram, __global double* squares, int columns) {
+#pragma unroll
+  for (int w = 0; w < BLOCK_WORDS; ++w) {
+    const int i = BLOCK_ROW(w, at->g);
+    if (i == BLOCK_COL(w, at->t)) {
+      squares[i] = gram[w];
+      if (i >= columns) gram[w] = 1;
+    }
+  }
+}
+
+// Groups: TILE_AT(N, 0) per matrix, matrices from `first` on in the slots. Each warp sums a
+// quadrant of 32 x 32 of a tile (c, b) of G.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
+    __global const float* a, __global double* work, FactorShape shape, int first) {
+  __local float slabs[SLABS][2][SLAB_ENTRIES] __attribute__((aligned(16)));
+  __local int magnitude;  // floats that are not negative order like their bits
+  __local double room[2];
+  const Place at = place_of(room);
+  const int pairs = TILE_AT(tiles_across(shape), 0), pair = get_group_id(0) % pairs;
+  const int index = get_group_id(0) / pairs;
+  const Slot slot = slot_at(work, shape, index);
+  int c = 0;
+  while (TILE_AT(c + 1, 0) <= pair) ++c;
+  const int b = pair - TILE_AT(c, 0);
+  const bool is_diagonal = c == b;
+  a += (first + index) * (index_t)shape.m * shape.n;
+  if (at.item == 0) magnitude = 0;
+
+  // The quadrant above the diagonal is not needed: whose it is changes from group to group.
+  const int quadrant = (at.index + (int)get_group_id(0)) % WARPS;
+  const int down = quadrant / 2 * 32, across = quadrant % 2 * 32;
+  const bool is_needed = !is_diagonal || down >= across;
+  const int row0 = at.item * COPIED_FLOATS / TILE, col0 = at.item * COPIED_FLOATS % TILE;
+  const int to = row0 * SLAB_LD + col0;
+  SlabCopy left = slab_copy(a, shape, c, row0, col0), right = slab_copy(a, shape, b, row0, col0);
+  float largest = 0;
+  Block sum[4];
+#pragma unroll
+  for (int p = 0; p < 4; ++p) clear_block(sum[p]);
+  sync_group();
+#pragma unroll
+  for (int ahead = 0; ahead < SLABS - 1; ++ahead) {
+    copy_slab(&left, slabs[ahead][0] + to, a, shape, row0 + ahead * SLAB_ROWS);
+    if (!is_diagonal) {
+      copy_slab(&right, slabs[ahead][1] + to, a, shape, row0 + ahead * SLAB_ROWS);
+    }
+    commit_copies();
+  }
+  int stage = 0;
+#pragma unroll 1
+  for (int row = 0; row < shape.m; row += SLAB_ROWS) {
+    wait_for_stage(SLABS - 2);
+    sync_group();
+    const int next = stage == 0 ? SLABS - 1 : stage - 1;
+    const int later = row0 + row + (SLABS - 1) * SLAB_ROWS;
+    copy_slab(&left, slabs[next][0] + to, a, shape, later);
+    if (!is_diagonal) copy_slab(&right, slabs[next][1] + to, a, shape, later);
+    commit_copies();
+    if (is_diagonal) largest = largest_of_slab(slabs[stage][0] + to, largest);
+    if (is_needed) {
+      __local const float* x_from = slabs[stage][0] + down;
+      __local const float* y_from = slabs[stage][0] + (is_diagonal ? 0 : SLAB_ENTRIES) + across;
+      Block x[2], y[2];
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        get_slab_transposed(&at.warp, x[p], x_from + 16 * p);
+        get_slab_transposed(&at.warp, y[p], y_from + 16 * p);
+      }
+#pragma unroll
+      for (int p = 0; p < 4; ++p) multiply_add(&at.warp, sum[p], x[p / 2], y[p % 2]);
+    }
+    stage = stage == SLABS - 1 ? 0 : stage + 1;
+  }
+  __global double* tile = tile_of(slot, c, b) + down * TILE + across;
+#pragma unroll
+  for (int p = 0; p < 4; ++p) {
+    const int diagonal = c * TILE + down + 16 * (p / 2);
+    if (is_diagonal && down == across && p / 2 == p % 2) {
+      take_diagonal(&at.warp, sum[p], slot.squares + diagonal, shape.n - diagonal);
+    }
+    if (is_needed) save_block(&at.warp, sum[p], tile + p / 2 * 16 * TILE + p % 2 * 16);
+  }
+  if (is_diagonal) {
+    atomic_max(&magnitude, as_int(largest));
+    sync_group();
+    if (at.item == 0) slot.largest[c] = as_float(magnitude);
+  }
+}
+
+// ---- factor_whole
+
+// Groups: one per matrix, of two tiles at most.
+__kernel void factor_whole(__global const float* a, __global float* r, __global double* work,
+                           FactorShape shape, int first) {
+  __local double shared[SQUARE_ROOM] __attribute__((aligned(16)));
+  __local double room[32];
+  __local int magnitude;
+  const Place at = place_of(room);
+  const Slot slot = slot_at(work, shape, get_group_id(0));
+  const index_t matrix = first + get_group_id(0);
+  r += matrix * shape.n * shape.n;
+  if (at.item == 0) magnitude = 0;
+  const SquareOf of = {r, shape.n, shape.n, (shape.n + 15) / 16, slot, 0, shape.q_cols > 0, false};
+  clear_lower(&of, at.item);
+  Block own[OWN];
+  const float largest =
+      form_square(&at, own, (__local float*)shared, a + matrix * shape.m * shape.n, shape);
+#pragma unroll
+  for (int s = 0; s < OWN; ++s) {
+    const int i = own_row(s, at.index);
+    if (i == own_col(s, at.index) && 16 * i < shape.n) {
+      take_diagonal(&at.warp, own[s], slot.squares + 16 * i, shape.n - 16 * i);
+    }
+  }
+  atomic_max(&magnitude, as_int(largest));
+  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  if (at.item < slot.tiles) slot.largest[at.item] = as_float(magnitude);
+  factor_square(&at, own, shared, &of);
+}
+
+// ---- update_trailing
+
+// Groups: first the squares, one per matrix; then, for b > 0, `targets` per matrix.
+__kernel void update_trailing(__global float* r, __global double* work, FactorShape shape,
+                              int first, int count, int b, int targets) {
+  __local double shared[SQUARE_ROOM] __attribute__((aligned(16)));
+  __local double room[32];
+  const Place at = place_of(room);
+  const int group = get_group_id(0);
+  if (group >= count) {
+    const Slot slot = slot_at(work, shape, (group - count) / targets);
+    const Target to = find_target((group - count) % targets, b);
+    if (to.d < slot.tiles) update_target(&at, shared, slot, to, b);
+    return;
+  }
+  const Slot slot = slot_at(work, shape, group);
+  const int exist = min(shape.n - SIDE * b, SIDE);
+  r += (first + group) * (index_t)shape.n * shape.n + SIDE * b * ((index_t)shape.n + 1);
+  Block own[OWN];
+  const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
+  load_square(&at, own, shared, slot, b, blocks);
+  const SquareOf of = {r, shape.n, exist, blocks, slot, 2 * b, true, true};
+  clear_lower(&of, at.item);
+  factor_square(&at, own, shared, &of);
+}
+
+// ---- form_panel
+
+// Local memory: column p of the square's L, X(p, p) in place of L(p, p).
+#define COLUMN_ROOM (SIDE_BLOCKS * BLOCK_ROOM)
+
+INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks, int item) {
+  const int row = item / 8, col = item % 8 * 2;
+#pragma unroll 1
+  for (int q = p; q < blocks; ++q) {
+    __global const double* from =
+        q == p ? block_of(slot, 2 * b, p, p) : block_in(slot.factor, 2, 0, q, p);
+    copy_double2(to + q * BLOCK_ROOM + row * BLOCK_LD + col, from + row * TILE + col);
+  }
+}
+
+// Columns 16 k .. of the panel that becomes tile row `other`: of G, or of Y transposed.
+INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int strip, int k) {
+  const int tile = 2 * b + k / BLOCKS, within = k % BLOCKS * 16;
+  if (other > 2 * b) {
+    load_block(at, s, tile_of(slot, other, tile) + strip * TILE + within);
+  } else {
+    __global const double* from = tile_of(slot, tile, other) + within * TILE + strip;
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      s[w] = from[BLOCK_COL(w, at->t) * TILE + BLOCK_ROW(w, at->g)];
+    }
+  }
+}
+
+// A strip of 16 rows: s := s X by substitution, s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for
+// q > p, X the inverse of the square's L'. The square's own X would do it in one product, but its
+// errors reach further (gram_guard.clh).
+INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* columns, Slot slot,
+                        int b, int blocks) {
+  copy_column(columns, slot, b, 0, blocks, at->item);
+  commit_copies();
+#pragma unroll
+  for (int p = 0; p < SIDE_BLOCKS; ++p) {
+    if (p < blocks) {
+      __local const double* column = columns + p % 2 * COLUMN_ROOM;
+      wait_for_copies();
+      sync_group();
+      if (p + 1 < blocks) {
+        copy_column(columns + (p + 1) % 2 * COLUMN_ROOM, slot, b, p + 1, blocks, at->item);
+      }
+      commit_copies();
+      Block y, z;
+      get_transposed(&at->warp, y, column + p * BLOCK_ROOM);
+      clear_block(z);
+      multiply_add(&at->warp, z, s[p], y);
+      copy_block(s[p], z);
+      flip_block(z);
+#pragma unroll
+      for (int q = p + 1; q < SIDE_BLOCKS; ++q) {
+        if (q < blocks) {
+          get_block(&at->warp, y, column + q * BLOCK_ROOM);
+          multiply_add(&at->warp, s[q], z, y);
+        }
+      }
+    }
+  }
+}
+
+// Diagonal blocks of X of square b to local memory, and a^2 of their columns.
+INLINE void load_pivots(const Place* at, __local double* pivots, __local double* squares, Slot slot,
+                        int b, int blocks) {
+  const int row = at->item / 8, col = at->item % 8 * 2;
+  for (int p = 0; p < blocks; ++p) {
+    copy_double2(pivots + p * BLOCK_ROOM + row * BLOCK_LD + col,
+                 block_of(slot, 2 * b, p, p) + row * TILE + col);
+  }
+  commit_copies();
+  if (at->item < 16 * blocks) squares[at->item] = slot.squares[SIDE * b + at->item];
+  wait_for_copies();
+  sync_group();
+}
+
+// slot.spread of the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
+INLINE void spread_square(const Place* at, __local double* room, Slot slot,
+                          __global const float* r, int n, int b) {
+  const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
+  __local double* squares = room + SIDE_BLOCKS * BLOCK_ROOM;
+  load_pivots(at, room, squares, slot, b, blocks);
+  take_spread(at->item, GROUP_SIZE, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n,
+              n - SIDE * b, squares, squares + SIDE, squares + 2 * SIDE);
+  if (at->item < 16 * blocks) slot.spread[SIDE * b + at->item] = squares[2 * SIDE + at->item];
+}
+
+// Groups: one for each tile row that is not the square's, a warp makes 16 rows; and one for what
+// the guard needs of the square.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel(
+    __global float* r, __global double* work, FactorShape shape, int first, int b) {
+  __local double columns[2 * COLUMN_ROOM] __attribute__((aligned(16)));
+  __local double room[2];
+  const Place at = place_of(room);
+  const int tiles = tiles_across(shape), across = min(tiles - 2 * b, 2), others = tiles - across;
+  const int index = get_group_id(0) / (others + 1), task = get_group_id(0) % (others + 1);
+  const int other = task < 2 * b ? task : task + across;
+  const Slot slot = slot_at(work, shape, index);
+  r += (first + index) * (index_t)shape.n * shape.n;
+  if (task == others) {
+    spread_square(&at, columns, slot, r, shape.n, b);
+    return;
+  }
+  const int strip = at.index * 16, blocks = across * BLOCKS;
+  Block s[SIDE_BLOCKS];
+#pragma unroll
+  for (int k = 0; k < SIDE_BLOCKS; ++k) {
+    clear_block(s[k]);
+    if (k < blocks) load_panel(&at.warp, s[k], slot, other, b, strip, k);
+  }
+  solve_strip(&at, s, columns, slot, b, blocks);
+
+  const bool is_x = other < 2 * b;
+  const SquareOf of = {r, shape.n, shape.n, 0, slot, 0, false, false};
+  FactorShape of_r = shape;
+  of_r.m = shape.n;
+  sync_group();  // the last column has been read
+  __local double* squares = columns;
+  if (at.item < TILE) squares[at.item] = slot.squares[other * TILE + at.item];
+  sync_group();
+  RowGuard guard = {{0, 0}};
+  Block zero;
+  clear_block(zero);
+#pragma unroll
+  for (int k = 0; k < SIDE_BLOCKS; ++k) {
+    if (k < blocks) {
+      const int col = 2 * b + k / BLOCKS, within = k % BLOCKS;
+      __global double* to = is_x ? tile_of(slot, other, col) : tile_of(slot, col, other);
+      save_block(&at.warp, s[k], to + strip * TILE + 16 * within);
+      if (is_x) {
+        add_guard(&at.warp, &guard, s[k], squares + strip);
+      } else {
+        store_r_block(&at.warp, s[k], &of, (other * TILE + strip) / 16, col * BLOCKS + within);
+        store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * within);
+      }
+    }
+  }
+  if (is_x) store_guard(&at.warp, slot, (other * TILE + strip) / 16, b, guard);
+}
+
+#include "gpu/variants/gram_tiles/gram_tiles_q.clh"
+
+// ---- finish
+
+INLINE void store_nan(__global float* to, index_t count, int item) {
+  for (index_t i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
+}
+
+// Sums over 16 adjacent work-items.
+INLINE float sum_of_sixteen(float x) {
+#pragma unroll
+  for (int offset = 8; offset > 0; offset /= 2) x += shuffle_xor_float(x, offset);
+  return x;
+}
+
+// Of the block rows of X: the squares of D X, and of H X or of the diagonal block of D X.
+INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
+                           __local float* plain, __local float* other) {
+  const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
+  for (int first = 0; first < rows; first += GROUP_SIZE) {
+    const int i = first + at->item;
+    float sum = 0, second = 0;
+    if (i < rows) {
+      for (int b = i / SIDE; b < across; ++b) sum += (float)slot.guards[i * across + b];
+      const float ratio = i < n ? (float)(slot.spread[i] / slot.squares[i]) : 0.0f;
+      second = has_spread ? sum * ratio : (float)slot.diagonal[i];
+    }
+    sum = sum_of_sixteen(sum);
+    second = sum_of_sixteen(second);
+    if (i < rows && i % 16 == 0) {
+      plain[i / 16] = sum;
+      other[i / 16] = second;
+    }
+  }
+  sync_group();
+}
+
+// T / (g u), or the bound that needs no H.
+INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, float share,
+                            __local float* plain, __local float* other, __local double* sums) {
+  sum_block_rows(at, slot, n, has_spread, plain, other);
+  const int rows = (n + 15) / 16;
+  double guard = 0;
+  for (int i = at->item; i < rows; i += GROUP_SIZE) {
+    float below = 0;
+    for (int j = i; j < rows; ++j) below += plain[j];
+    guard += plain[i];
+    guard += share * (has_spread ? native_sqrt(below * other[i])
+                                 : other[i] * native_sqrt(below * plain[i]));
+  }
+  return sum_over_group(at, guard, sums);
+}
+
+// Groups: one per matrix.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
+    __global float* q, __global float* r, __global int* magnitudes, __global int* routes,
+    __global double* work, FactorShape shape, int first, FactorLimits limits) {
+  __local double pivots[(SIDE_BLOCKS + 2) * BLOCK_ROOM] __attribute__((aligned(16)));
+  __local float plain[MOST_COLUMNS / 16], other[MOST_COLUMNS / 16];
+  __local double sums[WARPS], room[32];
+  const Place at = place_of(room);
+  const int tiles = tiles_across(shape);
+  const Slot slot = slot_at(work, shape, get_group_id(0));
+  const index_t matrix = first + get_group_id(0);
+  // With one square the h are found only where they are needed.
+  const bool has_spread = tiles > 2;
+  double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums);
+  if (!has_spread && !(guard <= limits.most)) {
+    spread_square(&at, pivots, slot, r + matrix * shape.n * shape.n, shape.n, 0);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums);
+  }
+  double trace = 0;
+  for (int j = at.item; j < shape.n; j += GROUP_SIZE) trace += slot.squares[j];
+  trace = sum_over_group(&at, trace, sums);
+  const bool is_finite = trace < INFINITY;
+  if (at.item == 0) {
+    float largest = 0;
+    for (int c = 0; c < tiles; ++c) largest = fmax(largest, (float)slot.largest[c]);
+    routes[matrix] =
+        is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
+    magnitudes[matrix] = magnitude_code(largest, is_finite);
+  }
+  if (!is_finite) {
+    store_nan(r + matrix * shape.n * shape.n, shape.n * (index_t)shape.n, at.item);
+    if (shape.q_cols > 0) {
+      store_nan(q + matrix * shape.m * shape.n, shape.m * (index_t)shape.n, at.item);
+    }
+  }
+}

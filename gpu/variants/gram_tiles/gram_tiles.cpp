@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_tiles.cpp: float32 by Gram matrices in float64 (CholeskyQR) in tiles of 64 columns, with a
+// guard; what it stops goes to Householder reflectors. Device half: gram_tiles.cl.
+#include <algorithm>
+
+#include "gpu/check/host_check.hpp"
+#include "gpu/host/program_cache.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr int group_size = 128;
+constexpr int square_group_size = 256;
+
+ElementType computes_in(const Problem& p) { return p.type; }
+std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
+
+index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_columns); }
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  if (p.n <= tuning::small_max_columns && p.m <= tuning::gram_small_rows)
+    return flagged_small_variant();
+  const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(float)};
+  return p.m <= blocked_rows ? blocked_variant() : large_variant();
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = gram_objection(p);
+  if (!objection.empty()) return {false, objection};
+  if (p.n > tuning::gram_tiles_max_columns) {
+    return {false, "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
+  }
+  if (!limits.float64_products) return {false, "needs NVIDIA's float64 matrix instructions"};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+Fit pays(const Problem& p, const Limits&) {
+  if (p.n < tuning::gram_tiles_least_columns) {
+    return {false, "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
+  }
+  if (p.n > tuning::gram_tiles_many_columns && p.count > tuning::gram_tiles_few_matrices) {
+    return {false, "pays to " + std::to_string(tuning::gram_tiles_few_matrices) +
+                       " matrices with so many columns"};
+  }
+  if (p.n <= tuning::tall_max_columns && p.m > tuning::gram_tiles_tall_rows) {
+    return {false, "pays to " + std::to_string(tuning::gram_tiles_tall_rows) +
+                       " rows with so few columns"};
+  }
+  return {true, {}};
+}
+
+Params tune(const Problem& p, const Limits&) {
+  return {{"MMA", 1},
+          {"VECTOR", aligned_entries(p.n)},
+          {"MOST_COLUMNS", tuning::gram_tiles_max_columns},
+          {std::string(most_registers), tuning::gram_tiles_registers}};
+}
+
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+
+/// One matrix in flight, as slot_entries of the kernels: N x N tiles, those of a square's factor,
+/// lines of a number per column, largest entries.
+Slots slots(const Problem& p) {
+  const index_t count = tiles(p), side = tuning::gram_tiles_columns;
+  const index_t lines = 3 + ceil_divide(count, 2);
+  const index_t entries = (count * count + 4) * side * side + count * (lines * side + 1);
+  const std::size_t bytes = static_cast<std::size_t>((entries + 1) / 2 * 2) * sizeof(double);
+  return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_tiles_bytes / bytes))};
+}
+
+/// G, R and, in the slots, X of matrices first .. first + count - 1, square by square.
+void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& shape, cl_int first,
+                     cl_int count) {
+  const cl::Buffer& work = job.slots;
+  const index_t n = tiles(job.problem), squares = ceil_divide(n, 2);
+  launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
+  for (cl_int b = 0; b < squares; ++b) {
+    // Row pair d has d + 1 tile pairs in each of its rows; of the square's own rows b are left of
+    // it.
+    const index_t further = squares * (squares + 1) - (b + index_t{1}) * (b + 2);
+    const cl_int targets = b > 0 ? static_cast<cl_int>(2 * b + further) : 0;
+    launch("update_trailing", count * (1 + index_t{targets}), square_group_size, job.r, work, shape,
+           first, count, b, targets);
+    launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b) + 1), group_size, job.r, work,
+           shape, first, b);
+  }
+}
+
+/// Matrices first .. first + count - 1, one slot each.
+void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
+  const Problem& p = job.problem;
+  const FactorShape shape = factor_shape(p, job.count);
+  const cl::Buffer& work = job.slots;
+  const index_t n = tiles(p), rows = ceil_divide(p.m, tuning::gram_tiles_columns);
+  if (n <= 2) {
+    launch("factor_whole", count, square_group_size, job.a, job.r, work, shape, first);
+  } else {
+    enqueue_squares(job, launch, shape, first, count);
+  }
+  if (p.wants_q()) {
+    launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
+  }
+  launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
+         gram_limits(p, tuning::gram_tiles_guard_per_root));
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const index_t most = slots(job.problem).most;
+  for (index_t first = 0; first < job.count; first += most) {
+    enqueue_wave(job, launch, static_cast<cl_int>(first),
+                 static_cast<cl_int>(std::min(most, job.count - first)));
+  }
+}
+
+std::size_t device_bytes(const Problem& p) {
+  return device_workspace_bytes(gram_tiles_variant(), p);
+}
+
+}  // namespace
+
+GpuVariant gram_tiles_variant() {
+  return {{"opencl/gram_tiles", "float32, wider, by products in float64; guarded", fits, tune,
+           host_check_bytes, device_bytes, arithmetic, false, pays},
+          "gpu/variants/gram_tiles/gram_tiles.cl",
+          workspace,
+          enqueue,
+          computes_in,
+          slots,
+          again,
+          true};
+}
+
+}  // namespace qrtool

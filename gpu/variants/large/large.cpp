@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+// large.cpp: any shape; blocks of panels by Gram matrices, matrix products, Q backward (LAPACK
+// geqrf, orhr_col, orgqr). Device half: large.cl, gpu/products/gemm.cl.
+#include <algorithm>
+
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+#include "gpu/variants/large/run.hpp"
+
+namespace qrtool::large {
+
+BlockShape Run::first_step() const {
+  BlockShape step{};
+  step.z_stride = z_entries(p_);
+  step.ld = static_cast<int>(work_columns(p_));
+  step.v_ld = static_cast<int>(v_columns(p_));
+  return step;
+}
+
+void Run::begin_block(index_t block) {
+  step_.block = static_cast<int>(block);
+  step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
+}
+
+const cl::Buffer& Run::work_buffer() const {
+  switch (work_place(p_)) {
+    case WorkPlace::r:
+      return job_.r;
+    case WorkPlace::q:
+      return job_.q;
+    case WorkPlace::v:
+      return job_.v;
+    case WorkPlace::own:
+      break;
+  }
+  return job_.work[work];
+}
+
+ProductShape Run::product() const {
+  ProductShape s{};
+  s.count = shape_.count;
+  s.lda = s.left_ld = step_.v_ld;
+  s.a_stride = s.left_stride = p_.m * step_.v_ld;
+  s.slabs = 1;
+  return s;
+}
+
+void Run::prepare_v() {
+  if (!prepares()) return;
+  PackShape s{};
+  s.first = step_.block * (index_t{step_.ld} + 1);
+  s.stride = p_.m * step_.ld;
+  s.count = shape_.count;
+  s.rows = static_cast<int>(p_.m - step_.block);
+  s.cols = step_.block_width;
+  s.ld = step_.ld;
+  s.row_blocks = static_cast<int>(packed_blocks(s.rows));
+  s.col_blocks = static_cast<int>(packed_blocks(s.cols));
+  if (takes_packed(job_.params)) {
+    pack_operand(launch_, s, Packing::reflectors, product_scales(job_.params, 1, 1).a,
+                 work_buffer(), job_.work[packed_v]);
+  } else {
+    transpose_operand(launch_, s, Packing::reflectors, work_buffer(), job_.work[packed_v]);
+  }
+}
+
+ProductShape Run::packed_z_shape() const {
+  ProductShape s{};
+  s.count = shape_.count;
+  s.slabs = 1;
+  s.lda = static_cast<int>(packed_blocks(step_.block_width));
+  s.a_stride = index_t{s.lda} * s.lda;
+  s.b_stride = step_.z_stride;
+  s.ldb = step_.z_ld;
+  s.rows = static_cast<int>(ceil_divide(step_.block_width, 16) * 16);
+  s.cols = step_.z_cols;
+  s.depth = step_.block_width;
+  s.slab_depth = s.rows;
+  s.ldc = static_cast<int>(packed_blocks(s.cols));
+  s.c_stride = s.rows / 16 * index_t{s.ldc};
+  return s;
+}
+
+/// T for T'Z, or T' for T Z.
+void Run::prepare_t(bool transposed) {
+  if (!prepares()) return;
+  const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
+  launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, job_.work[x],
+          job_.work[packed_t], shape_, step_, int{!transposed}, scales.a);
+}
+
+void Run::apply_t(double bound, bool transposed) {
+  const std::vector<cl::Buffer>& w = job_.work;
+  if (!prepares()) {
+    launch_("apply_t", job_.count * ceil_divide(step_.z_cols, job_.params.at("STRIP")), group_size,
+            w[x], w[z], shape_, step_, int{transposed});
+    return;
+  }
+  if (step_.z_slabs > 1) {
+    launch_("sum_slabs", ceil_divide(job_.count * step_.z_slab, 4 * group_size), group_size, w[z],
+            shape_, step_);
+  }
+  const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
+  ProductShape s = packed_z_shape();
+  if (takes_packed(job_.params)) {
+    enqueue_transposed_packed(launch_, job_.params, s, scales, scales.b, job_.work[packed_t], w[z],
+                              job_.work[v]);
+    return;
+  }
+  s.lda *= 16;
+  s.a_stride *= 256;
+  s.ldc = s.ldb;
+  s.c_stride = step_.z_slab;
+  s.rows = step_.block_width;
+  enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, job_.work[packed_t], w[z],
+                     w[z], job_.work[v]);
+}
+
+void Run::multiply_block(const Target& b, bool transposed) {
+  const index_t rows = p_.m - step_.block;
+  const bool is_packed = takes_packed(job_.params);
+  const cl::Buffer& v_buffer = job_.work[is_packed ? packed_v : v];
+  step_.z_left = 0;
+  step_.z_cols = static_cast<int>(b.cols);
+  step_.z_ld = static_cast<int>(ceil_divide(b.cols, 4) * 4);
+  step_.z_slab = index_t{step_.block_width} * step_.z_ld;
+
+  ProductShape s = product();
+  if (is_packed) {
+    s.lda = static_cast<int>(packed_blocks(step_.block_width));
+    s.a_stride = packed_blocks(rows) * s.lda;
+  }
+  s.b_first = b.first;
+  s.b_stride = p_.m * b.ld;
+  s.ldb = static_cast<int>(b.ld);
+  s.c_stride = step_.z_stride;
+  s.slab_stride = step_.z_slab;
+  s.ldc = step_.z_ld;
+  s.rows = step_.block_width;
+  s.cols = step_.z_cols;
+  s.depth = static_cast<int>(rows);
+  const index_t cut = slabs(ProductKind::wide, rows, rows);
+  s.slab_depth = static_cast<int>(ceil_divide(ceil_divide(rows, cut), 16) * 16);
+  s.slabs = step_.z_slabs = static_cast<int>(ceil_divide(rows, s.slab_depth));
+  enqueue_transposed(launch_, job_.params, ProductKind::wide, s,
+                     product_scales(job_.params, 1, b.bound), v_buffer, v_buffer, b.to,
+                     job_.work[z]);
+  apply_t(2 * b.bound, transposed);
+}
+
+void Run::subtract_block(const Target& b) {
+  const index_t rows = p_.m - step_.block;
+  ProductShape c = product();
+  c.b_stride = prepares() ? step_.z_slab : step_.z_stride;
+  c.ldb = step_.z_ld;
+  if (takes_packed(job_.params)) {
+    c.lda = static_cast<int>(packed_blocks(step_.block_width));
+    c.a_stride = packed_blocks(rows) * c.lda;
+    c.b_stride = packed_z_shape().c_stride;
+    c.ldb = packed_z_shape().ldc;
+  } else if (prepares()) {
+    c.lda = static_cast<int>(packed_blocks(rows)) * 16;
+    c.a_stride = c.lda * packed_blocks(step_.block_width) * 16;
+  }
+  c.c_first = b.first;
+  c.c_stride = p_.m * b.ld;
+  c.ldc = static_cast<int>(b.ld);
+  c.rows = static_cast<int>(rows);
+  c.cols = static_cast<int>(b.cols);
+  c.depth = step_.block_width;
+  enqueue_subtract(
+      launch_, job_.params, ProductKind::wide, c, product_scales(job_.params, 1, 2 * b.bound),
+      job_.work[prepares() ? packed_v : v], prepares() ? job_.work[v] : job_.work[z], b.to);
+}
+
+void Run::factor() {
+  for (index_t block = 0; block < p_.k(); block += block_width(p_)) {
+    factor_block(block);
+    const index_t end = block + step_.block_width;
+    if (end == p_.n) return;
+    const Target c{work_buffer(), step_.ld, block * step_.ld + end, p_.n - end, norm_bound()};
+    prepare_v();
+    multiply_block(c, true);
+    subtract_block(c);
+  }
+}
+
+/// Q := (I - V T V') Q for rows and columns from the block's on.
+void Run::form_q_block(index_t block) {
+  begin_block(block);
+  const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
+  // Q may lie where V does.
+  prepare_v();
+  prepare_t(false);
+  if (!takes_packed(job_.params)) {
+    launch_("load_v", groups, group_size, work_buffer(), job_.work[v], shape_, step_);
+  }
+  launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,
+          step_);
+  const Target q{q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1};
+  multiply_block(q, false);
+  subtract_block(q);
+}
+
+void Run::finish() {
+  const std::vector<cl::Buffer>& w = job_.work;
+  if (p_.mode == Mode::raw) {
+    launch_("finish_v", job_.count * ceil_divide(p_.m, 32), group_size, work_buffer(), w[codes],
+            job_.v, job_.magnitudes, shape_, step_);
+    launch_("store_tau", ceil_divide(job_.count * p_.k(), group_size), group_size, w[taus], job_.v,
+            job_.magnitudes, job_.tau, shape_);
+    return;
+  }
+  launch_("store_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(), w[codes],
+          w[signs], job_.r, job_.magnitudes, shape_, step_);
+}
+
+void Run::run() {
+  const index_t blocks = ceil_divide(p_.k(), block_width(p_));
+  launch_("scale_columns", job_.count * ceil_divide(p_.n, 32), group_size, job_.a, work_buffer(),
+          job_.work[codes], shape_, step_);
+  factor();
+  // Q overwrites what lies in its place, R what lies in R's: each after the other has read it.
+  const bool q_first = p_.wants_q() && work_place(p_) == WorkPlace::r;
+  if (!q_first) finish();
+  if (p_.wants_q()) {
+    for (index_t b = blocks - 1; b >= 0; --b) form_q_block(b * block_width(p_));
+    if (rounds(p_)) {
+      launch_("store_q", ceil_divide(job_.count * p_.m * p_.q_cols(), group_size), group_size,
+              job_.work[wide_q], job_.q, shape_);
+    }
+  }
+  if (q_first) finish();
+}
+
+}  // namespace qrtool::large
+
+namespace qrtool {
+namespace {
+
+using namespace large;
+
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
+/// Three products of halves have float32's accuracy. A single product of halves needs no matrix
+/// units, but storage.
+ProductBody product_body(const Problem& p, const Limits& limits) {
+  const bool has_units = limits.has_nvidia_mma && may_prepare(p);
+  const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
+  if (is_double(p) || p.arithmetic == Arithmetic::strict) return plain;
+  if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
+  return has_units ? ProductBody::half : ProductBody::stored_halves;
+}
+
+std::string tuned_arithmetic(const Problem& p, const Params& params) {
+  switch (static_cast<ProductBody>(params.at("PRODUCT_BODY"))) {
+    case ProductBody::fma:
+    case ProductBody::doubles:
+    case ProductBody::floats:
+      break;
+    case ProductBody::three_halves:
+      return "float32, products of three float16";
+    case ProductBody::half:
+      return "float32, products of float16";
+    case ProductBody::stored_halves:
+      return "float32, products of stored float16";
+  }
+  return arithmetic(p);
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
+  const int alignment = aligned_entries(all);
+  Params params = product_params(computes_in(p), product_body(p, limits), alignment,
+                                 static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
+  params["GRAM"] = is_double(p) ? 0 : 1;
+  params["PANEL"] = static_cast<int>(panel_width(p));
+  params["BLOCK"] = static_cast<int>(block_width(p));
+  const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
+  params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
+  params["PANEL_STRIP"] = params["STRIP"];
+  return params;
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = general_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  if (limits.max_group < group_size) {
+    return {false, "needs work-groups of " + std::to_string(group_size)};
+  }
+  return {true, "takes every shape"};
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) { Run(job, launch).run(); }
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(large_variant(), p); }
+
+}  // namespace
+
+GpuVariant large_variant() {
+  return {{"opencl/large", "any shape; blocks of panels by Gram matrices, compact WY", fits, tune,
+           host_check_bytes, device_bytes, arithmetic, false, nullptr, nullptr, nullptr, false,
+           tuned_arithmetic},
+          "gpu/variants/large/large.cl",
+          workspace,
+          enqueue,
+          computes_in};
+}
+
+}  // namespace qrtool

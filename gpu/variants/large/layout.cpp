@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// layout.cpp: widths of panels and blocks of `large`, and where its data lies.
+#include "gpu/variants/large/layout.hpp"
+
+#include <algorithm>
+
+#include "gpu/products/product.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool::large {
+namespace {
+
+constexpr int squares_of_panel = 5;
+
+bool has_long_blocks(const Problem& p) {
+  return p.k() >= tuning::large_long_block_columns && !is_double(p);
+}
+
+/// Entries that slabs, of Z or of a panel's Gram matrix in float64, share.
+index_t slab_entries(const Problem& p) {
+  return p.m * p.n / (may_prepare(p) ? tuning::large_packed_z_share : tuning::large_z_share);
+}
+
+/// Slabs of a Gram matrix at the most, and rows of each.
+index_t most_gram_slabs(const Problem& p) {
+  const index_t square = panel_width(p) * panel_width(p) * 2;
+  return std::clamp<index_t>(slab_entries(p) / square, tuning::large_least_gram_slabs,
+                             tuning::large_gram_slabs);
+}
+
+/// REAL that the sums of a panel's Gram matrix take, in the place of Z, which is not yet there.
+index_t gram_entries(const Problem& p) {
+  if (is_double(p)) return 0;
+  const index_t slabs = std::min(most_gram_slabs(p), ceil_divide(p.m, tuning::large_gram_rows));
+  return slabs * panel_width(p) * panel_width(p) * 2;
+}
+
+/// Bytes of a packed rows x cols operand.
+std::size_t packed_bytes(const Problem& p, index_t rows, index_t cols) {
+  if (!may_prepare(p)) return 0;
+  return static_cast<std::size_t>(packed_blocks(rows) * packed_blocks(cols) * packed_block_bytes);
+}
+
+}  // namespace
+
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
+
+bool is_double(const Problem& p) { return computes_in(p) == ElementType::float64; }
+
+bool rounds(const Problem& p) { return computes_in(p) != p.type; }
+
+index_t panel_width(const Problem& p) {
+  return is_double(p) || p.k() < tuning::large_narrow_columns ? tuning::large_narrow_panel
+                                                              : tuning::large_panel;
+}
+
+index_t block_width(const Problem& p) {
+  const index_t most = has_long_blocks(p) ? tuning::large_long_block : tuning::large_block;
+  return std::min(most, ceil_divide(p.k(), panel_width(p)) * panel_width(p));
+}
+
+bool may_prepare(const Problem& p) {
+  return !is_double(p) && panel_width(p) == tuning::large_panel &&
+         (p.arithmetic != Arithmetic::strict || has_long_blocks(p));
+}
+
+WorkPlace work_place(const Problem& p) {
+  if (rounds(p)) return WorkPlace::own;
+  if (p.mode == Mode::raw) return WorkPlace::v;
+  if (p.r_rows() == p.m) return WorkPlace::r;
+  return p.wants_q() && p.n <= p.m ? WorkPlace::q : WorkPlace::own;
+}
+
+index_t work_columns(const Problem& p) { return work_place(p) == WorkPlace::q ? p.q_cols() : p.n; }
+
+index_t v_columns(const Problem& p) { return ceil_divide(std::min(block_width(p), p.k()), 4) * 4; }
+
+index_t z_columns(const Problem& p) { return ceil_divide(std::max(p.n, p.q_cols()), 4) * 4; }
+
+index_t gram_slab_rows(const Problem& p, index_t rows) {
+  const index_t even = ceil_divide(ceil_divide(rows, most_gram_slabs(p)), 32) * 32;
+  return std::max(tuning::large_gram_rows, even);
+}
+
+index_t z_entries(const Problem& p) {
+  const index_t one = block_width(p) * z_columns(p);
+  const index_t panels =
+      panel_width(p) * block_width(p) *
+      std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
+  const index_t entries =
+      std::max({one, std::min(slab_entries(p), 8 * one), panels, gram_entries(p)});
+  return ceil_divide(entries, 4) * 4;  // the next matrix's begins aligned too
+}
+
+std::vector<std::size_t> workspace(const Problem& p) {
+  const std::size_t real = size_of(computes_in(p));
+  const auto bytes = [](index_t entries, std::size_t size) {
+    return static_cast<std::size_t>(entries) * size;
+  };
+  const index_t block = block_width(p), square = panel_width(p) * panel_width(p);
+  return {bytes(work_place(p) == WorkPlace::own ? p.m * p.n : 0, real),
+          bytes(p.n, sizeof(int)),
+          bytes(p.k(), real),
+          bytes(p.k(), real),
+          bytes(ceil_divide(p.k(), block) * block * block, real),
+          std::max(bytes(p.m * v_columns(p), real), packed_bytes(p, block, z_columns(p))),
+          bytes(z_entries(p), real),
+          bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
+          bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
+          sizeof(int),
+          packed_bytes(p, p.m, block),
+          packed_bytes(p, block, block)};
+}
+
+}  // namespace qrtool::large

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// small.cl: Householder QR of a batch of small matrices, each wholly in the registers of a few
+// lanes (LAPACK geqr2, org2r).
+//
+//   load     A D -> tile, D = diag(2^-e_j), largest entry of a column 1/2..1; zeros around it
+//   factor   column j = 0, 1, ..: its owners show the reflector; every lane applies it to its own
+//            columns (tile.clh has both steps, tile_lanes.clh the layout)
+//   store_r  the upper part of the tile times D^-1, with signs; or V\R and tau
+//   form_q   column j = k-1, .., 0: the reflector is shown again, column j itself becomes e_j, and
+//            it is applied to the columns >= j. Q takes the place of the reflectors.
+//
+// Defines, set in small.cpp            range          meaning
+//   STORED, REAL, SUB_GROUP_BODY                      common.clh
+//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile_lanes.clh
+//   WANT_Q                             0, 1           whether Q is formed
+//   RAW                                0, 1           V\R and tau in place of R
+//   FULL                               0, 1           1: A, Q and R fill the tile
+// The matrix has at most TILE_ROWS ROW_SPLITS rows; it and Q at most LANE_COLUMNS LANES_ACROSS
+// columns. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
+// Local memory per matrix: SHOWN_STRIDE + 3 columns REAL and columns int; body 0 adds 1 REAL per
+// lane. One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
+// ceil(count / (s MATRICES)).
+#include "gpu/common/tile.clh"
+
+#ifndef WANT_Q
+#define WANT_Q 1
+#endif
+#ifndef RAW
+#define RAW 0
+#endif
+#ifndef FULL
+#define FULL 0
+#endif
+
+// Whether entry (i, c) of the lane's tile lies within the first rows x columns.
+#define HAS_ENTRY(i, c, rows, columns)     \
+  (FULL ? ((i) + 1) * ROW_SPLITS <= (rows) \
+        : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
+
+// tile := Q
+INLINE void form_q(const Lane* at, Tile tile, int k) {
+  // Columns from k on start as columns of the identity (a complete Q has them).
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    if (!FULL && col >= k) {
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; ++i) {
+        tile[c][i] = i * ROW_SPLITS + at->s == col ? (REAL)1 : (REAL)0;
+      }
+    }
+  }
+  reflect_tile(at, tile, k);
+}
+
+// tile := A D, zeros around it. exponents[c]: of the lane's columns. Returns whether A is finite.
+INLINE bool load(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __global const STORED* a,
+                 int m, int n, __local int* column_codes, int* matrix_code) {
+  STORED largest[LANE_COLUMNS], nan_if_not_finite[LANE_COLUMNS];
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) largest[c] = nan_if_not_finite[c] = 0;
+  a += at->s * n + at->p;
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const STORED x = HAS_ENTRY(i, c, FULL ? ROWS : m, n) ? a[c * LANES_ACROSS] : (STORED)0;
+      largest[c] = fmax(largest[c], fabs(x));
+      nan_if_not_finite[c] = fma(x, (STORED)0, nan_if_not_finite[c]);
+      tile[c][i] = (REAL)x;
+    }
+    a += ROW_SPLITS * n;
+  }
+  scale_tile(at, tile, largest, nan_if_not_finite, exponents, column_codes);
+  int code = MAGNITUDE_ZERO;
+#pragma unroll 1
+  for (int i = 0; i < COLUMNS; ++i) code = max(code, column_codes[i]);
+  *matrix_code = code;
+  return code != MAGNITUDE_NON_FINITE;
+}
+
+// R, or V\R: zeros or v below the diagonal. + 0 turns -0 into +0.
+INLINE void store_r(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __global STORED* r,
+                    FactorShape shape, bool is_finite) {
+  const int rows = FULL ? (RAW ? ROWS : COLUMNS) : RAW ? shape.m : shape.r_rows;
+  const STORED nothing = is_finite ? (STORED)0 : (STORED)NAN;
+  REAL factors[LANE_COLUMNS], inverse[LANE_COLUMNS];
+  int last_row[LANE_COLUMNS];  // of R in the lane's columns; none where A is not finite
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    factors[c] = pow2(exponents[c]);
+    last_row[c] = is_finite ? at->p + c * LANES_ACROSS : -1;
+    const REAL top = at->tops[at->p + c * LANES_ACROSS];
+    inverse[c] = top != 0 ? 1 / top : (REAL)0;
+  }
+  r += at->s * shape.n + at->p;
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+    const REAL sign = shape.positive && row < shape.k ? at->signs[min(row, COLUMNS - 1)] : (REAL)1;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      if (HAS_ENTRY(i, c, rows, shape.n)) {
+        const STORED upper = (STORED)fma(tile[c][i], factors[c] * sign, (REAL)0);
+        const STORED lower = RAW && is_finite ? (STORED)(tile[c][i] * inverse[c]) : nothing;
+        r[c * LANES_ACROSS] = row <= last_row[c] ? upper : lower;
+      }
+    }
+    r += ROW_SPLITS * shape.n;
+  }
+}
+
+// tau = 2 / v'v of the v that is stored: it keeps I - tau v v' orthogonal where v was rounded.
+INLINE void store_tau(const Lane* at, Tile tile, __global STORED* tau, int k, bool is_finite) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    const REAL top = at->tops[col], inverse = top != 0 ? 1 / top : (REAL)0;
+    REAL sum[LANE_COLUMNS] = {0};
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; ++i) {
+      const REAL y = i * ROW_SPLITS + at->s > col ? (REAL)(STORED)(tile[c][i] * inverse) : (REAL)0;
+      sum[c] = fma(y, y, sum[c]);
+    }
+    exchange_sums(at, sum, c);
+    if (at->s == 0 && col < k) {
+      const REAL x = top != 0 ? 2 / (1 + sum[c]) : (REAL)0;
+      tau[col] = is_finite ? (STORED)x : (STORED)NAN;
+    }
+    sync_tile();
+  }
+}
+
+// Q, its columns with the signs of R's rows.
+INLINE void store_q(const Lane* at, Tile tile, __global STORED* q, FactorShape shape,
+                    bool is_finite) {
+  REAL signs[LANE_COLUMNS];
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    signs[c] = shape.positive && col < shape.k ? at->signs[col] : (REAL)1;
+  }
+  q += at->s * shape.q_cols + at->p;
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      if (HAS_ENTRY(i, c, FULL ? ROWS : shape.m, shape.q_cols)) {
+        q[c * LANES_ACROSS] = is_finite ? (STORED)(tile[c][i] * signs[c]) : (STORED)NAN;
+      }
+    }
+    q += ROW_SPLITS * shape.q_cols;
+  }
+}
+
+// The sets of MATRICES that are the group's: one, or, of FLAGGED, those in which a matrix is to do.
+#if FLAGGED > 1
+INLINE bool any_to_do(index_t set, FactorShape shape FLAGS_ARGUMENT) {
+  bool any = false;
+  for (index_t matrix = set * MATRICES; matrix < (set + 1) * MATRICES; ++matrix) {
+    any = any || (matrix < shape.count && IS_TO_DO(matrix));
+  }
+  return any;
+}
+#define FOR_SETS(set)                                       \
+  const index_t first = (index_t)get_group_id(0) * FLAGGED; \
+  for (index_t set = first; set < first + FLAGGED; ++set)   \
+    if (any_to_do(set, shape, routes))
+#else
+#define FOR_SETS(set) const index_t set = get_group_id(0);
+#endif
+
+// r is V\R and q is tau where RAW is set.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_small(
+    __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
+    FactorShape shape FLAGS_ARGUMENT) {
+  __local real4 shown[MATRICES * SHOWN_STRIDE / 4];
+  __local REAL weights[MATRICES * COLUMNS], tops[MATRICES * COLUMNS], signs[MATRICES * COLUMNS];
+  __local REAL alphas[MATRICES * 2], scratch[SCRATCH];
+  __local int column_codes[MATRICES * COLUMNS];
+  const int item = get_local_id(0), slot = item / LANES, lane = item % LANES;
+  const Lane at = {lane,
+                   lane / ROW_SPLITS,
+                   lane % ROW_SPLITS,
+                   (__local REAL*)shown + slot * SHOWN_STRIDE,
+                   weights + slot * COLUMNS,
+                   tops + slot * COLUMNS,
+                   signs + slot * COLUMNS,
+                   alphas + slot * 2,
+                   scratch,
+                   0,
+                   0};
+  FOR_SETS(set) {
+    const index_t matrix = set * MATRICES + slot;
+    // Lanes past the last matrix, or with one that is not to do, do as the others and store
+    // nothing.
+    const bool exists = matrix < shape.count && IS_TO_DO(matrix);
+    for (int i = lane; i < COLUMNS; i += LANES) {
+      column_codes[slot * COLUMNS + i] = MAGNITUDE_ZERO;
+      tops[slot * COLUMNS + i] = 0;
+      signs[slot * COLUMNS + i] = 1;
+    }
+    sync_tile();
+    Tile tile;
+    int exponents[LANE_COLUMNS], code;
+    const bool is_finite =
+        load(&at, tile, exponents, a + (exists ? matrix : 0) * shape.m * shape.n,
+             FULL || exists ? shape.m : 0, shape.n, column_codes + slot * COLUMNS, &code);
+    if (exists && lane == 0) magnitudes[matrix] = code;
+
+    factor_tile(&at, tile, shape.k);
+    sync_tile();
+    const index_t r_rows = RAW ? shape.m : shape.r_rows;
+    if (exists) store_r(&at, tile, exponents, r + matrix * r_rows * shape.n, shape, is_finite);
+    if (RAW) {
+      store_tau(&at, tile, q + matrix * shape.k, exists ? shape.k : 0, is_finite);
+    }
+    if (WANT_Q) {
+      form_q(&at, tile, shape.k);
+      if (exists) store_q(&at, tile, q + matrix * shape.m * shape.q_cols, shape, is_finite);
+    }
+    if (FLAGGED > 1) sync_tile();  // the next matrix takes the same local memory
+  }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// small.cpp: the whole matrix in the registers of a few lanes (LAPACK geqr2, org2r).
+// Device half: small.cl.
+#include <algorithm>
+#include <bit>
+
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows); }
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
+/// A tile of the small family that a matrix fits in.
+struct Tile {
+  int rows_per_lane, columns_per_lane, lanes_across, row_splits;
+  int lanes() const { return lanes_across * row_splits; }
+  int columns() const { return columns_per_lane * lanes_across; }
+  int rows() const { return rows_per_lane * row_splits; }
+};
+
+int power_of_two(index_t x) {
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(x, 1))));
+}
+
+Tile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_columns) {
+  const index_t columns = std::max<index_t>({p.n, p.q_cols(), 1}), rows = std::max<index_t>(p.m, 1);
+  const int budget =
+      tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
+  const bool is_narrow = columns <= tuning::small_narrow_columns;
+  Tile tile{};
+  tile.lanes_across = is_narrow
+                          ? power_of_two(ceil_divide(columns, tuning::small_narrow_lane_columns))
+                          : std::max(tuning::small_least_lanes_across,
+                                     power_of_two(ceil_divide(columns, lane_columns)));
+  const int most_rows = is_narrow ? tuning::small_narrow_lane_rows : tuning::small_lane_rows;
+  while (true) {
+    tile.columns_per_lane = static_cast<int>(ceil_divide(columns, tile.lanes_across));
+    const int lane_rows = std::min(most_rows, std::max(4, budget / tile.columns_per_lane / 4 * 4));
+    tile.row_splits = power_of_two(ceil_divide(rows, lane_rows));
+    // The fewest splits that leave room: 4 more rows rather than twice the lanes.
+    if (tile.row_splits > 1 && ceil_divide(rows, tile.row_splits / 2) <= lane_rows + 4 &&
+        (lane_rows + 4) * tile.columns_per_lane <= budget) {
+      tile.row_splits /= 2;
+    }
+    tile.rows_per_lane = static_cast<int>(ceil_divide(ceil_divide(rows, tile.row_splits), 4)) * 4;
+    if (tile.row_splits <= tuning::small_max_row_splits || tile.columns_per_lane == 1) return tile;
+    tile.lanes_across *= 2;
+  }
+}
+
+/// Of a matrix that is done again while the others wait: more lanes than the batch would want.
+Tile choose_flagged_tile(const Problem& p) {
+  for (const int lane_columns : {2, 4}) {
+    const Tile tile = choose_tile(p, lane_columns);
+    if (tile.lanes() <= tuning::small_flagged_lanes) return tile;
+  }
+  return choose_tile(p);
+}
+
+/// Bytes of local memory for one matrix: the shown vectors, padded, four numbers per column, and
+/// what lanes without shuffles exchange.
+int local_bytes(const Problem& p, const Tile& tile) {
+  const int shown = 2 * tile.row_splits * (tile.rows_per_lane + 4) + 32;
+  const int reals = shown + 3 * tile.columns() + 2 + (2 * tile.columns_per_lane + 1) * tile.lanes();
+  return reals * static_cast<int>(size_of(computes_in(p))) +
+         tile.columns() * static_cast<int>(sizeof(int));
+}
+
+int matrices_per_group(const Tile& tile) {
+  // NVIDIA's sub-groups must be full: a group has 32 lanes at least.
+  return std::max(1, tuning::small_group_size / tile.lanes());
+}
+
+/// Whether A, Q and R fill the tile, so that no entry needs a test.
+bool is_full(const Problem& p, const Tile& tile) {
+  return p.m == tile.rows() && p.n == tile.columns() && p.m >= p.n &&
+         (p.q_cols() == 0 || p.q_cols() == p.n) && p.n % tile.row_splits == 0;
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = general_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  if (std::max(p.n, p.q_cols()) > tuning::small_max_columns || p.m > tuning::small_max_rows) {
+    return {false, "takes at most " + std::to_string(tuning::small_max_rows) + " rows and " +
+                       std::to_string(tuning::small_max_columns) + " columns of A and Q"};
+  }
+  const Tile tile = choose_tile(p);
+  const int group = matrices_per_group(tile) * tile.lanes();
+  const auto local = static_cast<std::size_t>(matrices_per_group(tile)) *
+                     static_cast<std::size_t>(local_bytes(p, tile));
+  const auto registers =
+      static_cast<index_t>(size_of(computes_in(p))) * tile.rows() * tile.columns();
+  if (registers > tuning::small_matrix_bytes) {
+    return {false, "needs more than " + std::to_string(tuning::small_matrix_bytes) +
+                       " bytes of registers per matrix"};
+  }
+  if (tile.row_splits > tuning::small_max_row_splits ||
+      group > std::min(tuning::small_max_group_size, limits.max_group) ||
+      local > limits.local_bytes) {
+    return {false, "needs " + std::to_string(group) + " work-items and " + std::to_string(local) +
+                       " bytes of local memory per group"};
+  }
+  return {true, "a matrix fits the registers of " + std::to_string(tile.lanes()) + " work-items"};
+}
+
+Params params_of(const Problem& p, const Tile& tile) {
+  const int step = tile.columns() <= tuning::small_narrow_step_columns
+                       ? tuning::small_narrow_column_step
+                       : tuning::small_column_step;
+  return {{"TILE_ROWS", tile.rows_per_lane},
+          {"LANE_COLUMNS", tile.columns_per_lane},
+          {"LANES_ACROSS", tile.lanes_across},
+          {"ROW_SPLITS", tile.row_splits},
+          {"MATRICES", matrices_per_group(tile)},
+          {"COLUMN_STEP", std::min(tile.lanes_across, step)},
+          {"FULL", is_full(p, tile)},
+          {"WANT_Q", p.wants_q()},
+          {"RAW", p.mode == Mode::raw}};
+}
+
+Params tune(const Problem& p, const Limits&) { return params_of(p, choose_tile(p)); }
+
+Params tune_flagged(const Problem& p, const Limits& limits) {
+  Params params = params_of(p, limits.is_cpu ? choose_tile(p) : choose_flagged_tile(p));
+  params["FLAGGED"] = limits.is_cpu ? 1 : tuning::small_flagged_share;
+  return params;
+}
+
+std::vector<std::size_t> workspace(const Problem&) { return {}; }
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const int matrices = job.params.at("MATRICES");
+  const auto flagged = job.params.find("FLAGGED");
+  const index_t share = flagged == job.params.end() ? 1 : flagged->second;
+  const int group = matrices * job.params.at("LANES_ACROSS") * job.params.at("ROW_SPLITS");
+  const bool is_raw = p.mode == Mode::raw;
+  launch("factor_small", ceil_divide(job.count, share * matrices), group, job.a,
+         is_raw ? job.tau : job.q, is_raw ? job.v : job.r, job.magnitudes,
+         factor_shape(p, job.count));
+}
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(small_variant(), p); }
+
+}  // namespace
+
+GpuVariant small_variant() {
+  return {{"opencl/small", "to 128 columns and 512 rows; each matrix in registers", fits, tune,
+           host_check_bytes, device_bytes, arithmetic},
+          "gpu/variants/small/small.cl",
+          workspace,
+          enqueue,
+          computes_in};
+}
+
+GpuVariant flagged_small_variant() {
+  GpuVariant variant = small_variant();
+  variant.plan.tune = tune_flagged;
+  variant.takes_flags = true;
+  return variant;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// tall.cl: QR of tall matrices: A'A in float64 and its Cholesky factor where that is accurate, else
+// a tree of Householder factorizations; the device chooses, matrix by matrix (LAPACK latsqr,
+// getsqrhrt; Fukaya et al., CholeskyQR; Demmel et al., TSQR; Benson et al., direct TSQR).
+//
+//   step                 what it does                                          group per
+//   sum_gram             A'A over one slab of rows                             slab
+//   sum_slabs            A'A                                                   32 entries
+//   factor_gram          A'A = L D L'; R, R^-1; the route                      matrix
+//   or, GRAM_BODY 0:
+//   measure_columns      the largest entry of each column over one slab        slab
+//   choose_scales        of each column; the route is the tree                 matrix
+//   then, on the tree's route alone:
+//   factor_level l       blocks of ROWS rows -> R, the next level's rows,      `span` blocks
+//                        and Q in place; level 0 reads A 2^-e, the last has
+//                        one block and stores R; some levels on, where the
+//                        blocks of a group are all that its next ones need
+//   find_signs           LAPACK's signs, from the top n rows of Q              matrix
+//   form_q_gram          Q := A R^-1                                           rows
+//   multiply_level l     blocks Q_l := Q_l C, C the block's rows of Q_(l+1),   block x 64 rows
+//                        for l = last - 1, .., 0
+//
+//        level 0      level 1     level 2     A'A is in error by c u64 ||A||^2, so Q'Q by
+//      A0 = Q0 R0 \                           c u64 cond(A)^2: `limit` is the largest
+//      A1 = Q1 R1 -- [R0 R1 R2] = Q R \       cond(A)^2, columns scaled to norm 1, that leaves
+//      A2 = Q2 R2 /                    |      float32 Q within a quarter of its bar. R^-1 is
+//      A3 = Q3 R3 \                    + R    at hand to know cond(A) by.
+//      A4 = Q4 R4 -- [R3 R4 R5] = Q R /       A block may end with fewer rows than columns: its
+//      A5 = Q5 R5 /                           R then has rows of zeros, which Q leaves at 0.
+//
+// Defines, set in tall.cpp            range          meaning
+//   STORED, REAL, SUB_GROUP_BODY                     common.clh
+//   COLUMNS_OF_A                      1..128         n
+//   GRAM_BODY                         0, 1, 2        tall_sums.clh; 0 for float64
+//   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
+//   ROW_SPLITS, COLUMN_STEP
+//   WANT_Q                            0, 1           whether Q is formed, or its first rows
+//   FACTOR_GROUP                      256            group of factor_gram
+// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
+// GRAM_BODY 2: 128). Local memory: at most 36 KiB.
+// Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
+// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n WIDE, tops n x n REAL.
+#define MATRICES 1
+#ifndef TILE_ROWS
+#define TILE_ROWS 16
+#endif
+#ifndef LANE_COLUMNS
+#define LANE_COLUMNS 5
+#endif
+#ifndef LANES_ACROSS
+#define LANES_ACROSS 8
+#endif
+#ifndef ROW_SPLITS
+#define ROW_SPLITS 32
+#endif
+#include "gpu/variants/tall/tall_sums.clh"
+#if GRAM_BODY == 2
+#include "gpu/variants/tall/tall_product.clh"
+#endif
+#include "gpu/common/tile.clh"
+
+#ifndef WANT_Q
+#define WANT_Q 1
+#endif
+#ifndef PRODUCT_GROUP
+#define PRODUCT_GROUP 256
+#endif
+
+#define PLAIN_GROUP 256
+#define GROUP __attribute__((reqd_work_group_size(PLAIN_GROUP, 1, 1)))
+
+// What levels above the first are stored in.
+#if GRAM_BODY
+typedef double wide_t;
+#else
+typedef REAL wide_t;
+#endif
+
+#define ROUTE_GRAM 0
+#define ROUTE_TREE 1
+#define ROUTE_NOT_FINITE 2
+// Without A'A it is the root that makes R NaN.
+#if GRAM_BODY
+#define IS_ON_TREE(route) ((route) == ROUTE_TREE)
+#else
+#define IS_ON_TREE(route) 1
+#endif
+// Where store_block_q stores.
+#define STORE_IN_LEVEL 1
+#define STORE_IN_Q 2
+#define STORE_TOP 4
+
+#include "gpu/variants/tall/tall_gram.clh"
+
+// ---- the tree
+
+// Codes of the columns over one slab of rows.
+__kernel GROUP void measure_columns(__global const STORED* a, __global int* slab_codes,
+                                    FactorShape shape, SlabShape slabs) {
+  __local int codes[N];
+  index_t matrix;
+  const int slab = split_group(slabs.count, &matrix), item = get_local_id(0);
+  const int first = slab * slabs.rows, last = min(first + slabs.rows, shape.m);
+  if (item < N) codes[item] = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  STORED largest = 0, nan_if_not_finite = 0;
+  const int lanes = PLAIN_GROUP / N, col = item % N;
+  a += matrix * shape.m * N + col;
+  for (int row = first + item / N; row < last && item < lanes * N; row += lanes) {
+    const STORED x = a[(index_t)row * N];
+    largest = fmax(largest, fabs(x));
+    nan_if_not_finite = fma(x, (STORED)0, nan_if_not_finite);
+  }
+  if (item < lanes * N) atomic_max(&codes[col], magnitude_code(largest, nan_if_not_finite == 0));
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < N) slab_codes[(matrix * slabs.count + slab) * N + item] = codes[item];
+}
+
+__kernel GROUP void choose_scales(__global const int* slab_codes, __global int* codes,
+                                  __global int* routes, __global REAL* signs,
+                                  __global int* magnitudes, SlabShape slabs) {
+  __local int code;
+  const index_t matrix = get_group_id(0);
+  const int item = get_local_id(0);
+  if (item == 0) code = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item < N) {
+    int own = MAGNITUDE_ZERO;
+    for (int slab = 0; slab < slabs.count; ++slab) {
+      own = max(own, slab_codes[(matrix * slabs.count + slab) * N + item]);
+    }
+    atomic_max(&code, own);
+    codes[matrix * N + item] = scale_of(own);
+    signs[matrix * N + item] = 1;
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item == 0) {
+    magnitudes[matrix] = code;
+    routes[matrix] = code == MAGNITUDE_NON_FINITE ? ROUTE_NOT_FINITE : ROUTE_TREE;
+  }
+}
+
+// tile := Q; its columns from k on are zero in the rows that there are.
+INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    if (at->p + c * LANES_ACROSS >= k) {
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; ++i) tile[c][i] = 0;
+    }
+  }
+  reflect_tile(at, tile, k);
+}
+
+// tile := rows of A 2^-e or of a level, zeros around them.
+INLINE void load_block(const Lane* at, Tile tile, __global const STORED* a,
+                       __global const wide_t* levels, __global const int* codes, int rows,
+                       bool is_first) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    const int e = col < N && is_first ? -codes[col] : 0;
+    const REAL half_scale = pow2(e / 2), rest = pow2(e - e / 2);
+#pragma unroll
+    for (int i = 0; i < TILE_ROWS; ++i) {
+      const int row = i * ROW_SPLITS + at->s, index = row * N + col;
+      REAL x = 0;
+      if (row < rows && col < N) x = is_first ? (REAL)a[index] : (REAL)levels[index];
+      tile[c][i] = x * half_scale * rest;
+    }
+  }
+}
+
+// The next level's rows: R, zeros below the diagonal.
+INLINE void store_block_r(const Lane* at, Tile tile, __global wide_t* next) {
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const int col = at->p + c * LANES_ACROSS;
+      if (row < N && col < N) next[row * N + col] = row <= col ? (wide_t)tile[c][i] : (wide_t)0;
+    }
+  }
+}
+
+// R of A, its diagonal not negative. + 0 turns -0 into +0.
+INLINE void store_root_r(const Lane* at, Tile tile, __global const int* codes, __global REAL* signs,
+                         __global STORED* r, bool is_finite) {
+#pragma unroll
+  for (int c = 0; c < LANE_COLUMNS; ++c) {
+    const int col = at->p + c * LANES_ACROSS;
+    if (col < N) {
+      const int e = codes[col];
+#pragma unroll
+      for (int i = 0; i < TILE_ROWS; ++i) {
+        const int row = i * ROW_SPLITS + at->s;
+        if (row < N) {
+          const REAL x = row <= col ? scale_by(tile[c][i] * at->signs[row], e) + 0 : (REAL)0;
+          r[row * N + col] = is_finite ? (STORED)x : (STORED)NAN;
+        }
+      }
+      if (at->s == 0) signs[col] = at->signs[col];
+    }
+  }
+}
+
+// Q of the block, in place of its rows; of A's first block the top rows once more, for the signs.
+INLINE void store_block_q(const Lane* at, Tile tile, __global STORED* q, __global wide_t* levels,
+                          __global REAL* tops, int rows, int where) {
+#pragma unroll
+  for (int i = 0; i < TILE_ROWS; ++i) {
+    const int row = i * ROW_SPLITS + at->s;
+#pragma unroll
+    for (int c = 0; c < LANE_COLUMNS; ++c) {
+      const int col = at->p + c * LANES_ACROSS, index = row * N + col;
+      if (row < rows && col < N) {
+        if (where & STORE_IN_LEVEL) levels[index] = (wide_t)tile[c][i];
+        if (where & STORE_IN_Q) q[index] = (STORED)tile[c][i];
+        if ((where & STORE_TOP) && row < N) tops[index] = tile[c][i];
+      }
+    }
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_level(
+    __global const STORED* a, __global STORED* q, __global wide_t* levels,
+    __global const int* codes, __global const int* routes, __global REAL* signs,
+    __global REAL* tops, __global STORED* r, FactorShape shape, LevelShape level) {
+  __local real4 shown[SHOWN_STRIDE / 4];
+  __local REAL weights[COLUMNS], heads[COLUMNS], own_signs[COLUMNS], alphas[2], scratch[SCRATCH];
+  index_t matrix;
+  const int part = split_group(level.groups, &matrix), lane = get_local_id(0);
+  const Lane at = {lane,
+                   lane / ROW_SPLITS,
+                   lane % ROW_SPLITS,
+                   (__local REAL*)shown,
+                   weights,
+                   heads,
+                   own_signs,
+                   alphas,
+                   scratch,
+                   0,
+                   0};
+  const int route = routes[matrix];
+  const bool takes_part = IS_ON_TREE(route);
+  a += matrix * shape.m * N;
+  q += matrix * shape.m * shape.q_cols;
+  levels += matrix * level.entries;
+  codes += matrix * N;
+  Tile tile;
+#pragma unroll 1
+  for (int l = 0; l < level.levels; ++l) {
+    const int blocks = takes_part ? (level.rows + ROWS - 1) / ROWS : 0;
+    const int last = min(blocks, (part + 1) * level.span);
+#pragma unroll 1
+    for (int block = part * level.span; block < last; ++block) {
+      const int rows = min(ROWS, level.rows - block * ROWS), k = min(N, rows);
+      const index_t first = (index_t)block * ROWS * N;
+      for (int i = lane; i < COLUMNS; i += GROUP_SIZE) {
+        heads[i] = 0;
+        own_signs[i] = 1;
+      }
+      sync_tile();
+      load_block(&at, tile, a + first, levels + level.offset + first, codes, rows, level.is_first);
+      factor_tile(&at, tile, k);
+      sync_tile();
+      if (level.rows <= ROWS) {
+        store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N, route == ROUTE_TREE);
+      } else {
+        store_block_r(&at, tile, levels + level.next + (index_t)block * N * N);
+      }
+      if (WANT_Q) {
+        form_q_tile(&at, tile, k);
+        const int where = (!level.is_first    ? STORE_IN_LEVEL
+                           : shape.q_cols > 0 ? STORE_IN_Q
+                                              : 0) |
+                          (level.is_first && block == 0 && !shape.positive ? STORE_TOP : 0);
+        store_block_q(&at, tile, q + first, levels + level.offset + first, tops + matrix * N * N,
+                      rows, where);
+      }
+      barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    }
+    level.span = (level.span + ROWS / N - 1) / (ROWS / N);
+    level.rows = blocks * N;
+    level.offset = level.next;
+    level.next += (index_t)level.rows * N;
+    level.is_first = 0;
+  }
+}
+
+#include "gpu/variants/tall/tall_q.clh"

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// tall.cpp: m >> n; Cholesky of A'A in float64 where it is accurate, else a tree of Householder
+// factorizations (LAPACK latsqr, getsqrhrt). Device half: tall.cl.
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "core/tall.hpp"
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr int plain_group = 256;
+constexpr index_t product_rows = 64;  // PRODUCT_ROWS of multiply_level
+
+/// What the tree computes in.
+ElementType computes_in(const Problem& p) {
+  return p.n <= tuning::tall_few_columns ? ElementType::float64 : p.type;
+}
+
+/// Which sums of A'A run: none, plain, matrix products (GRAM_BODY).
+int gram_body(const Problem& p, const Limits& limits) {
+  if (p.type != ElementType::float32 || !limits.fast_float64) return 0;
+  return limits.float64_products ? 2 : 1;
+}
+
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
+/// Rows of a block of the tree: as many as the registers of a group hold.
+index_t block_rows(const Problem& p) {
+  const auto columns = static_cast<index_t>(std::bit_ceil(static_cast<std::uint64_t>(p.n)));
+  const index_t rows = tuning::tall_block_bytes / (columns * static_cast<index_t>(size_of(p.type)));
+  return std::min(rows, tuning::tall_max_block_rows);
+}
+
+/// The lanes of a block (gpu/common/tile.clh).
+struct Tile {
+  int rows_per_lane, columns_per_lane, lanes_across, row_splits;
+  int lanes() const { return lanes_across * row_splits; }
+};
+
+Tile choose_tile(const Problem& p, const Limits& limits) {
+  const int n = static_cast<int>(p.n), rows = static_cast<int>(block_rows(p));
+  Tile tile{};
+  tile.lanes_across = n <= 4 ? 1 : n <= 8 ? 2 : n <= 16 ? 4 : n <= 64 ? 8 : 16;
+  tile.columns_per_lane = static_cast<int>(ceil_divide(n, tile.lanes_across));
+  const int most_rows =
+      tuning::tall_tile_bytes / (tile.columns_per_lane * static_cast<int>(size_of(computes_in(p))));
+  tile.rows_per_lane =
+      limits.is_cpu
+          ? rows / tuning::tall_cpu_row_splits
+          : std::min(tuning::tall_lane_rows, static_cast<int>(std::bit_floor(unsigned(most_rows))));
+  tile.row_splits = rows / tile.rows_per_lane;
+  return tile;
+}
+
+/// What factor_level keeps in local memory, and what multiply_level does.
+std::size_t local_bytes(const Problem& p, const Tile& tile) {
+  const int shown = 2 * tile.row_splits * (tile.rows_per_lane + 4) + 32;
+  const int columns = tile.columns_per_lane * tile.lanes_across;
+  const int reals = shown + 3 * columns + 2 + (2 * tile.columns_per_lane + 1) * tile.lanes();
+  const auto across = static_cast<std::size_t>(ceil_divide(p.n, 16) * 16);
+  const std::size_t product = sizeof(double) * (product_rows * 17 + 16 * across);
+  return std::max(static_cast<std::size_t>(reals) * size_of(computes_in(p)), product);
+}
+
+/// Rows of the levels, the first being A's.
+std::vector<index_t> level_rows(const Problem& p) {
+  std::vector<index_t> rows{p.m};
+  while (rows.back() > block_rows(p)) {
+    rows.push_back(ceil_divide(rows.back(), block_rows(p)) * p.n);
+  }
+  return rows;
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = general_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  if (p.mode != Mode::reduced && p.mode != Mode::r) return {false, "takes modes reduced and r"};
+  const index_t most =
+      p.type == ElementType::float32 ? tuning::tall_max_columns : tuning::tall_max_wide_columns;
+  if (p.n < 1 || p.n > most) return {false, "takes 1 to " + std::to_string(most) + " columns"};
+  if (p.m <= block_rows(p)) {
+    return {false, "takes more than " + std::to_string(block_rows(p)) + " rows of " +
+                       std::to_string(p.n) + " columns"};
+  }
+  const Tile tile = choose_tile(p, limits);
+  const int group = std::max(tile.lanes(), plain_group);
+  if (group > limits.max_group || local_bytes(p, tile) > limits.local_bytes) {
+    return {false, "needs " + std::to_string(group) + " work-items and " +
+                       std::to_string(local_bytes(p, tile)) + " bytes of local memory per group"};
+  }
+  return {true, gram_body(p, limits) == 0 ? "a tree of blocks of rows"
+                                          : "Cholesky of A'A, or a tree of blocks of rows"};
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const Tile tile = choose_tile(p, limits);
+  const bool has_products = gram_body(p, limits) == 2;
+  return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
+          {"GRAM_BODY", gram_body(p, limits)},
+          {"TILE_ROWS", tile.rows_per_lane},
+          {"LANE_COLUMNS", tile.columns_per_lane},
+          {"LANES_ACROSS", tile.lanes_across},
+          {"ROW_SPLITS", tile.row_splits},
+          {"COLUMN_STEP", tile.lanes_across},
+          {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
+          {"GRAM_GROUP", has_products && p.n > tuning::tall_narrow_columns ? 128 : plain_group},
+          {"FACTOR_GROUP", plain_group},
+          {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
+}
+
+SlabShape slabs_of(const Problem& p) {
+  const index_t most =
+      p.n <= tuning::tall_thin_columns ? tuning::tall_thin_slabs : tuning::tall_slabs;
+  const index_t rows =
+      std::max(tuning::tall_slab_rows, ceil_divide(ceil_divide(p.m, most), 64) * 64);
+  return {static_cast<int>(ceil_divide(p.m, rows)), static_cast<int>(rows)};
+}
+
+/// The largest ||A||^2 ||A^-1||^2, columns scaled to norm 1, at which A R^-1 is orthogonal to a
+/// quarter of the bar: the sums' rounding errors grow with the terms that a lane adds in turn.
+double condition_limit(const Problem& p) {
+  const double terms = 64 + slabs_of(p).rows / 8.0;
+  return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
+}
+
+/// slab_sums, slab_codes, inverse, codes, routes, signs, levels, tops, work of find_signs.
+std::vector<std::size_t> workspace(const Problem& p) {
+  const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
+  const auto n = static_cast<std::size_t>(p.n);
+  const auto slabs = static_cast<std::size_t>(slabs_of(p).count);
+  const std::vector<index_t> rows = level_rows(p);
+  const index_t upper = std::accumulate(rows.begin() + 1, rows.end(), index_t{0});
+  const bool may_sum = p.type == ElementType::float32, lapack = p.sign == Sign::lapack;
+  return {may_sum ? wide * slabs * n * n : 0,
+          sizeof(int) * slabs * n,
+          may_sum ? wide * n * n : 0,
+          sizeof(int) * n,
+          sizeof(int),
+          real * n,
+          wide * static_cast<std::size_t>(upper) * n,
+          lapack ? real * n * n : 0,
+          lapack ? 2 * wide * n * n : 0};
+}
+
+/// The shape of one level, for launches that loop over its pieces with at most `most_groups`.
+LevelShape level_shape(const Problem& p, std::size_t l, index_t pieces, index_t most_groups) {
+  const std::vector<index_t> rows = level_rows(p);
+  LevelShape shape{};
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    shape.entries += rows[i] * p.n;
+    if (i < l) shape.offset += rows[i] * p.n;
+  }
+  shape.next = l == 0 ? 0 : shape.offset + rows[l] * p.n;
+  shape.rows = static_cast<int>(rows[l]);
+  shape.levels = 1;
+  shape.groups = static_cast<int>(std::min(pieces, most_groups));
+  shape.is_first = l == 0;
+  return shape;
+}
+
+/// The first of the levels that one group takes together, having few blocks.
+std::size_t first_joined_level(const Problem& p) {
+  const std::vector<index_t> rows = level_rows(p);
+  std::size_t l = rows.size() - 1;
+  index_t blocks = 1;
+  while (l > 1) {
+    blocks += ceil_divide(rows[l - 1], block_rows(p));
+    if (blocks > tuning::tall_joined_blocks) break;
+    --l;
+  }
+  return l;
+}
+
+void enqueue_scales(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const SlabShape slabs = slabs_of(job.problem);
+  launch("measure_columns", job.count * slabs.count, plain_group, job.a, job.work[1], shape, slabs);
+  launch("choose_scales", job.count, plain_group, job.work[1], job.work[3], job.work[4],
+         job.work[5], job.magnitudes, slabs);
+}
+
+void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const Problem& p = job.problem;
+  const SlabShape slabs = slabs_of(p);
+  const cl::Buffer &slab_sums = job.work[0], &slab_codes = job.work[1], &inverse = job.work[2];
+  launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, slab_sums,
+         slab_codes, shape, slabs);
+  launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, slab_sums, inverse,
+         slabs);
+  launch("factor_gram", job.count, job.params.at("FACTOR_GROUP"), inverse, slab_codes, job.work[3],
+         job.work[4], job.work[5], job.r, job.magnitudes, shape, slabs, condition_limit(p));
+}
+
+/// Levels that one launch of factor_level takes, and blocks of the first of them per group.
+struct TreeLaunch {
+  std::size_t first, levels;
+  index_t span;
+};
+
+/// Each launch costs its time where the tree is not needed, too. Of levels that are not the last a
+/// group can combine R factors that are all its own, where none is part of two blocks.
+std::vector<TreeLaunch> tree_launches(const Problem& p) {
+  const std::vector<index_t> rows = level_rows(p);
+  const std::size_t joined = first_joined_level(p);
+  const index_t fan_in = block_rows(p) / p.n, left_over = block_rows(p) % p.n;
+  std::vector<TreeLaunch> launches;
+  for (std::size_t l = 0; l < joined; l += launches.back().levels) {
+    TreeLaunch launch{l, 1, 1};
+    while (left_over == 0 && l + launch.levels < joined &&
+           launch.span * fan_in <= tuning::tall_subtree_blocks) {
+      launch.span *= fan_in;
+      ++launch.levels;
+    }
+    if (launch.levels == 1)
+      launch.span = ceil_divide(ceil_divide(rows[l], block_rows(p)), tuning::tall_groups);
+    launches.push_back(launch);
+  }
+  launches.push_back({joined, rows.size() - joined, ceil_divide(rows[joined], block_rows(p))});
+  return launches;
+}
+
+void enqueue_tree(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const Problem& p = job.problem;
+  const int lanes = job.params.at("LANES_ACROSS") * job.params.at("ROW_SPLITS");
+  for (const TreeLaunch& tree : tree_launches(p)) {
+    const index_t blocks = ceil_divide(level_rows(p)[tree.first], block_rows(p));
+    LevelShape level = level_shape(p, tree.first, ceil_divide(blocks, tree.span), blocks);
+    level.levels = static_cast<int>(tree.levels);
+    level.span = static_cast<int>(tree.span);
+    launch("factor_level", job.count * level.groups, lanes, job.a, job.q, job.work[6], job.work[3],
+           job.work[4], job.work[5], job.work[7], job.r, shape, level);
+  }
+}
+
+void enqueue_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const Problem& p = job.problem;
+  const cl::Buffer &inverse = job.work[2], &routes = job.work[4], &signs = job.work[5],
+                   &levels = job.work[6];
+  if (job.params.at("GRAM_BODY") != 0) {
+    const int parts =
+        static_cast<int>(std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
+    launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, inverse, routes,
+           signs, job.q, shape, parts);
+  }
+  for (std::size_t l = level_rows(p).size() - 1; l-- > 0;) {
+    const index_t tiles = ceil_divide(level_rows(p)[l], product_rows);
+    const LevelShape level = level_shape(p, l, tiles, tuning::tall_product_groups);
+    launch("multiply_level", job.count * level.groups, plain_group, job.q, levels, routes, signs,
+           shape, level);
+  }
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const FactorShape shape = factor_shape(p, job.count);
+  if (job.params.at("GRAM_BODY") == 0) {
+    enqueue_scales(job, shape, launch);
+  } else {
+    enqueue_gram(job, shape, launch);
+  }
+  enqueue_tree(job, shape, launch);
+  if (p.sign == Sign::lapack) {
+    LevelShape level = level_shape(p, 0, 1, 1);
+    level.levels = static_cast<int>(level_rows(p).size()) - 1;
+    launch("find_signs", job.count, plain_group, job.a, job.work[2], job.work[6], job.work[7],
+           job.work[4], job.work[5], job.r, job.work[8], shape, level);
+  }
+  if (p.wants_q()) enqueue_q(job, shape, launch);
+}
+
+/// Of one by rows: 32 MiB, long enough for the copies' full speed and for sums over many slabs.
+index_t leaf_rows(const Problem& p) {
+  const auto row_bytes = p.n * static_cast<index_t>(size_of(p.type));
+  return std::max<index_t>(tuning::tall_leaf_bytes / row_bytes / 1024, 1) * 1024;
+}
+
+std::size_t row_state_bytes(const Problem& p) {
+  const TallShape shape(p.m, p.n, leaf_rows(p));
+  return p.type == ElementType::float32 ? TallTree<float>::bytes(shape)
+                                        : TallTree<double>::bytes(shape);
+}
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_variant(), p); }
+
+}  // namespace
+
+GpuVariant tall_variant() {
+  GpuVariant variant{
+      {"opencl/tall", "tall, to 128 columns; Cholesky of A'A in float64, or a tree of blocks", fits,
+       tune, host_check_bytes, device_bytes, arithmetic},
+      "gpu/variants/tall/tall.cl",
+      workspace,
+      enqueue,
+      computes_in};
+  variant.plan.row_state_bytes = row_state_bytes;
+  variant.plan.leaf_rows = leaf_rows;
+  return variant;
+}
+
+}  // namespace qrtool

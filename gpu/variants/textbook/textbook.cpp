@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// textbook.cpp: small square matrices, one work-item per column, every reflector as a full matrix.
+// A baseline for measurements, never chosen by the plan. Device half: textbook.cl.
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
+std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = general_objection(p, limits);
+  if (!objection.empty()) return {false, objection};
+  if (p.m != p.n) return {false, "takes square matrices"};
+  if (p.n > tuning::textbook_max_columns || p.n > limits.max_group) {
+    return {false, "takes at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
+  }
+  if (p.mode == Mode::raw) return {false, "keeps no reflectors"};
+  return {true, "square, at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
+}
+
+Params tune(const Problem& p, const Limits&) { return {{"SIZE", static_cast<int>(p.n)}}; }
+
+/// R and Q, each twice: a product is not formed in place. P.
+std::vector<std::size_t> workspace(const Problem& p) {
+  const std::size_t matrix = size_of(computes_in(p)) * static_cast<std::size_t>(p.m * p.n);
+  return {5 * matrix};
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  launch("factor", job.count, job.params.at("SIZE"), job.a, job.work[0], job.q, job.r,
+         job.magnitudes, factor_shape(job.problem, job.count));
+}
+
+std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(textbook_variant(), p); }
+
+}  // namespace
+
+GpuVariant textbook_variant() {
+  return {{"opencl/textbook", "small square; every reflector formed and multiplied: a baseline",
+           fits, tune, host_check_bytes, device_bytes, arithmetic, true},
+          "gpu/variants/textbook/textbook.cl",
+          workspace,
+          enqueue,
+          computes_in};
+}
+
+}  // namespace qrtool

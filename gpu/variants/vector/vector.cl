@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// vector.cl: Householder QR of batches on CPU devices (LAPACK geqr2, org2r): a work-item takes as
+// many matrices as a vector has lanes, one in each. No barrier, no local memory: on a CPU every
+// barrier cuts a kernel into loops over work-items whose private variables live in memory.
+//
+//     matrices in memory              pack in a slot: vectors, four columns side by side
+//     a a a   b b b   c c c   ...     [a b c ..] [a b c ..] [a b c ..]
+//     a a a   b b b   c c c           [a b c ..] [a b c ..] [a b c ..]
+//
+//   load       A D -> pack, D = diag(2^-e_j), lane by lane
+//   factor     column j: sums down the column, a reflector per lane, applied to four columns at a
+//              time
+//   store_r    the upper part times D^-1, with signs
+//   form_q     column j = k-1, .., 0: H_j to rows and columns from j on of the identity
+//
+// Defines, set in vector.cpp            range    meaning
+//   STORED, REAL                                 common.clh
+//   LANES                               8, 16    matrices of a work-item: 64 bytes of REAL
+// Local memory: none. Group size 1. Slot of a group, in vectors of LANES REAL: m x n and m x q_cols
+// rounded up to four columns, k of tau, and n of codes (LANES int).
+// One launch: factor_vector, groups = min(packs, slots).
+#include "gpu/common/common.clh"
+
+#ifndef LANES
+#define LANES 16
+#endif
+#define SUM_ROWS 32
+
+typedef JOIN(REAL, LANES) realv;
+
+// Four columns, and the first vector of column c of a matrix with m rows.
+#define PANEL(m, c) (((c) / 4) * (m)*4)
+#define COLUMN(m, c) (PANEL(m, c) + (c) % 4)
+
+// Lanes as numbers.
+INLINE __global REAL* lanes_of(__global realv* x) { return (__global REAL*)x; }
+
+// Lane l := A D of one matrix; codes[j LANES + l]: of its columns. Returns the matrix's code.
+INLINE int load_lane(__global const STORED* a, int m, int n, int l, __global realv* pack,
+                     __global int* codes) {
+  int matrix_code = MAGNITUDE_ZERO;
+  for (int j = 0; j < n; ++j) {
+    STORED largest = 0;
+    int is_finite = 1;
+    for (int i = 0; i < m; ++i) {
+      const STORED x = fabs(a[(index_t)i * n + j]);
+      largest = fmax(largest, x);
+      is_finite &= isfinite(x);
+    }
+    const int code = magnitude_code(largest, is_finite), e = -scale_of(code);
+    const REAL down = pow2(e / 2), down_again = pow2(e - e / 2);
+    codes[j * LANES + l] = code;
+    matrix_code = max(matrix_code, code);
+    __global REAL* column = lanes_of(pack + COLUMN((index_t)m, j)) + l;
+    for (int i = 0; i < m; ++i)
+      column[(index_t)i * 4 * LANES] = (REAL)a[(index_t)i * n + j] * down * down_again;
+  }
+  return matrix_code;
+}
+
+// Reflectors of column j of every lane, v below the diagonal in its place.
+INLINE void make_reflectors(__global realv* column, int j, int m, __global realv* tau) {
+  realv tail = 0, raised_tail = 0;
+  for (int first = j + 1; first < m; first += SUM_ROWS) {
+    realv part = 0, raised_part = 0;
+    for (int i = first; i < min(first + SUM_ROWS, m); ++i) {
+      const realv x = column[i * 4], raised = x * RAISE;
+      part = fma(x, x, part);
+      raised_part = fma(raised, raised, raised_part);
+    }
+    tail += part;
+    raised_tail += raised_part;
+  }
+  realv alpha = column[j * 4], inverse, taus;
+  for (int l = 0; l < LANES; ++l) {
+    const Reflector h =
+        make_reflector(((REAL*)&alpha)[l], ((REAL*)&tail)[l], ((REAL*)&raised_tail)[l]);
+    ((REAL*)&alpha)[l] = h.beta;
+    ((REAL*)&inverse)[l] = h.inverse;
+    ((REAL*)&taus)[l] = h.tau;
+  }
+  column[j * 4] = alpha;
+  tau[j] = taus;
+  for (int i = j + 1; i < m; ++i) column[i * 4] *= inverse;
+}
+
+// Four columns x := H_j x, those before `first` excepted; v is column j, 1 in row j.
+INLINE void apply_reflector(__global const realv* v, realv tau, int j, int m, __global realv* x,
+                            int first) {
+  __global realv* top = x + j * 4;
+  realv w0 = top[0], w1 = top[1], w2 = top[2], w3 = top[3];
+  for (int begin = j + 1; begin < m; begin += SUM_ROWS) {
+    realv p0 = 0, p1 = 0, p2 = 0, p3 = 0;
+    for (int i = begin; i < min(begin + SUM_ROWS, m); ++i) {
+      const realv v_i = v[i * 4];
+      p0 = fma(v_i, x[i * 4], p0);
+      p1 = fma(v_i, x[i * 4 + 1], p1);
+      p2 = fma(v_i, x[i * 4 + 2], p2);
+      p3 = fma(v_i, x[i * 4 + 3], p3);
+    }
+    w0 += p0;
+    w1 += p1;
+    w2 += p2;
+    w3 += p3;
+  }
+  w0 = first > 0 ? (realv)0 : w0 * tau;
+  w1 = first > 1 ? (realv)0 : w1 * tau;
+  w2 = first > 2 ? (realv)0 : w2 * tau;
+  w3 *= tau;
+  top[0] -= w0;
+  top[1] -= w1;
+  top[2] -= w2;
+  top[3] -= w3;
+  for (int i = j + 1; i < m; ++i) {
+    const realv v_i = v[i * 4];
+    x[i * 4] = fma(-v_i, w0, x[i * 4]);
+    x[i * 4 + 1] = fma(-v_i, w1, x[i * 4 + 1]);
+    x[i * 4 + 2] = fma(-v_i, w2, x[i * 4 + 2]);
+    x[i * 4 + 3] = fma(-v_i, w3, x[i * 4 + 3]);
+  }
+}
+
+INLINE void factor_pack(__global realv* pack, int m, int n, int k, __global realv* tau) {
+  for (int j = 0; j < k; ++j) {
+    __global realv* column = pack + COLUMN((index_t)m, j);
+    make_reflectors(column, j, m, tau);
+    if (j % 4 < 3) apply_reflector(column, tau[j], j, m, pack + PANEL((index_t)m, j), j % 4 + 1);
+    for (int c = (j / 4 + 1) * 4; c < n; c += 4)
+      apply_reflector(column, tau[j], j, m, pack + PANEL((index_t)m, c), 0);
+  }
+}
+
+INLINE void form_q(__global const realv* pack, int m, int k, int q_cols, __global const realv* tau,
+                   __global realv* q) {
+  for (index_t e = 0; e < (index_t)m * ((q_cols + 3) / 4 * 4); ++e) q[e] = 0;
+  for (int c = 0; c < q_cols; ++c) q[COLUMN((index_t)m, c) + (index_t)c * 4] = 1;
+  for (int j = k - 1; j >= 0; --j)
+    for (int c = j / 4 * 4; c < q_cols; c += 4)
+      apply_reflector(pack + COLUMN((index_t)m, j), tau[j], j, m, q + PANEL((index_t)m, c), 0);
+}
+
+// Signs of R_ii, in the place of tau.
+INLINE void choose_signs(__global const realv* pack, int m, int k, int positive,
+                         __global realv* signs) {
+  for (int j = 0; j < k; ++j) {
+    const realv diagonal = pack[COLUMN((index_t)m, j) + (index_t)j * 4];
+    realv sign = 1;
+    for (int l = 0; l < LANES; ++l)
+      if (positive && ((const REAL*)&diagonal)[l] < 0) ((REAL*)&sign)[l] = -1;
+    signs[j] = sign;
+  }
+}
+
+INLINE void store_r(__global realv* pack, FactorShape s, int l, __global realv* signs,
+                    __global const int* codes, bool is_finite, __global STORED* r) {
+  for (int j = 0; j < s.n; ++j) {
+    const int e = scale_of(codes[j * LANES + l]);
+    const REAL up = pow2(e / 2), up_again = pow2(e - e / 2);
+    __global const REAL* column = lanes_of(pack + COLUMN((index_t)s.m, j)) + l;
+    for (int i = 0; i < s.r_rows; ++i) {
+      STORED x = 0;
+      if (i <= j && i < s.k)
+        x = (STORED)(lanes_of(signs + i)[l] * column[(index_t)i * 4 * LANES] * up * up_again) +
+            (STORED)0;
+      r[(index_t)i * s.n + j] = is_finite ? x : (STORED)NAN;
+    }
+  }
+}
+
+INLINE void store_q(__global realv* pack, FactorShape s, int l, __global realv* signs,
+                    bool is_finite, __global STORED* q) {
+  for (int j = 0; j < s.q_cols; ++j) {
+    const REAL sign = j < s.k ? lanes_of(signs + j)[l] : (REAL)1;
+    __global const REAL* column = lanes_of(pack + COLUMN((index_t)s.m, j)) + l;
+    for (int i = 0; i < s.m; ++i)
+      q[(index_t)i * s.q_cols + j] =
+          is_finite ? (STORED)(sign * column[(index_t)i * 4 * LANES]) : (STORED)NAN;
+  }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void factor_vector(
+    __global const STORED* a, __global STORED* q_out, __global STORED* r_out,
+    __global int* magnitudes, __global realv* slots, FactorShape s) {
+  const index_t a_vectors = (index_t)s.m * ((s.n + 3) / 4 * 4);
+  const index_t q_vectors = (index_t)s.m * ((s.q_cols + 3) / 4 * 4);
+  __global realv* pack = slots + get_group_id(0) * (a_vectors + q_vectors + s.k + s.n);
+  __global realv *q = pack + a_vectors, *tau = q + q_vectors;
+  __global int* codes = (__global int*)(tau + s.k);
+  const index_t step = (index_t)get_num_groups(0) * LANES;
+  for (index_t first = (index_t)get_group_id(0) * LANES; first < s.count; first += step) {
+    const int count = (int)min((index_t)LANES, s.count - first);
+    for (index_t e = PANEL((index_t)s.m, s.n); e < a_vectors; ++e) pack[e] = 0;
+    // Lanes without a matrix repeat the first.
+    for (int l = 0; l < LANES; ++l) {
+      const index_t matrix = first + (l < count ? l : 0);
+      const int code = load_lane(a + matrix * s.m * s.n, s.m, s.n, l, pack, codes);
+      if (l < count) magnitudes[matrix] = code;
+    }
+    factor_pack(pack, s.m, s.n, s.k, tau);
+    if (s.q_cols > 0) form_q(pack, s.m, s.k, s.q_cols, tau, q);
+    choose_signs(pack, s.m, s.k, s.positive, tau);
+    for (int l = 0; l < count; ++l) {
+      const index_t matrix = first + l;
+      const bool is_finite = magnitudes[matrix] != MAGNITUDE_NON_FINITE;
+      store_r(pack, s, l, tau, codes, is_finite, r_out + matrix * s.r_rows * s.n);
+      if (s.q_cols > 0) store_q(q, s, l, tau, is_finite, q_out + matrix * s.m * s.q_cols);
+    }
+  }
+}

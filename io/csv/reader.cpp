@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.cpp: matrices from text, parsed again from their offsets, never all in memory.
+#include "io/csv/reader.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/csv/text.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::string_view standard_input = "standard input";
+
+int open_for_reading(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    throw InputError(fmt::format("cannot read '{}': {}", escape(path), std::strerror(errno)));
+  }
+  return descriptor;
+}
+
+/// A file without a name; it vanishes with its descriptor.
+int create_unnamed() {
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
+  std::string name = (error ? "/tmp" : directory.string()) + "/qrtool-XXXXXX";
+  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) {
+    throw InputError(fmt::format("{}: cannot be kept in '{}': {}", standard_input, escape(name),
+                                 std::strerror(errno)),
+                     "set TMPDIR to a directory with room for it");
+  }
+  unlink(name.c_str());
+  return descriptor;
+}
+
+/// Copies standard input, which can be read only once, to a file that can be read again.
+int spool_standard_input() {
+  const int copy = create_unnamed();
+  std::vector<char> buffer(std::size_t{1} << 20);
+  for (;;) {
+    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) return copy;
+    for (ssize_t done = 0; got > 0 && done < got;) {
+      const ssize_t written =
+          write(copy, buffer.data() + done, static_cast<std::size_t>(got - done));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) {
+        const int error = errno;
+        close(copy);
+        throw InputError(
+            fmt::format("{}: cannot be kept on disk: {}", standard_input, std::strerror(error)),
+            "set TMPDIR to a directory with room for it");
+      }
+      done += written;
+    }
+    if (got < 0) {
+      const int error = errno;
+      close(copy);
+      throw InputError(fmt::format("cannot read {}: {}", standard_input, std::strerror(error)));
+    }
+  }
+}
+
+class CsvReader final : public Reader {
+ public:
+  CsvReader(int descriptor, const std::string& name, bool as_stored);
+
+  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
+  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
+  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
+    read_row_range(matrix, first_row, out);
+  }
+  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
+    read_row_range(matrix, first_row, out);
+  }
+
+ private:
+  struct Start {
+    std::uint64_t offset;
+    index_t line;
+  };
+
+  void scan();
+  void require_text() const;
+  void end_matrix(index_t rows);
+  void go_to(index_t matrix, index_t row);
+  std::string_view next_data_line();
+
+  template <class T>
+  void read_matrices(index_t first, BatchView<T> out);
+  template <class T>
+  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
+
+  TextLines lines_;
+  CsvParser parser_;
+  bool is_single_ = false;     // the numbers stand for float32
+  std::vector<Start> starts_;  // of each matrix
+  std::vector<double> row_;
+  index_t next_matrix_ = 0, next_row_ = 0;  // that the next data line holds
+};
+
+CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)
+    : lines_(descriptor, escape(name)), parser_(lines_) {
+  source_.file = name;
+  scan();
+  if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
+  source_.n = parser_.columns();
+  if (starts_.size() > 1) source_.leading = {std::ssize(starts_)};
+  source_.type = as_stored && is_single_ ? ElementType::float32 : ElementType::float64;
+  source_.stored_type = is_single_ ? "float32" : "float64";
+}
+
+void CsvReader::require_text() const {
+  const std::string_view text = lines_.text();
+  if (lines_.number() == 1 && (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))) {
+    throw InputError(parser_.place(1) + "UTF-16 text",
+                     fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.csv", lines_.shown()));
+  }
+  if (lines_.number() == 1 && text.starts_with("\x89HDF")) {
+    throw InputError(fmt::format("{}: an HDF5 file, not text", lines_.shown()),
+                     "give the file by its name: HDF5 is not read from standard input");
+  }
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
+    throw InputError(parser_.place(at + 1) + "a NUL byte: this is UTF-16 or binary, not text");
+  }
+}
+
+/// Checks every line and notes where each matrix starts.
+void CsvReader::scan() {
+  bool is_first = true;
+  index_t rows = 0;
+  while (lines_.next()) {
+    require_text();
+    std::string_view line = lines_.text();
+    is_single_ = is_single_ || (lines_.number() == 1 && line == csv_single_marker);
+    const LineKind kind = classify(line);
+    if (kind == LineKind::comment) continue;
+    if (kind == LineKind::blank) {
+      end_matrix(std::exchange(rows, 0));
+      continue;
+    }
+    if (std::exchange(is_first, false) && parser_.is_header(line)) continue;
+    if (rows == 0) starts_.push_back({lines_.offset(), lines_.number()});
+    parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
+    ++rows;
+  }
+  end_matrix(rows);
+  next_matrix_ = std::ssize(starts_);
+}
+
+void CsvReader::end_matrix(index_t rows) {
+  if (rows == 0) return;
+  if (starts_.size() == 1) source_.m = rows;
+  if (rows == source_.m) return;
+  throw InputError(fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}",
+                               lines_.shown(), starts_.back().line, starts_.size() - 1, rows,
+                               source_.m));
+}
+
+std::string_view CsvReader::next_data_line() {
+  while (lines_.next()) {
+    std::string_view line = lines_.text();
+    if (classify(line) == LineKind::data) return line;
+  }
+  throw InputError(fmt::format("{}: the file changed while it was being read", lines_.shown()));
+}
+
+void CsvReader::go_to(index_t matrix, index_t row) {
+  if (next_matrix_ != matrix || next_row_ > row) {
+    const Start& start = starts_[static_cast<std::size_t>(matrix)];
+    lines_.seek(start.offset, start.line);
+    next_matrix_ = matrix;
+    next_row_ = 0;
+  }
+  for (; next_row_ < row; ++next_row_) next_data_line();
+}
+
+template <class T>
+void CsvReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+  if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
+      first_row + out.rows > source_.m || out.cols != source_.n) {
+    throw InternalError("read_rows: a range or shape outside the file");
+  }
+  if (out.rows == 0) return;
+  go_to(matrix, first_row);
+  for (index_t i = 0; i < out.rows; ++i) {
+    const std::string_view line = next_data_line();
+    ++next_row_;
+    parser_.parse(line, is_single_ ? ElementType::float32 : element_type<T>, row_);
+    const auto rounded = [&](double value) {
+      return is_single_ ? static_cast<T>(static_cast<float>(value)) : static_cast<T>(value);
+    };
+    std::transform(row_.begin(), row_.end(), &out(i, 0), rounded);
+  }
+}
+
+template <class T>
+void CsvReader::read_matrices(index_t first, BatchView<T> out) {
+  if (out.rows != source_.m) throw InternalError("read: another shape than the file's");
+  for (index_t b = 0; b < out.count; ++b) read_row_range(first + b, 0, out[b]);
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> open_csv(const std::string& path, bool as_stored) {
+  if (path == "-") {
+    return std::make_unique<CsvReader>(spool_standard_input(), std::string(standard_input),
+                                       as_stored);
+  }
+  return std::make_unique<CsvReader>(open_for_reading(path), path, as_stored);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// writer.cpp: matrices as text, one file a dataset, the report last.
+#include "io/csv/writer.hpp"
+
+#include <fmt/compile.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/csv/reader.hpp"
+#include "io/file/text_output.hpp"
+#include "io/report_file.hpp"
+
+namespace qrtool {
+namespace {
+
+char separator_for(const std::string& path) {
+  const char kind = path[path.size() - 3];  // .csv, .tsv, .txt
+  if (kind == 'c' || kind == 'C') return ',';
+  return path.ends_with("sv") || path.ends_with("SV") ? '\t' : ' ';
+}
+
+struct Table {
+  Table(const std::string& path, bool force, MatrixDataset described)
+      : output(path, force), dataset(std::move(described)) {}
+  TextOutput output;
+  MatrixDataset dataset;
+};
+
+class CsvWriter final : public Writer {
+ public:
+  explicit CsvWriter(const OutputSpec& spec);
+
+  void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
+    write_matrices(dataset, first, values);
+  }
+  void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
+    write_matrices(dataset, first, values);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const float> rows) override {
+    write_some(dataset, matrix, first_row, rows);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const double> rows) override {
+    write_some(dataset, matrix, first_row, rows);
+  }
+  void write_report(index_t, std::span<const MatrixReport> report) override {
+    report_->write(report);
+  }
+  void commit() override;
+  std::vector<std::string> files() const override;
+
+ private:
+  template <class T>
+  void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
+  template <class T>
+  void write_some(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const T> rows);
+  template <class T>
+  void append_rows(fmt::memory_buffer& buffer, MatrixView<const T> values) const;
+
+  bool force_;
+  index_t count_ = 1;
+  char separator_;
+  std::vector<std::unique_ptr<Table>> tables_;
+  std::string report_path_;
+  std::unique_ptr<ReportFile> report_;
+};
+
+CsvWriter::CsvWriter(const OutputSpec& spec)
+    : force_(spec.force), separator_(separator_for(spec.path)) {
+  for (const index_t extent : spec.leading) count_ *= extent;
+  for (const MatrixDataset& dataset : spec.datasets) {
+    if (count_ == 0 || dataset.rows == 0 || dataset.cols == 0) {
+      throw OutputError(
+          fmt::format("'{}': text cannot hold {} {} matrices of {} x {}", escape(spec.path), count_,
+                      dataset.name, dataset.rows, dataset.cols),
+          "write an HDF5 file: let the name end in .h5");
+    }
+  }
+  for (const MatrixDataset& dataset : spec.datasets) {
+    tables_.push_back(std::make_unique<Table>(csv_name(spec.path, dataset.name), force_, dataset));
+    if (dataset.type == ElementType::float32) {
+      fmt::format_to(std::back_inserter(tables_.back()->output.buffer()), "{}\n",
+                     csv_single_marker);
+    }
+  }
+  if (!spec.with_report) return;
+  report_path_ = csv_name(spec.path, "report");
+  report_ = create_report_file(report_path_, force_);
+}
+
+template <class T>
+void CsvWriter::append_rows(fmt::memory_buffer& buffer, MatrixView<const T> values) const {
+  for (index_t i = 0; i < values.rows; ++i) {
+    for (index_t j = 0; j < values.cols; ++j) {
+      if (j > 0) buffer.push_back(separator_);
+      fmt::format_to(std::back_inserter(buffer), FMT_COMPILE("{}"), values(i, j));
+    }
+    buffer.push_back('\n');
+  }
+}
+
+/// Rows of one matrix; its first row begins it.
+template <class T>
+void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t first_row,
+                           MatrixView<const T> rows) {
+  const auto table = std::find_if(tables_.begin(), tables_.end(),
+                                  [&](const auto& each) { return each->dataset.name == dataset; });
+  if (table == tables_.end()) {
+    throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+  }
+  TextOutput& output = (*table)->output;
+  if (count_ > 1 && first_row == 0) {
+    fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
+                   matrix);
+  }
+  // A few rows at a time, so that the buffer stays small.
+  for (index_t i = 0; i < rows.rows; ++i) {
+    append_rows(output.buffer(), rows.row_block(i, 1));
+    output.flush_if_full();
+  }
+}
+
+template <class T>
+void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchView<const T> values) {
+  for (index_t b = 0; b < values.count; ++b) write_some(dataset, first + b, 0, values[b]);
+}
+
+void CsvWriter::commit() {
+  std::vector<std::string> done;
+  try {
+    for (const auto& table : tables_) {
+      table->output.commit();
+      done.push_back(table->output.path());
+    }
+    if (report_) report_->commit();
+  } catch (...) {
+    // Half of a result is worse than none; files that were replaced cannot be brought back.
+    if (!force_) {
+      for (const std::string& path : done) unlink(path.c_str());
+    }
+    throw;
+  }
+}
+
+std::vector<std::string> CsvWriter::files() const {
+  std::vector<std::string> names;
+  for (const auto& table : tables_) names.push_back(table->output.path());
+  if (report_) names.push_back(report_path_);
+  return names;
+}
+
+}  // namespace
+
+std::string csv_name(const std::string& path, const std::string& dataset) {
+  constexpr std::size_t ending = 4;
+  if (dataset == "A") return path;
+  const std::string stem = path.substr(0, path.size() - ending);
+  // The report has its own separator whatever that of the matrices.
+  const std::string last = dataset == "report" ? ".csv" : path.substr(path.size() - ending);
+  return fmt::format("{}.{}{}", stem, dataset, last);
+}
+
+std::unique_ptr<Writer> create_csv(const OutputSpec& spec) {
+  return std::make_unique<CsvWriter>(spec);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// atomic_file.cpp: temporary file, lock, reservation, sync, rename.
+#include "io/file/atomic_file.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+// What a signal handler may look at: fixed memory and lock-free atomics.
+struct Slot {
+  enum State : int { free, claimed, live };
+  std::atomic<int> state{free};
+  std::array<char, PATH_MAX> path{};
+};
+static_assert(std::atomic<int>::is_always_lock_free);
+std::array<Slot, 32> slots;
+
+int register_temporary(const std::string& path) {
+  if (path.size() >= PATH_MAX) return -1;
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    int expected = Slot::free;
+    if (!slots[i].state.compare_exchange_strong(expected, Slot::claimed)) continue;
+    std::memcpy(slots[i].path.data(), path.c_str(), path.size() + 1);
+    slots[i].state = Slot::live;
+    return static_cast<int>(i);
+  }
+  return -1;
+}
+
+void release_slot(int slot) {
+  if (slot >= 0) slots[static_cast<std::size_t>(slot)].state = Slot::free;
+}
+
+[[noreturn]] void throw_cannot_write(const std::string& path, const std::string& reason,
+                                     std::string hint = {}) {
+  throw OutputError(fmt::format("cannot write '{}': {}", escape(path), reason), std::move(hint));
+}
+
+[[noreturn]] void throw_errno(const std::string& path, int error) {
+  throw_cannot_write(path, std::strerror(error));
+}
+
+/// The name that the file gets. A symbolic link is written through, as cp does: the link stays and
+/// what it names is replaced.
+std::string resolve_target(const std::string& path, bool force) {
+  struct stat info {};
+  if (path.empty()) throw OutputError("the name of the output is empty");
+  if (lstat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT) throw_errno(path, errno);
+    if (path.back() == '/') throw_cannot_write(path, "it is a directory");
+    return path;
+  }
+  if (stat(path.c_str(), &info) != 0) {
+    throw_cannot_write(
+        path, errno == ENOENT ? "it is a symbolic link that leads nowhere" : std::strerror(errno));
+  }
+  if (S_ISDIR(info.st_mode)) throw_cannot_write(path, "it is a directory");
+  if (S_ISFIFO(info.st_mode)) throw_cannot_write(path, "it is a pipe, not a file");
+  if (!S_ISREG(info.st_mode)) throw_cannot_write(path, "it is a device or socket, not a file");
+  if (!force)
+    throw OutputError(fmt::format("'{}' exists", escape(path)), "use --force to replace it");
+  std::error_code error;
+  const auto target = std::filesystem::canonical(path, error);
+  if (error) throw_cannot_write(path, error.message());
+  return target.string();
+}
+
+struct SplitPath {
+  std::string directory, name;  // directory ends in '/', or is empty
+};
+
+SplitPath split(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {"", path};
+  return {path.substr(0, slash + 1), path.substr(slash + 1)};
+}
+
+std::string directory_of(const std::string& path) {
+  const std::string directory = split(path).directory;
+  return directory.empty() ? "." : directory;
+}
+
+/// Everything of a temporary's name before process id and random part; a long name is cut, so that
+/// the whole stays within what a file system takes.
+std::string temporary_prefix(const std::string& target) {
+  constexpr std::size_t longest = 200;
+  return "." + split(target).name.substr(0, longest) + ".qrtool-";
+}
+
+/// A temporary whose lock is free was left by a run that was killed.
+void remove_stale(const std::string& target) {
+  constexpr std::string_view suffix = ".tmp";
+  const std::string prefix = temporary_prefix(target);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directory_of(target).c_str()),
+                                                      closedir);
+  if (!directory) return;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
+    const int in_directory = dirfd(directory.get());
+    const int descriptor =
+        openat(in_directory, entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat info {};
+    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
+        flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+      unlinkat(in_directory, entry->d_name, 0);
+    }
+    close(descriptor);
+  }
+}
+
+/// Whether `path` still names the file behind `descriptor`.
+bool is_same_file(int descriptor, const std::string& path) {
+  struct stat open_file {
+  }, named{};
+  return fstat(descriptor, &open_file) == 0 && lstat(path.c_str(), &named) == 0 &&
+         open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
+}
+
+/// The directory that the file system of `path` is mounted on.
+std::string mount_point(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path here = std::filesystem::canonical(directory_of(path), error);
+  struct stat info {};
+  if (error || stat(here.c_str(), &info) != 0) return directory_of(path);
+  const dev_t device = info.st_dev;
+  while (here.has_relative_path()) {
+    if (stat(here.parent_path().c_str(), &info) != 0 || info.st_dev != device) break;
+    here = here.parent_path();
+  }
+  return here.string();
+}
+
+std::uint64_t free_bytes(int descriptor) {
+  struct statvfs info {};
+  if (fstatvfs(descriptor, &info) != 0) return UINT64_MAX;
+  return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+}
+
+mode_t default_mode() {
+  // There is no call that only reads the mask.
+  const mode_t mask = umask(077);
+  umask(mask);
+  return static_cast<mode_t>(0666) & ~mask;
+}
+
+void sync_directory(const std::string& target, const std::string& path) {
+  const int descriptor = open(directory_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;  // a directory that may be written but not read
+  const int error = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  if (error != 0 && error != EINVAL && error != EROFS) throw_errno(path, error);
+}
+
+/// Renames, keeping a file that is there. 0 or errno.
+int rename_without_replacing(const char* from, const char* to) {
+  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  // File systems without the flag: link() does not replace either.
+  if (link(from, to) == 0) {
+    unlink(from);
+    return 0;
+  }
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS) return errno;
+  struct stat info {};
+  if (lstat(to, &info) == 0) return EEXIST;
+  return rename(from, to) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path, bool force)
+    : path_(path), target_(resolve_target(path, force)), force_(force) {
+  remove_stale(target_);
+  std::random_device random;
+  // Another run that cleans up may take a new file for a stale one until it is locked: try again.
+  for (int attempt = 0; attempt < 8; ++attempt) {
+    temporary_path_ = fmt::format("{}{}{}-{:08x}.tmp", split(target_).directory,
+                                  temporary_prefix(target_), getpid(), random());
+    slot_ = register_temporary(temporary_path_);
+    descriptor_ =
+        open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const int error = errno;
+    if (descriptor_ >= 0) {
+      fchmod(descriptor_, 0600);  // the umask may have taken even the owner's right to write
+      flock(descriptor_, LOCK_EX | LOCK_NB);
+      if (is_same_file(descriptor_, temporary_path_)) return;
+      close(descriptor_);
+    }
+    release_slot(slot_);
+    if (descriptor_ < 0 && error != EEXIST) {
+      throw_cannot_write(path_,
+                         error == ENOENT ? "its directory does not exist" : std::strerror(error));
+    }
+  }
+  throw_cannot_write(path_, "no temporary file can be created beside it");
+}
+
+AtomicFile::~AtomicFile() {
+  if (committed_) return;
+  unlink(temporary_path_.c_str());
+  // HDF5 may hold a descriptor of its own until the process ends; the space is given back now.
+  (void)!ftruncate(descriptor_, 0);
+  release_slot(slot_);
+  close(descriptor_);
+}
+
+void AtomicFile::reserve(std::uint64_t bytes) {
+  if (bytes == 0) return;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+      bytes > limit.rlim_cur) {
+    throw_cannot_write(path_,
+                       fmt::format("{} needed, the file size limit is {}", format_bytes(bytes),
+                                   format_bytes(limit.rlim_cur)),
+                       "raise it with ulimit -f");
+  }
+  const auto throw_full = [&](std::uint64_t available) {
+    throw_cannot_write(path_, fmt::format("{} needed, {} free on {}", format_bytes(bytes),
+                                          format_bytes(available), escape(mount_point(target_))));
+  };
+  // Asked first, so that a disk that is too small is not filled up even for a moment.
+  if (const std::uint64_t available = free_bytes(descriptor_); available < bytes) {
+    throw_full(available);
+  }
+  if (bytes > static_cast<std::uint64_t>(INT64_MAX)) throw_errno(path_, EFBIG);
+  int result;
+  do {
+    result = fallocate(descriptor_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes));
+  } while (result != 0 && errno == EINTR);
+  reserved_ = result == 0;
+  if (reserved_ || errno == EOPNOTSUPP || errno == ENOSYS) return;
+  if (errno == ENOSPC) throw_full(free_bytes(descriptor_));
+  throw_errno(path_, errno);
+}
+
+void AtomicFile::commit() {
+  struct stat info {};
+  if (fstat(descriptor_, &info) != 0) throw_errno(path_, errno);
+  // Cutting a file to its own length frees what was reserved beyond it.
+  if (reserved_ && ftruncate(descriptor_, info.st_size) != 0) throw_errno(path_, errno);
+  if (fchmod(descriptor_, default_mode()) != 0) throw_errno(path_, errno);
+  if (fsync(descriptor_) != 0) throw_errno(path_, errno);
+
+  const int error = force_ ? (rename(temporary_path_.c_str(), target_.c_str()) == 0 ? 0 : errno)
+                           : rename_without_replacing(temporary_path_.c_str(), target_.c_str());
+  if (error == EEXIST) {
+    throw OutputError(fmt::format("'{}' was created meanwhile", escape(path_)),
+                      "use --force to replace it");
+  }
+  if (error != 0) throw_errno(path_, error);
+  committed_ = true;
+  release_slot(std::exchange(slot_, -1));
+  close(std::exchange(descriptor_, -1));  // and with it the lock, which HDF5 takes for a writer's
+  sync_directory(target_, path_);
+}
+
+std::vector<std::string> live_temporary_files() {
+  std::vector<std::string> paths;
+  for (const Slot& slot : slots) {
+    if (slot.state.load() == Slot::live) paths.emplace_back(slot.path.data());
+  }
+  return paths;
+}
+
+void adopt_temporary_file(const std::string& temporary_path) { register_temporary(temporary_path); }
+
+Removed remove_temporary_files() noexcept {
+  Removed removed = Removed::none;
+  for (Slot& slot : slots) {
+    if (slot.state.load() != Slot::live) continue;
+    const bool is_unlinked = unlink(slot.path.data()) == 0;
+    if (is_unlinked) removed = Removed::some;
+    if (!is_unlinked && removed == Removed::none) removed = Removed::gone;
+  }
+  return removed;
+}
+
+}  // namespace qrtool

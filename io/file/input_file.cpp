@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// input_file.cpp: what can be said of a file before its format's reader sees it.
+#include "io/file/input_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+[[noreturn]] void throw_cannot_read(const std::string& path, const std::string& reason,
+                                    const std::string& hint = {}) {
+  throw InputError(fmt::format("cannot read '{}': {}", escape(path), reason), hint);
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(const std::string& path)
+      : value_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (value_ >= 0) close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+
+ private:
+  int value_;
+};
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
+
+/// For FILE:NAME, which is no location, where there is such a file.
+std::string hint_for_missing(const std::string& path) {
+  const std::size_t colon = path.rfind(':');
+  if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";
+  return fmt::format("a dataset's path begins with a slash: {}:/{}", escape(path.substr(0, colon)),
+                     escape(path.substr(colon + 1)));
+}
+
+bool is_hdf5(int descriptor) {
+  constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
+  struct stat info {};
+  if (fstat(descriptor, &info) != 0) return false;
+  for (off_t offset = 0; offset + 8 <= info.st_size; offset = offset == 0 ? 512 : 2 * offset) {
+    std::array<char, 8> found{};
+    if (pread(descriptor, found.data(), found.size(), offset) == 8 &&
+        std::string_view(found.data(), found.size()) == signature) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_text_byte(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 ? byte != 0x7f : byte == '\t' || byte == '\n' || byte == '\r' || byte == '\f';
+}
+
+}  // namespace
+
+bool has_text_ending(const std::string& path) {
+  std::string ending = path.substr(path.size() - std::min<std::size_t>(4, path.size()));
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return ending == ".csv" || ending == ".tsv" || ending == ".txt";
+}
+
+std::uint64_t readable_size(const std::string& path) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) != 0) {
+    const std::string reason = std::strerror(errno);
+    throw_cannot_read(path, reason, hint_for_missing(path));
+  }
+  if (S_ISDIR(info.st_mode)) throw_cannot_read(path, "it is a directory");
+  if (S_ISFIFO(info.st_mode)) throw_cannot_read(path, "it is a pipe, not a file");
+  if (S_ISSOCK(info.st_mode)) throw_cannot_read(path, "it is a socket, not a file");
+  if (!S_ISREG(info.st_mode)) throw_cannot_read(path, "it is a device, not a file");
+  if (Descriptor(path).value() < 0) throw_cannot_read(path, std::strerror(errno));
+  if (info.st_size == 0) throw InputError(fmt::format("{}: the file is empty", escape(path)));
+  return static_cast<std::uint64_t>(info.st_size);
+}
+
+Content sniff(const std::string& path) {
+  const Descriptor descriptor(path);
+  if (is_hdf5(descriptor.value())) return Content::hdf5;
+  std::array<char, 4096> head{};
+  const ssize_t size = pread(descriptor.value(), head.data(), head.size(), 0);
+  if (size < 0) throw_cannot_read(path, std::strerror(errno));
+  const std::string_view text(head.data(), static_cast<std::size_t>(size));
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
+  return std::all_of(text.begin(), text.end(), is_text_byte) ? Content::text : Content::binary;
+}
+
+Location split_location(const std::string& path) {
+  if (exists(path)) return {path, ""};
+  const std::size_t first = path.find(":/");
+  if (first == std::string::npos) return {path, ""};
+  for (std::size_t at = first; at != std::string::npos; at = path.find(":/", at + 1)) {
+    if (exists(path.substr(0, at))) return {path.substr(0, at), path.substr(at + 1)};
+  }
+  return {path.substr(0, first), path.substr(first + 1)};
+}
+
+}  // namespace qrtool

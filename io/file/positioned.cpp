@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// positioned.cpp: preadv and pwritev until all is done.
+#include "io/file/positioned.hpp"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+namespace qrtool {
+namespace {
+
+/// Takes `bytes` off the front.
+void advance(TwoParts& parts, std::size_t bytes) {
+  for (iovec& part : parts) {
+    const std::size_t taken = std::min(bytes, part.iov_len);
+    part.iov_base = static_cast<std::byte*>(part.iov_base) + taken;
+    part.iov_len -= taken;
+    bytes -= taken;
+  }
+}
+
+/// Repeats `transfer` until all is done, it fails, or it gives 0. The bytes done; errno is 0 but
+/// for a failure.
+template <class Transfer>
+std::size_t repeat(Transfer transfer, int descriptor, std::uint64_t position, TwoParts& parts) {
+  std::size_t done = 0;
+  errno = 0;
+  while (parts[0].iov_len + parts[1].iov_len > 0) {
+    const ssize_t moved = transfer(descriptor, parts.data(), static_cast<int>(parts.size()),
+                                   static_cast<off_t>(position + done));
+    if (moved < 0 && errno == EINTR) continue;
+    if (moved <= 0) break;
+    errno = 0;
+    done += static_cast<std::size_t>(moved);
+    advance(parts, static_cast<std::size_t>(moved));
+  }
+  return done;
+}
+
+}  // namespace
+
+std::size_t read_at(int descriptor, std::uint64_t position, TwoParts parts) {
+  return repeat(preadv, descriptor, position, parts);
+}
+
+int write_at(int descriptor, std::uint64_t position, TwoParts parts) {
+  const std::size_t bytes = parts[0].iov_len + parts[1].iov_len;
+  if (repeat(pwritev, descriptor, position, parts) == bytes) return 0;
+  return errno != 0 ? errno : EIO;
+}
+
+void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes) {
+  constexpr std::uint64_t page = 4096;
+  const std::uint64_t end = (position + bytes) / page * page;
+  if (end <= position) return;
+  // Only a hint: what fails to reach the disk is an error of fsync.
+  sync_file_range(descriptor, static_cast<off_t>(position), static_cast<off_t>(end - position),
+                  SYNC_FILE_RANGE_WRITE);
+}
+
+int io_threads() {
+  constexpr unsigned most = 4;
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, most));
+}
+
+}  // namespace qrtool

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// text_lines.cpp: the lines of a text file, one at a time, from any offset.
+#include "io/file/text_lines.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.hpp"
+
+namespace qrtool {
+namespace {
+constexpr std::size_t piece_bytes = std::size_t{256} << 10;
+constexpr std::size_t longest_line = std::size_t{1} << 30;
+}  // namespace
+
+TextLines::~TextLines() { close(descriptor_); }
+
+bool TextLines::fill() {
+  if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  buffer_offset_ += begin_;
+  end_ -= begin_;
+  begin_ = 0;
+  if (end_ >= longest_line) {
+    throw InputError(fmt::format("{}:{}:1: the line is longer than 1 GiB", shown_, number_ + 1));
+  }
+  if (buffer_.size() < 2 * end_ + piece_bytes) buffer_.resize(2 * end_ + piece_bytes);
+  ssize_t got;
+  do {
+    got = pread(descriptor_, buffer_.data() + end_, buffer_.size() - end_,
+                static_cast<off_t>(buffer_offset_ + end_));
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) throw InputError(fmt::format("cannot read '{}': {}", shown_, std::strerror(errno)));
+  end_ += static_cast<std::size_t>(got);
+  return got > 0;
+}
+
+bool TextLines::next() {
+  const char* newline = nullptr;
+  std::size_t searched = 0;
+  for (;;) {
+    const std::size_t size = end_ - begin_;
+    if (size > searched) {
+      newline = static_cast<const char*>(
+          std::memchr(buffer_.data() + begin_ + searched, '\n', size - searched));
+    }
+    searched = size;
+    if (newline || !fill()) break;
+  }
+  if (begin_ == end_) return false;
+  const char* start = buffer_.data() + begin_;
+  const std::size_t length = newline ? static_cast<std::size_t>(newline - start) : end_ - begin_;
+  text_ = {start, length};
+  offset_ = buffer_offset_ + begin_;
+  begin_ += length + (newline ? 1 : 0);
+  ++number_;
+  if (text_.ends_with('\r')) text_.remove_suffix(1);
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  if (offset_ == 0 && text_.starts_with(byte_order_mark)) {
+    text_.remove_prefix(byte_order_mark.size());
+  }
+  return true;
+}
+
+void TextLines::seek(std::uint64_t offset, index_t number) {
+  number_ = number - 1;
+  if (offset >= buffer_offset_ && offset <= buffer_offset_ + end_) {
+    begin_ = offset - buffer_offset_;
+    return;
+  }
+  buffer_offset_ = offset;
+  begin_ = end_ = 0;
+}
+
+}  // namespace qrtool

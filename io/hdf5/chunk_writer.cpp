@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// chunk_writer.cpp: places from HDF5, bytes and checksums from several threads.
+#include "io/hdf5/chunk_writer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "core/parallel.hpp"
+#include "io/file/positioned.hpp"
+#include "io/hdf5/fletcher32.hpp"
+
+namespace qrtool::hdf5 {
+
+constexpr std::size_t checksum_bytes = 4;
+
+ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
+                         std::size_t element_bytes)
+    : dataset_(dataset),
+      descriptor_(descriptor),
+      chunks_(Stretches::of(layout.dims, layout.chunk).value()),
+      element_bytes_(element_bytes),
+      chunk_bytes_(static_cast<std::size_t>(chunks_.chunk_elements()) * element_bytes) {}
+
+bool ChunkWriter::allocate() {
+  addresses_.reserve(static_cast<std::size_t>(chunks_.size()));
+  for (index_t i = 0; i < chunks_.size(); ++i) {
+    const auto place = allocate_chunk(dataset_, chunks_.offset(i), chunk_bytes_ + checksum_bytes);
+    if (!place) return false;
+    addresses_.push_back(place->address);
+  }
+  return true;
+}
+
+void ChunkWriter::append(const void* values, index_t count) {
+  const auto* from = static_cast<const std::byte*>(values);
+  std::vector<Ready> ready;
+  bool holds_taken = false;
+  while (count > 0) {
+    const index_t chunk = chunks_.containing(position_);
+    const Stretch stretch = chunks_[chunk];
+    const index_t before = position_ - stretch.first;
+    const index_t now = std::min(count, stretch.count - before);
+    const std::size_t bytes = static_cast<std::size_t>(now) * element_bytes_;
+    if (now == chunks_.chunk_elements()) {
+      ready.push_back({chunk, from});
+    } else {
+      std::memcpy(waiting_at(before), from, bytes);
+    }
+    if (now < chunks_.chunk_elements() && before + now == stretch.count) {
+      if (holds_taken) write(std::exchange(ready, {}));
+      ready.push_back(take_waiting(chunk, stretch.count));
+      holds_taken = true;
+    }
+    position_ += now;
+    from += bytes;
+    count -= now;
+  }
+  write(ready);
+}
+
+void ChunkWriter::finish() {
+  const Stretch last = chunks_[chunks_.size() - 1];
+  if (position_ == last.first + last.count) return;
+  const index_t chunk = chunks_.containing(position_);
+  const index_t waiting = position_ - chunks_[chunk].first;
+  if (waiting > 0) write(std::array{take_waiting(chunk, waiting)});
+}
+
+std::byte* ChunkWriter::waiting_at(index_t element_of_chunk) {
+  if (!waiting_) waiting_ = allocate_host(chunk_bytes_);
+  return waiting_.get() + static_cast<std::size_t>(element_of_chunk) * element_bytes_;
+}
+
+/// The waiting chunk, of which `elements` are filled; its memory is used again by the next call.
+ChunkWriter::Ready ChunkWriter::take_waiting(index_t chunk, index_t elements) {
+  std::byte* const end = waiting_at(elements);
+  std::fill(end, waiting_.get() + chunk_bytes_, std::byte{0});
+  std::swap(waiting_, taken_);
+  return {chunk, taken_.get()};
+}
+
+void ChunkWriter::write(std::span<const Ready> chunks) const {
+  parallel_for(std::ssize(chunks), io_threads(), [&](index_t i, int) {
+    std::uint32_t checksum = fletcher32(chunks[i].bytes, chunk_bytes_);
+    static_assert(sizeof checksum == checksum_bytes && std::endian::native == std::endian::little);
+    const TwoParts parts{
+        {{const_cast<std::byte*>(chunks[i].bytes), chunk_bytes_}, {&checksum, checksum_bytes}}};
+    const int error = write_at(descriptor_, addresses_[chunks[i].chunk], parts);
+    if (error != 0) throw FailedWrite(error);
+  });
+  if (chunks.empty()) return;
+  const std::uint64_t first = addresses_[chunks.front().chunk];
+  const std::uint64_t last = addresses_[chunks.back().chunk];
+  if (first < last) begin_sync(descriptor_, first, last + chunk_bytes_ + checksum_bytes - first);
+}
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// dataset.cpp: opening HDF5 files of others, and what one dataset in them holds.
+#include "io/hdf5/dataset.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/file/input_file.hpp"
+#include "io/hdf5/driver.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+[[noreturn]] void throw_not_hdf5(const InputFile& file, Content content) {
+  if (content == Content::binary) {
+    throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
+                     "only HDF5, and CSV by the endings .csv, .tsv and .txt, can be read");
+  }
+  throw InputError(
+      fmt::format("{}: not an HDF5 file (it looks like text)", file.shown),
+      fmt::format("for CSV let the name end in .csv, or use standard input: - < {}", file.shown));
+}
+
+/// The number behind `key` in a text of HDF5.
+std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos) return {};
+  std::uint64_t number = 0;
+  const char* begin = text.data() + at + key.size();
+  if (std::from_chars(begin, text.data() + text.size(), number).ec != std::errc()) return {};
+  return number;
+}
+
+[[noreturn]] void throw_cannot_open(const InputFile& file, const std::string& error) {
+  if (const auto expected = number_after(error, "stored_eof = ")) {
+    throw InputError(
+        fmt::format("{}: truncated: {} of {} bytes", file.shown, file.size, *expected));
+  }
+  if (error.find("already open for write") != std::string::npos) {
+    throw InputError(
+        fmt::format("{}: it is being written by another program, or was not closed", file.shown),
+        fmt::format("if no program has it open: h5clear -s {}", file.shown));
+  }
+  if (error.find("unable to lock file") != std::string::npos) {
+    throw InputError(fmt::format("{}: it is being written by another program", file.shown));
+  }
+  throw InputError(
+      fmt::format("{}: damaged HDF5 file ({})", file.shown, escape(innermost_error(error))));
+}
+
+[[noreturn]] void throw_cannot_follow(const InputFile& file, const std::string& path) {
+  const std::string error = take_error();
+  if (error.find("link class") != std::string::npos) {
+    throw InputError(
+        fmt::format("{}: {} points outside the file (external link); refused", file.shown, path));
+  }
+  throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, path,
+                               escape(innermost_error(error))));
+}
+
+/// Whether there is an object at `path`. Each link on the way is looked at before it is followed.
+bool leads_to_object(const InputFile& file, const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    const std::string prefix = path.substr(0, end);
+    if (prefix.size() > 1 && prefix.back() != '/') {
+      if (H5Lexists(file.handle, prefix.c_str(), H5P_DEFAULT) <= 0) return false;
+      H5L_info_t info{};
+      if (H5Lget_info(file.handle, prefix.c_str(), &info, H5P_DEFAULT) < 0) {
+        throw_cannot_follow(file, escape(path));
+      }
+      if (info.type == H5L_TYPE_EXTERNAL) {
+        throw InputError(fmt::format("{}: {} points outside the file (external link); refused",
+                                     file.shown, escape(prefix)));
+      }
+    }
+    if (end == std::string::npos) break;
+  }
+  // A soft link may be there and lead nowhere.
+  if (path == "/") return true;
+  const htri_t found = H5Oexists_by_name(file.handle, path.c_str(), H5P_DEFAULT);
+  if (found < 0) throw_cannot_follow(file, escape(path));
+  return found > 0;
+}
+
+/// Data that lie elsewhere: looked for before anything that would make HDF5 open them.
+std::string external_problem(hid_t dataset) {
+  const Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+  if (H5Pget_layout(creation) == H5D_VIRTUAL) {
+    return "points outside the file (virtual dataset); refused";
+  }
+  if (H5Pget_external_count(creation) > 0) {
+    std::array<char, 256> name{};
+    H5Pget_external(creation, 0, name.size() - 1, name.data(), nullptr, nullptr);
+    return fmt::format("points outside the file (external storage '{}'); refused",
+                       escape(name.data()));
+  }
+  return {};
+}
+
+std::string member_names(hid_t type) {
+  std::string names;
+  const int count = H5Tget_nmembers(type);
+  for (int i = 0; i < count && i < 4; ++i) {
+    char* name = H5Tget_member_name(type, static_cast<unsigned>(i));
+    names += (i > 0 ? ", " : "") + escape(name ? name : "?");
+    H5free_memory(name);
+  }
+  return count > 4 ? names + ", ..." : names;
+}
+
+std::string class_problem(hid_t type) {
+  switch (H5Tget_class(type)) {
+    case H5T_FLOAT:
+    case H5T_INTEGER:
+      return {};
+    case H5T_COMPOUND: {
+      const std::string names = member_names(type);
+      const bool complex = names == "r, i" || names == "real, imag" || names == "re, im";
+      return fmt::format("is {} ({}); only real matrices can be read",
+                         complex ? "complex" : "a compound", names);
+    }
+    case H5T_ENUM:
+      return fmt::format("is {} ({}); only numbers can be read",
+                         member_names(type) == "FALSE, TRUE" ? "boolean" : "an enumeration",
+                         member_names(type));
+    case H5T_STRING:
+      return "holds strings; only numbers can be read";
+    default:
+      return "holds neither floating-point numbers nor integers";
+  }
+}
+
+std::string type_text(hid_t type) {
+  const bool reversed = H5Tget_order(type) == H5T_ORDER_BE && H5Tget_size(type) > 1;
+  const std::string order = reversed ? "big-endian " : "";
+  const std::size_t bits = H5Tget_precision(type);
+  if (H5Tget_class(type) == H5T_INTEGER) {
+    return fmt::format("{}{}int{}", order, H5Tget_sign(type) == H5T_SGN_NONE ? "u" : "", bits);
+  }
+  std::size_t exponent_bits = 0, unused = 0;
+  H5Tget_fields(type, &unused, &unused, &exponent_bits, &unused, &unused);
+  return fmt::format("{}{}float{}", order, bits == 16 && exponent_bits == 8 ? "b" : "", bits);
+}
+
+void describe(Dataset& dataset) {
+  dataset.problem = external_problem(dataset.handle);
+  if (!dataset.problem.empty()) return;
+
+  const Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  dataset.stored_bytes = H5Tget_size(type);
+  dataset.problem = class_problem(type);
+  if (dataset.problem.empty()) {
+    dataset.stored_type = type_text(type);
+    const bool is_single = H5Tget_class(type) == H5T_FLOAT && dataset.stored_bytes <= 4;
+    dataset.type = is_single ? ElementType::float32 : ElementType::float64;
+  }
+  const Handle space(H5Dget_space(dataset.handle), H5Sclose);
+  const int rank = H5Sget_simple_extent_ndims(space);
+  dataset.dims.resize(rank > 0 ? static_cast<std::size_t>(rank) : 0);
+  H5Sget_simple_extent_dims(space, dataset.dims.data(), nullptr);
+
+  const std::string matlab_class = string_attribute(dataset.handle, "MATLAB_class");
+  if (matlab_class == "char" || matlab_class == "logical" || matlab_class == "cell") {
+    dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
+  }
+  dataset.is_column = dataset.is_column || !matlab_class.empty();
+}
+
+std::string_view filter_name(H5Z_filter_t filter) {
+  switch (filter) {
+    case H5Z_FILTER_SZIP:
+      return "szip";
+    case 307:
+      return "bzip2";
+    case 32000:
+      return "lzf";
+    case 32001:
+      return "blosc";
+    case 32004:
+      return "lz4";
+    case 32008:
+      return "bitshuffle";
+    case 32013:
+      return "zfp";
+    case 32015:
+      return "zstd";
+    case 32026:
+      return "blosc2";
+    default:
+      return "an unknown method";
+  }
+}
+
+void require_filters(const InputFile& file, const Dataset& dataset) {
+  const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
+  const int count = H5Pget_nfilters(creation);
+  for (int i = 0; i < count; ++i) {
+    unsigned flags = 0;
+    std::size_t values = 0;
+    const H5Z_filter_t filter = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values,
+                                               nullptr, 0, nullptr, nullptr);
+    if (H5Zfilter_avail(filter) > 0) continue;
+    throw InputError(
+        fmt::format("{}: dataset {} is compressed with {} (HDF5 filter {}), which is not installed",
+                    file.shown, dataset.shown, filter_name(filter), filter),
+        fmt::format("install that filter's plugin, or where it is installed: h5repack -f NONE {} "
+                    "plain.h5",
+                    file.shown));
+  }
+}
+
+void require_possible_size(const InputFile& file, const Dataset& dataset) {
+  // Empty dimensions are left out, so that no partial product can overflow later either.
+  std::uint64_t elements = 1, bytes = 0;
+  bool overflow = false, is_empty = false;
+  for (const hsize_t extent : dataset.dims) {
+    is_empty = is_empty || extent == 0;
+    overflow |= __builtin_mul_overflow(elements, std::max<hsize_t>(extent, 1), &elements);
+  }
+  overflow |=
+      __builtin_mul_overflow(elements, std::max<std::size_t>(dataset.stored_bytes, 8), &bytes);
+  if (overflow || bytes > static_cast<std::uint64_t>(INT64_MAX)) {
+    throw LimitError(fmt::format("{}: dataset {} claims {} elements, more than can be addressed",
+                                 file.shown, dataset.shown, shape_text(dataset.dims)));
+  }
+  // Deflate cannot pack more than 1032 to 1; a larger ratio is a mistake or a bomb.
+  constexpr std::uint64_t harmless_bytes = std::uint64_t{1} << 30, highest_ratio = 1100;
+  const std::uint64_t claimed = is_empty ? 0 : elements * dataset.stored_bytes;
+  if (claimed > harmless_bytes && claimed / highest_ratio > file.size) {
+    throw LimitError(fmt::format("{}: dataset {} claims {} in a file of {}", file.shown,
+                                 dataset.shown, format_bytes(claimed), format_bytes(file.size)));
+  }
+}
+
+}  // namespace
+
+InputFile open_file(const std::string& name) {
+  const Session session;
+  InputFile file{name, escape(name), readable_size(name), {}};
+  const Content content = sniff(name);
+  if (content != Content::hdf5) throw_not_hdf5(file, content);
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_file_locking(access, true, true);
+  set_locating_driver(access);
+  file.handle = Handle(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
+  if (!file.handle) throw_cannot_open(file, take_error());
+  return file;
+}
+
+bool is_octave_variable(const InputFile& file, const std::string& path) {
+  return H5Aexists_by_name(file.handle, path.c_str(), "OCTAVE_NEW_FORMAT", H5P_DEFAULT) > 0;
+}
+
+Dataset open_dataset(const InputFile& file, const std::string& path) {
+  const Session session;
+  Dataset dataset;
+  dataset.path = path;
+  dataset.shown = escape(path);
+  if (!leads_to_object(file, path)) return dataset;
+  Handle object(H5Oopen(file.handle, path.c_str(), H5P_DEFAULT), H5Oclose);
+  if (!object) throw_cannot_follow(file, dataset.shown);
+  if (H5Iget_type(object) == H5I_GROUP && path != "/" && is_octave_variable(file, path)) {
+    Dataset value = open_dataset(file, path + "/value");
+    value.shown = dataset.shown;
+    value.is_column = true;
+    return value;
+  }
+  if (H5Iget_type(object) != H5I_DATASET) return dataset;
+  dataset.handle = std::move(object);
+  describe(dataset);
+  return dataset;
+}
+
+void require_readable(const InputFile& file, const Dataset& dataset) {
+  const Session session;
+  if (!dataset.problem.empty()) {
+    throw InputError(fmt::format("{}: dataset {} {}", file.shown, dataset.shown, dataset.problem));
+  }
+  require_filters(file, dataset);
+  require_possible_size(file, dataset);
+}
+
+std::string shape_text(std::span<const hsize_t> dims) {
+  std::string text;
+  for (const hsize_t extent : dims) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text.empty() ? "scalar" : text;
+}
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// direct_reader.cpp: several threads read a dataset piece by piece and check the checksums.
+#include "io/hdf5/direct_reader.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+#include "io/file/positioned.hpp"
+#include "io/hdf5/fletcher32.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+// Of contiguous data at once: large enough for the system call, small enough for a core's cache.
+constexpr std::size_t contiguous_piece_bytes = std::size_t{1} << 20;
+// A larger chunk would cost memory for every thread.
+constexpr std::size_t most_chunk_bytes = std::size_t{16} << 20;
+
+bool is_native(hid_t dataset) {
+  const Handle type(H5Dget_type(dataset), H5Tclose);
+  return H5Tequal(type, H5T_NATIVE_FLOAT) > 0 || H5Tequal(type, H5T_NATIVE_DOUBLE) > 0;
+}
+
+std::uint64_t elements_of(const Dataset& dataset) {
+  std::uint64_t elements = 1;
+  for (const hsize_t extent : dataset.dims) elements *= extent;
+  return elements;
+}
+
+/// Bytes of the checksum after each chunk; nothing where there is another filter.
+std::optional<std::size_t> checksum_bytes_of(hid_t creation) {
+  const int filters = H5Pget_nfilters(creation);
+  if (filters == 0) return 0;
+  unsigned flags = 0;
+  std::size_t values = 0;
+  const bool is_checksum =
+      filters == 1 && H5Pget_filter2(creation, 0, &flags, &values, nullptr, 0, nullptr, nullptr) ==
+                          H5Z_FILTER_FLETCHER32;
+  return is_checksum ? std::optional<std::size_t>(4) : std::nullopt;
+}
+
+std::optional<Stretches> chunks_of(hid_t creation, const Dataset& dataset) {
+  std::vector<hsize_t> chunk(dataset.dims.size());
+  const auto rank = static_cast<int>(chunk.size());
+  if (H5Pget_chunk(creation, rank, chunk.data()) != rank) return {};
+  std::uint64_t bytes = dataset.stored_bytes;
+  for (const hsize_t extent : chunk) {
+    if (__builtin_mul_overflow(bytes, extent, &bytes)) return {};
+  }
+  if (bytes > most_chunk_bytes) return {};
+  return Stretches::of(dataset.dims, chunk);
+}
+
+}  // namespace
+
+std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Dataset& dataset,
+                                                 int threads) {
+  const Session session;
+  const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
+  const std::uint64_t elements = elements_of(dataset);
+  if (!creation || elements == 0 || !is_native(dataset.handle)) return nullptr;
+  std::unique_ptr<DirectReader> reader(new DirectReader(file, dataset, threads));
+  reader->descriptor_ = descriptor_of(file.handle);
+  std::optional<Stretches> pieces;
+  if (const H5D_layout_t layout = H5Pget_layout(creation); layout == H5D_CONTIGUOUS) {
+    const haddr_t start = H5Dget_offset(dataset.handle);
+    // Nothing is stored before the first write.
+    if (start == HADDR_UNDEF || H5Dget_storage_size(dataset.handle) == 0) return nullptr;
+    reader->start_ = start;
+    const hsize_t flat[] = {elements}, piece[] = {contiguous_piece_bytes / dataset.stored_bytes};
+    pieces = Stretches::of(flat, piece);
+  } else if (const auto checksum_bytes = checksum_bytes_of(creation);
+             layout == H5D_CHUNKED && checksum_bytes) {
+    reader->checksum_bytes_ = *checksum_bytes;
+    pieces = chunks_of(creation, dataset);
+  }
+  if (reader->descriptor_ < 0 || !pieces) return nullptr;
+  reader->pieces_ = std::move(*pieces);
+  return reader;
+}
+
+template <class T>
+std::vector<DirectReader::Wanted<T>> DirectReader::cut(index_t first, index_t count, T* out) const {
+  std::vector<Wanted<T>> all;
+  for (const index_t end = first + count; first < end;) {
+    const index_t piece = pieces_.containing(first);
+    const Stretch whole = pieces_[piece];
+    const index_t taken = std::min(whole.first + whole.count, end) - first;
+    all.push_back({piece, {first, taken}, out});
+    first += taken;
+    out += taken;
+  }
+  return all;
+}
+
+/// The bytes at `from`, of which the last checksum_bytes_ must fit to the others.
+bool DirectReader::load(const Extent& from, std::byte* to) const {
+  std::uint32_t checksum = 0;
+  const std::size_t bytes = from.bytes - checksum_bytes_;
+  const TwoParts parts{{{to, bytes}, {&checksum, checksum_bytes_}}};
+  if (read_at(descriptor_, from.address, parts) != from.bytes) {
+    if (errno != 0) return false;
+    struct stat now {};
+    fstat(descriptor_, &now);
+    throw InputError(
+        fmt::format("{}: truncated: {} of {} bytes", file_.shown, now.st_size, file_.size));
+  }
+  return checksum_bytes_ == 0 || matches_fletcher32(checksum, to, bytes);
+}
+
+template <class T>
+std::optional<Extent> DirectReader::find(const Wanted<T>& wanted) const {
+  if (start_) {
+    return Extent{*start_ + wanted.part.first * dataset_.stored_bytes,
+                  wanted.part.count * dataset_.stored_bytes};
+  }
+  const std::optional<Extent> found = find_chunk(dataset_.handle, pieces_.offset(wanted.piece));
+  // The size is the file's word, and not to be trusted.
+  return found && found->bytes == chunk_bytes() + checksum_bytes_ ? found : std::nullopt;
+}
+
+template <class T>
+void DirectReader::copy(const std::byte* stored, const Wanted<T>& wanted) const {
+  const index_t skipped = start_ ? 0 : wanted.part.first - pieces_[wanted.piece].first;
+  stored += skipped * dataset_.stored_bytes;
+  if (dataset_.stored_bytes == sizeof(T)) {
+    std::memcpy(wanted.out, stored, wanted.part.count * sizeof(T));
+  } else {
+    std::copy_n(reinterpret_cast<const float*>(stored), wanted.part.count, wanted.out);
+  }
+}
+
+template <class T>
+bool DirectReader::read_piece(const Wanted<T>& wanted, const Extent& from,
+                              HostMemory& scratch) const {
+  const bool is_whole = start_ || wanted.part.count == pieces_.chunk_elements();
+  if (is_whole && dataset_.stored_bytes == sizeof(T)) {
+    return load(from, reinterpret_cast<std::byte*>(wanted.out));
+  }
+  if (!scratch) scratch = allocate_host(chunk_bytes());
+  if (!load(from, scratch.get())) return false;
+  copy(scratch.get(), wanted);
+  return true;
+}
+
+template <class T>
+bool DirectReader::read(index_t first, index_t count, T* out) {
+  if (dataset_.stored_bytes > sizeof(T)) return false;
+  const std::vector<Wanted<T>> all = cut(first, count, out);
+  std::span<const Wanted<T>> left = all;
+  if (left.front().piece == kept_piece_) {
+    copy(kept_.get(), left.front());
+    left = left.subspan(1);
+  }
+  std::vector<Extent> places;
+  for (const Wanted<T>& wanted : left) {
+    const std::optional<Extent> place = find(wanted);
+    if (!place) return false;
+    places.push_back(*place);
+  }
+  scratch_.resize(static_cast<std::size_t>(threads_));
+  std::atomic<bool> ok = true;
+  parallel_for(std::ssize(left), threads_, [&](index_t i, int worker) {
+    HostMemory& scratch = i + 1 < std::ssize(left) ? scratch_[worker] : last_;
+    if (ok && !read_piece(left[i], places[i], scratch)) ok = false;
+  });
+  if (ok && !left.empty()) keep_last(left.back());
+  return ok;
+}
+
+/// The next call is likely to go on in the chunk where this one ended.
+template <class T>
+void DirectReader::keep_last(const Wanted<T>& wanted) {
+  const Stretch whole = pieces_[wanted.piece];
+  if (start_ || wanted.part.first + wanted.part.count == whole.first + whole.count) return;
+  std::swap(kept_, last_);
+  kept_piece_ = wanted.piece;
+}
+
+template bool DirectReader::read(index_t, index_t, float*);
+template bool DirectReader::read(index_t, index_t, double*);
+
+}  // namespace qrtool::hdf5

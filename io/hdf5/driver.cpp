@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// driver.cpp: a driver of HDF5 that notes the place of a chunk instead of moving its bytes.
+#include "io/hdf5/driver.hpp"
+
+#include <memory>
+#include <new>
+
+#include "io/hdf5/file.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+/// While one lives, raw data of this thread is not read or written but noted here.
+class Interception {
+ public:
+  Interception() { current_ = this; }
+  ~Interception() { current_ = nullptr; }
+  Interception(const Interception&) = delete;
+  Interception& operator=(const Interception&) = delete;
+
+  /// Whether the driver is to leave these bytes alone.
+  static bool takes(H5FD_mem_t type, haddr_t address, std::size_t bytes) {
+    if (current_ == nullptr || type != H5FD_MEM_DRAW) return false;
+    current_->extent_ = {address, bytes};
+    ++current_->accesses_;
+    return true;
+  }
+
+  /// What was noted, where that was one place.
+  std::optional<Extent> extent() const {
+    return accesses_ == 1 ? std::optional(extent_) : std::nullopt;
+  }
+
+ private:
+  Extent extent_;
+  int accesses_ = 0;
+  static thread_local Interception* current_;
+};
+thread_local Interception* Interception::current_ = nullptr;
+
+/// HDF5 knows a file by its first member.
+struct File {
+  H5FD_t base{};
+  H5FD_t* inner = nullptr;  // of sec2
+};
+
+H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->inner; }
+
+/// What sec2 can do. Its functions are called as HDF5 calls them: the public ones (H5FDread, ...)
+/// would clear HDF5's list of errors.
+const H5FD_class_t& sec2(const H5FD_t* file) { return *inner(file)->cls; }
+
+H5FD_t* open_inner(const char* name, unsigned flags, hid_t access, haddr_t max_address) {
+  const Handle plain(H5Pcopy(access), H5Pclose);
+  std::unique_ptr<File> file(new (std::nothrow) File);
+  if (!file || !plain || H5Pset_fapl_sec2(plain) < 0) return nullptr;
+  file->inner = H5FDopen(name, flags, plain, max_address);
+  return file->inner == nullptr ? nullptr : &file.release()->base;
+}
+
+herr_t close_inner(H5FD_t* file) {
+  const std::unique_ptr<File> owned(reinterpret_cast<File*>(file));
+  const hid_t errors = H5Eget_current_stack();  // of the opening that failed, say
+  const herr_t result = H5FDclose(owned->inner);
+  H5Eset_current_stack(errors);
+  return result;
+}
+
+herr_t query(const H5FD_t*, unsigned long* flags) {
+  // Those of sec2: they decide how space is handed out.
+  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
+           H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_POSIX_COMPAT_HANDLE |
+           H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
+  return 0;
+}
+
+herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,
+            void* to) {
+  if (Interception::takes(type, address, bytes)) return 0;
+  return sec2(file).read(inner(file), type, transfer, address, bytes, to);
+}
+
+herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,
+             const void* from) {
+  if (Interception::takes(type, address, bytes)) return 0;
+  return sec2(file).write(inner(file), type, transfer, address, bytes, from);
+}
+
+hid_t register_driver() {
+  constexpr H5FD_mem_t free_lists[] = H5FD_FLMAP_DICHOTOMY;
+  H5FD_class_t driver{};
+#ifdef H5FD_CLASS_VERSION  // HDF5 1.14
+  driver.version = H5FD_CLASS_VERSION;
+  driver.value = H5_VFD_RESERVED;
+#endif
+  driver.name = "qrtool_locating";
+  driver.maxaddr = INT64_MAX;
+  driver.fc_degree = H5F_CLOSE_WEAK;
+  driver.open = open_inner;
+  driver.close = close_inner;
+  driver.cmp = [](const H5FD_t* a, const H5FD_t* b) { return sec2(a).cmp(inner(a), inner(b)); };
+  driver.query = query;
+  driver.get_eoa = [](const H5FD_t* file, H5FD_mem_t type) {
+    return sec2(file).get_eoa(inner(file), type);
+  };
+  driver.set_eoa = [](H5FD_t* file, H5FD_mem_t type, haddr_t address) {
+    return sec2(file).set_eoa(inner(file), type, address);
+  };
+  driver.get_eof = [](const H5FD_t* file, H5FD_mem_t type) {
+    return sec2(file).get_eof(inner(file), type);
+  };
+  driver.get_handle = [](H5FD_t* file, hid_t access, void** handle) {
+    return sec2(file).get_handle(inner(file), access, handle);
+  };
+  driver.read = read;
+  driver.write = write;
+  driver.truncate = [](H5FD_t* file, hid_t transfer, hbool_t closing) {
+    return sec2(file).truncate(inner(file), transfer, closing);
+  };
+  driver.lock = [](H5FD_t* file, hbool_t for_writing) {
+    return sec2(file).lock(inner(file), for_writing);
+  };
+  driver.unlock = [](H5FD_t* file) { return sec2(file).unlock(inner(file)); };
+  std::copy(std::begin(free_lists), std::end(free_lists), driver.fl_map);
+  return H5FDregister(&driver);
+}
+
+}  // namespace
+
+herr_t set_locating_driver(hid_t access) {
+  const Session session;
+  static const hid_t driver = register_driver();
+  return H5Pset_driver(access, driver, nullptr);
+}
+
+int descriptor_of(hid_t file) {
+  const Session session;
+  void* handle = nullptr;
+  if (H5Fget_vfd_handle(file, H5P_DEFAULT, &handle) < 0) return -1;
+  return *static_cast<const int*>(handle);
+}
+
+std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset) {
+  const Session session;
+  const Interception interception;
+  std::uint32_t filters_left_out = 0;
+  char untouched = 0;
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &filters_left_out, &untouched) < 0 ||
+      filters_left_out != 0) {
+    return {};
+  }
+  return interception.extent();
+}
+
+std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,
+                                     std::size_t bytes) {
+  const Session session;
+  const Interception interception;
+  const char untouched = 0;
+  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, &untouched) < 0) return {};
+  return interception.extent();
+}
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// file.hpp: the HDF5 C API made safe: handles, one lock, error texts, and ranges as boxes.
+#pragma once
+
+#include <hdf5.h>
+
+#include <mutex>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/batch.hpp"
+
+namespace qrtool::hdf5 {
+
+/// Held during every operation on HDF5: not every build of the library is thread-safe. The first
+/// one sets the library up.
+class Session {
+ public:
+  Session();
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+
+/// After a failed write the library's own clean-up crashes (HDF5 1.10: even at exit), so from then
+/// on no handle of this process is closed any more.
+void stop_closing() noexcept;
+bool is_closing_stopped() noexcept;
+
+/// Owns an identifier of HDF5 together with the function that closes it.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+
+  Handle() = default;
+  Handle(hid_t id, Close close_function) : id_(id), close_(close_function) {}
+  Handle(Handle&& other) noexcept
+      : id_(std::exchange(other.id_, H5I_INVALID_HID)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(id_, other.id_);
+    std::swap(close_, other.close_);
+    return *this;
+  }
+  ~Handle() { close(); }
+
+  explicit operator bool() const { return id_ >= 0; }
+  operator hid_t() const { return id_; }
+
+  /// False where HDF5 reports an error, or closing was stopped.
+  bool close() noexcept;
+  /// Forgets the identifier without closing it.
+  void abandon() noexcept { id_ = H5I_INVALID_HID; }
+
+ private:
+  hid_t id_ = H5I_INVALID_HID;
+  Close close_ = nullptr;
+};
+
+/// What HDF5 says about its last error, outermost call first, joined by "; "; clears it.
+std::string take_error();
+/// The last part of such a text: the cause.
+std::string innermost_error(const std::string& error);
+
+/// The text of a string attribute of `object`; empty where there is none.
+std::string string_attribute(hid_t object, const char* name);
+
+/// The memory type of T.
+template <class T>
+hid_t native_type() {
+  if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
+  if constexpr (std::is_same_v<T, double>) return H5T_NATIVE_DOUBLE;
+  if constexpr (std::is_same_v<T, std::uint8_t>) return H5T_NATIVE_UINT8;
+  if constexpr (std::is_same_v<T, std::int32_t>) return H5T_NATIVE_INT32;
+}
+
+/// A rectangular part of the leading dimensions; its matrices follow each other in the flat order.
+struct Box {
+  std::vector<hsize_t> start, count;
+  index_t matrices = 0;
+};
+
+/// Cuts matrices first .. first + count - 1 of the flattened leading dimensions into the fewest
+/// boxes (at most 2 * leading.size() - 1), so that a range costs few calls of HDF5.
+std::vector<Box> cut_into_boxes(std::span<const index_t> leading, index_t first, index_t count);
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.cpp: matrices out of a dataset, in row order whatever the order they are stored in.
+#include "io/hdf5/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/file/positioned.hpp"
+#include "io/file/transpose.hpp"
+#include "io/hdf5/direct_reader.hpp"
+#include "io/hdf5/search.hpp"
+
+namespace qrtool {
+namespace {
+
+using hdf5::Box;
+using hdf5::Dataset;
+using hdf5::DirectReader;
+using hdf5::Handle;
+using hdf5::InputFile;
+using hdf5::Session;
+
+// What is read at a time where it cannot go straight to its place.
+constexpr index_t scratch_bytes = index_t{8} << 20;
+
+/// A block of rows and columns of every matrix, as they are stored.
+struct Block {
+  index_t row, rows, col, cols;
+};
+
+/// Between native types HDF5 takes infinity for a number out of range as well.
+bool is_infinite(hid_t type, const void* value) {
+  if (H5Tequal(type, H5T_NATIVE_DOUBLE) > 0) return std::isinf(*static_cast<const double*>(value));
+  if (H5Tequal(type, H5T_NATIVE_LDOUBLE) > 0) {
+    return std::isinf(*static_cast<const long double*>(value));
+  }
+  return false;
+}
+
+/// Called by HDF5 where a number does not fit: notes a finite one that becomes infinite.
+H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, void* value, void*,
+                             void* overflowed) {
+  if ((exception == H5T_CONV_EXCEPT_RANGE_HI || exception == H5T_CONV_EXCEPT_RANGE_LOW) &&
+      !is_infinite(from, value)) {
+    *static_cast<bool*>(overflowed) = true;
+  }
+  return H5T_CONV_UNHANDLED;
+}
+
+/// Bytes of the chunks that one call shares with the next: those across the faster dimensions for
+/// whole matrices or rows, those across the stored rows where columns are read.
+double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk) {
+  const std::size_t rank = chunk.size();
+  const auto chunks_across = [&](std::size_t d) {
+    return static_cast<double>((dataset.dims[d] + chunk[d] - 1) / chunk[d]);
+  };
+  auto chunk_bytes = static_cast<double>(dataset.stored_bytes);
+  for (const hsize_t extent : chunk) chunk_bytes *= static_cast<double>(extent);
+  double across = 1;
+  const auto first = std::find_if(chunk.begin(), chunk.end(), [](hsize_t c) { return c > 1; });
+  for (auto d = static_cast<std::size_t>(first - chunk.begin()) + 1; d < rank; ++d) {
+    across *= chunks_across(d);
+  }
+  if (rank >= 2) across = std::max(across, chunks_across(rank - 2));
+  return chunk_bytes * across;
+}
+
+/// Opens a chunked dataset again with a cache for those chunks, so that none is unpacked for every
+/// call.
+void enlarge_cache(const InputFile& file, Dataset& dataset) {
+  constexpr double most_bytes = 64 << 20, usual_bytes = 1 << 20;
+  constexpr std::size_t slots = 12421;  // a prime, far above the number of chunks held
+  const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
+  const auto rank = static_cast<int>(dataset.dims.size());
+  std::vector<hsize_t> chunk(dataset.dims.size());
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return;
+  if (H5Pget_chunk(creation, rank, chunk.data()) != rank) return;
+  const double bytes = std::clamp(shared_chunk_bytes(dataset, chunk), usual_bytes, most_bytes);
+  const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  H5Pset_chunk_cache(access, slots, static_cast<std::size_t>(bytes), H5D_CHUNK_CACHE_W0_DEFAULT);
+  dataset.handle.close();  // the properties of the first opening stay as long as it is open
+  dataset.handle = Handle(H5Dopen2(file.handle, dataset.path.c_str(), access), H5Dclose);
+}
+
+class Hdf5Reader final : public Reader {
+ public:
+  /// `is_vector`: the last dimension is a matrix of one row (tau).
+  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
+             int threads = io_threads());
+
+  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
+  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
+  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
+    read_row_range(matrix, first_row, out);
+  }
+  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
+    read_row_range(matrix, first_row, out);
+  }
+  std::unique_ptr<Reader> another() const override;
+  index_t piece_end(index_t matrix, index_t first_row) const override;
+
+ private:
+  template <class T>
+  void read_matrices(index_t first, BatchView<T> out);
+  template <class T>
+  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
+
+  // These give false where HDF5 reports an error or a number was too large for T.
+  template <class T>
+  bool read_block(const Box& box, const Block& block, T* out);
+  template <class T>
+  bool read_stored(index_t first, index_t count, T* out);
+  template <class T>
+  bool read_transposed(index_t first, BatchView<T> out);
+  template <class T>
+  bool read_tile(index_t matrix, index_t first_row, MatrixView<T> out);
+  template <class T>
+  bool can_be_read(index_t matrix);
+
+  template <class T>
+  [[noreturn]] void throw_failure(index_t first, index_t count);
+  std::string cause(const std::string& error) const;
+  template <class T>
+  T* scratch(index_t elements);
+
+  std::shared_ptr<InputFile> file_;
+  Dataset dataset_;
+  Handle space_, transfer_;
+  std::unique_ptr<DirectReader> direct_;  // where the dataset allows it
+  bool is_vector_ = false, is_transposed_ = false;
+  bool overflowed_ = false;
+  std::string error_;  // of the last call that failed
+  HostMemory scratch_;
+  index_t scratch_size_ = 0;  // bytes
+};
+
+Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order,
+                       bool is_vector, int threads)
+    : file_(std::move(file)), dataset_(std::move(dataset)), is_vector_(is_vector) {
+  const Session session;
+  enlarge_cache(*file_, dataset_);
+  space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
+  transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
+  H5Pset_type_conv_cb(transfer_, note_overflow, &overflowed_);
+  if (!dataset_.handle || !space_ || !transfer_) {
+    throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
+                                 dataset_.shown));
+  }
+  direct_ = DirectReader::open(*file_, dataset_, threads);
+  is_transposed_ = order == Order::column && !is_vector;
+  source_.file = file_->name;
+  source_.dataset = dataset_.shown;
+  source_.type = dataset_.type;
+  source_.stored_type = dataset_.stored_type;
+  source_.order = order;
+  const auto& dims = dataset_.dims;
+  const std::size_t matrix_rank = is_vector ? 1 : 2;
+  source_.leading.assign(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(matrix_rank));
+  source_.m = is_vector ? 1 : static_cast<index_t>(dims[dims.size() - 2]);
+  source_.n = static_cast<index_t>(dims.back());
+  if (is_transposed_) std::swap(source_.m, source_.n);
+}
+
+std::unique_ptr<Reader> Hdf5Reader::another() const {
+  const Session session;
+  // HDF5 itself does one thing at a time.
+  if (!direct_ || is_transposed_) return nullptr;
+  Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
+  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, is_vector_, 1);
+}
+
+index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
+  const index_t end = Reader::piece_end(matrix, first_row);
+  if (!direct_ || is_transposed_ || end == source_.m) return end;
+  const index_t m = source_.m, n = source_.n;
+  const index_t start = direct_->piece_start((matrix * m + end) * n);
+  const index_t row = (start + n - 1) / n - matrix * m;
+  return row > first_row ? row : end;
+}
+
+template <class T>
+T* Hdf5Reader::scratch(index_t elements) {
+  const index_t bytes = elements * static_cast<index_t>(sizeof(T));
+  if (bytes > scratch_size_) {
+    scratch_ = allocate_host(static_cast<std::size_t>(bytes));
+    scratch_size_ = bytes;
+  }
+  return reinterpret_cast<T*>(scratch_.get());
+}
+
+template <class T>
+bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
+  const Session session;
+  std::vector<hsize_t> start = box.start, count = box.count;
+  if (!is_vector_) {
+    start.push_back(static_cast<hsize_t>(block.row));
+    count.push_back(static_cast<hsize_t>(block.rows));
+  }
+  start.push_back(static_cast<hsize_t>(block.col));
+  count.push_back(static_cast<hsize_t>(block.cols));
+  // The memory has the shape of the selection: HDF5 is slow where only the sizes agree.
+  const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                      H5Sclose);
+  if (!memory || H5Sselect_hyperslab(space_, H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                                     nullptr) < 0) {
+    return false;
+  }
+  if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
+    error_ = hdf5::take_error();  // the next call of HDF5 clears it
+    return false;
+  }
+  return !overflowed_;
+}
+
+/// Whole matrices, each as it is stored.
+template <class T>
+bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
+  const index_t size = source_.m * source_.n;
+  if (direct_ && direct_->read(first * size, count * size, out)) return true;
+  const index_t rows = is_transposed_ ? source_.n : source_.m;
+  for (const Box& box : hdf5::cut_into_boxes(source_.leading, first, count)) {
+    if (!read_block(box, {0, rows, 0, size / rows}, out)) return false;
+    out += box.matrices * size;
+  }
+  return true;
+}
+
+template <class T>
+bool Hdf5Reader::read_transposed(index_t first, BatchView<T> out) {
+  const index_t m = source_.m, n = source_.n;
+  const index_t at_once = scratch_bytes / (m * n * static_cast<index_t>(sizeof(T)));
+  if (at_once == 0) {
+    for (index_t b = 0; b < out.count; ++b) {
+      if (!read_tile(first + b, 0, out[b])) return false;
+    }
+    return true;
+  }
+  T* stored = scratch<T>(std::min(at_once, out.count) * m * n);
+  for (index_t done = 0; done < out.count; done += at_once) {
+    const index_t piece = std::min(at_once, out.count - done);
+    if (!read_stored(first + done, piece, stored)) return false;
+    const auto matrices = packed<const T>(stored, piece, n, m);
+    for (index_t b = 0; b < piece; ++b) transpose(matrices[b], out[done + b]);
+  }
+  return true;
+}
+
+template <class T>
+bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out) {
+  const Box box = hdf5::cut_into_boxes(source_.leading, matrix, 1).front();
+  const index_t n = source_.n;
+  if (!is_transposed_) {
+    const index_t before = (matrix * source_.m + first_row) * n;
+    if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
+    return read_block(box, {first_row, out.rows, 0, n}, out.data);
+  }
+  const index_t row_bytes = out.rows * static_cast<index_t>(sizeof(T));
+  const index_t step = std::clamp<index_t>(scratch_bytes / row_bytes, 1, n);
+  for (index_t j = 0; j < n; j += step) {
+    const index_t columns = std::min(step, n - j);
+    T* stored = scratch<T>(columns * out.rows);
+    if (!read_block(box, {j, columns, first_row, out.rows}, stored)) return false;
+    transpose<T>({stored, columns, out.rows, out.rows}, {out.data + j, out.rows, columns, out.ld});
+  }
+  return true;
+}
+
+template <class T>
+void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
+  if (first < 0 || first + out.count > source_.count() || out.rows != source_.m ||
+      out.cols != source_.n || !out.is_packed()) {
+    throw InternalError("read: a range or shape outside the dataset");
+  }
+  if (out.count == 0 || out.rows == 0 || out.cols == 0) return;
+  overflowed_ = false;
+  if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
+    throw_failure<T>(first, out.count);
+  }
+}
+
+template <class T>
+void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+  if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
+      first_row + out.rows > source_.m || out.cols != source_.n || out.ld != out.cols) {
+    throw InternalError("read_rows: a range or shape outside the dataset");
+  }
+  if (out.rows == 0 || out.cols == 0) return;
+  overflowed_ = false;
+  if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
+}
+
+template <class T>
+bool Hdf5Reader::can_be_read(index_t matrix) {
+  const index_t row_bytes = source_.n * static_cast<index_t>(sizeof(T));
+  const index_t step = std::clamp<index_t>(scratch_bytes / row_bytes, 1, source_.m);
+  Batch<T> rows(1, step, source_.n);
+  for (index_t i = 0; i < source_.m; i += step) {
+    if (!read_tile(matrix, i, rows.view()[0].row_block(0, std::min(step, source_.m - i)))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string Hdf5Reader::cause(const std::string& error) const {
+  if (error.find("Fletcher32") != std::string::npos) return "checksum mismatch";
+  if (error.find("inflate") != std::string::npos) return "it cannot be decompressed";
+  return escape(hdf5::innermost_error(error));
+}
+
+template <class T>
+void Hdf5Reader::throw_failure(index_t first, index_t count) {
+  std::string error = error_;
+  bool overflowed = overflowed_;
+  index_t matrix = first;
+  // One matrix at a time, to name the first that is damaged.
+  for (index_t b = first; count > 1 && b < first + count; ++b) {
+    overflowed_ = false;
+    if (can_be_read<T>(b)) continue;
+    error = error_;
+    overflowed = overflowed_;
+    matrix = b;
+    break;
+  }
+  const std::string where = source_.leading.empty() ? "" : fmt::format(" at matrix {}", matrix);
+  if (overflowed) {
+    throw InputError(fmt::format("{}: dataset {} holds a number{} that is too large for {}",
+                                 file_->shown, dataset_.shown, where, name_of(element_type<T>)),
+                     element_type<T> == ElementType::float32 ? "use --precision double" : "");
+  }
+  throw InputError(fmt::format("{}: dataset {} is damaged ({}{})", file_->shown, dataset_.shown,
+                               cause(error), where));
+}
+
+/// The order that the file itself states: in the attribute of this tool, or by the marks of MATLAB
+/// and Octave.
+Order stated_order(const InputFile& file, const Dataset& dataset) {
+  if (hdf5::string_attribute(file.handle, "format") == "qrtool") {
+    const std::string order = hdf5::string_attribute(file.handle, "order");
+    if (order == name_of(Order::column)) return Order::column;
+    if (order == name_of(Order::row)) return Order::row;
+  }
+  return dataset.is_column ? Order::column : Order::automatic;
+}
+
+std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
+                                    const char* lower, Order order) {
+  const bool is_vector = std::string_view(upper) == "/tau";
+  for (const char* path : {upper, lower}) {
+    Dataset dataset = hdf5::open_dataset(*file, path);
+    if (!dataset.handle) continue;
+    if (dataset.problem.empty() && dataset.dims.size() < (is_vector ? 1 : 2)) {
+      dataset.problem =
+          fmt::format("has rank {} ({})", dataset.dims.size(), hdf5::shape_text(dataset.dims));
+    }
+    hdf5::require_readable(*file, dataset);
+    const Order stated = stated_order(*file, dataset);
+    if (stated != Order::automatic) order = stated;
+    if (order == Order::automatic) order = Order::row;
+    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, is_vector);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> open_hdf5_input(const std::string& name, const std::string& path,
+                                        Order order) {
+  const Session session;
+  const auto file = std::make_shared<InputFile>(hdf5::open_file(name));
+  Dataset dataset = hdf5::find_matrices(*file, path);
+  if (order == Order::automatic) order = stated_order(*file, dataset);
+  if (order == Order::automatic) order = Order::row;
+  return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false);
+}
+
+StoredFactors open_hdf5_factors(const std::string& path, Order order) {
+  const Session session;
+  const auto file = std::make_shared<InputFile>(hdf5::open_file(path));
+  StoredFactors factors;
+  factors.file = path;
+  factors.by_qrtool = hdf5::string_attribute(file->handle, "format") == "qrtool";
+  factors.is_mixed =
+      factors.by_qrtool && hdf5::string_attribute(file->handle, "precision") == "mixed";
+  factors.q = open_factor(file, "/Q", "/q", order);
+  factors.r = open_factor(file, "/R", "/r", order);
+  factors.v = open_factor(file, "/V", "/v", order);
+  factors.tau = open_factor(file, "/tau", "/Tau", order);
+  return factors;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.hpp: readers of HDF5 datasets.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// The dataset at `dataset`, or the only one with matrices where it is empty.
+std::unique_ptr<Reader> open_hdf5_input(const std::string& file, const std::string& dataset,
+                                        Order order);
+
+/// As open_factors (io/reader.hpp), which also checks the shapes.
+StoredFactors open_hdf5_factors(const std::string& path, Order order);
+
+}  // namespace qrtool

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// search.cpp: finding the matrices in an HDF5 file.
+#include "io/hdf5/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+constexpr std::size_t most_listed = 8;
+
+/// "a, b, c and 12 more".
+std::string list_text(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i) {
+    text += (i > 0 ? ", " : "") + items[i];
+  }
+  if (items.size() > most_listed) text += fmt::format(" and {} more", items.size() - most_listed);
+  return text;
+}
+
+herr_t collect_dataset(hid_t, const char* name, const H5O_info_t* info, void* paths) {
+  // "#refs#" and "#subsystem#" are where MATLAB keeps the insides of its cells.
+  if (info->type == H5O_TYPE_DATASET && *name != '#') {
+    static_cast<std::vector<std::string>*>(paths)->push_back(std::string("/") + name);
+  }
+  return 0;
+}
+
+herr_t collect_external_link(hid_t, const char* name, const H5L_info_t* info, void* paths) {
+  if (info->type == H5L_TYPE_EXTERNAL) {
+    static_cast<std::vector<std::string>*>(paths)->push_back("/" + escape(name));
+  }
+  return 0;
+}
+
+/// Every dataset that hard links lead to, by name; an Octave variable by the name of its group.
+std::vector<std::string> dataset_paths(const InputFile& file) {
+  std::vector<std::string> paths, shown;
+  if (H5Ovisit2(file.handle, H5_INDEX_NAME, H5_ITER_INC, collect_dataset, &paths, H5O_INFO_BASIC) <
+      0) {
+    H5Eclear2(H5E_DEFAULT);
+    throw InputError(fmt::format("{}: damaged HDF5 file (its groups cannot be read)", file.shown));
+  }
+  for (const std::string& path : paths) {
+    const std::string parent = path.substr(0, path.rfind('/'));
+    if (parent.empty() || !is_octave_variable(file, parent)) {
+      shown.push_back(path);
+    } else if (path == parent + "/value") {
+      shown.push_back(parent);
+    }
+  }
+  return shown;
+}
+
+/// Adds "has rank 1 (5)" to the reasons why a dataset is no batch of matrices.
+Dataset open_matrices(const InputFile& file, const std::string& path) {
+  Dataset dataset = open_dataset(file, path);
+  if (dataset.handle && dataset.problem.empty() && dataset.dims.size() < 2) {
+    dataset.problem = fmt::format("has rank {} ({}); a matrix has two dimensions",
+                                  dataset.dims.size(), shape_text(dataset.dims));
+    if (dataset.dims.size() == 1) {
+      dataset.problem += fmt::format(", {0}x1 or 1x{0}", dataset.dims.front());
+    }
+  }
+  return dataset;
+}
+
+[[noreturn]] void throw_no_matrices(const InputFile& file, const std::vector<Dataset>& others) {
+  std::vector<std::string> items;
+  for (const Dataset& other : others) items.push_back(other.shown + " " + other.problem);
+  if (items.empty()) {
+    H5Lvisit(file.handle, H5_INDEX_NAME, H5_ITER_INC, collect_external_link, &items);
+    if (!items.empty()) {
+      throw InputError(fmt::format("{}: {} points outside the file (external link); refused",
+                                   file.shown, items.front()));
+    }
+    throw InputError(fmt::format("{}: holds no dataset", file.shown));
+  }
+  throw InputError(fmt::format("{}: holds no matrices: {}", file.shown, list_text(items)));
+}
+
+Dataset find_only(const InputFile& file) {
+  std::vector<Dataset> matrices, others;
+  for (const std::string& path : dataset_paths(file)) {
+    Dataset dataset = open_matrices(file, path);
+    if (!dataset.handle) continue;
+    (dataset.problem.empty() ? matrices : others).push_back(std::move(dataset));
+  }
+  if (matrices.size() == 1) return std::move(matrices.front());
+  if (matrices.empty()) {
+    if (others.size() == 1) require_readable(file, others.front());
+    throw_no_matrices(file, others);
+  }
+  std::vector<std::string> items;
+  for (const Dataset& matrix : matrices) {
+    items.push_back(
+        fmt::format("{} ({} {})", matrix.shown, shape_text(matrix.dims), matrix.stored_type));
+  }
+  throw InputError(
+      fmt::format("{}: {} datasets of matrices: {}", file.shown, items.size(), list_text(items)),
+      fmt::format("choose one with --dataset {0} or {1}:{0}", matrices.front().shown, file.shown));
+}
+
+[[noreturn]] void throw_unknown(const InputFile& file, const std::string& path) {
+  const std::vector<std::string> paths = dataset_paths(file);
+  std::vector<std::string> inside, shown;
+  for (const std::string& other : paths) {
+    shown.push_back(escape(other));
+    if (other.starts_with(path == "/" ? path : path + "/")) inside.push_back(escape(other));
+  }
+  if (!inside.empty()) {
+    throw InputError(
+        fmt::format("{}: {} is a group; it holds {}", file.shown, escape(path), list_text(inside)),
+        fmt::format("choose one with --dataset {}", inside.front()));
+  }
+  const std::vector<std::string_view> candidates(shown.begin(), shown.end());
+  const std::string_view near = nearest(escape(path), candidates);
+  throw InputError(fmt::format("{}: there is no dataset {}{}", file.shown, escape(path),
+                               near.empty() ? "" : fmt::format("; did you mean {}?", near)),
+                   near.empty() && !shown.empty() ? "choose one of " + list_text(shown) : "");
+}
+
+}  // namespace
+
+Dataset find_matrices(const InputFile& file, const std::string& path) {
+  const Session session;
+  if (path.empty()) {
+    Dataset only = find_only(file);
+    require_readable(file, only);
+    return only;
+  }
+  std::string absolute = path.front() == '/' ? path : "/" + path;
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  Dataset dataset = open_matrices(file, absolute);
+  if (!dataset.handle) throw_unknown(file, absolute);
+  require_readable(file, dataset);
+  return dataset;
+}
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: Apache-2.0
+// writer.cpp: factors and report into an HDF5 file that is complete or not there.
+#include "io/hdf5/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/file/atomic_file.hpp"
+#include "io/file/transpose.hpp"
+#include "io/hdf5/chunk_writer.hpp"
+#include "io/hdf5/driver.hpp"
+#include "io/hdf5/file.hpp"
+#include "io/hdf5/layout.hpp"
+
+namespace qrtool {
+namespace {
+
+using hdf5::ChunkWriter;
+using hdf5::Handle;
+using hdf5::Layout;
+using hdf5::Session;
+
+// What is gathered before it is written, where it cannot be written from its place.
+constexpr index_t scratch_bytes = index_t{8} << 20;
+
+/// A dataset of the output. rows and cols are those of a matrix as it is stored.
+struct Output {
+  std::string name;
+  index_t rows = 0, cols = 0;
+  std::size_t element_bytes = 0;
+  bool is_transposed = false;
+  Layout layout;
+  Handle handle;
+  std::optional<ChunkWriter> chunks;  // nothing for a dataset without elements
+};
+
+class Hdf5Writer final : public Writer {
+ public:
+  explicit Hdf5Writer(const OutputSpec& spec)
+      : leading_(spec.leading), file_(spec.path, spec.force) {}
+  ~Hdf5Writer() override;
+
+  /// Creates everything that is known in advance; apart from the constructor, so that the
+  /// destructor cleans up after an error here as well.
+  void create(const OutputSpec& spec);
+
+  void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
+    write_matrices(dataset, first, values);
+  }
+  void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
+    write_matrices(dataset, first, values);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const float> rows) override {
+    append_rows(dataset, matrix, first_row, rows);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const double> rows) override {
+    append_rows(dataset, matrix, first_row, rows);
+  }
+  void write_report(index_t first, std::span<const MatrixReport> report) override;
+  void commit() override;
+  std::vector<std::string> files() const override { return {file_.path()}; }
+
+ private:
+  [[noreturn]] void fail();
+  [[noreturn]] void fail(std::string reason);
+  template <class Result>  // hid_t or herr_t
+  Result check(Result result) {
+    if (result < 0) fail();
+    return result;
+  }
+
+  void create_file();
+  void create_attribute(const std::string& name, const AttributeValue& value);
+  void create_dataset(hid_t parent, Output& output, hid_t type);
+  void plan_outputs(const OutputSpec& spec);
+  Output& output(std::string_view name);
+
+  template <class T>
+  void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
+  template <class T>
+  void append_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                   MatrixView<const T> rows);
+  template <class T>
+  void write_gathered(Output& output, BatchView<const T> values);
+  void require_position(const Output& output, index_t first) const;
+  void append(Output& output, const void* values, index_t count);
+  void finish(Output& output);
+  template <class T, class Field>
+  void write_column(std::string_view name, index_t first, std::span<const MatrixReport> report,
+                    Field field);
+
+  std::vector<index_t> leading_;
+  AtomicFile file_;
+  Handle handle_, report_group_;
+  std::vector<Output> matrices_, columns_;  // columns_: of the report
+  HostMemory scratch_;
+  std::size_t scratch_size_ = 0;  // bytes
+  bool committed_ = false;
+};
+
+struct ReportColumn {
+  const char* name;
+  std::size_t element_bytes;
+};
+constexpr std::array<ReportColumn, 6> report_columns{{{"residual", 8},
+                                                      {"orthogonality", 8},
+                                                      {"lower", 8},
+                                                      {"diagonal_ratio", 8},
+                                                      {"status", 1},
+                                                      {"scale", 4}}};
+
+/// Rows of a matrix as it is stored, from `row` on.
+template <class T>
+void gather(bool is_transposed, MatrixView<const T> values, index_t row, MatrixView<T> block) {
+  if (is_transposed) {
+    transpose<T>({values.data + row, block.cols, block.rows, values.ld}, block);
+  } else {
+    for (index_t i = 0; i < block.rows; ++i) {
+      std::copy_n(&values(row + i, 0), block.cols, &block(i, 0));
+    }
+  }
+}
+
+hid_t stored_type(ElementType type) {
+  return type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+}
+
+hid_t stored_type(const ReportColumn& column) {
+  if (column.element_bytes == 1) return H5T_STD_U8LE;
+  return column.element_bytes == 4 ? H5T_STD_I32LE : H5T_IEEE_F64LE;
+}
+
+Hdf5Writer::~Hdf5Writer() {
+  if (committed_) return;
+  // Closing would write what is still in memory to a file that is about to vanish, and HDF5 does
+  // not survive an error there.
+  for (auto* outputs : {&matrices_, &columns_}) {
+    for (Output& each : *outputs) each.handle.abandon();
+  }
+  report_group_.abandon();
+  handle_.abandon();
+}
+
+void Hdf5Writer::fail() {
+  const Session session;
+  const std::string error = hdf5::take_error();
+  constexpr std::string_view key = "error message = '";
+  std::string reason = escape(hdf5::innermost_error(error));
+  if (const std::size_t at = error.find(key); at != std::string::npos) {
+    reason = error.substr(at + key.size(), error.find('\'', at + key.size()) - at - key.size());
+  }
+  fail(std::move(reason));
+}
+
+void Hdf5Writer::fail(std::string reason) {
+  hdf5::stop_closing();
+  if (reason == "File too large") reason = "the file size limit is reached";
+  if (reason.empty()) reason = "an earlier write failed";
+  throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
+}
+
+void Hdf5Writer::create_file() {
+  constexpr unsigned all_in_header = 64;  // attributes; beyond it HDF5 turns to a heap
+  const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+  check(H5Pset_obj_track_times(creation, false));
+  check(H5Pset_attr_phase_change(creation, all_in_header, 0));
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
+  check(H5Pset_file_locking(access, false, true));  // file_ holds the lock
+  check(H5Pset_fclose_degree(access, H5F_CLOSE_SEMI));
+  check(hdf5::set_locating_driver(access));
+  handle_ = Handle(
+      check(H5Fcreate(file_.temporary_path().c_str(), H5F_ACC_TRUNC, creation, access)), H5Fclose);
+}
+
+void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
+  for (const MatrixDataset& dataset : spec.datasets) {
+    Output planned;
+    planned.name = dataset.name;
+    planned.rows = dataset.rows;
+    planned.cols = dataset.cols;
+    planned.element_bytes = size_of(dataset.type);
+    planned.is_transposed = spec.order == Order::column && !dataset.is_vector;
+    if (planned.is_transposed) std::swap(planned.rows, planned.cols);
+    std::vector<index_t> matrix{planned.rows, planned.cols};
+    if (dataset.is_vector) matrix.erase(matrix.begin());
+    planned.layout = hdf5::make_layout(leading_, matrix, planned.element_bytes);
+    matrices_.push_back(std::move(planned));
+  }
+  if (!spec.with_report) return;
+  const std::vector<index_t> single{1};
+  for (const ReportColumn& column : report_columns) {
+    Output planned;
+    planned.name = column.name;
+    planned.rows = planned.cols = 1;
+    planned.element_bytes = column.element_bytes;
+    planned.layout =
+        hdf5::make_layout(leading_.empty() ? single : leading_, {}, column.element_bytes);
+    columns_.push_back(std::move(planned));
+  }
+}
+
+void Hdf5Writer::create(const OutputSpec& spec) {
+  const Session session;
+  plan_outputs(spec);
+  std::uint64_t planned_bytes = 65536;  // headers and attributes
+  for (const auto* outputs : {&matrices_, &columns_}) {
+    for (const Output& each : *outputs) planned_bytes += each.layout.file_bytes;
+  }
+  create_file();
+  file_.reserve(planned_bytes);
+  for (const auto& [name, value] : spec.attributes) create_attribute(name, value);
+  for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    create_dataset(handle_, matrices_[i], stored_type(spec.datasets[i].type));
+  }
+  if (!spec.with_report) return;
+  const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  check(H5Pset_obj_track_times(creation, false));
+  report_group_ =
+      Handle(check(H5Gcreate2(handle_, "report", H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    create_dataset(report_group_, columns_[i], stored_type(report_columns[i]));
+  }
+}
+
+void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue& value) {
+  Handle type;
+  const void* data = nullptr;
+  std::string text;  // a string of length 0 cannot be stored
+  if (const auto* string = std::get_if<std::string>(&value)) {
+    text = string->empty() ? std::string(1, '\0') : *string;
+    type = Handle(check(H5Tcopy(H5T_C_S1)), H5Tclose);
+    check(H5Tset_size(type, text.size()));
+    check(H5Tset_strpad(type, H5T_STR_NULLPAD));
+    check(H5Tset_cset(type, H5T_CSET_UTF8));
+    data = text.data();
+  } else if (const auto* number = std::get_if<double>(&value)) {
+    type = Handle(check(H5Tcopy(H5T_IEEE_F64LE)), H5Tclose);
+    data = number;
+  } else {
+    type = Handle(check(H5Tcopy(H5T_STD_I64LE)), H5Tclose);
+    data = &std::get<std::int64_t>(value);
+  }
+  static_assert(std::endian::native == std::endian::little);
+  const Handle space(check(H5Screate(H5S_SCALAR)), H5Sclose);
+  const Handle attribute(
+      check(H5Acreate2(handle_, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+  check(H5Awrite(attribute, type, data));
+}
+
+void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
+  const Layout& layout = created.layout;
+  const auto rank = static_cast<int>(layout.dims.size());
+  const Handle creation(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
+  check(H5Pset_obj_track_times(creation, false));
+  check(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER));
+  if (!layout.chunk.empty()) {
+    check(H5Pset_chunk(creation, rank, layout.chunk.data()));
+    check(H5Pset_fletcher32(creation));
+  }
+  const Handle space(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
+  created.handle = Handle(check(H5Dcreate2(parent, created.name.c_str(), type, space, H5P_DEFAULT,
+                                           creation, H5P_DEFAULT)),
+                          H5Dclose);
+  if (layout.chunk.empty()) return;
+  created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes);
+  if (!created.chunks->allocate()) fail();
+}
+
+Output& Hdf5Writer::output(std::string_view name) {
+  for (auto* outputs : {&matrices_, &columns_}) {
+    for (Output& each : *outputs) {
+      if (each.name == name) return each;
+    }
+  }
+  throw InternalError(fmt::format("write: there is no dataset {}", name));
+}
+
+void Hdf5Writer::require_position(const Output& to, index_t first) const {
+  if (to.chunks->position() != first * to.rows * to.cols) {
+    throw InternalError(fmt::format("write: {} is written out of order", to.name));
+  }
+}
+
+void Hdf5Writer::append(Output& to, const void* values, index_t count) {
+  try {
+    to.chunks->append(values, count);
+  } catch (const hdf5::FailedWrite& error) {
+    fail(std::strerror(error.code().value()));
+  }
+}
+
+/// What does not lie in memory as it is stored: as many matrices at a time as fit, or else rows.
+template <class T>
+void Hdf5Writer::write_gathered(Output& to, BatchView<const T> values) {
+  const index_t room = std::max<index_t>(to.cols, scratch_bytes / sizeof(T));
+  const index_t rows_at_once = std::min(to.rows, room / to.cols);
+  const index_t at_once = std::max<index_t>(1, room / (to.rows * to.cols));
+  if (const auto bytes = static_cast<std::size_t>(room) * sizeof(T); scratch_size_ < bytes) {
+    scratch_ = allocate_host(bytes);
+    scratch_size_ = bytes;
+  }
+  auto* gathered = reinterpret_cast<T*>(scratch_.get());
+  for (index_t b = 0; b < values.count; b += at_once) {
+    const index_t matrices = std::min(at_once, values.count - b);
+    for (index_t row = 0; row < to.rows; row += rows_at_once) {
+      const index_t rows = std::min(rows_at_once, to.rows - row);
+      for (index_t i = 0; i < matrices; ++i) {
+        const MatrixView<T> block{gathered + i * rows * to.cols, rows, to.cols, to.cols};
+        gather(to.is_transposed, values[b + i], row, block);
+      }
+      append(to, gathered, matrices * rows * to.cols);
+    }
+  }
+}
+
+template <class T>
+void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
+                                BatchView<const T> values) {
+  Output& to = output(dataset);
+  const index_t rows = to.is_transposed ? to.cols : to.rows;
+  const index_t cols = to.is_transposed ? to.rows : to.cols;
+  if (values.rows != rows || values.cols != cols || sizeof(T) != to.element_bytes) {
+    throw InternalError(fmt::format("write: {} has another shape or type", dataset));
+  }
+  if (values.count == 0 || rows == 0 || cols == 0) return;
+  require_position(to, first);
+  if (to.is_transposed || !values.is_packed()) {
+    write_gathered(to, values);
+  } else {
+    append(to, values.data, values.count * rows * cols);
+  }
+}
+
+template <class T>
+void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                             MatrixView<const T> rows) {
+  Output& to = output(dataset);
+  if (to.is_transposed || rows.cols != to.cols || rows.ld != rows.cols ||
+      sizeof(T) != to.element_bytes) {
+    throw InternalError(fmt::format("write_rows: {} has another order, shape or type", dataset));
+  }
+  if (rows.rows == 0 || rows.cols == 0) return;
+  if (to.chunks->position() != (matrix * to.rows + first_row) * to.cols)
+    throw InternalError(fmt::format("write_rows: {} is written out of order", dataset));
+  append(to, rows.data, rows.rows * rows.cols);
+}
+
+/// Writes what waits for a chunk to be full, and closes the dataset.
+void Hdf5Writer::finish(Output& output) {
+  try {
+    if (output.chunks) output.chunks->finish();
+  } catch (const hdf5::FailedWrite& error) {
+    fail(std::strerror(error.code().value()));
+  }
+  if (!output.handle.close()) fail();
+}
+
+template <class T, class Field>
+void Hdf5Writer::write_column(std::string_view name, index_t first,
+                              std::span<const MatrixReport> report, Field field) {
+  Output& to = output(name);
+  std::vector<T> values;
+  values.reserve(report.size());
+  for (const MatrixReport& line : report) values.push_back(static_cast<T>(line.*field));
+  require_position(to, first);
+  append(to, values.data(), std::ssize(values));
+}
+
+void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> report) {
+  if (report.empty()) return;
+  write_column<double>("residual", first, report, &MatrixReport::residual);
+  write_column<double>("orthogonality", first, report, &MatrixReport::orthogonality);
+  write_column<double>("lower", first, report, &MatrixReport::lower);
+  write_column<double>("diagonal_ratio", first, report, &MatrixReport::diagonal_ratio);
+  write_column<std::uint8_t>("status", first, report, &MatrixReport::status);
+  write_column<std::int32_t>("scale", first, report, &MatrixReport::scale);
+}
+
+void Hdf5Writer::commit() {
+  if (hdf5::is_closing_stopped()) fail("an earlier write failed");
+  for (auto* outputs : {&matrices_, &columns_}) {
+    for (Output& each : *outputs) finish(each);
+  }
+  const Session session;
+  if (!report_group_.close()) fail();
+  check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
+  if (!handle_.close()) fail();
+  committed_ = true;
+  file_.commit();
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec) {
+  auto writer = std::make_unique<Hdf5Writer>(spec);
+  writer->create(spec);
+  return writer;
+}
+
+}  // namespace qrtool

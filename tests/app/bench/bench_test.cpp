@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_test.cpp: cases, predictions, formats and the command; never how long anything took.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/bench/cases.hpp"
+#include "app/bench/data.hpp"
+#include "app/bench/table.hpp"
+#include "app/bench/timing.hpp"
+#include "core/error.hpp"
+#include "tests/support/run_tool.hpp"
+
+namespace qrtool {
+namespace {
+
+using test::read_text;
+using test::run_tool;
+using test::TemporaryDirectory;
+using test::ToolResult;
+
+constexpr std::size_t gib = std::size_t{1} << 30;
+
+TEST(BenchCases, StandardSweepIsThePublishedTable) {
+  std::vector<BenchCase> expected;
+  for (const auto& [m, n] : {std::pair{64, 64}, {128, 64}, {256, 128}, {512, 256}})
+    for (const int batch : {100, 500, 1000, 5000, 10000, 15000}) expected.push_back({m, n, batch});
+  for (const auto& [m, n] : {std::pair{512, 512}, {1024, 512}, {5000, 5000}})
+    for (const int batch : {1, 8, 16, 32}) expected.push_back({m, n, batch});
+  EXPECT_EQ(expected.size(), 36u);
+  EXPECT_EQ(standard_sweep(), expected);
+}
+
+TEST(BenchCases, QuickIsAPartOfIt) {
+  const std::vector<BenchCase> all = standard_sweep(), quick = quick_sweep();
+  EXPECT_LT(quick.size(), all.size() / 2);
+  for (const BenchCase& size : quick)
+    EXPECT_NE(std::find(all.begin(), all.end(), size), all.end()) << size.m << "x" << size.n;
+}
+
+TEST(BenchCases, WhatARequestMeans) {
+  BenchOptions o;
+  EXPECT_EQ(schedule_of(o).cases, quick_sweep()) << "without a request";
+  EXPECT_TRUE(schedule_of(o).total_seconds.has_value());
+
+  o.sweep = true;
+  EXPECT_EQ(schedule_of(o).cases, standard_sweep());
+  o.tall_sweep = true;
+  EXPECT_EQ(schedule_of(o).cases, tall_sweep());
+  EXPECT_EQ(tall_sweep().front(), (BenchCase{1600, 2, 1, 1}));
+  EXPECT_EQ(tall_sweep()[5], (BenchCase{1600, 2, 1, 32}));
+  std::vector<BenchCase> of_a_device = tall_sweep();
+  forget_threads(of_a_device);
+  EXPECT_EQ(of_a_device.size(), tall_sweep().size() - 25);
+  EXPECT_EQ(of_a_device[1], (BenchCase{1600, 4, 1}));
+  EXPECT_EQ(tall_sweep().back(), (BenchCase{1'000'000, 128, 1}));
+  o.tall_sweep = false;
+  EXPECT_EQ(schedule_of(o).repeats.warm_up, 2);
+  EXPECT_EQ(schedule_of(o).repeats.timed, 5);
+  EXPECT_EQ(schedule_of(o).total_seconds, std::nullopt);
+
+  o.quick = true;
+  EXPECT_EQ(schedule_of(o).cases, quick_sweep());
+  EXPECT_LT(schedule_of(o).total_seconds, 60);
+
+  o = {};
+  o.shapes = {{30, 20}, {7, 9}};
+  EXPECT_EQ(schedule_of(o).cases, (std::vector<BenchCase>{{30, 20, 1}, {7, 9, 1}}));
+  o.batches = {5, 6};
+  o.limit_seconds = 3;
+  EXPECT_EQ(schedule_of(o).cases,
+            (std::vector<BenchCase>{{30, 20, 5}, {30, 20, 6}, {7, 9, 5}, {7, 9, 6}}));
+  EXPECT_EQ(schedule_of(o).cell_seconds, 3);
+}
+
+TEST(BenchCases, OperationsAreLapacksCount) {
+  const auto flops = [](index_t m, index_t n, Mode mode) {
+    return bench_flops(problem_of({m, n, 10}, ElementType::float32, mode));
+  };
+  EXPECT_DOUBLE_EQ(flops(6, 3, Mode::r), 10 * (2.0 * 6 * 9 - 2.0 / 3 * 27));
+  EXPECT_DOUBLE_EQ(flops(6, 3, Mode::reduced), 2 * flops(6, 3, Mode::r));
+  EXPECT_DOUBLE_EQ(flops(3, 6, Mode::r), flops(6, 3, Mode::r)) << "m < n: R of the transposed";
+  EXPECT_DOUBLE_EQ(flops(3, 6, Mode::reduced), flops(6, 3, Mode::r) + flops(3, 3, Mode::r))
+      << "m < n: Q is m x m";
+}
+
+TEST(BenchCases, ABatchThatDoesNotFitSaysWhy) {
+  const Problem p = problem_of({512, 256, 15000}, ElementType::float32, Mode::reduced);
+  Limits limits{.host_bytes = 64 * gib,
+                .device_bytes = 64 * gib,
+                .max_allocation_bytes = 16 * gib,
+                .is_cpu = false};
+  const std::size_t bytes = p.input_bytes() + p.output_bytes();
+  EXPECT_EQ(objection_to_residence(p, bytes, limits), "");
+  limits.max_allocation_bytes = 4 * gib;
+  EXPECT_EQ(objection_to_residence(p, bytes, limits),
+            "the batch needs 7.3 GiB in one piece; the device gives 4.0 GiB");
+  limits.device_bytes = 8 * gib;
+  EXPECT_EQ(objection_to_residence(p, bytes, limits),
+            "the batch needs 18 GiB of device memory; the device gives 8.0 GiB");
+  limits.host_bytes = 2 * gib;
+  EXPECT_EQ(objection_to_residence(p, bytes, limits),
+            "the batch needs 7.3 GiB of host memory; the limit is 2.0 GiB");
+  limits = {.host_bytes = 16 * gib,
+            .device_bytes = 64 * gib,
+            .max_allocation_bytes = 64 * gib,
+            .is_cpu = true};
+  EXPECT_EQ(objection_to_residence(p, bytes, limits),
+            "the batch needs 26 GiB of host memory; the limit is 16 GiB")
+      << "a device that is the CPU takes its memory from the host's";
+}
+
+TEST(CostHistory, PredictsFromTheSameShapeElseFromTheBestRate) {
+  CostHistory history;
+  EXPECT_GT(history.predict({64, 64, 1}, 1e9), 0);
+  EXPECT_LT(history.predict({64, 64, 1}, 1e9), 1) << "knows nothing: is not afraid";
+  EXPECT_LT(CostHistory(false).predict({16384, 16384, 1}, 11.7e12), 60) << "a GPU's first case";
+  EXPECT_GT(history.predict({16384, 16384, 1}, 11.7e12), 60);
+  history.add({8, 8, 1}, 1e3, 1);
+  EXPECT_LT(history.predict({64, 64, 1}, 1e9), 1) << "a tiny case tells nothing about rates";
+  history.add({64, 64, 100}, 1e9, 2);
+  EXPECT_DOUBLE_EQ(history.predict({64, 64, 300}, 3e9), 6);
+  history.add({128, 64, 100}, 4e9, 4);
+  EXPECT_DOUBLE_EQ(history.predict({64, 64, 300}, 3e9), 6);
+  EXPECT_DOUBLE_EQ(history.predict({512, 512, 1}, 1e10), 10) << "1 GFLOP/s is the best so far";
+}
+
+/// Pretends to take the given times.
+class FakeRun final : public TimedRun {
+ public:
+  explicit FakeRun(std::vector<double> seconds) : seconds_(std::move(seconds)) {}
+  std::string variant() const override { return "fake"; }
+  RunSeconds run() override { return {seconds_.at(runs++), 0}; }
+  std::size_t runs = 0;
+
+ private:
+  std::vector<double> seconds_;
+};
+
+TEST(TimeRuns, WarmUpsDoNotCount) {
+  FakeRun run({90, 80, 3, 1, 2, 5, 4});
+  const Timing timing = time_runs(run, {2, 5}, 1000);
+  EXPECT_EQ(run.runs, 7u);
+  EXPECT_EQ(timing.seconds, (std::vector<double>{3, 1, 2, 5, 4}));
+  EXPECT_EQ(timing.median(), 3);
+  EXPECT_EQ(timing.fastest(), 1);
+  EXPECT_EQ(timing.slowest(), 5);
+  EXPECT_TRUE(timing.is_warm);
+  EXPECT_FALSE(timing.has_outlier());
+}
+
+TEST(TimeRuns, KeepsToTheLimit) {
+  FakeRun some(std::vector<double>(10, 10));
+  EXPECT_EQ(time_runs(some, {2, 5}, 45).seconds.size(), 2u);
+  EXPECT_EQ(some.runs, 4u);
+  FakeRun one(std::vector<double>(10, 50));
+  const Timing cold = time_runs(one, {2, 5}, 45);
+  EXPECT_EQ(one.runs, 1u);
+  EXPECT_EQ(cold.seconds, std::vector<double>{50}) << "what was measured is not thrown away";
+  EXPECT_FALSE(cold.is_warm);
+}
+
+TEST(TimeRuns, MedianAndOutliers) {
+  EXPECT_EQ(median_of({4, 1, 3}), 3);
+  EXPECT_EQ(median_of({4, 1, 3, 2}), 2.5);
+  EXPECT_TRUE((Timing{.seconds = {1, 1, 2.1}}.has_outlier()));
+  EXPECT_FALSE((Timing{.seconds = {1, 1, 2}}.has_outlier()));
+}
+
+TEST(Accuracy, TakesFailuresAndNaNSeriously) {
+  Accuracy accuracy;
+  accuracy.add({.residual = 1e-7, .status = Status::ok}, 10);
+  accuracy.add({.residual = 3e-7, .status = Status::unchecked}, 10);
+  EXPECT_DOUBLE_EQ(accuracy.mean(), 2e-6);
+  EXPECT_DOUBLE_EQ(accuracy.worst, 3e-6);
+  EXPECT_EQ(accuracy.failed, 0);
+  accuracy.add({.residual = not_measured, .status = Status::above_bar}, 10);
+  accuracy.add({.residual = 1e-7, .status = Status::ok}, 10);
+  EXPECT_TRUE(std::isnan(accuracy.worst));
+  EXPECT_EQ(accuracy.failed, 1);
+  EXPECT_EQ(accuracy.matrices, 4);
+}
+
+TEST(BenchData, RepeatsWhatItDrew) {
+  const BenchData<float> data(20, 1500, 1000, 3, 2);
+  const auto drawn = static_cast<index_t>(data.norms().size());
+  ASSERT_LT(drawn, 20);
+  ASSERT_GT(drawn, 1);
+  for (index_t b = 0; b < 20; ++b)
+    EXPECT_EQ(data.view()[b](7, 11), data.view()[b % drawn](7, 11)) << b;
+  EXPECT_NE(data.view()[0](7, 11), data.view()[1](7, 11));
+  EXPECT_NEAR(data.norms()[0], std::sqrt(1.5e6), 10);
+}
+
+/// Two cases: one measured, one of which only a baseline is.
+BenchResult example() {
+  BenchResult result;
+  result.header = {.backend = "opencl",
+                   .device = "Pretend, Inc. GPU (driver 1.2)",
+                   .seed = 7,
+                   .repeats = {},
+                   .processor = "Pretend CPU",
+                   .threads = 16,
+                   .baselines = {{"eigen", "one matrix per thread"}, {"lapack", "not found"}}};
+  result.cases = {{64, 64, 15000}, {5000, 5000, 8}};
+  BenchRow row;
+  row.size = result.cases[0];
+  row.variant = "opencl/small";
+  row.tool = Timing{.seconds = {0.001, 0.00125, 0.0015}, .check_seconds = 0.0005};
+  row.accuracy = {.matrices = 2, .sum = 4e-5, .worst = 3e-5};
+  row.baselines = {Timing{.seconds = {0.5}}, std::nullopt};
+  result.add_note(row, "lapack: not found");
+  result.rows.push_back(row);
+  BenchRow skipped;
+  skipped.size = result.cases[1];
+  skipped.baselines = {Timing{.seconds = {12.3456}}, std::nullopt};
+  result.add_note(skipped, "device: too \"large\", by far");
+  result.add_note(skipped, "lapack: not found");
+  result.rows.push_back(skipped);
+  return result;
+}
+
+TEST(BenchTable, Text) {
+  const BenchResult result = example();
+  EXPECT_EQ(text_head(result) + text_row(result, result.rows[0]) +
+                text_row(result, result.rows[1]) + text_notes(result),
+            "qrtool     " QRTOOL_VERSION
+            R"(, float32, mode reduced, Gaussian matrices, seed 7
+device     Pretend, Inc. GPU (driver 1.2); its own clock, data resident, without the check
+eigen      one matrix per thread
+lapack     not found
+baselines  Pretend CPU, 16 threads; wall time less the share of any check
+each time  median of 5 after 2 warm-ups
+error      ||QR - A||, Frobenius norm, of one matrix
+
+case        batch  variant          device ms   check ms     eigen ms  speed-up    lapack ms  speed-up   GFLOP/s  mean error  worst error  notes
+64x64      15,000  opencl/small         1.250     0.5000        500.0       400           --        --      8389    2.00e-05     3.00e-05  1
+5000x5000       8  --                      --         --        12346        --           --        --        --          --           --  2,1
+
+[1] lapack: not found
+[2] device: too "large", by far
+)");
+}
+
+TEST(BenchTable, OnTheCpuTheToolsColumnIsNamedSo) {
+  BenchResult result = example();
+  result.header.backend = "cpu";
+  const std::string text = text_head(result);
+  EXPECT_NE(text.find("   cpu ms  "), std::string::npos) << text;
+  EXPECT_EQ(text.find("device"), std::string::npos) << text;
+}
+
+TEST(BenchTable, ThreadsHaveAColumnWhereCasesNameThem) {
+  BenchResult result = example();
+  result.header.backend = "cpu";
+  EXPECT_EQ(text_head(result).find("  threads  "), std::string::npos);
+  result.cases[0].threads = result.rows[0].size.threads = 3;
+  EXPECT_NE(text_head(result).find("  threads  "), std::string::npos);
+  EXPECT_NE(text_row(result, result.rows[0]).find(" 3  opencl/small"), std::string::npos);
+  EXPECT_NE(text_row(result, result.rows[1]).find(" 16  --"), std::string::npos) << "all";
+  EXPECT_NE(to_csv(result).find(",64,64,15000,3,"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(result))["cases"][0]["threads"], 3);
+}
+
+TEST(BenchTable, RAloneHasNoError) {
+  BenchResult result = example();
+  result.header.mode = Mode::r;
+  EXPECT_EQ(text_row(result, result.rows[0]).find("e-05"), std::string::npos);
+  EXPECT_NE(text_head(result).find("not measured"), std::string::npos);
+}
+
+TEST(BenchTable, Markdown) {
+  const std::string text = to_markdown(example());
+  const std::string table =
+      R"(
+| case | batch | variant | device ms | check ms | eigen ms | speed-up | lapack ms | speed-up | GFLOP/s | mean error | worst error | notes |
+| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| 64x64 | 15,000 | opencl/small | 1.250 | 0.5000 | 500.0 | 400 | -- | -- | 8389 | 2.00e-05 | 3.00e-05 | 1 |
+| 5000x5000 | 8 | -- | -- | -- | 12346 | -- | -- | -- | -- | -- | -- | 2,1 |
+
+1. lapack: not found
+2. device: too "large", by far
+)";
+  EXPECT_TRUE(text.ends_with(table)) << text;
+  EXPECT_TRUE(text.starts_with("- qrtool: ")) << text;
+}
+
+TEST(BenchTable, Csv) {
+  EXPECT_EQ(
+      to_csv(example()),
+      R"csv(backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms,eigen_ms,eigen_speed_up,lapack_ms,lapack_speed_up,gflops,error_mean,error_worst,failed,notes
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,64,64,15000,,opencl/small,1.25,1,1.5,0.5,500,400,,,8388.61,2e-05,3e-05,0,lapack: not found
+opencl,"Pretend, Inc. GPU (driver 1.2)",single,reduced,5000,5000,8,,,,,,,12345.6,,,,,,,0,"device: too ""large"", by far; lapack: not found"
+)csv");
+}
+
+TEST(BenchTable, Json) {
+  const auto json = nlohmann::json::parse(to_json(example()));
+  EXPECT_EQ(json["schema"], "qrtool.bench/1");
+  EXPECT_EQ(json["backend"]["device"], "Pretend, Inc. GPU (driver 1.2)");
+  EXPECT_EQ(json["cases_wanted"], 2);
+  const auto& first = json["cases"][0];
+  EXPECT_EQ(first["seconds"]["median"], 0.00125);
+  EXPECT_EQ(first["seconds"]["all"].size(), 3u);
+  EXPECT_EQ(first["baselines"]["eigen"]["speed_up"], 400.0);
+  EXPECT_EQ(first["baselines"]["lapack"]["seconds"], nullptr);
+  EXPECT_EQ(json["cases"][1]["variant"], nullptr);
+  EXPECT_EQ(json["cases"][1]["notes"], (std::vector<int>{2, 1}));
+  EXPECT_EQ(json["exit"], 0);
+}
+
+TEST(BenchTable, FiguresHaveFourDigitsAndNoExponent) {
+  EXPECT_EQ(format_figure(0.0001234), "0.0001");
+  EXPECT_EQ(format_figure(0.01234), "0.0123");
+  EXPECT_EQ(format_figure(0.1234), "0.1234");
+  EXPECT_EQ(format_figure(1.2345), "1.234");
+  EXPECT_EQ(format_figure(12.345), "12.35");
+  EXPECT_EQ(format_figure(1234.5), "1234");
+  EXPECT_EQ(format_figure(12345678), "12345678");
+  EXPECT_EQ(format_figure(0.4567, 3), "0.457");
+  EXPECT_EQ(format_figure(0), "0");
+}
+
+const std::vector<std::string> tiny{"bench", "--shape", "8x8", "--batch", "4", "--backend", "cpu"};
+
+std::vector<std::string> tiny_with(const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = tiny;
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+TEST(Bench, ATinyRunAsAUserMakesIt) {
+  const ToolResult done = run_tool(tiny);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.err, "");
+  EXPECT_NE(done.out.find("\n8x8             4  cpu/"), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("eigen ms"), std::string::npos) << done.out;
+  EXPECT_EQ(done.out.find("above their bar"), std::string::npos) << done.out;
+}
+
+TEST(Bench, ExportsHoldWhatWasPrinted) {
+  const TemporaryDirectory directory;
+  const std::string json = directory / "b.json", csv = directory / "b.csv",
+                    markdown = directory / "b.md";
+  const std::vector<std::string> arguments =
+      tiny_with({"--shape", "5x9,9x5", "--quiet", "--export-json", json, "--export-csv", csv,
+                 "--export-markdown", markdown, "--precision", "double"});
+  const ToolResult done = run_tool(arguments);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.out, "");
+  EXPECT_EQ(directory.names(), (std::vector<std::string>{"b.csv", "b.json", "b.md"}));
+  const auto document = nlohmann::json::parse(read_text(json));
+  EXPECT_EQ(document["cases"].size(), 3u) << "an option that is repeated adds";
+  EXPECT_LT(document["cases"][0]["error_worst"], 1e-12);
+  EXPECT_GT(document["cases"][0]["error_mean"], 0);
+  const std::string lines = read_text(csv);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4);
+  EXPECT_NE(lines.find(",double,reduced,5,9,4,"), std::string::npos) << lines;
+  EXPECT_NE(read_text(markdown).find("| 9x5 | 4 | cpu/"), std::string::npos);
+
+  const ToolResult again = run_tool(arguments);
+  EXPECT_EQ(again.exit_code, 5) << "an existing file is kept";
+  EXPECT_NE(again.err.find("b.json"), std::string::npos) << again.err;
+}
+
+TEST(Bench, JsonOnStandardOutput) {
+  const ToolResult done = run_tool(tiny_with({"--json", "--mode", "r", "--against", "none"}));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const auto document = nlohmann::json::parse(done.out);
+  EXPECT_EQ(document["mode"], "r");
+  EXPECT_EQ(document["cases"][0]["error_worst"], nullptr);
+  EXPECT_EQ(document["cases"][0]["baselines"].size(), 0u);
+}
+
+TEST(Bench, ACellThatCannotBeMeasuredSaysWhyAndTheRestGoesOn) {
+  const ToolResult done = run_tool({"bench", "--shape", "3000x3000,8x8", "--backend", "cpu",
+                                    "--memory", "1MiB", "--against", "eigen,lapack,textbook"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("\n3000x3000       1  --   "), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("] cpu: one 3000x3000 matrix of float32 needs "), std::string::npos)
+      << done.out;
+  EXPECT_NE(done.out.find("] textbook: "), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("\n8x8             1  cpu/"), std::string::npos) << done.out;
+}
+
+TEST(Bench, WhatContradictsIsAUsageError) {
+  const std::pair<std::vector<std::string>, std::string> wrong[] = {
+      {{"bench", "--against", "eigne"}, "did you mean 'eigen'?"},
+      {{"bench", "--shape", "8"}, "is not a shape"},
+      {{"bench", "--shape", "0x8"}, "nothing to measure"},
+      {{"bench", "--shape", "10x8x8"}, "hint: --shape 8x8 --batch 10"},
+      {{"bench", "--batch", "8"}, "--batch needs --shape"},
+      {{"bench", "--shape", "8x8", "--batch", "0"}, "is not a whole number"},
+      {{"bench", "--sweep", "--shape", "8x8"}, "--sweep contradicts --shape"},
+      {{"bench", "--gemm", "--sweep"}, "--gemm measures products on an OpenCL device"},
+      {{"bench", "--export-json", "-"}, "cannot be standard output"},
+      {{"bench", "--export-json", "x", "--export-csv", "x"}, "cannot both be 'x'"},
+      {{"bench", "--shape", "8x8", "--variant", "cpu/eigne"}, "did you mean 'cpu/eigen'?"},
+  };
+  for (const auto& [arguments, words] : wrong) {
+    const ToolResult done = run_tool(arguments);
+    EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.err;
+    EXPECT_NE(done.err.find(words), std::string::npos) << words << "\n" << done.err;
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/run/make_backend.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "app/run/opencl.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+namespace {
+
+TEST(MakeBackend, VariantImpliesItsBackend) {
+  const Limits limits = host_limits(1 << 20, 3);
+  EXPECT_EQ(limits.host_bytes, 1u << 20);
+  EXPECT_EQ(limits.threads, 3);
+  const Problem problem{100, 8, 8};
+  const auto backend = [&](const BackendRequest& request) {
+    return make_backend(request, problem, limits).backend->name();
+  };
+  EXPECT_EQ(backend({}), "cpu");
+  EXPECT_EQ(backend({"auto", "", "cpu/eigen"}), "cpu");
+  EXPECT_THROW(backend({"cpu", "", "other/eigen"}), UsageError);
+  EXPECT_THROW(backend({"auto", "", "other/eigen"}), UsageError);
+  EXPECT_THROW(backend({"auto", "", "eigen"}), UsageError);
+  EXPECT_THROW(backend({"opencl", "", "cpu/eigen"}), UsageError);
+  EXPECT_THROW(backend({"cpu", "", "opencl/small"}), UsageError);
+  EXPECT_THROW(backend({"cpu", "0", ""}), UsageError);
+  EXPECT_THROW(backend({"auto", "0", "cpu/eigen"}), UsageError);
+}
+
+TEST(MakeBackend, AutoTakesAGpuOnlyWhereTheWorkIsWorthIt) {
+  Limits limits;
+  limits.threads = 2;
+  DeviceInfo cpu_device, gpu;
+  gpu.limits.is_cpu = false;
+  gpu.limits.has_float64 = true;
+  const Problem little{100, 8, 8}, much{150000, 64, 64};
+  const DeviceInfo only_cpu[] = {cpu_device}, both[] = {cpu_device, gpu};
+  EXPECT_EQ(choose_automatically(little, limits, both).device, nullptr);
+  EXPECT_EQ(choose_automatically(much, limits, {}).device, nullptr);
+  EXPECT_EQ(choose_automatically(much, limits, only_cpu).device, nullptr);
+  EXPECT_EQ(choose_automatically(much, limits, both).device, &both[1]);
+  DeviceInfo single = gpu;
+  single.limits.has_float64 = false;
+  EXPECT_EQ(choose_automatically(much, limits, {&single, 1}).device, nullptr);
+}
+
+TEST(MakeBackend, RanksTakeInTurnTheDevicesThatAWordMeans) {
+  setenv("POCL_DEVICES", "basic pthread", 1);
+  const std::vector<DeviceInfo> devices = opencl_devices();
+  if (devices.size() < 2) GTEST_SKIP() << "fewer than two OpenCL devices";
+  const std::string& last = devices.back().name;
+  const std::string word = last.substr(last.find('-') + 1);  // PoCL: "pthread-PROCESSOR"
+  const std::vector<DeviceInfo> meant = choose_opencl_devices(word);
+  const Limits limits{.host_bytes = std::size_t{1} << 30};
+  for (int rank = 0; rank < 5; ++rank) {
+    const auto device_of = [&](const std::string& wanted) {
+      const BackendRequest request{.device = wanted, .variant = {}, .rank = rank, .ranks = 5};
+      return make_backend(request, Problem{1, 2, 2}, limits).backend->device();
+    };
+    EXPECT_EQ(device_of(word), meant[static_cast<std::size_t>(rank) % meant.size()].text());
+    EXPECT_EQ(device_of("1"), devices[1].text());
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

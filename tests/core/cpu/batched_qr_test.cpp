@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// batched_qr_test.cpp: the kernels of every instruction set that this processor has.
+#include "core/cpu/batched/batched_qr.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/matrices.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+class BatchedQrTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(BatchedQrTest, Types);
+
+/// Q, R of one full pack of `kind`, each at the bar.
+template <class T>
+void expect_good_pack(const batched::Kernels& kernels, std::string_view kind, index_t m,
+                      index_t n) {
+  const index_t k = std::min(m, n);
+  const Problem problem{1, m, n, element_type<T>};
+  BatchedQr<T> qr(problem, kernels);
+  const Batch<T> a(qr.lanes(), m, n), q(qr.lanes(), m, k), r(qr.lanes(), k, n);
+  for (index_t b = 0; b < qr.lanes(); ++b) fill_matrix<T>({kind}, b, a.view()[b]);
+  std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(qr.lanes()));
+  qr.factor(a.view(), {q.view(), r.view(), {}, {}}, outcomes);
+  ErrorMeter meter(m, n, k, k);
+  for (index_t b = 0; b < qr.lanes(); ++b) {
+    const std::string what = std::string(kernels.target) + " " + std::string(kind) + " " +
+                             std::to_string(m) + "x" + std::to_string(n);
+    const MatrixView<const T> one = a.view()[b];
+    const Magnitude magnitude = magnitude_of(one);
+    EXPECT_EQ(outcomes[b].is_finite, magnitude.finite) << what;
+    EXPECT_EQ(outcomes[b].scale, magnitude.scale()) << what;
+    if (!magnitude.finite) continue;
+    const Errors errors = meter.measure<T>(one, q.view()[b], r.view()[b], magnitude.scale());
+    const Bars bars = standard_bars(m, n, precision_of(element_type<T>), errors);
+    EXPECT_EQ(judge(errors, bars, true), Status::ok)
+        << what << " matrix " << b << ": residual " << errors.residual << ", orthogonality "
+        << errors.orthogonality;
+  }
+}
+
+TYPED_TEST(BatchedQrTest, EveryInstructionSetMeetsTheBar) {
+  for (const batched::Kernels* kernels : batched_kernels()) {
+    for (const MatrixKind& kind : matrix_kinds()) {
+      for (const auto& [m, n] : {std::pair<index_t, index_t>{5, 7}, {16, 16}, {37, 29}, {70, 6}}) {
+        expect_good_pack<TypeParam>(*kernels, kind.name, m, n);
+      }
+    }
+  }
+}
+
+/// Columns of equal entries bias sums, and leave rounding errors that are all parallel.
+TYPED_TEST(BatchedQrTest, ConstantMatricesKeepClearOfTheBar) {
+  constexpr index_t n = 40, packs = 100;
+  for (const batched::Kernels* kernels : batched_kernels()) {
+    const Problem problem{1, n, n, element_type<TypeParam>};
+    BatchedQr<TypeParam> qr(problem, *kernels);
+    const index_t lanes = qr.lanes();
+    const Batch<TypeParam> a(lanes, n, n), q(lanes, n, n), r(lanes, n, n);
+    std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(lanes));
+    ErrorMeter meter(n, n, n, n);
+    double worst = 0;
+    for (index_t i = 0; i < packs * lanes; i += lanes) {
+      for (index_t b = 0; b < lanes; ++b) {
+        const double value =
+            0.5 + 0.499 * static_cast<double>(i + b) / static_cast<double>(packs * lanes);
+        std::fill_n(a.view()[b].data, n * n, static_cast<TypeParam>(value));
+      }
+      qr.factor(a.view(), {q.view(), r.view(), {}, {}}, outcomes);
+      for (index_t b = 0; b < lanes; ++b) {
+        const MatrixView<const TypeParam> one = a.view()[b];
+        const Errors errors = meter.measure<TypeParam>(one, q.view()[b], r.view()[b], 0);
+        const Bars bars = standard_bars(n, n, precision_of(element_type<TypeParam>), errors);
+        worst = std::max(worst, errors.orthogonality / bars.orthogonality);
+      }
+    }
+    EXPECT_LE(worst, 0.75) << kernels->target;
+  }
+}
+
+TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {
+  // Below row 0 the second column is s (2, 3, 1, ...)', for s down to the smallest number: its
+  // squares underflow long before.
+  constexpr index_t m = 20;
+  for (const batched::Kernels* kernels : batched_kernels()) {
+    BatchedQr<TypeParam> qr({1, m, 2, element_type<TypeParam>}, *kernels);
+    std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(qr.lanes()));
+    const Batch<TypeParam> a(1, m, 2), q(1, m, 2), r(1, 2, 2);
+    ErrorMeter meter(m, 2, 2, 2);
+    for (TypeParam s = 1; s > 0; s /= 16) {
+      for (index_t i = 0; i < m; ++i) {
+        a.view()[0](i, 0) = i == 0 ? TypeParam(1) : TypeParam(0);
+        a.view()[0](i, 1) = (i == 0 ? 1 : s) * static_cast<TypeParam>(1 + i % 3);
+      }
+      qr.factor(a.view(), {q.view(), r.view(), {}, {}}, outcomes);
+      const Errors errors = meter.measure<TypeParam>(a.view()[0], q.view()[0], r.view()[0], 2);
+      const Bars bars = standard_bars(m, 2, precision_of(element_type<TypeParam>), errors);
+      EXPECT_EQ(judge(errors, bars, true), Status::ok)
+          << kernels->target << " s = " << s << ": orthogonality " << errors.orthogonality;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// blocked_qr_test.cpp: the kernels of every instruction set that this processor has, and teams.
+#include "core/cpu/blocked/blocked_qr.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/matrices.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+class BlockedQrTest : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(BlockedQrTest, Types);
+
+/// Q, R of one matrix, packed.
+template <class T>
+struct Result {
+  Batch<T> q, r;
+  blocked::Outcome outcome;
+};
+
+template <class T>
+Result<T> factor(MatrixView<const T> a, Mode mode, int threads,
+                 const blocked::Kernels& kernels = *blocked_kernels().front()) {
+  const Problem problem{1, a.rows, a.cols, element_type<T>, mode};
+  Result<T> result{{1, a.rows, problem.q_cols()}, {1, problem.r_rows(), a.cols}, {}};
+  BlockedQr<T> qr(problem, threads, kernels);
+  result.outcome = qr.factor(a, {result.q.view()[0], result.r.view()[0], {}, {}}, threads);
+  return result;
+}
+
+template <class T>
+void expect_good(MatrixView<const T> a, const Result<T>& result, const std::string& what) {
+  const MatrixView<const T> q = result.q.view()[0], r = result.r.view()[0];
+  const Magnitude magnitude = magnitude_of(a);
+  EXPECT_EQ(result.outcome.is_finite, magnitude.finite) << what;
+  EXPECT_EQ(result.outcome.scale, magnitude.scale()) << what;
+  if (!magnitude.finite) return;
+  ErrorMeter meter(a.rows, a.cols, q.cols, r.rows);
+  const Errors errors = meter.measure<T>(a, q, r, magnitude.scale());
+  const Bars bars = standard_bars(a.rows, a.cols, precision_of(element_type<T>), errors);
+  EXPECT_EQ(judge(errors, bars, true), Status::ok)
+      << what << ": residual " << errors.residual << ", orthogonality " << errors.orthogonality
+      << ", bar " << bars.orthogonality;
+}
+
+TYPED_TEST(BlockedQrTest, EveryInstructionSetMeetsTheBar) {
+  for (const blocked::Kernels* kernels : blocked_kernels()) {
+    for (const MatrixKind& kind : matrix_kinds()) {
+      for (const auto& [m, n] : {std::pair<index_t, index_t>{5, 7},
+                                 {16, 16},
+                                 {37, 29},
+                                 {70, 60},
+                                 {60, 70},
+                                 {129, 128}}) {
+        const Batch<TypeParam> a(1, m, n);
+        fill_matrix<TypeParam>({kind.name}, 0, a.view()[0]);
+        const MatrixView<const TypeParam> view = a.view()[0];
+        expect_good(view, factor(view, Mode::reduced, 1, *kernels),
+                    std::string(kernels->target) + " " + std::string(kind.name) + " " +
+                        std::to_string(m) + "x" + std::to_string(n));
+      }
+    }
+  }
+}
+
+/// After the first reflector all columns are the same rounding errors.
+TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
+  constexpr index_t n = 300;
+  for (const blocked::Kernels* kernels : blocked_kernels()) {
+    const Batch<TypeParam> a(1, n, n);
+    fill_matrix<TypeParam>({"constant"}, 0, a.view()[0]);
+    const MatrixView<const TypeParam> view = a.view()[0];
+    const Result<TypeParam> result = factor(view, Mode::reduced, 1, *kernels);
+    ErrorMeter meter(n, n, n, n);
+    const Errors errors = meter.measure<TypeParam>(view, result.q.view()[0], result.r.view()[0],
+                                                   magnitude_of(view).scale());
+    const Bars bars = standard_bars(n, n, precision_of(element_type<TypeParam>), errors);
+    EXPECT_LE(errors.orthogonality, 0.4 * bars.orthogonality) << kernels->target;
+  }
+}
+
+TYPED_TEST(BlockedQrTest, ColumnsOfEverySizeAreReflected) {
+  // Below row 0 columns 1 and 2 are s (2, 3, 1, ...)' and s (2, 1, 2, ...)', for s down to the
+  // smallest number: their squares, and their products with each other, underflow long before.
+  constexpr index_t m = 40;
+  const Batch<TypeParam> a(1, m, 3);
+  for (const blocked::Kernels* kernels : blocked_kernels()) {
+    for (TypeParam s = 1; s > 0; s /= 16) {
+      for (index_t i = 0; i < m; ++i) {
+        const MatrixView<TypeParam> view = a.view()[0];
+        view(i, 0) = i == 0 ? TypeParam(1) : TypeParam(0);
+        view(i, 1) = (i == 0 ? 1 : s) * static_cast<TypeParam>(1 + i % 3);
+        view(i, 2) = (i == 0 ? 1 : s) * static_cast<TypeParam>(1 + i % 2);
+      }
+      const MatrixView<const TypeParam> view = a.view()[0];
+      expect_good(view, factor(view, Mode::reduced, 1, *kernels),
+                  std::string(kernels->target) + " s = " + std::to_string(s));
+    }
+  }
+}
+
+TYPED_TEST(BlockedQrTest, TheTeamDoesNotMatter) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{200, 170}, {100, 300}, {150, 10}}) {
+    const Batch<TypeParam> a(1, m, n);
+    fill_matrix<TypeParam>({"gauss"}, 0, a.view()[0]);
+    const MatrixView<const TypeParam> view = a.view()[0];
+    for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r}) {
+      const Result<TypeParam> alone = factor(view, mode, 1), team = factor(view, mode, 3);
+      expect_good(view, mode == Mode::r ? factor(view, Mode::reduced, 3) : team, "team");
+      const auto same = [](MatrixView<TypeParam> x, MatrixView<TypeParam> y) {
+        return std::memcmp(x.data, y.data, x.rows * x.cols * sizeof(TypeParam)) == 0;
+      };
+      EXPECT_TRUE(same(alone.q.view()[0], team.q.view()[0])) << m << "x" << n;
+      EXPECT_TRUE(same(alone.r.view()[0], team.r.view()[0])) << m << "x" << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

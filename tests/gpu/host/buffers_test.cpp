@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// buffers_test.cpp: chunks are cut to the device's memory; no device is needed.
+#include "gpu/host/buffers.hpp"
+
+#include <gtest/gtest.h>
+
+#include "core/error.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+namespace {
+
+const Problem problem{1000, 64, 64, ElementType::float32, Mode::reduced, Sign::positive};
+const MatrixBytes bytes{{100, 100, 50}, {1000}, {250}};  // 250 per set, 1250 once
+
+Limits limits(std::size_t device_bytes, std::size_t max_allocation_bytes) {
+  Limits l;
+  l.device_bytes = device_bytes;
+  l.max_allocation_bytes = max_allocation_bytes;
+  return l;
+}
+
+TEST(CutChunk, KeepsToTheWantedSize) {
+  const SubChunks cut = cut_chunk(problem, bytes, limits(1 << 30, 1 << 30), 1000, 25000);
+  EXPECT_EQ(cut.matrices, 100);
+  EXPECT_EQ(cut.sets, 3);
+}
+
+TEST(CutChunk, KeepsToTheLargestAllocation) {
+  EXPECT_EQ(cut_chunk(problem, bytes, limits(1 << 30, 7999), 1000, 1 << 30).matrices, 7);
+  EXPECT_EQ(cut_chunk(problem, bytes, limits(1 << 30, 1000), 1000, 1 << 30).matrices, 1);
+}
+
+TEST(CutChunk, KeepsToTheMemory) {
+  EXPECT_EQ(cut_chunk(problem, bytes, limits(20000, 1 << 30), 1000, 1 << 30).matrices, 10);
+  const SubChunks one = cut_chunk(problem, bytes, limits(1999, 1 << 30), 1000, 1 << 30);
+  EXPECT_EQ(one.matrices, 1);
+  EXPECT_EQ(one.sets, 2);
+}
+
+TEST(CutChunk, SlotsDoNotGrowWithTheBatch) {
+  MatrixBytes with_slots = bytes;
+  with_slots.slots = {5000, 2};
+  EXPECT_EQ(cut_chunk(problem, with_slots, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 10);
+  EXPECT_EQ(with_slots.slots.total_bytes(1), 5000u);
+  EXPECT_EQ(with_slots.slots.total_bytes(1000), 10000u);
+  EXPECT_THROW(cut_chunk(problem, with_slots, limits(11499, 1 << 30), 1000, 1 << 30), LimitError);
+}
+
+TEST(CutChunk, TakesNoMoreSetsThanSubChunks) {
+  const SubChunks cut = cut_chunk(problem, bytes, limits(1 << 30, 1 << 30), 10, 1 << 30);
+  EXPECT_EQ(cut.matrices, 10);
+  EXPECT_EQ(cut.sets, 1);
+}
+
+TEST(CutChunk, SaysWhatOneMatrixNeeds) {
+  for (const Limits& small : {limits(1499, 1 << 30), limits(1 << 30, 999)}) {
+    try {
+      cut_chunk(problem, bytes, small, 1000, 1 << 30);
+      FAIL();
+    } catch (const LimitError& error) {
+      EXPECT_NE(std::string(error.what()).find("64x64"), std::string::npos);
+      EXPECT_FALSE(error.hint().empty());
+    }
+  }
+}
+
+/// What a plan states is what the pool takes.
+TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
+  for (const GpuVariant& variant : gpu_variants()) {
+    for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw}) {
+      Problem p = problem;
+      p.mode = mode;
+      const MatrixBytes b = matrix_bytes(variant, p);
+      std::size_t work = 0, io = 0;
+      for (const std::size_t x : b.work) work += x;
+      for (const std::size_t x : b.check) work += x;
+      for (const std::size_t x : b.io) io += x;
+      work += b.slots.total_bytes(p.count) / static_cast<std::size_t>(p.count);
+      EXPECT_EQ(work, variant.plan.device_workspace_bytes(p)) << variant.plan.name;
+      EXPECT_EQ(io, p.input_bytes() + p.output_bytes() + sizeof(int) + sizeof(DeviceErrors));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// program_cache_test.cpp: programs are built once; what a compiler rejects is said with its line.
+#include "gpu/host/program_cache.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "gpu/host/kernel_sources.hpp"
+#include "gpu/host/session.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+class Programs : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+};
+
+const Defines floats{{"STORED", "float"}, {"REAL", "float"}, {"SIZE", "4"}};
+const Defines doubles{{"STORED", "double"}, {"REAL", "double"}, {"SIZE", "4"}};
+
+TEST_F(Programs, AreBuiltOncePerSetOfDefines) {
+  ProgramCache& programs = session_for(device_under_test()).programs;
+  const cl::Program first = programs.get("gpu/variants/textbook/textbook.cl", floats, "test");
+  const std::size_t size = programs.size();
+  EXPECT_EQ(programs.get("gpu/variants/textbook/textbook.cl", floats, "test")(), first());
+  EXPECT_EQ(programs.size(), size);
+  EXPECT_NE(programs.get("gpu/variants/textbook/textbook.cl", doubles, "test")(), first());
+  EXPECT_EQ(programs.size(), size + 1);
+}
+
+TEST_F(Programs, ThreadsShareOneBuild) {
+  const DeviceInfo device = device_under_test();
+  const Defines own{{"STORED", "float"}, {"REAL", "float"}, {"SIZE", "6"}};
+  const std::size_t before = session_for(device).programs.size();
+  std::array<cl::Program, 4> got;
+  {
+    std::vector<std::jthread> threads;
+    for (cl::Program& program : got) {
+      threads.emplace_back([&] {
+        program =
+            session_for(device).programs.get("gpu/variants/textbook/textbook.cl", own, "test");
+      });
+    }
+  }
+  for (const cl::Program& program : got) EXPECT_EQ(program(), got[0]());
+  EXPECT_EQ(session_for(device).programs.size(), before + 1);
+}
+
+TEST_F(Programs, FailureNamesVariantDeviceAndLine) {
+  const DeviceInfo device = device_under_test();
+  std::string text;
+  for (const KernelSource& source : kernel_sources()) {
+    if (source.name == "gpu/variants/textbook/textbook.cl") text = source.text;
+  }
+  // A line number counts the file's own lines, whatever was included before.
+  const std::size_t kernel = text.find("__kernel");
+  ASSERT_NE(kernel, std::string::npos);
+  text.insert(kernel, "no_such_type x;\n");
+  try {
+    session_for(device).programs.build(text, floats, "opencl/textbook");
+    FAIL();
+  } catch (const DeviceError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("opencl/textbook"), std::string::npos) << what;
+    EXPECT_NE(what.find(device.name), std::string::npos) << what;
+    EXPECT_NE(what.find("no_such_type"), std::string::npos) << what;
+    const std::size_t file = text.rfind("#line", kernel);
+    const auto line = std::stoi(text.substr(file + 6)) - 1 +
+                      std::count(text.begin() + static_cast<std::ptrdiff_t>(file),
+                                 text.begin() + static_cast<std::ptrdiff_t>(kernel), '\n');
+    EXPECT_NE(what.find("textbook.cl:" + std::to_string(line)), std::string::npos) << what;
+  }
+}
+
+TEST_F(Programs, IncludesAreExpanded) {
+  EXPECT_EQ(kernel_sources().size(), 12u);
+  for (const KernelSource& source : kernel_sources()) {
+    EXPECT_EQ(source.text.find("#include"), std::string_view::npos) << source.name;
+    EXPECT_EQ(source.text.find("\\\\\n"), std::string_view::npos) << source.name;
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::test

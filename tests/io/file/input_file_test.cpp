@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// input_file_test.cpp: what is no whole HDF5 file is refused with words.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/io/hdf5/reading.hpp"
+
+namespace qrtool {
+namespace {
+
+class InputFileTest : public TemporaryFolder {};
+
+TEST_F(InputFileTest, WhatIsNoHdf5File) {
+  std::filesystem::create_directory("folder.h5");
+  ASSERT_EQ(mkfifo("pipe.h5", 0600), 0);
+  write_bytes("empty.h5", "");
+  write_bytes("text.h5", "1,2\n3,4\n");
+  write_bytes("binary.h5", std::string("\x01\x02\0\x03", 4));
+  write_bytes("short.h5", "\x89HDF\r\n\x1a\n");
+  write_numbers("hdf5.csv", "A", H5T_IEEE_F64LE, {2, 2});
+  EXPECT_EQ(input_error("folder.h5"), "cannot read 'folder.h5': it is a directory");
+  EXPECT_EQ(input_error("pipe.h5"), "cannot read 'pipe.h5': it is a pipe, not a file");
+  EXPECT_EQ(input_error("/dev/zero"), "cannot read '/dev/zero': it is a device, not a file");
+  EXPECT_EQ(input_error("none.h5"), "cannot read 'none.h5': No such file or directory");
+  EXPECT_EQ(input_error("hdf5.csv:A"),
+            "cannot read 'hdf5.csv:A': No such file or directory | a dataset's path begins with a "
+            "slash: hdf5.csv:/A");
+  EXPECT_EQ(input_error("none.h5:A"), "cannot read 'none.h5:A': No such file or directory");
+  EXPECT_EQ(input_error("empty.h5"), "empty.h5: the file is empty");
+  EXPECT_EQ(input_error("text.h5"),
+            "text.h5: not an HDF5 file (it looks like text) | for CSV let the name end in .csv, or "
+            "use standard input: - < text.h5");
+  EXPECT_EQ(input_error("binary.h5"),
+            "binary.h5: not an HDF5 file | only HDF5, and CSV by the endings .csv, .tsv and .txt, "
+            "can be read");
+  EXPECT_EQ(input_error("short.h5").rfind("short.h5: damaged HDF5 file (", 0), 0u);
+  EXPECT_EQ(input_error("hdf5.csv"),
+            "hdf5.csv: an HDF5 file, although its name says text | rename it to end in .h5");
+}
+
+TEST_F(InputFileTest, OpenForWritingElsewhere) {
+  write_numbers("locked.h5", "A", H5T_IEEE_F64LE, {2, 2});
+  const int lock = open("locked.h5", O_RDWR);
+  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(input_error("locked.h5"), "locked.h5: it is being written by another program");
+  close(lock);
+  EXPECT_EQ(open_file("locked.h5")->source().m, 2);
+
+  const pid_t child = fork();
+  if (child == 0) {
+    // Dies with the file open, as a killed writer does.
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
+    const Handle file = create_file("killed.h5", H5P_DEFAULT, access);
+    const Handle dataset = add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+    H5Fflush(file, H5F_SCOPE_GLOBAL);
+    _exit(0);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(input_error("killed.h5"),
+            "killed.h5: it is being written by another program, or was not closed | if no program "
+            "has it open: h5clear -s killed.h5");
+}
+
+TEST_F(InputFileTest, Truncated) {
+  write_numbers("a.h5", "A", H5T_IEEE_F64LE, {30, 10});
+  const std::string bytes = read_bytes("a.h5");
+  write_bytes("t.h5", bytes.substr(0, 4000));
+  EXPECT_EQ(input_error("t.h5"),
+            "t.h5: truncated: 4000 of " + std::to_string(bytes.size()) + " bytes");
+}
+
+}  // namespace
+}  // namespace qrtool

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// dataset_test.cpp: what cannot be read as matrices is refused with words.
+#include "tests/io/hdf5/reading.hpp"
+
+namespace qrtool {
+namespace {
+
+class Hdf5DatasetTest : public TemporaryFolder {};
+
+TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
+  const hdf5::Session session;
+  const Handle complex(H5Tcreate(H5T_COMPOUND, 16), H5Tclose);
+  H5Tinsert(complex, "r", 0, H5T_IEEE_F64LE);
+  H5Tinsert(complex, "i", 8, H5T_IEEE_F64LE);
+  const Handle compound(H5Tcreate(H5T_COMPOUND, 16), H5Tclose);
+  H5Tinsert(compound, "time", 0, H5T_IEEE_F64LE);
+  H5Tinsert(compound, "\x1b]0;x\x07", 8, H5T_IEEE_F64LE);
+  const Handle boolean(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+  const std::int8_t no = 0, yes = 1;
+  H5Tenum_insert(boolean, "FALSE", &no);
+  H5Tenum_insert(boolean, "TRUE", &yes);
+  const Handle colour(H5Tenum_create(H5T_STD_I8LE), H5Tclose);
+  H5Tenum_insert(colour, "red", &no);
+  const Handle text(H5Tcopy(H5T_C_S1), H5Tclose);
+  const Handle opaque(H5Tcreate(H5T_OPAQUE, 4), H5Tclose);
+  const struct {
+    hid_t type;
+    const char* what;
+  } cases[] = {
+      {complex, "is complex (r, i); only real matrices can be read"},
+      {compound, "is a compound (time, \\x1b]0;x\\x07); only real matrices can be read"},
+      {boolean, "is boolean (FALSE, TRUE); only numbers can be read"},
+      {colour, "is an enumeration (red); only numbers can be read"},
+      {text, "holds strings; only numbers can be read"},
+      {opaque, "holds neither floating-point numbers nor integers"},
+  };
+  for (const auto& each : cases) {
+    {
+      const Handle file = create_file("a.h5");
+      create_dataset(file, "A", each.type, {2, 2});
+    }
+    EXPECT_EQ(input_error("a.h5"), std::string("a.h5: dataset /A ") + each.what);
+    EXPECT_EQ(input_error("a.h5:/A"), std::string("a.h5: dataset /A ") + each.what);
+  }
+  {
+    const Handle file = create_file("a.h5");
+    create_dataset(file, "A", complex, {2, 2});
+    const Handle scalar(H5Screate(H5S_SCALAR), H5Sclose);
+    const Handle b(
+        H5Dcreate2(file, "b", H5T_IEEE_F64LE, scalar, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+        H5Dclose);
+  }
+  EXPECT_EQ(input_error("a.h5"),
+            "a.h5: holds no matrices: /A is complex (r, i); only real matrices can be read, /b has "
+            "rank 0 (scalar); a matrix has two dimensions");
+  create_file("a.h5");
+  EXPECT_EQ(input_error("a.h5"), "a.h5: holds no dataset");
+}
+
+TEST_F(Hdf5DatasetTest, SizesThatCannotBe) {
+  const hdf5::Session session;
+  const auto limit_error = [](const Dims& dims) {
+    {
+      const Handle file = create_file("a.h5");
+      const Handle creation = creation_properties();
+      const Dims chunk(dims.size(), 1);
+      H5Pset_chunk(creation, static_cast<int>(dims.size()), chunk.data());
+      create_dataset(file, "A", H5T_IEEE_F64LE, dims, creation);
+    }
+    return error_of<LimitError>([] { open_file("a.h5"); });
+  };
+  const hsize_t large = hsize_t{1} << 40;
+  EXPECT_EQ(limit_error({large, large}),
+            "a.h5: dataset /A claims 1099511627776x1099511627776 elements, more than can be "
+            "addressed");
+  EXPECT_EQ(limit_error({large, large, 0}),
+            "a.h5: dataset /A claims 1099511627776x1099511627776x0 elements, more than can be "
+            "addressed");
+  EXPECT_EQ(limit_error({large, 1000}).rfind("a.h5: dataset /A claims 7.8 PiB in a file of 1.", 0),
+            0u);
+  EXPECT_EQ(limit_error({1 << 15, 1 << 13}).rfind("a.h5: dataset /A claims 2.0 GiB in a file", 0),
+            0u);
+}
+
+TEST_F(Hdf5DatasetTest, MissingFilter) {
+  const hdf5::Session session;
+  for (const auto& [filter, name] : {std::pair{32001, "blosc"}, std::pair{32000, "lzf"},
+                                     std::pair{31999, "an unknown method"}}) {
+    {
+      const Handle file = create_file("a.h5");
+      const Handle creation = creation_properties();
+      const Dims chunk{2, 2};
+      H5Pset_chunk(creation, 2, chunk.data());
+      H5Pset_filter(creation, filter, H5Z_FLAG_OPTIONAL, 0, nullptr);
+      create_dataset(file, "A", H5T_IEEE_F64LE, chunk, creation);
+    }
+    EXPECT_EQ(input_error("a.h5"),
+              std::string("a.h5: dataset /A is compressed with ") + name + " (HDF5 filter " +
+                  std::to_string(filter) +
+                  "), which is not installed | install that filter's plugin, or where it is "
+                  "installed: h5repack -f NONE a.h5 plain.h5");
+  }
+}
+
+}  // namespace
+}  // namespace qrtool

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// search_test.cpp: the dataset that is meant is found, and nothing outside the file.
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "tests/io/hdf5/reading.hpp"
+
+namespace qrtool {
+namespace {
+
+class Hdf5SearchTest : public TemporaryFolder {};
+
+TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
+  const hdf5::Session session;
+  {
+    const Handle file = create_file("a.h5");
+    add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+    add_numbers(file, "labels", H5T_STD_I32LE, {5});
+    const Handle group = create_group(file, "g");
+    add_numbers(group, "B", H5T_IEEE_F32LE, {2, 3, 4});
+  }
+  EXPECT_EQ(input_error("a.h5"),
+            "a.h5: 2 datasets of matrices: /A (2x2 float64), /g/B (2x3x4 float32) | choose one "
+            "with --dataset /A or a.h5:/A");
+  EXPECT_EQ(open_file("a.h5:/g/B")->source().dataset, "/g/B");
+  EXPECT_EQ(open_file("a.h5:/g/B")->source().file, "a.h5");
+  EXPECT_EQ(open_file("a.h5", "g/B")->source().m, 3);
+  EXPECT_EQ(open_file("a.h5", "/g/B/")->source().m, 3);
+  EXPECT_EQ(input_error("a.h5:/a"), "a.h5: there is no dataset /a; did you mean /A?");
+  EXPECT_EQ(input_error("a.h5", "weights"),
+            "a.h5: there is no dataset /weights | choose one of /A, /g/B, /labels");
+  EXPECT_EQ(input_error("a.h5", "g"),
+            "a.h5: /g is a group; it holds /g/B | choose one with --dataset /g/B");
+  EXPECT_EQ(input_error("a.h5", "labels"),
+            "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions, 5x1 or 1x5");
+  EXPECT_EQ(error_of<UsageError>([] { open_file("a.h5:/A", "/B"); }),
+            "a.h5:/A: a dataset is named here and by --dataset as well");
+}
+
+TEST_F(Hdf5SearchTest, AFileWhoseNameHoldsTheColonWins) {
+  std::filesystem::create_directory("a.h5:");
+  write_numbers("a.h5", "A", H5T_IEEE_F64LE, {2, 2});
+  write_numbers("a.h5:/A", "other", H5T_IEEE_F64LE, {3, 3});
+  EXPECT_EQ(open_file("a.h5:/A")->source().dataset, "/other");
+  std::filesystem::remove("a.h5:/A");
+  EXPECT_EQ(open_file("a.h5:/A")->source().dataset, "/A");
+  EXPECT_EQ(input_error("b.h5:/A"), "cannot read 'b.h5': No such file or directory");
+}
+
+TEST_F(Hdf5SearchTest, NamesCannotSteerTheTerminal) {
+  write_numbers("a.h5", "\x1b]0;pwned\x07", H5T_IEEE_F64LE, {4});
+  EXPECT_EQ(
+      input_error("a.h5"),
+      "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions, 4x1 or 1x4");
+}
+
+/// Whether `action` opens the file.
+template <class Action>
+bool opens(const std::string& file, Action action) {
+  const int watch = inotify_init1(IN_NONBLOCK);
+  EXPECT_GE(inotify_add_watch(watch, file.c_str(), IN_OPEN | IN_ACCESS), 0);
+  action();
+  char events[4096];
+  const bool opened = read(watch, events, sizeof events) > 0;
+  close(watch);
+  return opened;
+}
+
+/// Files with external links, made before the reader takes this kind of link out of the library.
+std::string file_with_external_link(const char* name, const char* target, bool with_soft_link) {
+  H5dont_atexit();
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_fapl_core(access, 1 << 16, false);
+  const hid_t file = H5Fcreate("in memory", H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  H5Lcreate_external("other.h5", target, file, name, H5P_DEFAULT, H5P_DEFAULT);
+  if (with_soft_link) H5Lcreate_soft("/g/A", file, "soft", H5P_DEFAULT, H5P_DEFAULT);
+  H5Fflush(file, H5F_SCOPE_GLOBAL);
+  std::string bytes(static_cast<std::size_t>(H5Fget_file_image(file, nullptr, 0)), '\0');
+  H5Fget_file_image(file, bytes.data(), bytes.size());
+  H5Fclose(file);
+  H5Pclose(access);
+  return bytes;
+}
+const std::string link_to_dataset = file_with_external_link("A", "/A", false);
+const std::string link_to_group = file_with_external_link("g", "/", true);
+
+TEST_F(Hdf5SearchTest, NothingOutsideTheFileIsRead) {
+  const hdf5::Session session;
+  write_bytes("secret", std::string(1000, 's'));
+  write_numbers("other.h5", "A", H5T_IEEE_F64LE, {4, 4});
+  {
+    const Handle file = create_file("external.h5");
+    const Handle creation = creation_properties();
+    H5Pset_external(creation, "secret", 0, 128);
+    create_dataset(file, "A", H5T_IEEE_F64LE, {4, 4}, creation);
+  }
+  {
+    const Handle file = create_file("virtual.h5");
+    const Handle creation = creation_properties();
+    const Dims dims{4, 4};
+    const Handle space(H5Screate_simple(2, dims.data(), nullptr), H5Sclose);
+    H5Pset_virtual(creation, space, "other.h5", "A", space);
+    create_dataset(file, "A", H5T_IEEE_F64LE, dims, creation);
+  }
+  write_bytes("link.h5", link_to_dataset);
+  write_bytes("group.h5", link_to_group);
+  const struct {
+    const char *file, *dataset, *target, *message;
+  } cases[] = {
+      {"external.h5", "", "secret",
+       "external.h5: dataset /A points outside the file (external storage 'secret'); refused"},
+      {"external.h5", "A", "secret",
+       "external.h5: dataset /A points outside the file (external storage 'secret'); refused"},
+      {"virtual.h5", "", "other.h5",
+       "virtual.h5: dataset /A points outside the file (virtual dataset); refused"},
+      {"virtual.h5", "A", "other.h5",
+       "virtual.h5: dataset /A points outside the file (virtual dataset); refused"},
+      {"link.h5", "", "other.h5", "link.h5: /A points outside the file (external link); refused"},
+      {"link.h5", "A", "other.h5", "link.h5: /A points outside the file (external link); refused"},
+      {"group.h5", "g/A", "other.h5",
+       "group.h5: /g points outside the file (external link); refused"},
+      {"group.h5", "soft", "other.h5",
+       "group.h5: /soft points outside the file (external link); refused"}};
+  for (const auto& each : cases) {
+    SCOPED_TRACE(std::string(each.file) + " " + each.dataset);
+    std::string message;
+    EXPECT_FALSE(opens(each.target, [&] { message = input_error(each.file, each.dataset); }));
+    EXPECT_EQ(message, each.message);
+  }
+}
+
+TEST_F(Hdf5SearchTest, LinksWithinTheFileAreFollowed) {
+  const hdf5::Session session;
+  {
+    const Handle file = create_file("a.h5");
+    add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+    H5Lcreate_soft("/A", file, "soft", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/loop", file, "loop", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_soft("/nothing", file, "dangling", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_hard(file, "/", file, "self", H5P_DEFAULT, H5P_DEFAULT);
+  }
+  EXPECT_EQ(open_file("a.h5")->source().dataset, "/A");
+  EXPECT_EQ(open_file("a.h5", "soft")->source().m, 2);
+  EXPECT_EQ(open_file("a.h5", "self/self/A")->source().m, 2);
+  EXPECT_EQ(input_error("a.h5", "dangling"),
+            "a.h5: there is no dataset /dangling | choose one of /A");
+  EXPECT_EQ(input_error("a.h5", "loop"), "a.h5: /loop cannot be opened (too many links)");
+}
+
+}  // namespace
+}  // namespace qrtool
