@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "io/reader.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/file_test.hpp"
 
 namespace qrtool {
 

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "core/batch.hpp"
 #include "io/reader.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace qrtool::test {
 
@@ -52,26 +52,6 @@ class RunningTool {
 };
 
 ToolResult run_tool(const std::vector<std::string>& arguments, ToolOptions options = {});
-
-/// An empty directory that goes away with its contents.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  /// Names in it, sorted, hidden ones too.
-  std::vector<std::string> names() const;
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read_text(const std::string& path);
-void write_text(const std::string& path, const std::string& text);
 
 /// All matrices of a dataset, as float64.
 struct Stored {

@@ -15,10 +15,10 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-class CsvReaderTest : public TemporaryFolder {};
+class CsvReaderTest : public FileTest {};
 
 std::unique_ptr<Reader> open_text(const std::string& text) {
-  write_bytes("x.csv", text);
+  write_text("x.csv", text);
   return open_input({"x.csv", "", Order::automatic});
 }
 
@@ -253,21 +253,21 @@ void with_standard_input(const std::string& name, Action action) {
 }
 
 TEST_F(CsvReaderTest, StandardInput) {
-  write_bytes("in", "1,2\n\n3,4\n");
+  write_text("in", "1,2\n\n3,4\n");
   with_standard_input("in", [] {
     const auto reader = open_input({"-", "", Order::automatic});
     EXPECT_EQ(reader->source().file, "standard input");
     EXPECT_EQ(read_all<double>(*reader), (std::vector<double>{1, 2, 3, 4}));
     EXPECT_EQ(read_all<double>(*reader), (std::vector<double>{1, 2, 3, 4}));
   });
-  write_bytes("in", "1,x\n");
+  write_text("in", "1,x\n");
   with_standard_input("in", [] {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
               }),
               "standard input:1:3: 'x' is not a number");
   });
-  write_bytes("in", "\x89HDF\r\n\x1a\n");
+  write_text("in", "\x89HDF\r\n\x1a\n");
   with_standard_input("in", [] {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
@@ -285,7 +285,7 @@ TEST_F(CsvReaderTest, StandardInput) {
 }
 
 TEST_F(CsvReaderTest, OptionsOfHdf5) {
-  write_bytes("x.csv", "1,2\n");
+  write_text("x.csv", "1,2\n");
   EXPECT_EQ(error_of<UsageError>([] {
               open_input({"x.csv:/A", "", Order::automatic});
             }),

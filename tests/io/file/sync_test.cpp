@@ -95,7 +95,7 @@ namespace {
 using Calls = std::vector<std::string>;
 const Calls file_then_name_then_directory{"fsync file", "rename", "fsync directory"};
 
-class SyncTest : public TemporaryFolder {
+class SyncTest : public FileTest {
  protected:
   SyncTest() {
     record.calls.clear();

@@ -8,15 +8,15 @@
 #include <future>
 #include <memory>
 
+#include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
-#include "tests/io/temporary_folder.hpp"
 
 namespace qrtool {
 namespace {
 
 using hdf5::ChunkWriter;
 
-class Hdf5ChunkWriterTest : public TemporaryFolder {};
+class Hdf5ChunkWriterTest : public FileTest {};
 
 /// c.h5 with the dataset A, open for a ChunkWriter.
 struct Created {

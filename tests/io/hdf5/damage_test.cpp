@@ -13,12 +13,12 @@
 namespace qrtool {
 namespace {
 
-class Hdf5DamageTest : public TemporaryFolder {};
+class Hdf5DamageTest : public FileTest {};
 
 using Names = std::vector<std::string>;
 
 TEST_F(Hdf5DamageTest, NothingIsLeftWithoutCommit) {
-  write_bytes("o.h5", "old");
+  write_text("o.h5", "old");
   OutputSpec spec = factors_spec({2}, 4, 3, Order::row, ElementType::float32);
   EXPECT_EQ(error_of<OutputError>([&] { create_output(spec); }),
             "'o.h5' exists | use --force to replace it");
@@ -30,17 +30,17 @@ TEST_F(Hdf5DamageTest, NothingIsLeftWithoutCommit) {
     EXPECT_EQ(names().size(), 2u);
   }
   EXPECT_EQ(names(), Names{"o.h5"});
-  EXPECT_EQ(read_bytes("o.h5"), "old");
+  EXPECT_EQ(read_text("o.h5"), "old");
   spec.force = false;
   spec.path = "new.h5";
   {
     const auto writer = create_output(spec);
     EXPECT_EQ(writer->files(), Names{"new.h5"});
-    write_bytes("new.h5", "other");
+    write_text("new.h5", "other");
     EXPECT_EQ(error_of<OutputError>([&] { writer->commit(); }),
               "'new.h5' was created meanwhile | use --force to replace it");
   }
-  EXPECT_EQ(read_bytes("new.h5"), "other");
+  EXPECT_EQ(read_text("new.h5"), "other");
   EXPECT_EQ(names(), (Names{"new.h5", "o.h5"}));
 }
 
@@ -85,7 +85,7 @@ TEST_F(Hdf5DamageTest, FailedWritesAtEveryPoint) {
   const OutputSpec spec = factors_spec({300}, 16, 16, Order::row, ElementType::float64);
   write_file<double>(spec, 50);
   const auto size = static_cast<rlim_t>(std::filesystem::file_size("o.h5"));
-  const std::string whole = read_bytes("o.h5");
+  const std::string whole = read_text("o.h5");
   OutputSpec forced = spec;
   forced.force = true;
   int failed = 0;
@@ -105,7 +105,7 @@ TEST_F(Hdf5DamageTest, FailedWritesAtEveryPoint) {
     EXPECT_EQ(code, limit < size ? 5 : 0) << limit << " of " << size;
     failed += code == 5;
     EXPECT_EQ(names(), Names{"o.h5"});
-    ASSERT_TRUE(read_bytes("o.h5") == whole);
+    ASSERT_TRUE(read_text("o.h5") == whole);
   }
   EXPECT_GT(failed, 20);
   EXPECT_EQ(run_with_size_limit(100000,
@@ -147,9 +147,9 @@ bool reads_right(const std::string& name, index_t count, index_t m, index_t n) {
 
 TEST_F(Hdf5DamageTest, EveryTruncationIsRefused) {
   write_file<double>(factors_spec({20}, 8, 4, Order::row, ElementType::float64), 20);
-  const std::string bytes = read_bytes("o.h5");
+  const std::string bytes = read_text("o.h5");
   for (std::size_t length = 1; length < bytes.size(); length += 50) {
-    write_bytes("t.h5", bytes.substr(0, length));
+    write_text("t.h5", bytes.substr(0, length));
     const std::string error = error_of<InputError>([] { open_factors("t.h5", Order::row); });
     EXPECT_EQ(error.rfind("t.h5: ", 0), 0u) << error;
     if (length > 100) {
@@ -162,7 +162,7 @@ TEST_F(Hdf5DamageTest, EveryTruncationIsRefused) {
 TEST_F(Hdf5DamageTest, FlippedBitsAreNeverReadAsNumbers) {
   OutputSpec spec = factors_spec({2, 30}, 8, 4, Order::row, ElementType::float64);
   write_file<double>(spec, 60);
-  const std::string bytes = read_bytes("o.h5");
+  const std::string bytes = read_text("o.h5");
   ASSERT_TRUE(reads_right("o.h5", 60, 8, 4));
   std::mt19937 random(5);
   int refused = 0;
@@ -171,7 +171,7 @@ TEST_F(Hdf5DamageTest, FlippedBitsAreNeverReadAsNumbers) {
     // Half of them in the first part, where the metadata are.
     const std::size_t at = random() % (round % 2 == 0 ? bytes.size() : 4096);
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
-    write_bytes("d.h5", damaged);
+    write_text("d.h5", damaged);
     try {
       EXPECT_TRUE(reads_right("d.h5", 60, 8, 4)) << "byte " << at;
     } catch (const InputError& error) {

@@ -5,7 +5,7 @@
 namespace qrtool {
 namespace {
 
-class Hdf5DatasetTest : public TemporaryFolder {};
+class Hdf5DatasetTest : public FileTest {};
 
 TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
   const hdf5::Session session;

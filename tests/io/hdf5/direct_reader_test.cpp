@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "io/hdf5/fletcher32.hpp"
+#include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
-#include "tests/io/temporary_folder.hpp"
 
 namespace qrtool {
 namespace {
@@ -49,7 +49,7 @@ Handle create_checked(hid_t file, const Dims& dims, const Dims& chunk) {
   return create_dataset(file, "A", H5T_IEEE_F32LE, dims, chunks(chunk, true));
 }
 
-class Hdf5DirectReaderTest : public TemporaryFolder {
+class Hdf5DirectReaderTest : public FileTest {
  protected:
   /// The numbers 1, 2, ... of `dims`, of which each chunk is a stretch.
   template <class T>
@@ -202,14 +202,14 @@ TEST_F(Hdf5DirectReaderTest, ChunksOfAnotherSizeThanTheyShouldHave) {
 
 TEST_F(Hdf5DirectReaderTest, AFlippedBitInAChunkOrItsChecksum) {
   write_numbers("a.h5", "A", H5T_IEEE_F32LE, {6, 4}, chunks({2, 4}, true));
-  const std::string bytes = read_bytes("a.h5");
+  const std::string bytes = read_text("a.h5");
   const auto chunk = numbers_from<float>(8, 8);
   const std::size_t at = bytes.find(std::string(reinterpret_cast<const char*>(chunk.data()), 32));
   ASSERT_NE(at, std::string::npos);
   for (std::size_t i = 0; i < 36; ++i) {
     std::string damaged = bytes;
     damaged[at + i] = static_cast<char>(damaged[at + i] ^ (1 << i % 8));
-    write_bytes("a.h5", damaged);
+    write_text("a.h5", damaged);
     const Opened opened;
     std::vector<float> values(24);
     EXPECT_FALSE(opened.reader->read(0, 24, values.data())) << i;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reader_test.cpp: every layout and type is read right; what is damaged is not read.
+#include <fstream>
 #include <random>
 
 #include "tests/io/hdf5/reading.hpp"
@@ -7,7 +8,7 @@
 namespace qrtool {
 namespace {
 
-class Hdf5ReaderTest : public TemporaryFolder {};
+class Hdf5ReaderTest : public FileTest {};
 
 /// What a reader of the stored `values` must give for matrix b at (i, j).
 template <class T>
@@ -220,12 +221,12 @@ TEST_F(Hdf5ReaderTest, DamageIsNamedByMatrix) {
   H5Pset_fletcher32(creation);
   write_numbers("a.h5", "A", H5T_IEEE_F64LE, {20, 4, 4}, creation);
   const std::vector<double> values = small_numbers(20 * 16);
-  std::string bytes = read_bytes("a.h5");
+  std::string bytes = read_text("a.h5");
   const std::size_t at =
       bytes.find(std::string(reinterpret_cast<const char*>(&values[17 * 16]), 16 * 8));
   ASSERT_NE(at, std::string::npos);
   bytes[at + 3] ^= 1;
-  write_bytes("a.h5", bytes);
+  write_text("a.h5", bytes);
   const std::string message = "a.h5: dataset /A is damaged (checksum mismatch at matrix 17)";
   for (const Order order : {Order::row, Order::column}) {
     const auto reader = open_file("a.h5", "", order);
