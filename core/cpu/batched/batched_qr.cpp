@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_qr.cpp: chooses the kernels for this processor and hands packs to them.
+// batched_qr.cpp: chooses the kernels for this processor and calls them with packs of matrices.
 #include "core/cpu/batched/batched_qr.hpp"
 
 #include <array>
