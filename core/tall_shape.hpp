@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_shape.hpp: how the rows of a tall matrix are cut into blocks. The cut depends only on m, n and
-// the type, so that a result does not depend on threads, ranks, memory or chunks.
+// tall_shape.hpp: how the rows of a tall matrix are cut into blocks. The cut depends only on m, n
+// and the type, so that a result does not depend on threads, ranks, memory or chunks.
 //
 //     A      blocks      leaves       nodes ...
 //     |      |- b rows -| R           a block has b = block_rows rows, and a leaf has fan_in
