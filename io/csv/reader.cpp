@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp: matrices from text, parsed again from their offsets, never all in memory.
+// reader.cpp: reads matrices from text. A first pass checks every line and notes where each matrix
+// begins; reading parses the lines again, so that never all matrices are in memory.
 #include "io/csv/reader.hpp"
 
 #include <fcntl.h>
@@ -31,7 +32,7 @@ int open_for_reading(const std::string& path) {
   return descriptor;
 }
 
-/// A file without a name; it vanishes with its descriptor.
+/// Creates a file without a name, which disappears when its descriptor is closed.
 int create_unnamed() {
   std::error_code error;
   const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
@@ -107,10 +108,10 @@ class CsvReader final : public Reader {
 
   TextLines lines_;
   CsvParser parser_;
-  bool is_single_ = false;     // the numbers stand for float32
-  std::vector<Start> starts_;  // of each matrix
+  bool is_single_ = false;     // the numbers are float32 values
+  std::vector<Start> starts_;  // where each matrix begins
   std::vector<double> row_;
-  index_t next_matrix_ = 0, next_row_ = 0;  // that the next data line holds
+  index_t next_matrix_ = 0, next_row_ = 0;  // the place of the next data line
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)

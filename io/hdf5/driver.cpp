@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver.cpp: a driver of HDF5 that notes the place of a chunk instead of moving its bytes.
+// driver.cpp: an HDF5 driver that can note the place of a chunk instead of moving its bytes.
 #include "io/hdf5/driver.hpp"
 
 #include <memory>
@@ -10,7 +10,8 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// While one lives, raw data of this thread is not read or written but noted here.
+/// While an object of this class exists, raw data of its thread is not read or written: the object
+/// notes the place.
 class Interception {
  public:
   Interception() { current_ = this; }
@@ -18,7 +19,7 @@ class Interception {
   Interception(const Interception&) = delete;
   Interception& operator=(const Interception&) = delete;
 
-  /// Whether the driver is to leave these bytes alone.
+  /// Notes the place and returns true where the driver must not move these bytes.
   static bool takes(H5FD_mem_t type, haddr_t address, std::size_t bytes) {
     if (current_ == nullptr || type != H5FD_MEM_DRAW) return false;
     current_->extent_ = {address, bytes};
@@ -26,7 +27,7 @@ class Interception {
     return true;
   }
 
-  /// What was noted, where that was one place.
+  /// The place that was noted; nothing unless there was exactly one.
   std::optional<Extent> extent() const {
     return accesses_ == 1 ? std::optional(extent_) : std::nullopt;
   }
@@ -38,15 +39,15 @@ class Interception {
 };
 thread_local Interception* Interception::current_ = nullptr;
 
-/// HDF5 knows a file by its first member.
+/// An open file. HDF5 only knows `base`, which must be the first member.
 struct File {
   H5FD_t base{};
-  H5FD_t* inner = nullptr;  // of sec2
+  H5FD_t* inner = nullptr;  // the file that sec2 opened
 };
 
 H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->inner; }
 
-/// What sec2 can do. Its functions are called as HDF5 calls them: the public ones (H5FDread, ...)
+/// The functions of sec2. They are called directly, because the public functions (H5FDread, ...)
 /// would clear HDF5's list of errors.
 const H5FD_class_t& sec2(const H5FD_t* file) { return *inner(file)->cls; }
 
@@ -60,14 +61,15 @@ H5FD_t* open_inner(const char* name, unsigned flags, hid_t access, haddr_t max_a
 
 herr_t close_inner(H5FD_t* file) {
   const std::unique_ptr<File> owned(reinterpret_cast<File*>(file));
-  const hid_t errors = H5Eget_current_stack();  // of the opening that failed, say
+  const hid_t errors =
+      H5Eget_current_stack();  // closing would clear the errors of a failed opening
   const herr_t result = H5FDclose(owned->inner);
   H5Eset_current_stack(errors);
   return result;
 }
 
 herr_t query(const H5FD_t*, unsigned long* flags) {
-  // Those of sec2: they decide how space is handed out.
+  // These are the flags of sec2; they decide how HDF5 allocates space in a file.
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_POSIX_COMPAT_HANDLE |
            H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
