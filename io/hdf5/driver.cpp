@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "io/hdf5/file.hpp"
 
@@ -127,6 +128,21 @@ hid_t register_driver() {
   return H5FDregister(&driver);
 }
 
+/// Whether HDF5 passes the buffer of a chunk to the driver, which leaves it alone, and does nothing
+/// else with it. That is known of 1.10.8 only; with other releases a buffer must hold the chunk.
+bool leaves_buffers_alone() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return major == 1 && minor == 10 && release == 8;
+}
+
+/// The bytes that are stored for a chunk; 0 where HDF5 reports an error.
+std::size_t stored_chunk_bytes(hid_t dataset, const hsize_t* offset) {
+  hsize_t bytes = 0;
+  if (H5Dget_chunk_storage_size(dataset, offset, &bytes) < 0) return 0;
+  return static_cast<std::size_t>(bytes);
+}
+
 }  // namespace
 
 herr_t set_locating_driver(hid_t access) {
@@ -144,10 +160,11 @@ int descriptor_of(hid_t file) {
 
 std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset) {
   const Session session;
+  std::vector<char> buffer(leaves_buffers_alone() ? 1 : stored_chunk_bytes(dataset, offset.data()));
+  if (buffer.empty()) return {};
   const Interception interception;
   std::uint32_t filters_left_out = 0;
-  char untouched = 0;
-  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &filters_left_out, &untouched) < 0 ||
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &filters_left_out, buffer.data()) < 0 ||
       filters_left_out != 0) {
     return {};
   }
@@ -157,9 +174,9 @@ std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset)
 std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                      std::size_t bytes) {
   const Session session;
+  const std::vector<char> buffer(leaves_buffers_alone() ? 1 : bytes);
   const Interception interception;
-  const char untouched = 0;
-  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, &untouched) < 0) return {};
+  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, buffer.data()) < 0) return {};
   return interception.extent();
 }
 
