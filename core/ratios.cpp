@@ -219,9 +219,14 @@ struct ErrorMeter::State {
     a_tile.middleRows(rows, all - rows).setZero();
     q_tile.middleRows(rows, all - rows).setZero();
     add_gram(q_tile, 0, rows, 0, {gram.data(), compensation.data()});
-    residual.add(
-        kernels.residual_squares({a_tile.data(), q_tile.data(), r.data(), all, a_tile.cols(),
-                                  layout.gram_columns, q_tile.cols(), lower == 0}));
+    residual.add(kernels.residual_squares({.a = a_tile.data(),
+                                           .q = q_tile.data(),
+                                           .r = r.data(),
+                                           .rows = all,
+                                           .columns = a_tile.cols(),
+                                           .inner = layout.gram_columns,
+                                           .q_ld = q_tile.cols(),
+                                           .is_upper = lower == 0}));
   }
 
   /// Forms A'A - R'R, by tiles of R, where there is no Q.

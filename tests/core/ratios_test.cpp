@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ratios_test.cpp: the checker itself, with planted faults.
+// ratios_test.cpp: the checker passes sound factors and finds planted faults.
 #include "core/ratios.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace qrtool {
 namespace {
 
-/// A with its reduced factors, sound to float64's rounding.
+/// A with its reduced factors, which are exact to the rounding of float64.
 struct Sound {
   index_t m, n, k;
   std::vector<double> a, q, r;

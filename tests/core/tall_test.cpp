@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_test.cpp: the tree over row blocks at the plain bar: every type x hard matrix x shapes
-// around its blocks, leaves and nodes; in memory, and from leaves that are handed in one by one.
+// tall_test.cpp: the tree over row blocks meets the plain bar for every type x hard matrix x shapes
+// around its blocks, leaves and nodes, in memory and with leaves that come one by one.
 #include "core/tall.hpp"
 
 #include <gtest/gtest.h>
@@ -86,8 +86,8 @@ bool same_bits(const Batch<T>& x, const Batch<T>& y) {
   return a.rows == b.rows && a.cols == b.cols && std::memcmp(a.data, b.data, bytes) == 0;
 }
 
-/// Two blocks; a last block of one row, of fewer rows than columns, of one row less than whole; one
-/// leaf and one row; several leaves; several levels.
+/// Heights with a last block of one row, of few rows, and of one row less than a whole block; of
+/// one leaf; of one leaf and one row; and of several leaves.
 std::vector<index_t> heights(index_t n) {
   const TallShape shape(1, n);
   const index_t block = shape.block_rows(), leaf = shape.leaf_rows();
@@ -98,7 +98,7 @@ TYPED_TEST(TallTest, EveryHardMatrixMeetsTheBar) {
   for (const MatrixKind& kind : matrix_kinds()) {
     for (const index_t n : {1, 5, 33}) {
       for (const index_t m : heights(n)) {
-        // 224 times 1e37 / 6 is more than float32 holds: such an R is an overflow, rightly.
+        // The norm of such a column, 224 times 1e37 / 6, exceeds float32, and R rightly overflows.
         if (kind.name == "huge" && m > 40000) continue;
         Case<TypeParam> c({1, m, n});
         c.fill(kind.name);
@@ -122,7 +122,7 @@ TYPED_TEST(TallTest, EveryWidthMeetsTheBar) {
 }
 
 TYPED_TEST(TallTest, ManyLevelsMeetTheBar) {
-  // 600 leaves: four levels of nodes.
+  // 600 leaves have four levels of nodes.
   Case<TypeParam> c({1, 600 * TallShape(1, 100).leaf_rows() / 50 + 17, 100}), deep({1, 1, 1});
   c.fill("gauss");
   c.run();
@@ -133,7 +133,7 @@ TYPED_TEST(TallTest, ManyLevelsMeetTheBar) {
   deep.expect_good("gauss");
 }
 
-/// Rows by blocks, in ways that only a tree over blocks can get wrong.
+/// Blocks of rows that differ so that only a tree over blocks can make errors.
 TYPED_TEST(TallTest, BlocksOfEveryScaleMeetTheBar) {
   constexpr index_t n = 12;
   const TallShape shape(1, n);
@@ -192,7 +192,7 @@ TYPED_TEST(TallTest, ThreadsDoNotMatter) {
   EXPECT_EQ(one.report.orthogonality, three.report.orthogonality);
 }
 
-/// ||R'R - S'S|| / ||S||^2 with everything scaled by 2^-scale: what R alone is judged by.
+/// ||R'R - S'S|| / ||S||^2 with all numbers scaled by 2^-scale, by which an R without Q is judged.
 template <class T>
 double difference_of_squares(MatrixView<const T> r, MatrixView<const T> s, int scale) {
   double difference = 0, norm = 0;
@@ -211,15 +211,15 @@ double difference_of_squares(MatrixView<const T> r, MatrixView<const T> s, int s
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference) / norm;
 }
 
-/// R alone of float32 is a Cholesky factor where that is accurate: well conditioned leaves, those
-/// that break down, and both kinds in one matrix.
+/// Without Q the R of float32 is a Cholesky factor where that is accurate. The test has well
+/// conditioned leaves, leaves for which Cholesky fails, and both kinds in one matrix.
 TYPED_TEST(TallTest, ROnlyMeetsTheBar) {
   const auto expect_same = [](std::string_view kind, double cond, index_t n) {
     const TallShape shape(1, n);
     const index_t m = 2 * shape.leaf_rows() + shape.block_rows() + 3;
     Case<TypeParam> full({1, m, n}), r_only({1, m, n, element_type<TypeParam>, Mode::r});
     full.fill(kind, cond);
-    // A leaf like no other.
+    // Make the first leaves different from the others.
     if (kind == "gauss")
       for (index_t i = 0; i < 2 * shape.leaf_rows() * n; ++i) full.matrix().data[i] = 1;
     std::copy_n(full.matrix().data, m * n, r_only.matrix().data);
@@ -249,7 +249,7 @@ TYPED_TEST(TallTest, ROnlyMeetsTheBar) {
 
 TYPED_TEST(TallTest, ROnlyIsTheReducedRWhereLeavesAreTheSame) {
   for (const Sign sign : {Sign::positive, Sign::lapack}) {
-    // R alone of float32 with positive signs takes another way.
+    // Without Q, float32 with positive signs takes another method.
     if (sign == Sign::positive && sizeof(TypeParam) == 4) continue;
     Case<TypeParam> full({1, 20000, 9, element_type<TypeParam>, Mode::reduced, sign});
     Case<TypeParam> r_only({1, 20000, 9, element_type<TypeParam>, Mode::r, sign});
@@ -279,7 +279,7 @@ TYPED_TEST(TallTest, LapackSignsAreThoseOfOneFactorization) {
 }
 
 TYPED_TEST(TallTest, LeavesOneByOneGiveTheSameBits) {
-  // As a file is streamed: R in one pass, Q in another, leaf after leaf.
+  // A file is read in the same way: R in one pass and Q in another, leaf after leaf.
   for (const index_t n : {9, 140}) {
     const TallShape shape(3 * TallShape(1, n).leaf_rows() + 100, n);
     Case<TypeParam> whole({1, shape.m(), n});

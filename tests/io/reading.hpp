@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reading.hpp: what a Reader gives, of any format.
+// reading.hpp: reads matrices through a Reader of any format.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,13 @@ namespace {
 
 blocked::Shape shape_of(const Problem& p) {
   const bool raw = p.mode == Mode::raw;
-  return {p.m, p.n, p.k(), p.q_cols(), p.r_rows(), raw, !raw && p.sign == Sign::positive};
+  return {.m = p.m,
+          .n = p.n,
+          .k = p.k(),
+          .q_cols = p.q_cols(),
+          .r_rows = p.r_rows(),
+          .is_raw = raw,
+          .is_positive = !raw && p.sign == Sign::positive};
 }
 
 template <class T>
@@ -107,12 +113,19 @@ blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors
   const auto strided = [](auto view) {
     return blocked::Strided<std::remove_pointer_t<decltype(view.data)>>{view.data, view.ld, 0};
   };
-  const blocked::Matrix<T> matrix{strided(a), strided(out.q), strided(out.r), strided(out.v),
-                                  strided(out.tau)};
+  const blocked::Matrix<T> matrix{.a = strided(a),
+                                  .q = strided(out.q),
+                                  .r = strided(out.r),
+                                  .v = strided(out.v),
+                                  .tau = strided(out.tau)};
   Gate gate;
   const int size = run_team(std::min(threads, most_threads_), [&](int worker, int team_size) {
     routine_.factor(shape_, matrix, workspace_.get(),
-                    {worker, team_size, &gate, Gate::publish, Gate::wait_for});
+                    {.worker = worker,
+                     .size = team_size,
+                     .self = &gate,
+                     .publish = Gate::publish,
+                     .wait_for = Gate::wait_for});
   });
   return routine_.outcome(shape_, workspace_.get(), size);
 }

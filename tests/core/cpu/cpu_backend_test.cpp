@@ -121,7 +121,8 @@ bool is_all_nan(MatrixView<T> x) {
   return true;
 }
 
-/// Measured anew, apart from the report; also the published bar where few rows demand it.
+/// Measures the factors again, independently of the report, and judges them by the bar. float32
+/// with fewer than 16 rows must also meet the published bar.
 template <class Run>
 void expect_good(Case<Run>& c, const std::string& what) {
   using T = typename Run::Element;
@@ -171,9 +172,9 @@ using Types = testing::Types<Run<float, Eigen>, Run<double, Eigen>, Run<float, B
                              Run<double, Batched>, Run<float, Blocked>, Run<double, Blocked>>;
 TYPED_TEST_SUITE(CpuBackendTest, Types);
 
-// Around Eigen's block of 48 columns, the 16 rows of float64 inside, the 32 k rows of tall, and the
-// panels, lanes and summed rows of the packs: 4, 8, 16, 32, which are the tiles, leaves and strips
-// of cpu/blocked too.
+// Shapes around Eigen's block of 48 columns, the 16 rows below which float32 is computed in
+// float64, the 32 k rows from which a matrix is tall, and 4, 8, 16, 32, which are the panels, lanes
+// and summed rows of the packs and the tiles, leaves and strips of cpu/blocked.
 const std::vector<std::pair<index_t, index_t>> shapes = {
     {1, 1},     {1, 7},    {7, 1},    {2, 2},   {3, 2},   {2, 3},    {8, 8},     {15, 15},
     {16, 16},   {17, 17},  {47, 47},  {48, 48}, {49, 49}, {97, 49},  {100, 50},  {33, 17},
@@ -334,7 +335,7 @@ TYPED_TEST(CpuBackendTest, ABatchIsItsMatricesOneByOne) {
 }
 
 TYPED_TEST(CpuBackendTest, PlaceAndThreadsDoNotMatter) {
-  // 37: packs of 4, 8 and 16 end in a partial one. Neighbours differ in kind.
+  // With 37 matrices the last pack of 4, 8 or 16 is partial. Neighbours differ in kind.
   constexpr index_t count = 37, shift = 11;
   Case<TypeParam> c({count, 21, 13}), moved({count, 21, 13});
   const std::span<const MatrixKind> kinds = matrix_kinds();
@@ -357,7 +358,7 @@ TYPED_TEST(CpuBackendTest, ThreadsThatShareTheLastMatricesDoNotMatter) {
   alone.fill("gauss");
   shared.fill("gauss");
   alone.run(1);
-  shared.run(3);  // two are left for three threads
+  shared.run(3);  // two matrices are left for three threads
   EXPECT_TRUE(same_bits(alone.q, shared.q));
   EXPECT_TRUE(same_bits(alone.r, shared.r));
   for (const MatrixReport& line : shared.report) EXPECT_EQ(line.status, Status::ok);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader_test.cpp: every dialect is read, every mistake is named by line and column.
+// reader_test.cpp: the reader takes every dialect, and names every mistake by line and column.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -232,7 +232,7 @@ TEST_F(CsvReaderTest, FileThatChanges) {
   const auto reader = open_text("1,2\n3,4\n");
   std::filesystem::resize_file("x.csv", 4);
   auto values = poisoned<double>(4);
-  // What was read while checking may still be in memory; then the old numbers are right.
+  // The text that was read for the check may still be in memory; then the old numbers are right.
   try {
     reader->read(0, packed(values.data(), 1, 2, 2));
     EXPECT_EQ(values, (std::vector<double>{1, 2, 3, 4}));

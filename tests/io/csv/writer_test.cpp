@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer_test.cpp: text that reads back as the same bits.
+// writer_test.cpp: reading the written text gives the same bits.
 #include <bit>
 #include <random>
 
@@ -113,7 +113,7 @@ void expect_same_bits(const std::string& name) {
   auto found = poisoned<T>(30000);
   reader->read(0, packed(found.data(), 3, 100, 100));
   EXPECT_EQ(found, values);
-  // Whoever reads in double gets the very numbers too.
+  // Reading in double gives the same numbers, too.
   auto wide = poisoned<double>(30000);
   reader->read(0, packed(wide.data(), 3, 100, 100));
   EXPECT_EQ(wide, std::vector<double>(values.begin(), values.end()));

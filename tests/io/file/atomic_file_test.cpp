@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic_file_test.cpp: the output is the old file or the complete new one, whatever happens.
+// atomic_file_test.cpp: the output is always the old file or the complete new one.
 #include "io/file/atomic_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// input_file_test.cpp: what is no whole HDF5 file is refused with words.
+// input_file_test.cpp: files that are not complete HDF5 files are refused with a message.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ TEST_F(InputFileTest, OpenForWritingElsewhere) {
 
   const pid_t child = fork();
   if (child == 0) {
-    // Dies with the file open, as a killed writer does.
+    // The child ends with the file open, like a writer that is killed.
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
     const Handle file = create_file("killed.h5", H5P_DEFAULT, access);

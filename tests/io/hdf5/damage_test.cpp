@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// damage_test.cpp: an output is whole or not there, and none that was damaged is read.
+// damage_test.cpp: an output is complete or does not exist, and a damaged one is not read.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,8 +54,8 @@ TEST_F(Hdf5DamageTest, TooLittleSpace) {
   EXPECT_EQ(names(), Names{});
 }
 
-/// Runs `action` in a process of its own, which may write `bytes` to a file at the most from the
-/// moment that it calls its argument; its exit code, or 128 + signal.
+/// Runs `action` in a child process. When the action calls its argument, files of the child can no
+/// longer grow beyond `bytes`. Returns the exit code, or 128 + signal.
 template <class Action>
 int run_with_size_limit(rlim_t bytes, Action action) {
   std::fflush(nullptr);
@@ -74,7 +74,7 @@ int run_with_size_limit(rlim_t bytes, Action action) {
       code = static_cast<int>(error.code());
       if (std::string(error.what()).find("file size limit") == std::string::npos) code = 8;
     }
-    std::exit(code);  // with all exit handlers, which are where HDF5 crashes
+    std::exit(code);  // runs the exit handlers, in which HDF5 crashes
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -137,7 +137,7 @@ TEST_F(Hdf5DamageTest, AfterAFailedWriteNothingCanBeCommitted) {
   EXPECT_EQ(names(), Names{});
 }
 
-/// Opens and reads all factors; true where that gives the numbers that were written.
+/// Opens and reads all factors. Returns true where they are the numbers that were written.
 bool reads_right(const std::string& name, index_t count, index_t m, index_t n) {
   const StoredFactors factors = open_factors(name, Order::automatic);
   return factors.q->source().type == ElementType::float64 &&
@@ -168,7 +168,7 @@ TEST_F(Hdf5DamageTest, FlippedBitsAreNeverReadAsNumbers) {
   int refused = 0;
   for (int round = 0; round < 400; ++round) {
     std::string damaged = bytes;
-    // Half of them in the first part, where the metadata are.
+    // Half of the bits are in the first part of the file, which holds the metadata.
     const std::size_t at = random() % (round % 2 == 0 ? bytes.size() : 4096);
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
     write_text("d.h5", damaged);

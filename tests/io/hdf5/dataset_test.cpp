@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset_test.cpp: what cannot be read as matrices is refused with words.
+// dataset_test.cpp: datasets that cannot be read as matrices are refused with a message.
 #include "tests/io/hdf5/reading.hpp"
 
 namespace qrtool {

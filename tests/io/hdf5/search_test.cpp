@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search_test.cpp: the dataset that is meant is found, and nothing outside the file.
+// search_test.cpp: the intended dataset is found, and nothing outside the file is opened.
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -66,7 +66,8 @@ bool opens(const std::string& file, Action action) {
   return opened;
 }
 
-/// Files with external links, made before the reader takes this kind of link out of the library.
+/// Files with external links. They must be made before the reader removes this kind of link from
+/// the library.
 std::string file_with_external_link(const char* name, const char* target, bool with_soft_link) {
   H5dont_atexit();
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);

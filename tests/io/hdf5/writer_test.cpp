@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer_test.cpp: what is written is what is read back, to the byte.
+// writer_test.cpp: reading an output gives the same numbers that were written, to the byte.
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -169,12 +169,12 @@ TEST_F(Hdf5WriterTest, Attributes) {
 }
 
 TEST_F(Hdf5WriterTest, EqualRunsAreEqualFiles) {
-  // Two chunks of 4002 matrices: the last one has a part without data.
+  // 4002 matrices take two chunks, of which the last has a part without data.
   OutputSpec spec = factors_spec({8003}, 8, 5, Order::row, ElementType::float32);
   write_file<float>(spec, 1000);
   const std::string first = read_text("o.h5");
   spec.path = "p.h5";
-  mallopt(M_PERTURB, 0x55);                                      // what is never written shows
+  mallopt(M_PERTURB, 0x55);                                      // shows memory that is not set
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // and so do times
   write_file<float>(spec, 777);                                  // and so do the pieces
   mallopt(M_PERTURB, 0);
