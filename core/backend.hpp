@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// backend.hpp: what a CPU or a device must be able to do.
+// backend.hpp: the interface of everything that factors matrices, a CPU or a device.
 #pragma once
 
 #include <span>
@@ -11,7 +11,8 @@
 
 namespace qrtool {
 
-/// Where the factors of a chunk go; views that a mode does not ask for are empty.
+/// The places for the factors of a chunk, row-major. A view is empty where the mode does not ask
+/// for that factor.
 template <class T>
 struct Factors {
   BatchView<T> q;    // m x q_cols          reduced, complete
@@ -20,7 +21,7 @@ struct Factors {
   BatchView<T> tau;  // 1 x k per matrix    raw
 };
 
-/// Time spent on a chunk, in seconds of wall time.
+/// The wall time that each step of a chunk took, in seconds.
 struct ChunkSeconds {
   double factor = 0, check = 0, upload = 0, download = 0;
 };
@@ -30,18 +31,18 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual std::string name() const = 0;                   // "cpu", "opencl"
-  virtual std::string device() const = 0;                 // as the output's attribute states it
-  virtual std::span<const Variant> variants() const = 0;  // in order of preference
+  virtual std::string device() const = 0;                 // the text of the output's attribute
+  virtual std::span<const Variant> variants() const = 0;  // the preferred ones first
   virtual Limits limits() const = 0;
 
-  /// Memory for the batches of a chunk; a device backend hands out pinned memory.
+  /// Allocates memory for the batches of a chunk. A device backend gives pinned memory.
   virtual HostMemory allocate(std::size_t bytes) { return allocate_host(bytes); }
 
   /// Factors a chunk of at most plan.chunk_matrices matrices and measures every one of them.
-  /// On entry a is count x m x n and report has count entries; on exit each matrix has its factors
-  /// and its line of the report. A matrix with NaN or Inf gets NaN factors and status non_finite
-  /// and disturbs no other. `a` comes back untouched. Results do not depend on the chunk.
-  /// Errors: DeviceError, LimitError.
+  /// On entry `a` is count x m x n and `report` has count entries; on exit each matrix has its
+  /// factors and its line of the report. A matrix with NaN or Inf gets NaN factors and the status
+  /// non_finite, and no other matrix changes. The function leaves `a` as it was. Results do not
+  /// depend on how a batch is cut into chunks. Errors: DeviceError, LimitError.
   virtual ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
                               std::span<MatrixReport> report) = 0;
   virtual ChunkSeconds factor(const Plan& plan, BatchView<const double> a,

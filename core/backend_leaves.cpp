@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// backend_leaves.cpp: one leaf after another; what a backend cannot do is a failure of all.
+// backend_leaves.cpp: factors one leaf after another. An error of the backend ends the whole
+// matrix.
 #include "core/backend_leaves.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ BatchView<T> one(MatrixView<T> a) {
   return {a.data, 1, a.rows, a.cols, a.ld, a.rows * a.ld};
 }
 
-/// In the words of LeafOutcome. The report knows the largest entry by its exponent.
+/// Translates a report into a LeafOutcome. A report holds only the exponent of the largest entry.
 template <class T>
 LeafOutcome outcome_of(const MatrixReport& report, MatrixView<const T> r) {
   LeafOutcome outcome;
@@ -38,7 +39,7 @@ BackendLeaves<T>::BackendLeaves(Backend& backend, const Problem& problem, const 
       shape_(shape),
       threads_(threads),
       r_(1, shape.n(), shape.n()) {
-  // The same kernels in both passes: with Q, if it is wanted at all.
+  // The first pass forms Q, too, where the second pass needs it, so that both run the same kernels.
   const bool needs_q = problem.wants_q() || problem.sign == Sign::lapack;
   problem_.count = 1;
   problem_.mode = needs_q ? Mode::reduced : Mode::r;
@@ -54,7 +55,7 @@ const Plan& BackendLeaves<T>::plan_for(index_t rows) {
   if (plan && plan->problem.m == rows) return *plan;
   problem_.m = rows;
   Limits limits = backend_.limits();
-  limits.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // is in use already
+  limits.host_bytes = std::numeric_limits<std::size_t>::max() / 4;  // the plan counted it already
   limits.ranks = 1;
   plan = make_plan(problem_, backend_.variants(), limits, "");
   plan->is_of_part = true;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// backend_leaves.hpp: the leaves of a tall matrix on any backend, each as a matrix of its own.
+// backend_leaves.hpp: factors the leaves of a tall matrix on any backend, each leaf as a separate
+// matrix.
 #pragma once
 
 #include <optional>
@@ -9,12 +10,12 @@
 
 namespace qrtool {
 
-/// Leaves by Backend::factor, with R_ii >= 0, so that the two passes agree; the products Q_i Z_i on
-/// the CPU.
+/// Factors leaves with Backend::factor and forms the products Q_i Z_i on the CPU. R_ii >= 0, so
+/// that both passes over A get the same Q_i.
 template <class T>
 class BackendLeaves final : public LeafQr<T> {
  public:
-  /// `problem`: the whole matrix. `backend` must outlive the leaves.
+  /// `problem` is that of the whole matrix. `backend` must outlive this object.
   BackendLeaves(Backend& backend, const Problem& problem, const TallShape& shape, int threads);
 
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r) override;
@@ -22,14 +23,14 @@ class BackendLeaves final : public LeafQr<T> {
 
  private:
   const Plan& plan_for(index_t rows);
-  /// R of one leaf to r, and Q_i to q_.
+  /// Writes R_i of one leaf to r, and Q_i to q_.
   MatrixReport factor_leaf(MatrixView<const T> a, MatrixView<T> r);
 
   Backend& backend_;
   Problem problem_;
   TallShape shape_;
   int threads_;
-  std::optional<Plan> whole_, rest_;  // of a leaf, of the last and shorter one
+  std::optional<Plan> whole_, rest_;  // the plan of a leaf, and of the last and shorter leaf
   Batch<T> q_, r_;
 };
 

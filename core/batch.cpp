@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batch.cpp: ordinary host memory for batches.
+// batch.cpp: allocates host memory for batches.
 #include "core/batch.hpp"
 
 #include <new>

@@ -20,7 +20,7 @@ struct MatrixView {
 
   T& operator()(index_t i, index_t j) const { return data[i * ld + j]; }
 
-  /// `count` rows from `first` on.
+  /// The view of `count` rows, beginning with row `first`.
   MatrixView row_block(index_t first, index_t count) const {
     return {data + first * ld, count, cols, ld};
   }
@@ -39,7 +39,7 @@ struct BatchView {
 
   MatrixView<T> operator[](index_t b) const { return {data + b * stride, rows, cols, ld}; }
 
-  /// `matrices` matrices from `first` on.
+  /// The view of `matrices` matrices, beginning with matrix `first`.
   BatchView slice(index_t first, index_t matrices) const {
     return {data + first * stride, matrices, rows, cols, ld, stride};
   }
@@ -51,19 +51,20 @@ struct BatchView {
   }
 };
 
-/// A packed batch (ld = cols, stride = rows * cols) over `data`.
+/// A view of `data` as a packed batch: ld = cols, stride = rows * cols.
 template <class T>
 BatchView<T> packed(T* data, index_t count, index_t rows, index_t cols) {
   return {data, count, rows, cols, cols, rows * cols};
 }
 
-/// Host memory that knows how to free itself; a backend may hand out pinned memory this way.
+/// Host memory with the function that frees it, so that a backend can also give pinned memory.
 using HostMemory = std::shared_ptr<std::byte>;
 
-/// Ordinary host memory, aligned to a cache line; never null, also for 0 bytes. Not cleared.
+/// Allocates ordinary host memory, aligned to a cache line and not cleared. The result is never
+/// null, not even for 0 bytes.
 HostMemory allocate_host(std::size_t bytes);
 
-/// An owning packed batch. Its elements are not initialised.
+/// A packed batch that owns its memory. Its elements are not initialised.
 template <class T>
 class Batch {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// comm.cpp: errors on their way from rank to rank.
+// comm.cpp: turns exceptions into failures that can be sent to other ranks, and back.
 #include "core/comm.hpp"
 
 #include <system_error>

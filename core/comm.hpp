@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// comm.hpp: several processes (ranks) that work on one problem, and the one process that is alone.
+// comm.hpp: the messages between several processes (ranks) that work on one problem, and the
+// trivial case of one process.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +20,9 @@ struct Failure {
   ExitCode code = ExitCode::internal;
   std::string what, hint;
 
-  /// The exception that is being handled.
+  /// Describes the exception that is being handled.
   static Failure current();
-  /// Throws it again, as the class of its code.
+  /// Throws the error again, with the exception class that belongs to its code.
   [[noreturn]] void raise() const;
 };
 
@@ -31,21 +32,22 @@ class Comm {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Ranks that share this machine.
+  /// The number of ranks on this machine.
   virtual int local_size() const { return 1; }
   /// Rank 0 alone writes and prints.
   bool is_root() const { return rank() == 0; }
 
-  /// Bytes from one rank to another; both state the same number. Either may wait for the other.
+  /// Moves bytes from one rank to another. Both state the same number of bytes, and either may wait
+  /// for the other.
   virtual void send(int to, std::span<const std::byte> bytes) = 0;
   virtual void receive(int from, std::span<std::byte> bytes) = 0;
 
-  /// Called by every rank, with its failure if it has one. Returns the failure of the lowest rank
-  /// that has one, the same on every rank.
+  /// Every rank calls this, with its failure if it has one. On every rank it returns the failure of
+  /// the lowest rank that has one.
   virtual std::optional<Failure> agree(const std::optional<Failure>& mine) = 0;
 };
 
-/// One process.
+/// The only rank of a single process.
 class SingleComm final : public Comm {
  public:
   int rank() const override { return 0; }
@@ -55,7 +57,7 @@ class SingleComm final : public Comm {
   std::optional<Failure> agree(const std::optional<Failure>& mine) override { return mine; }
 };
 
-/// The bytes of values that can be copied as such.
+/// The bytes of `count` values, which must be trivially copyable.
 template <class T>
 std::span<const std::byte> bytes_of(const T* data, std::size_t count) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -67,14 +69,14 @@ std::span<std::byte> writable_bytes_of(T* data, std::size_t count) {
   return std::as_writable_bytes(std::span(data, count));
 }
 
-/// `count` values of rank 0 to every rank.
+/// Copies `count` values of rank 0 to every rank.
 template <class T>
 void broadcast(Comm& comm, T* data, std::size_t count) {
   if (!comm.is_root()) comm.receive(0, writable_bytes_of(data, count));
   for (int to = 1; comm.is_root() && to < comm.size(); ++to) comm.send(to, bytes_of(data, count));
 }
 
-/// body() on every rank; where it fails on one, it fails on all, in the same words.
+/// Calls body() on every rank. Where it fails on one rank, every rank throws that same error.
 template <class Body>
 void together(Comm& comm, Body body) {
   if (comm.size() == 1) return body();

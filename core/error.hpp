@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// error.hpp: one exception class per exit code, named by who can put it right.
+// error.hpp: one exception class per exit code. The class says who can repair the problem.
 #pragma once
 
 #include <stdexcept>
@@ -20,8 +20,8 @@ enum class ExitCode {
   internal = 7,
 };
 
-/// what(): one line, "subject: what happened, with values"; hint(): an action, or empty.
-/// Text that came from a file must have passed through `escape` (text.hpp).
+/// An error for the user. what() is one line, "subject: event, with values"; hint() is an action,
+/// or empty. Text that came from a file must have passed through `escape` (text.hpp).
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& what, std::string hint)

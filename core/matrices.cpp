@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matrices.cpp: test matrices by name, after LAPACK's TESTING/MATGEN and the collections that QR
-// codes are known to fail on.
+// matrices.cpp: the kinds of test matrices, after LAPACK's TESTING/MATGEN and matrices that made
+// known QR codes fail.
 #include "core/matrices.hpp"
 
 #include <algorithm>
@@ -25,13 +25,13 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// In (0, 1), never 0.
+/// A uniform number in (0, 1), never 0.
 double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   const std::uint64_t bits = mix(mix(mix(seed) ^ stream) ^ index);
   return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
 }
 
-/// Everything that an entry may depend on.
+/// Everything that the value of an entry may depend on.
 struct Entry {
   const MatrixRequest& request;
   std::uint64_t b;
@@ -41,7 +41,7 @@ struct Entry {
   double gauss(index_t row, index_t col) const {
     return normal(request.seed, b, static_cast<std::uint64_t>(row * n + col));
   }
-  /// 1 at position 0, 1 / cond at the last, geometric between.
+  /// A geometric sequence from 1 at position 0 to 1 / cond at the last position.
   double grade(index_t position, index_t extent) const {
     if (extent < 2) return 1;
     return std::pow(request.cond, -static_cast<double>(position) / static_cast<double>(extent - 1));
@@ -49,7 +49,7 @@ struct Entry {
 };
 
 double entry_rank_deficient(const Entry& e) {
-  // Sum of max(1, k/2) outer products of small integers: exact in both types.
+  // The sum of max(1, k/2) outer products of small integers is exact in both types.
   const index_t rank = std::max<index_t>(1, std::min(e.m, e.n) / 2);
   double sum = 0;
   for (index_t p = 0; p < rank; ++p) {
@@ -60,7 +60,7 @@ double entry_rank_deficient(const Entry& e) {
   return sum;
 }
 
-/// Columns that agree to about three units in the last place of float32.
+/// The columns agree to about three units in the last place of float32.
 double entry_near_deficient(const Entry& e) { return e.gauss(e.i, 0) + 0x1p-21 * e.gauss(); }
 
 double entry_clustered(const Entry& e) {
@@ -90,7 +90,7 @@ double entry_kahan(const Entry& e) {
 }
 
 double entry_mixed(const Entry& e) {
-  // Neighbours of very different size: 1e-30, 1e-15, 1, 1e15, 1e30 in turn.
+  // Neighbours differ much in size: 1e-30, 1e-15, 1, 1e15, 1e30 in turn.
   return e.gauss() * std::pow(10.0, 15.0 * (static_cast<double>(e.b % 5) - 2));
 }
 
@@ -101,7 +101,7 @@ double entry_zero_columns(const Entry& e) {
 
 struct NamedEntry {
   MatrixKind kind;
-  double (*value)(const Entry&);  // null: not entry by entry
+  double (*value)(const Entry&);  // null where entries cannot be computed one by one
 };
 
 constexpr double huge_scale = 1e37 / 6;  // six standard deviations stay below 1e37
@@ -147,7 +147,7 @@ const std::array named_entries{
     NamedEntry{{"cond", "singular values from 1 down to 1/cond, geometric"}, nullptr},
 };
 
-/// Multiplies rows of a by H = I - 2 v v' / v'v from the left, v a normal vector of its own stream.
+/// A := H A with H = I - 2 v v' / v'v, where v is a normal vector from the given stream.
 void reflect_rows(MatrixView<double> a, std::uint64_t seed, std::uint64_t stream) {
   std::vector<double> v(static_cast<std::size_t>(a.rows)), w(static_cast<std::size_t>(a.cols), 0.0);
   double vv = 0;
@@ -169,7 +169,8 @@ void transpose_into(MatrixView<const double> a, MatrixView<double> out) {
   }
 }
 
-/// A = U S V' with U and V products of three random reflectors: dense, and exact in its spectrum.
+/// A = U S V', where U and V are products of three random reflectors: A is dense and its singular
+/// values are known exactly.
 template <class T>
 void fill_cond(const MatrixRequest& request, std::uint64_t b, MatrixView<T> a) {
   const auto size = static_cast<std::size_t>(a.rows * a.cols);
@@ -200,7 +201,7 @@ const NamedEntry& find_kind(std::string_view name) {
 }  // namespace
 
 double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
-  // Box and Muller 1958, one of the two numbers.
+  // Box and Muller (1958) give two numbers; this is the first.
   const double radius = std::sqrt(-2 * std::log(uniform(seed, stream, 2 * index)));
   return radius * std::cos(2 * std::numbers::pi * uniform(seed, stream, 2 * index + 1));
 }

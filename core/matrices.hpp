@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// matrices.hpp: test matrices by name. Entry (i, j) of matrix b depends on seed, b, i and j alone,
-// so a batch is the same however it is cut.
+// matrices.hpp: generates test matrices by name. Entry (i, j) of matrix b depends only on the seed,
+// b, i, j and the shape, so that cutting a batch differently does not change it.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ struct MatrixKind {
   std::string_view summary;
 };
 
-/// Every kind that `fill_matrix` knows: gauss, uniform, identity, zero, upper, constant,
+/// Lists every kind that `fill_matrix` knows: gauss, uniform, identity, zero, upper, constant,
 /// graded-rows, graded-columns, hilbert, rank-deficient, near-deficient, clustered, band, tiny,
 /// huge, mixed, cond, kahan, integers, zero-columns, offset, near-duplicates, counts.
 std::span<const MatrixKind> matrix_kinds();
 
 struct MatrixRequest {
   std::string_view kind = "gauss";
-  // Ratio of extreme singular values for kind "cond", of scales for the graded ones, of what
-  // columns have in common to what tells them apart for "offset" and "near-duplicates".
+  // Kind "cond": the largest singular value over the smallest. Graded kinds: the same of the
+  // scales. "offset" and "near-duplicates": what columns have in common over what differs.
   double cond = 1e6;
   std::uint64_t seed = 0;
 };
@@ -33,7 +33,7 @@ struct MatrixRequest {
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a);
 
-/// A standard normal number that depends on its arguments alone.
+/// A standard normal number that depends only on its arguments.
 double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// parallel.hpp: a loop over matrices on several threads.
+// parallel.hpp: runs a loop on several threads.
 #pragma once
 
 #include <atomic>
@@ -12,8 +12,8 @@
 
 namespace qrtool {
 
-/// Calls body(i, worker) once for every i < count; a worker (< threads) is one thread at a time.
-/// The first exception stops the loop and is rethrown.
+/// Calls body(i, worker) once for every i < count. No two threads use the same worker number
+/// (< threads) at one time. The first exception stops the loop and is thrown again.
 template <class Body>
 void parallel_for(index_t count, int threads, Body body) {
   std::atomic<index_t> next = 0;

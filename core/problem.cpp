@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// problem.cpp: names and sizes of a problem.
+// problem.cpp: the names of modes, signs and arithmetics, and the sizes of a problem.
 #include "core/problem.hpp"
 
 namespace qrtool {

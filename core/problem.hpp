@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// problem.hpp: what is asked (Problem) and what there is to do it with (Limits).
+// problem.hpp: the matrices to factor and the result asked for (Problem), and the memory, threads
+// and device that are available (Limits).
 #pragma once
 
 #include <algorithm>
@@ -20,18 +21,19 @@ inline std::string_view name_of(ElementType type) {
 template <class T>
 constexpr ElementType element_type = sizeof(T) == 4 ? ElementType::float32 : ElementType::float64;
 
-/// reduced: Q m x k, R k x n; complete: Q m x m, R m x n; r: R k x n alone;
-/// raw: LAPACK geqrf's V\R (m x n) and tau (k). k = min(m, n).
+/// The factors to compute, with k = min(m, n). reduced: Q m x k, R k x n; complete: Q m x m,
+/// R m x n; r: only R, k x n; raw: LAPACK geqrf's V\R (m x n) and tau (k).
 enum class Mode { reduced, complete, r, raw };
 std::string_view name_of(Mode mode);
 
-/// positive: R_kk >= 0; lapack: the signs that LAPACK's Householder reflectors leave.
-/// `raw` always has LAPACK's signs.
+/// The signs of R's rows. positive: R_kk >= 0; lapack: the signs that LAPACK's Householder
+/// reflectors leave. Mode `raw` always has LAPACK's signs.
 enum class Sign { positive, lapack };
 std::string_view name_of(Sign sign);
 
-/// any: whatever has the accuracy of the type; strict: operations of the type alone; mixed:
-/// products of half precision, sums and the rest in float32.
+/// The arithmetic that a variant may use. any: every arithmetic that reaches the accuracy of the
+/// type; strict: only operations of the type; mixed: products in half precision, sums and the rest
+/// in float32.
 enum class Arithmetic { any, strict, mixed };
 std::string_view name_of(Arithmetic arithmetic);
 
@@ -45,27 +47,28 @@ struct Problem {
 
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
-  /// Columns of Q; 0 where no Q is asked for.
+  /// The number of columns of Q; 0 where Q is not asked for.
   index_t q_cols() const { return mode == Mode::complete ? m : wants_q() ? k() : 0; }
-  /// Rows of R (of V\R for raw).
+  /// The number of rows of R, or of V\R in mode raw.
   index_t r_rows() const { return mode == Mode::reduced || mode == Mode::r ? k() : m; }
   bool is_empty() const { return count == 0 || m == 0 || n == 0; }
 
-  /// Bytes of one matrix of input, and of one matrix's Q, R, V and tau, in `type`.
+  /// The bytes of one input matrix, and of the factors of one matrix, in `type`.
   std::size_t input_bytes() const;
   std::size_t output_bytes() const;
 };
 
-/// "single", "double" or "mixed", as --precision has it.
+/// "single", "double" or "mixed", the values of --precision.
 std::string_view precision_name(const Problem& problem);
 
-/// What a backend has to work with. Host fields are the user's --memory and --threads.
+/// The memory, threads and device that a backend may use. The host fields come from --memory and
+/// --threads.
 struct Limits {
   std::size_t host_bytes = 0;
   int threads = 1;
   int ranks = 1;             // processes that share the work
-  bool has_scratch = false;  // a directory for what is kept between two passes
-  // Of the device; zero for the CPU backend.
+  bool has_scratch = false;  // there is a directory for data that is kept between two passes
+  // The fields below describe the device; they are zero for the CPU backend.
   std::size_t device_bytes = 0;
   std::size_t max_allocation_bytes = 0;
   std::size_t local_bytes = 0;

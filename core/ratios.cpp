@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ratios.cpp: the errors of a factorization (compare LAPACK's TESTING/LIN/dqrt01), tile by tile.
+// ratios.cpp: measures a factorization tile by tile (compare LAPACK's TESTING/LIN/dqrt01).
 #include "core/ratios.hpp"
 
 #include <Eigen/Core>
@@ -19,8 +19,8 @@ namespace {
 
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-/// Kahan's sum. A plain one is biased where many equal terms are added (a column of 10^6 equal
-/// entries), by more than the bar allows.
+/// Kahan's sum. A plain sum of many equal terms (a column of 10^6 equal entries) has a bias that is
+/// larger than the bar.
 struct CompensatedSum {
   double sum = 0, compensation = 0;
 
@@ -32,21 +32,21 @@ struct CompensatedSum {
   }
 };
 
-/// Tall enough for products to run well, low enough that the plain sum within a tile stays far
-/// below the bar, also where all its terms are equal and their roundings add up: sums over the 130
-/// rows of a constant 130 x 65 matrix in one go were measured at 1.2 of its bar.
+/// More rows make the products faster; fewer rows keep the error of the plain sum within a tile far
+/// below the bar, even where all its terms are equal and their roundings add up. With one tile for
+/// the 130 rows of a constant 130 x 65 matrix the measured error was 1.2 times its bar.
 index_t choose_tile_rows(index_t m, index_t n) {
   return std::clamp<index_t>(std::min(m, n) / 2, 16, 256);
 }
 
-/// Rows whose products are summed plainly before Kahan's sum takes them. Equal terms bias a plain
-/// sum by up to its length in units of float64: of no account beside errors of float32, but with
-/// 256 the Q of a constant 450 x 450 in float64 seemed six times worse than it is; with 32, a
-/// quarter.
+/// The number of rows whose products are added in a plain sum before Kahan's sum takes over. Equal
+/// terms bias a plain sum by up to its length in units of float64. That is negligible compared with
+/// errors of float32. In float64 the error of Q of a constant 450 x 450 matrix appeared six times
+/// too large with 256 rows, and a quarter too large with 32.
 template <class T>
 constexpr index_t plain_rows = sizeof(T) == 4 ? 256 : 32;
 
-/// x 2^-scale. In two halves, since 2^-scale alone may overflow for denormal data.
+/// Computes x 2^-scale with two factors, since 2^-scale overflows for denormal data.
 struct Scaling {
   double half, rest;
   explicit Scaling(int scale)
@@ -79,7 +79,7 @@ std::span<const errors::Kernels* const> errors::kernels() {
 Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors) {
   const auto rows = static_cast<double>(m), k = static_cast<double>(std::min(m, n));
   const double bar = precision.u * std::min(std::max(rows, 16.0), 30 * k);
-  // sqrt(mn) denormals over ||A||: what rounding R and Q to denormal numbers alone may cost.
+  // Rounding each entry to a denormal number can make an error of sqrt(mn) denormals.
   const double rounding = std::ldexp(std::sqrt(rows * static_cast<double>(n)),
                                      precision.denormal_exponent - errors.scale);
   const double residual = errors.norm > 0 ? bar + rounding / errors.norm : bar;
@@ -136,9 +136,11 @@ Magnitude magnitude_of(MatrixView<const T> a) {
   return {static_cast<double>(value), std::isfinite(value)};
 }
 
-/// Doubles of the padded matrices that a meter works in, one after another.
+/// The sizes of the padded matrices that a meter works in. They follow one another in its memory;
+/// sizes count doubles.
 struct Layout {
-  /// To whole units, and off the powers of two that put a column into few sets of the cache.
+  /// Rounds up to whole units, and avoids multiples of 128, with which the entries of a column
+  /// would compete for few sets of the cache.
   static index_t padded(index_t size) {
     const index_t whole = (size + errors::unit - 1) / errors::unit * errors::unit;
     return whole > 0 && whole % 128 == 0 ? whole + errors::unit : whole;
@@ -196,7 +198,8 @@ struct ErrorMeter::State {
     diagonal_ratio = largest > 0 ? diagonal.minCoeff() / largest : 0;
   }
 
-  /// X'X of `rows` rows of X from row `begin` on, whose entries left of column `first` are zero.
+  /// Adds X'X of `rows` rows of X, beginning with row `begin`. All entries left of column `first`
+  /// are zero.
   void add_gram(const Padded& x, index_t begin, index_t rows, index_t first,
                 const errors::Gram& sums) const {
     for (index_t i = 0; i < rows; i += summed_rows) {
@@ -205,7 +208,7 @@ struct ErrorMeter::State {
     }
   }
 
-  /// ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles. R alone: A'A.
+  /// Adds ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles; without Q, A'A.
   void add_tile(index_t rows) {
     norm_a.add(a_tile.topRows(rows).squaredNorm());
     if (!has_q) {
@@ -216,12 +219,17 @@ struct ErrorMeter::State {
     a_tile.middleRows(rows, all - rows).setZero();
     q_tile.middleRows(rows, all - rows).setZero();
     add_gram(q_tile, 0, rows, 0, {gram.data(), compensation.data()});
-    residual.add(
-        kernels.residual_squares({a_tile.data(), q_tile.data(), r.data(), all, a_tile.cols(),
-                                  layout.gram_columns, q_tile.cols(), lower == 0}));
+    residual.add(kernels.residual_squares({.a = a_tile.data(),
+                                           .q = q_tile.data(),
+                                           .r = r.data(),
+                                           .rows = all,
+                                           .columns = a_tile.cols(),
+                                           .inner = layout.gram_columns,
+                                           .q_ld = q_tile.cols(),
+                                           .is_upper = lower == 0}));
   }
 
-  /// R alone: A'A - R'R, by tiles of R.
+  /// Forms A'A - R'R, by tiles of R, where there is no Q.
   void subtract_r_gram() {
     r_gram.setZero();
     r_compensation.setZero();
@@ -232,7 +240,7 @@ struct ErrorMeter::State {
     gram -= r_gram;
   }
 
-  /// Frobenius norm of the symmetric matrix whose upper half is in gram.
+  /// The Frobenius norm of the symmetric matrix whose upper half is in gram.
   double gram_norm() const {
     double sum = 0;
     for (index_t i = 0; i < layout.gram_columns; ++i) {
@@ -249,7 +257,7 @@ struct ErrorMeter::State {
   Layout layout;
   HostMemory memory;
   index_t taken = 0;
-  // r_gram and its compensation: R alone.
+  // r_gram and its compensation are used only where there is no Q.
   Padded gram, compensation, r_gram, r_compensation, r, a_tile, q_tile;
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
@@ -304,7 +312,7 @@ Errors ErrorMeter::finish() {
     unit = s.norm_a.sum;
     if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }
-  // A = 0 must come back exactly; anything else is infinitely far off.
+  // A = 0 must come back exactly: every other QR has an infinite relative error.
   const auto relative = [&](double error) {
     if (unit > 0 || std::isnan(error)) return error / unit;
     return error > 0 ? std::numeric_limits<double>::infinity() : 0.0;
@@ -339,12 +347,12 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
 template <class T>
 void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
                        int threads, ErrorMeter& total) {
-  // Few parts, since each costs a pass over Q'Q; multiples of every tile.
+  // Each part costs one addition of Q'Q, so that there are few. Parts are multiples of every tile.
   constexpr index_t least_rows = 16384, most_parts = 64;
   const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);
   const index_t parts = (a.rows + rows - 1) / rows;
-  const index_t tall = 2 * rows;  // the tiles of a meter for many rows
-  std::exception_ptr failure;     // must not leave the parallel region
+  const index_t tall = 2 * rows;  // gives each part's meter the tiles of a tall matrix
+  std::exception_ptr failure;     // an exception must not leave the parallel region
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1) ordered if (parts > 1)
   for (index_t part = 0; part < parts; ++part) {
     std::vector<double> sums;

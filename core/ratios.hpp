@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ratios.hpp: the errors of a factorization and the one bar that judges them.
+// ratios.hpp: measures the errors of a factorization and judges them by one bar.
 //
-//   residual       ||A - QR|| / ||A||        (R alone: ||A'A - R'R|| / ||A||^2, a weaker check)
-//   orthogonality  ||I - Q'Q||               (R alone: NaN)
+//   residual       ||A - QR|| / ||A||        (without Q: ||A'A - R'R|| / ||A||^2, a weaker check)
+//   orthogonality  ||I - Q'Q||               (without Q: NaN)
 //   lower          ||strictly lower part of R|| / ||A||
 //
-// Frobenius norms, sums in float64 on data scaled by a power of two, u = 2^-23 (float32) or 2^-52.
-// ||R - Q'A|| is never used: with a reduced Q it cannot see what lies outside the range of Q.
+// Norms are Frobenius norms. Sums are in float64, on data scaled by a power of two. u = 2^-23 for
+// float32 and 2^-52 for float64. ||R - Q'A|| is never used: with a reduced Q it does not see the
+// part of A that is orthogonal to Q's columns.
 #pragma once
 
 #include <memory>
@@ -19,14 +20,14 @@
 
 namespace qrtool {
 
-/// Rounding unit and range of the type that Q and R are stored in.
+/// The rounding unit and the smallest number of the type that Q and R are stored in.
 struct Precision {
   double u;
   int denormal_exponent;  // smallest positive number is 2^denormal_exponent
 };
 inline constexpr Precision single_precision{0x1p-23, -149};
 inline constexpr Precision double_precision{0x1p-52, -1074};
-/// What --precision mixed promises.
+/// The accuracy that --precision mixed promises.
 inline constexpr Precision mixed_precision{0x1p-10, -149};
 inline Precision precision_of(ElementType type) {
   return type == ElementType::float32 ? single_precision : double_precision;
@@ -36,7 +37,7 @@ inline Precision precision_of(const Problem& p) {
   return is_mixed ? mixed_precision : precision_of(p.type);
 }
 
-/// The errors of one matrix, with the norm that the residual's bar needs.
+/// The errors of one matrix, and its norm, from which the bar of the residual is computed.
 struct Errors {
   double residual = not_measured;
   double orthogonality = not_measured;
@@ -46,66 +47,72 @@ struct Errors {
   int scale = 0;
 };
 
-/// What each error may be at the most.
+/// The largest value that each error may have.
 struct Bars {
   double residual, orthogonality, lower;
 };
 
-/// The bar of qrtool: u min(max(m, 16), 30 k) for residual and orthogonality, k = min(m, n); the
-/// residual's plus sqrt(mn) times the smallest denormal over ||A||; m u for lower.
+/// The bars of qrtool: u min(max(m, 16), 30 k) for residual and orthogonality, k = min(m, n), and
+/// m u for lower. The bar of the residual is larger by sqrt(mn) times the smallest denormal over
+/// ||A||, the rounding error of denormal numbers.
 Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors);
 
-/// The published bars to the letter: m 2^-23 for all three, whatever the type.
+/// The published bars to the letter: m 2^-23 for all three errors, for both types.
 Bars m_eps_bars(index_t m);
 
-/// ok or above_bar. NaN fails; the orthogonality of an R-only result (q_cols = 0) is not judged.
+/// Returns ok or above_bar. An error that is NaN fails. Without Q the orthogonality is not judged.
 Status judge(const Errors& errors, const Bars& bars, bool has_q);
 
-/// The errors of a matrix, judged by the standard bars, into its line of the report.
+/// Judges the errors of a matrix by the standard bars and writes both to its line of the report.
 void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report);
 
-/// The largest |a_ij|, and whether all entries are finite.
+/// The largest |a_ij| of a matrix, and whether all its entries are finite.
 struct Magnitude {
   double largest = 0;
   bool finite = true;
 
-  /// Exponent e with largest in [2^(e-1), 2^e); 0 for 0 or where an entry is not finite.
+  /// The exponent e with `largest` in [2^(e-1), 2^e); 0 where `largest` is 0 or an entry is not
+  /// finite.
   int scale() const;
-  /// Of two parts of one matrix taken together.
+  /// Adds another part of the same matrix.
   void include(const Magnitude& other);
 };
 template <class T>
 Magnitude magnitude_of(MatrixView<const T> a);
 
-/// Measures one matrix after another of a fixed shape, a few rows of A and Q at a time, so that a
-/// matrix larger than memory can be measured too. The sums do not depend on how rows are handed in.
-/// Workspace: workspace_bytes(). Not thread-safe: one meter per thread.
+/// Measures matrices of one shape, one after another. It takes a few rows of A and Q at a time, so
+/// that a matrix larger than memory can be measured, too. The sums do not depend on how many rows
+/// each call brings. Workspace: workspace_bytes(). Not thread-safe: each thread needs its own
+/// meter.
 class ErrorMeter {
  public:
-  /// q_cols = 0: R alone. r_rows: k, or m for a complete factorization.
+  /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization.
   ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows);
   ~ErrorMeter();
   ErrorMeter(ErrorMeter&&) noexcept;
 
-  /// Rows are handed in by multiples of this many; only a matrix's last call may hold fewer.
+  /// Each call of add_rows brings a multiple of this many rows; only the last call for a matrix may
+  /// bring another number.
   index_t tile_rows() const;
   static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows);
 
-  /// Begins a matrix with R (r_rows x n) and the magnitude of A.
+  /// Begins a matrix, given R (r_rows x n) and the scale of A (Magnitude::scale).
   template <class T>
   void start(MatrixView<const T> r, int scale);
-  /// The next rows of A (rows x n) and of Q (rows x q_cols; ignored for R alone).
+  /// Adds the next rows of A (rows x n) and of Q (rows x q_cols; ignored where there is no Q).
   template <class T>
   void add_rows(MatrixView<const T> a, MatrixView<const T> q);
+  /// Returns the errors of the matrix, once all its rows were added.
   Errors finish();
 
-  /// What add_rows has summed up since start(), and the sums of another meter of the same shape,
-  /// scale and R: rows can be measured in parts, and the parts' sums added in a fixed order.
   int scale() const;
+  /// Rows can be measured in parts by several meters of the same shape, scale and R: sums() gives
+  /// the sums of all rows since start(), and add_sums() adds those of another meter. The result
+  /// depends on the order in which they are added.
   std::vector<double> sums() const;
   void add_sums(std::span<const double> sums);
 
-  /// start, add_rows and finish for a matrix that is in memory.
+  /// Measures a matrix that is in memory: start, add_rows and finish in one call.
   template <class T>
   Errors measure(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale) {
     start(r, scale);
@@ -118,14 +125,14 @@ class ErrorMeter {
   std::unique_ptr<State> state_;
 };
 
-/// meter.add_rows(a, q) for many rows, parts of them on several threads; r is what the meter was
-/// started with. The sums do not depend on how many threads.
+/// Does meter.add_rows(a, q) for many rows on several threads, each with a part of the rows. r is
+/// the R that the meter was started with. The sums do not depend on the number of threads.
 template <class T>
 void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
                        int threads, ErrorMeter& meter);
 
-/// Q (m x q_cols, row-major) from LAPACK geqrf's reflectors: v is V\R (m x n), tau has k entries.
-/// Computed in float64. Source: LAPACK orgqr.
+/// Forms Q (m x q_cols, row-major) from the reflectors of LAPACK's geqrf, in float64. v is V\R
+/// (m x n) and tau has k entries. Source: LAPACK orgqr.
 template <class T>
 void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<double> q);
 

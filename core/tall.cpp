@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall.cpp: the tree of R factors, upwards for R and downwards for the Z_i.
+// tall.cpp: goes up the tree of R factors to form R, and down the tree to form the Z_i.
 #include "core/tall.hpp"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace qrtool {
 namespace {
 
-/// Rows of every stack, from the leaves' to the one with a single R.
+/// The rows of every stack of R factors, from that of the leaves to that with a single R.
 std::vector<index_t> level_rows(const TallShape& shape) {
   std::vector<index_t> rows{shape.stacked_rows()};
   index_t nodes = shape.leaves();
@@ -101,12 +101,12 @@ std::vector<int> lapack_signs(MatrixView<const T> q_top) {
   }
   std::vector<int> signs;
   for (index_t j = 0; j < k; ++j) {
-    // Nothing below the diagonal: the reflector is I and keeps the entry's sign.
+    // The entries below the diagonal are zero: the reflector is I and keeps the sign.
     const bool is_kept = std::abs(x(j, j)) >= 1;
     const double s = (x(j, j) < 0) == is_kept ? -1 : 1;
     signs.push_back(static_cast<int>(s));
     if (is_kept) continue;
-    // x(j, j) := x(j, j) - (sign of the column of Q that the reflector gives); |x(j, j)| >= 1 then.
+    // The pivot is x(j, j) - s, where s is the sign of Q's column; it is at least 1 in size.
     x(j, j) -= s;
     for (index_t i = j + 1; i < k; ++i) {
       const double l = x(i, j) / x(j, j);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_shape.hpp: how the rows of a tall matrix are cut. Everything follows from m, n and the type,
-// so a result does not depend on threads, ranks, memory or chunks.
+// tall_shape.hpp: how the rows of a tall matrix are cut into blocks. The cut depends only on m, n
+// and the type, so that a result does not depend on threads, ranks, memory or chunks.
 //
 //     A      blocks      leaves       nodes ...
-//     |      |- b rows -| R           a block holds b = block_rows rows; a leaf holds fan_in blocks
-//     |      |- b rows -| R - R       a block's R is n x n, the R's of a leaf stand one below the
-//     |      ...              |       other: again a tall matrix, cut into blocks of fan_in n rows
-//     |      |- b rows -| R   |- R
-//     |      |- the rest -| R -       the last block is what is left, with any number of rows
+//     |      |- b rows -| R           a block has b = block_rows rows, and a leaf has fan_in
+//     blocks; |      |- b rows -| R - R       the R of a block is n x n; the R's of a leaf, one
+//     below the |      ...              |       other, are again a tall matrix, with blocks of
+//     fan_in n rows |      |- b rows -| R   |- R |      |- the rest -| R -       the last block
+//     holds the remaining rows
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace qrtool {
 
-/// Shape of the tree over an m x n matrix, m and n positive.
+/// The shape of the tree over an m x n matrix, where m and n are positive.
 class TallShape {
  public:
   TallShape(index_t m, index_t n)
@@ -25,7 +25,7 @@ class TallShape {
     blocks_per_leaf_ = is_narrow(n) ? fan_in_ : 1;
   }
 
-  /// With leaves of leaf_rows >= n rows, for a backend that factors each as one matrix.
+  /// A tree whose leaves have leaf_rows >= n rows, for a backend that factors a leaf as one matrix.
   TallShape(index_t m, index_t n, index_t leaf_rows) : TallShape(m, n) {
     block_rows_ = leaf_rows;
     blocks_per_leaf_ = 1;
@@ -35,9 +35,9 @@ class TallShape {
   index_t n() const { return n_; }
   index_t k() const { return std::min(m_, n_); }
   index_t block_rows() const { return block_rows_; }
-  /// R factors that a node combines.
+  /// The number of R factors that a node combines.
   index_t fan_in() const { return fan_in_; }
-  /// Rows of the matrix that a node factors: fan_in R factors one below the other.
+  /// The rows of the matrix that a node factors: fan_in R factors, one below the other.
   index_t node_rows() const { return fan_in_ * n_; }
 
   index_t leaf_rows() const { return block_rows_ * blocks_per_leaf_; }
@@ -47,19 +47,20 @@ class TallShape {
     return std::min(leaf_rows(), m_ - leaf * leaf_rows());
   }
 
-  /// Rows of the R factors of `rows` rows that are cut into blocks of `block_rows` >= n.
+  /// The rows of all R factors, one below the other, where `rows` rows are cut into blocks of
+  /// `block_rows` >= n rows.
   index_t stacked_rows(index_t rows, index_t block_rows) const {
     return rows / block_rows * n_ + std::min(rows % block_rows, n_);
   }
-  /// Rows of all the leaves' R factors, one below the other.
+  /// The same for the leaves of the whole matrix.
   index_t stacked_rows() const { return stacked_rows(m_, leaf_rows()); }
 
-  /// Narrow enough for one block per SIMD lane; wider blocks are factored one by one.
+  /// Whether blocks are narrow enough to be factored together, one per SIMD lane.
   static bool is_narrow(index_t n) { return n <= 128; }
 
  private:
-  /// A pack of 16 blocks of float32 and its panel take half a MiB where that leaves 4 n rows: less
-  /// would make the R factors a large part of the work, more would leave the cache.
+  /// A pack of 16 blocks of float32 and its panel take half a MiB, which fits in the cache, unless
+  /// a block would then have fewer than 4 n rows: combining the R factors would cost too much.
   static index_t choose_block_rows(index_t n) {
     return is_narrow(n) ? std::max(9216 / (n + 4) / 16 * 16, 4 * n) : 8 * n;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text.cpp: sizes, shapes and foreign names in messages.
+// text.cpp: formats values for messages and finds the nearest word.
 #include "core/text.hpp"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ std::string escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    // C1 controls (0x80..0x9f) also steer terminals, but those bytes are needed by UTF-8 letters;
-    // on their own they are harmless in a UTF-8 terminal.
+    // The bytes 0x80..0x9f are control characters, too (C1), but UTF-8 letters contain them. A
+    // UTF-8 terminal ignores such a byte where it stands alone.
     if (byte < 0x20 || byte == 0x7f) {
       fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text.hpp: how sizes, shapes and foreign names are written in messages.
+// text.hpp: writes sizes, shapes and names from files for messages.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace qrtool {
 
-/// A name or text from a file or the command line, safe for a terminal: control bytes become \xNN.
+/// Makes text from a file or the command line safe for a terminal: control bytes become \xNN.
 std::string escape(std::string_view text);
 
 /// "512 B", "1.4 KiB", "2.0 GiB": three significant digits, binary units.
@@ -26,9 +26,10 @@ std::string format_count(index_t count);
 /// "0.35 ms", "12.4 s".
 std::string format_seconds(double seconds);
 
-/// The candidate that `word` may have been meant for, or empty: one that differs by case or by at
-/// most 2 edits (1 in four letters, none in fewer); or else the first that holds it, with three
-/// letters or more.
+/// Returns the candidate that the user may have meant by `word`, or nothing. Upper and lower case
+/// are equal. The candidate with the fewest edits is taken: at most 2 edits, 1 for a word of four
+/// letters, none for shorter words. If there is none, and `word` has three letters or more, the
+/// first candidate that contains it is taken.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace qrtool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// variant.hpp: one way of factoring, as the plan sees it. Pure functions of plain structs, so that
-// dispatch is tested without a device.
+// variant.hpp: describes one method of factoring to the plan. All functions are pure functions of
+// plain structs, so that tests of the choice need no device.
 #pragma once
 
 #include <cstddef>
@@ -12,41 +12,42 @@
 
 namespace qrtool {
 
-/// Whether a variant takes a problem, and in a few words why or why not.
+/// Says whether a variant takes a problem, with the reason in a few words.
 struct Fit {
   bool ok = false;
   std::string reason;
 };
 
-/// Tuned numbers by name; a GPU variant's become -D defines.
+/// Tuned numbers by name. Those of a GPU variant become -D defines.
 using Params = std::map<std::string, int>;
 
 struct Variant {
   std::string_view name;     // "cpu/eigen", "opencl/small"
-  std::string_view summary;  // regime and method, one line
+  std::string_view summary;  // the shapes it is for and the method, in one line
   Fit (*fits)(const Problem&, const Limits&);
   Params (*tune)(const Problem&, const Limits&);
-  /// Host bytes beside A, Q and R that one thread needs for one matrix.
+  /// The host bytes that one thread needs for one matrix in addition to A, Q and R.
   std::size_t (*host_workspace_bytes)(const Problem&);
-  /// Device bytes beside A, Q and R for one matrix; 0 on the CPU.
+  /// The device bytes for one matrix in addition to A, Q and R; 0 on the CPU.
   std::size_t (*device_workspace_bytes)(const Problem&);
-  /// The arithmetic that runs, as the output's attribute states it: "float32", "float64", ...
+  /// The arithmetic that runs, in the words of the output's attribute: "float32", "float64", ...
   std::string (*arithmetic)(const Problem&);
-  /// A baseline that the plan never chooses by itself.
+  /// True for a baseline, which runs only when the user names it.
   bool only_when_forced = false;
-  /// Whether the plan takes it by itself where it fits, and why; null: always.
+  /// Says whether the plan should choose this variant where it fits, and why. Null: always.
   Fit (*pays)(const Problem&, const Limits&) = nullptr;
-  /// Where all threads work on one matrix: host bytes beside A, Q and R that they share, while
-  /// host_workspace_bytes is each thread's. Null: a thread has a matrix of its own.
+  /// For a variant whose threads all work on one matrix: the host bytes that they share, in
+  /// addition to A, Q, R and each thread's host_workspace_bytes. Null: each thread has another
+  /// matrix.
   std::size_t (*shared_workspace_bytes)(const Problem&) = nullptr;
-  /// Where a matrix that does not fit the memory can be factored a few rows at a time: bytes that
-  /// are kept between the two passes, in memory or on disk. Null: it cannot.
+  /// For a variant that can factor a matrix a few rows at a time when it does not fit in memory:
+  /// the bytes to keep between the two passes, in memory or on disk. Null: the variant cannot.
   std::size_t (*row_state_bytes)(const Problem&) = nullptr;
-  /// Whether threads without a matrix of their own share one.
+  /// Whether several threads share one matrix when there are fewer matrices than threads.
   bool shares_matrix = false;
-  /// `arithmetic` where it depends on the parameters too; null: it does not.
+  /// Replaces `arithmetic` where it depends on the parameters as well. Null: it does not.
   std::string (*tuned_arithmetic)(const Problem&, const Params&) = nullptr;
-  /// Rows of a leaf of the tree where a matrix goes by rows; null: TallShape's own.
+  /// The rows of a leaf where a matrix is factored a few rows at a time. Null: TallShape chooses.
   index_t (*leaf_rows)(const Problem&) = nullptr;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp: the reader for a file, by its name and content.
+// reader.cpp: chooses the reader for a file from its name and content.
 #include "io/reader.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
 
-/// Errors: InputError where a name that says text leads to something else.
+/// Checks that a file with the name of a text file is one. Errors: InputError.
 void require_text_file(const std::string& file) {
   readable_size(file);
   if (sniff(file) == Content::hdf5) {
@@ -73,7 +73,7 @@ std::string shape_of(const Source& source) {
                                first, shape_of(a), second, shape_of(b)));
 }
 
-/// Leaves Q and R, or R, or V and tau; checks that their shapes agree.
+/// Keeps Q and R, or only R, or V and tau, and checks that their shapes agree.
 void require_consistent(StoredFactors& factors) {
   const std::string file = escape(factors.file);
   if (factors.r) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.hpp: matrices from a file, a few at a time, never the whole file.
+// reader.hpp: reads matrices from a file, a few at a time, never the whole file at once.
 #pragma once
 
 #include <memory>
@@ -11,24 +11,25 @@
 
 namespace qrtool {
 
-/// Which of the last two stored dimensions runs over rows. MATLAB, Octave and Julia store `column`.
+/// The order of the last two stored dimensions: rows x columns (`row`), or columns x rows
+/// (`column`), which MATLAB, Octave and Julia write.
 enum class Order { automatic, row, column };
 std::string_view name_of(Order order);
 
-/// What to read. `path` may be FILE, FILE:/path/in/file, or "-" (standard input, CSV).
+/// The matrices to read. `path` is FILE, FILE:/path/in/file, or "-" (CSV from standard input).
 struct InputSpec {
   std::string path;
-  std::string dataset;  // --dataset; empty: from `path`, or the only candidate
+  std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
 };
 
-/// What was found.
+/// The matrices that were found.
 struct Source {
   std::string file;                         // as given, without :/path; "standard input" for "-"
   std::string dataset;                      // path in the file; empty for CSV
   std::vector<index_t> leading;             // batch dimensions; empty for one matrix
   index_t m = 0, n = 0;                     // after --order
-  ElementType type = ElementType::float64;  // that the data is factored in by default
+  ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
 
@@ -39,50 +40,52 @@ struct Source {
   }
 };
 
-/// Reads matrices in any order. One thread at a time per reader; several readers may be used from
-/// several threads. Errors: InputError (damaged data, named by matrix), LimitError.
+/// Reads matrices in any order. Only one thread at a time may use a reader; several threads may use
+/// several readers. Errors: InputError (damaged data; the message names the matrix), LimitError.
 class Reader {
  public:
   virtual ~Reader() = default;
   const Source& source() const { return source_; }
 
-  /// Matrices first .. first + out.count - 1 of the flattened batch (out: m x n, packed).
+  /// Reads matrices first .. first + out.count - 1 of the flattened batch into `out` (m x n,
+  /// packed).
   virtual void read(index_t first, BatchView<float> out) = 0;
   virtual void read(index_t first, BatchView<double> out) = 0;
 
-  /// Rows first_row .. first_row + out.rows - 1 of one matrix (out: rows x n, packed).
+  /// Reads rows first_row .. first_row + out.rows - 1 of one matrix into `out` (rows x n, packed).
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) = 0;
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) = 0;
 
-  /// A reader of the same data for one more thread, which reads best piece by piece; null where
-  /// several readers are no faster than one.
+  /// Creates a reader of the same data for another thread. It is fastest when it reads piece by
+  /// piece. Returns null where several readers are not faster than one.
   virtual std::unique_ptr<Reader> another() const { return nullptr; }
-  /// Rows of 1 MiB, at least one: a piece is no larger.
+  /// The most rows of a piece: as many as fit in 1 MiB, but at least one.
   index_t most_piece_rows() const;
-  /// The row after the piece that begins with a row: where the file's own pieces end, if that is
-  /// near; at the most the matrix's end.
+  /// The end (the row after the last) of the piece that begins with `first_row`. It is the end of a
+  /// chunk of the file where there is one near, and never beyond the end of the matrix.
   virtual index_t piece_end(index_t matrix, index_t first_row) const;
 
  protected:
   Source source_;
 };
 
-/// Opens a file of matrices: HDF5 or CSV, told by the name's ending and checked against the
-/// content. Errors: InputError, LimitError; before anything is allocated.
+/// Opens a file of matrices. The ending of the name says whether it is HDF5 or CSV, and the content
+/// must agree. Errors: InputError, LimitError, before any memory for matrices is allocated.
 std::unique_ptr<Reader> open_input(const InputSpec& spec);
 
-/// Factors that were stored by this tool or by another program.
+/// The factors that this tool or another program has stored.
 struct StoredFactors {
   std::string file;
-  // Q and R; or R alone; or V and tau (tau's matrices are 1 x k).
+  // Either Q and R, or only R, or V and tau (1 x k); the others are null.
   std::unique_ptr<Reader> q, r, v, tau;
   bool by_qrtool = false;
-  bool is_mixed = false;  // by qrtool with --precision mixed
+  bool is_mixed = false;  // qrtool wrote them with --precision mixed
 };
 
-/// Opens FILE's /Q, /R, /V, /tau (also q, r), or FILE.Q.csv, FILE.R.csv, ... for out.csv.
-/// `order` is the input's resolved order; the file's own `order` attribute wins over it.
-/// Errors: InputError, also where neither R nor V is there or their shapes contradict each other.
+/// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for
+/// out.csv. `order` is the resolved order of the input; an `order` attribute in the file wins over
+/// it. Errors: InputError, also where the file has neither R nor V, or where shapes contradict each
+/// other.
 StoredFactors open_factors(const std::string& path, Order order);
 
 }  // namespace qrtool

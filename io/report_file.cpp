@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report_file.cpp: the report of every matrix as CSV or JSON.
+// report_file.cpp: formats the report of every matrix as CSV or JSON.
 #include "io/report_file.hpp"
 
 #include <fmt/compile.h>
@@ -46,7 +46,7 @@ class JsonReport final : public ReportFile {
 
   void write(std::span<const MatrixReport> report) override {
     for (const MatrixReport& line : report) {
-      // Numbers that JSON does not have become null.
+      // JSON has no NaN and no infinity: the library writes null.
       const nlohmann::ordered_json json{{"matrix", next_},
                                         {"residual", line.residual},
                                         {"orthogonality", line.orthogonality},

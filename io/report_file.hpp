@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// report_file.hpp: the report of every matrix as a file of its own (--report), CSV or JSON by name.
+// report_file.hpp: writes the report of every matrix to a separate file (--report), as CSV or JSON.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,9 @@
 
 namespace qrtool {
 
-/// CSV: a header line, then one line a matrix. JSON: {"schema": "qrtool.report/1", "matrices":
-/// [...]}, NaN as null. Written to a temporary file and renamed by commit(). Errors: OutputError.
+/// A report file. CSV has a header line and one line per matrix. JSON is {"schema":
+/// "qrtool.report/1", "matrices": [...]}, with null for NaN. The report goes to a temporary file,
+/// which commit() renames. Errors: OutputError.
 class ReportFile {
  public:
   virtual ~ReportFile() = default;
@@ -19,7 +20,8 @@ class ReportFile {
   virtual void commit() = 0;
 };
 
-/// UsageError where the name ends in neither .csv nor .json.
+/// Creates the report file for a name that ends in .csv or .json. Errors: UsageError for other
+/// names.
 std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force);
 
 }  // namespace qrtool

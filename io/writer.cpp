@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.cpp: the writer for a name, and the names that it must not write to.
+// writer.cpp: chooses the writer for a name, and refuses to overwrite the input.
 #include "io/writer.hpp"
 
 #include <fmt/format.h>

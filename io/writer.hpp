@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.hpp: matrices and a report into a file that is complete or not there.
+// writer.hpp: writes matrices and a report to a file that appears complete or not at all.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,8 @@
 
 namespace qrtool {
 
-/// One dataset of matrices in the output. A vector (tau: rows = 1) loses the dimension of its rows.
+/// One dataset of matrices in the output. A vector (tau, rows = 1) is stored without the dimension
+/// of rows.
 struct MatrixDataset {
   std::string name;  // "Q", "R", "V", "tau", "A"
   ElementType type = ElementType::float32;
@@ -29,44 +30,45 @@ using AttributeValue = std::variant<std::string, double, std::int64_t>;
 struct OutputSpec {
   std::string path;
   bool force = false;            // replace an existing file
-  std::vector<index_t> leading;  // batch dimensions, as in the input
-  Order order = Order::row;      // column: the last two dimensions are stored reversed
+  std::vector<index_t> leading;  // batch dimensions, the same as in the input
+  Order order = Order::row;      // `column` stores the last two dimensions reversed
   std::vector<MatrixDataset> datasets;
   bool with_report = false;  // the /report group, or out.report.csv
   std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
 };
 
-/// Writes each dataset in ascending order of matrices without a gap, in its own type. One thread at
-/// a time. Nothing is to be seen under the output's name before commit(); destroyed without
-/// commit() it leaves the disk as it was. Errors: OutputError.
+/// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the
+/// dataset's type, and from one thread at a time. There is no file under the output's name before
+/// commit(), and a writer that is destroyed without commit() leaves the disk as it was. Errors:
+/// OutputError.
 class Writer {
  public:
   virtual ~Writer() = default;
 
   virtual void write(std::string_view dataset, index_t first, BatchView<const float> values) = 0;
   virtual void write(std::string_view dataset, index_t first, BatchView<const double> values) = 0;
-  /// Rows first_row .. first_row + rows.rows - 1 of one matrix, in ascending order without a gap;
-  /// not where Order::column stores them one beside the other (takes_rows()).
+  /// Writes rows first_row .. first_row + rows.rows - 1 of one matrix, in ascending order without
+  /// gaps. Not for Order::column in HDF5.
   virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                           MatrixView<const float> rows) = 0;
   virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                           MatrixView<const double> rows) = 0;
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
 
-  /// Flush, sync, rename, sync the directory.
+  /// Flushes and syncs the file, renames it, and syncs its directory.
   virtual void commit() = 0;
 
   /// The files that commit() creates, for messages.
   virtual std::vector<std::string> files() const = 0;
 };
 
-/// Creates the temporary file and reserves its space. .csv, .tsv and .txt give CSV, all else HDF5.
-/// Errors: OutputError where the output exists without `force`, cannot be created, or its space
-/// cannot be had, with the bytes needed and free.
+/// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV;
+/// every other name gives HDF5. Errors: OutputError where the output exists without `force`, cannot
+/// be created, or does not fit on the disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
 
-/// UsageError where `output` (or any file that it implies) is the file that `input` names, also
-/// through links.
+/// Refuses an output that is also the input. Errors: UsageError where `output`, or another file
+/// that would be written with it, is the same file as `input`, also through links.
 void refuse_same_file(const std::string& input, const std::string& output);
 
 }  // namespace qrtool

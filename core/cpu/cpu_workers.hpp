@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu_workers.hpp: what a thread of the CPU backend does with a matrix, or a pack of them: factors,
-// and measures the errors. Private to core/cpu.
+// cpu_workers.hpp: the workers of the CPU backend, each of which factors a matrix or a pack of
+// matrices and measures the errors. Private to core/cpu.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +43,7 @@ void fill_with_nan(const MatrixFactors<T>& out) {
   }
 }
 
-/// cpu/eigen on one thread.
+/// Runs cpu/eigen on one thread.
 template <class T>
 class EigenWorker {
  public:
@@ -81,7 +81,7 @@ class EigenWorker {
   Checker<T> checker_;
 };
 
-/// cpu/blocked on some threads of its own.
+/// Runs cpu/blocked on several threads that share a matrix.
 template <class T>
 class BlockedWorker {
  public:
@@ -117,7 +117,7 @@ class BlockedWorker {
   Checker<T> checker_;
 };
 
-/// cpu/batched on one thread.
+/// Runs cpu/batched on one thread.
 template <class T>
 class BatchedWorker {
  public:

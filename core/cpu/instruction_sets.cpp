@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// instruction_sets.cpp: asks the processor.
+// instruction_sets.cpp: asks the processor for its instruction sets.
 #include "core/cpu/instruction_sets.hpp"
 
 namespace qrtool {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// simd.hpp: vectors of the compiler and exact powers of two, for the kernels that are compiled once
-// for every instruction set (QRTOOL_VECTOR_BYTES). Private to core/cpu.
+// simd.hpp: the compiler's vector types, and exact powers of two, for the kernels that are compiled
+// once for every instruction set (QRTOOL_VECTOR_BYTES). Private to core/cpu.
 //
-// Everything is in an unnamed namespace, and nothing from the standard library is called: an inline
-// function compiled for AVX-512 must not become the one copy that the linker keeps for every
-// processor.
+// Everything is in an unnamed namespace, and no function of the standard library is called: the
+// linker keeps one copy of an inline function, and a copy compiled for AVX-512 would fail on other
+// processors.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ constexpr int vector_bytes = QRTOOL_VECTOR_BYTES;
 template <class E, int L>
 struct VectorOf {
   typedef E type __attribute__((vector_size(L * sizeof(E))));
-  /// The same in memory that is also read entry by entry.
+  /// The same type for memory that is also read entry by entry.
   typedef E stored __attribute__((vector_size(L * sizeof(E)), may_alias));
   typedef E unaligned __attribute__((vector_size(L * sizeof(E)), may_alias, aligned(alignof(E))));
 };
 
-/// Squares below `small_squares` lose bits to underflow: such columns are raised first. Columns
-/// whose entries are below `zero`, beside a largest entry of 1, count as zero, H = I: near denormal
-/// numbers a reflector leaves as much as it takes away, and dozens that are all but parallel
-/// follow.
+/// Squares below `small_squares` lose bits to underflow, so that such columns are first multiplied
+/// by a power of two. A column whose entries below the diagonal are smaller than `zero`, where the
+/// largest entry is 1, counts as zero (H = I): near denormal numbers the rounding errors of a
+/// reflector are as large as the entries, and dozens of nearly parallel reflectors would follow.
 template <class T>
 struct Format;
 template <>
@@ -56,7 +56,8 @@ bool any(V mask) {
   return all != 0;
 }
 
-/// Vectors that fill a register with numbers of C, computed in, and as many of T, stored.
+/// The vectors of a kernel that stores T and computes in C: a vector of C fills a register, and a
+/// vector of T has as many lanes.
 template <class T, class C>
 struct Lanes {
   static constexpr int lanes = vector_bytes / static_cast<int>(sizeof(C));
@@ -70,15 +71,16 @@ struct Lanes {
   static constexpr typename Format<T>::Int infinity_bits =
       typename Format<T>::Int{2 * Format<T>::bias + 1} << Format<T>::mantissa;
 
-  /// |x| as an integer: it orders like the number, Inf and NaN last.
+  /// |x| as an integer. Such integers have the order of the numbers; Inf and NaN are the largest.
   static IntT magnitude_bits(VT x) { return reinterpret_cast<IntT>(x) & ~(IntT{} + sign_bit); }
 
-  /// 2^e for e within the normal numbers.
+  /// 2^e, where 2^e is a normal number.
   static V power_of_two(Int e) {
     return reinterpret_cast<V>((e + Format<C>::bias) << Format<C>::mantissa);
   }
 
-  /// 2^e as a product: x factors[0] factors[1] rounds once, whatever e and x.
+  /// 2^e as a product of two factors, so that x factors[0] factors[1] is rounded once for all e and
+  /// x.
   static void split_power(Int e, V* factors) {
     constexpr typename Format<C>::Int most = Format<C>::largest_exponent, least = 1 - most;
     Int within = e > most ? Int{} + most : e;
@@ -87,7 +89,7 @@ struct Lanes {
     factors[1] = power_of_two(within);
   }
 
-  /// e with |x| in [2^(e-1), 2^e), 0 for x = 0; x by its bits without sign.
+  /// The exponent e with |x| in [2^(e-1), 2^e), or 0 for x = 0; `bits` are the bits of |x|.
   static IntT exponent_of(IntT bits) {
     using F = Format<T>;
     constexpr int raise = F::mantissa + 1;  // makes a denormal number normal
@@ -101,7 +103,7 @@ struct Lanes {
 }  // namespace
 }  // namespace qrtool
 
-// The name of a file's kernels for the instruction set QRTOOL_TARGET, and that name as text.
+// The name of the kernels of a file for the instruction set QRTOOL_TARGET, and that name as text.
 #define QRTOOL_JOIN(a, b) a##b
 #define QRTOOL_KERNELS(target) QRTOOL_JOIN(target, _kernels)
 #define QRTOOL_STRING(x) #x

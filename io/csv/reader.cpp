@@ -1,79 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp: matrices from text, parsed again from their offsets, never all in memory.
+// reader.cpp: reads matrices from text. A first pass checks every line and notes where each matrix
+// begins; reading parses the lines again, so that never all matrices are in memory.
 #include "io/csv/reader.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cmath>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/text.hpp"
+#include "io/file/rereadable.hpp"
 
 namespace qrtool {
 namespace {
-
-constexpr std::string_view standard_input = "standard input";
-
-int open_for_reading(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    throw InputError(fmt::format("cannot read '{}': {}", escape(path), std::strerror(errno)));
-  }
-  return descriptor;
-}
-
-/// A file without a name; it vanishes with its descriptor.
-int create_unnamed() {
-  std::error_code error;
-  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
-  std::string name = (error ? "/tmp" : directory.string()) + "/qrtool-XXXXXX";
-  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) {
-    throw InputError(fmt::format("{}: cannot be kept in '{}': {}", standard_input, escape(name),
-                                 std::strerror(errno)),
-                     "set TMPDIR to a directory with room for it");
-  }
-  unlink(name.c_str());
-  return descriptor;
-}
-
-/// Copies standard input, which can be read only once, to a file that can be read again.
-int spool_standard_input() {
-  const int copy = create_unnamed();
-  std::vector<char> buffer(std::size_t{1} << 20);
-  for (;;) {
-    const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) return copy;
-    for (ssize_t done = 0; got > 0 && done < got;) {
-      const ssize_t written =
-          write(copy, buffer.data() + done, static_cast<std::size_t>(got - done));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        const int error = errno;
-        close(copy);
-        throw InputError(
-            fmt::format("{}: cannot be kept on disk: {}", standard_input, std::strerror(error)),
-            "set TMPDIR to a directory with room for it");
-      }
-      done += written;
-    }
-    if (got < 0) {
-      const int error = errno;
-      close(copy);
-      throw InputError(fmt::format("cannot read {}: {}", standard_input, std::strerror(error)));
-    }
-  }
-}
 
 class CsvReader final : public Reader {
  public:
@@ -107,10 +48,10 @@ class CsvReader final : public Reader {
 
   TextLines lines_;
   CsvParser parser_;
-  bool is_single_ = false;     // the numbers stand for float32
-  std::vector<Start> starts_;  // of each matrix
+  bool is_single_ = false;     // the numbers are float32 values
+  std::vector<Start> starts_;  // where each matrix begins
   std::vector<double> row_;
-  index_t next_matrix_ = 0, next_row_ = 0;  // that the next data line holds
+  index_t next_matrix_ = 0, next_row_ = 0;  // the place of the next data line
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)
@@ -217,11 +158,8 @@ void CsvReader::read_matrices(index_t first, BatchView<T> out) {
 }  // namespace
 
 std::unique_ptr<Reader> open_csv(const std::string& path, bool as_stored) {
-  if (path == "-") {
-    return std::make_unique<CsvReader>(spool_standard_input(), std::string(standard_input),
-                                       as_stored);
-  }
-  return std::make_unique<CsvReader>(open_for_reading(path), path, as_stored);
+  const std::string name = path == "-" ? std::string(standard_input) : path;
+  return std::make_unique<CsvReader>(open_rereadable(path), name, as_stored);
 }
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text.cpp: the dialect of text: separators, comments, quotes, numbers.
+// text.cpp: finds separators, cuts lines into fields and parses numbers.
 #include "io/csv/text.hpp"
 
 #include <fast_float/fast_float.h>
@@ -26,7 +26,7 @@ Parsed parse_token(std::string_view token, double& value, ElementType type = Ele
   }
   const char* end = token.data() + token.size();
   const auto result = fast_float::from_chars(token.data(), end, value);
-  // A number with something behind it is no number.
+  // Characters after the number make the token no number.
   if (result.ptr != end || token.empty()) return Parsed::other;
   const std::size_t first = token[0] == '-' ? 1 : 0;
   const bool is_word = !is_digit(token[first]) && token[first] != '.';
@@ -42,7 +42,7 @@ bool begins_like_number(std::string_view token) {
   return i < token.size() && is_digit(token[i]);
 }
 
-/// What to do about a token that was meant as a number.
+/// The action to recommend for a token that was probably meant as a number.
 std::string hint_for(std::string_view token) {
   std::string changed(token);
   double value = 0;
@@ -105,7 +105,7 @@ std::string CsvParser::place(std::size_t column) const {
   return fmt::format("{}:{}:{}: ", lines_.shown(), lines_.number(), column);
 }
 
-/// The field at `at`, which moves behind the separator, or to npos after the last field.
+/// Returns the field at `at`, and moves `at` past the separator, or to npos after the last field.
 CsvParser::Field CsvParser::take_field(std::string_view line, std::size_t& at,
                                        char separator) const {
   const std::string_view padding = separator == '\t' ? " " : blanks;
@@ -179,7 +179,7 @@ void CsvParser::throw_ragged(std::size_t column, index_t found) const {
 void CsvParser::parse(std::string_view line, ElementType type, std::vector<double>& numbers) {
   numbers.clear();
   const bool is_first = columns_ == 0;
-  // A file of one column has no separator to be found; a later one makes the line ragged.
+  // The first line of one column has no separator; one in a later line makes that line too long.
   if (separator_ == 0) separator_ = find_separator(line);
   std::size_t surplus = 0;
   for (std::size_t at = 0; at != std::string_view::npos;) {

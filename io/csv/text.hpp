@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// text.hpp: the dialect of text: separators, comments, quotes, numbers. Independent of the
-// locale.
+// text.hpp: parses lines of text: separators, comments, quotes, numbers. The locale does not
+// matter.
 #pragma once
 
 #include <string>
@@ -14,24 +14,24 @@ namespace qrtool {
 
 enum class LineKind { blank, comment, data };
 
-/// Cuts a comment (# or % to the end) and blanks off the end of `line`.
+/// Says what `line` is, and cuts a comment (# or % to the end) off it.
 LineKind classify(std::string_view& line);
 
-/// ';', tab, ',' or ' ', the first of them that stands between the fields of a data line; 0 for a
-/// line with one field.
+/// The separator of a data line: the first of ';', tab, ',' and ' ' that occurs between its fields;
+/// 0 for a line with one field.
 char find_separator(std::string_view line);
 
-/// Parses data lines of one separator into numbers.
+/// Parses data lines, all with the same separator, into numbers.
 class CsvParser {
  public:
   explicit CsvParser(const TextLines& lines) : lines_(lines) {}
 
-  /// Whether the line holds names alone. A field that only begins like a number makes it no header,
-  /// so that a mistyped first row is not taken for one.
+  /// Whether the line is a header, which contains only names. A line with a field that begins like
+  /// a number is no header, so that a first row with a typing mistake is not skipped.
   bool is_header(std::string_view line) const;
 
-  /// The numbers of the lines' current line, of which `line` is what `classify` left; none is
-  /// larger than `type` can hold. The first call fixes separator and number of fields.
+  /// Parses the current line into numbers that `type` can hold; `line` is that line after
+  /// `classify`. The first call decides the separator and the number of fields of all lines.
   /// Errors: InputError at file:line:column.
   void parse(std::string_view line, ElementType type, std::vector<double>& numbers);
 
@@ -53,7 +53,7 @@ class CsvParser {
   const TextLines& lines_;
   char separator_ = 0;
   index_t columns_ = 0;
-  index_t first_line_ = 0;  // whose fields the others must match
+  index_t first_line_ = 0;  // the line that decided the number of columns
 };
 
 }  // namespace qrtool

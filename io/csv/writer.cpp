@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.cpp: matrices as text, one file a dataset, the report last.
+// writer.cpp: writes matrices as text, one file per dataset, the report last.
 #include "io/csv/writer.hpp"
 
 #include <fmt/compile.h>
@@ -105,7 +105,7 @@ void CsvWriter::append_rows(fmt::memory_buffer& buffer, MatrixView<const T> valu
   }
 }
 
-/// Rows of one matrix; its first row begins it.
+/// Writes rows of one matrix. Row 0 begins the matrix, with a comment that gives its number.
 template <class T>
 void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t first_row,
                            MatrixView<const T> rows) {
@@ -119,7 +119,7 @@ void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t fir
     fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
                    matrix);
   }
-  // A few rows at a time, so that the buffer stays small.
+  // The buffer is flushed row by row, so that it stays small.
   for (index_t i = 0; i < rows.rows; ++i) {
     append_rows(output.buffer(), rows.row_block(i, 1));
     output.flush_if_full();
@@ -140,7 +140,7 @@ void CsvWriter::commit() {
     }
     if (report_) report_->commit();
   } catch (...) {
-    // Half of a result is worse than none; files that were replaced cannot be brought back.
+    // Half of a result is worse than none. With force_ the old files are already replaced.
     if (!force_) {
       for (const std::string& path : done) unlink(path.c_str());
     }
@@ -161,7 +161,7 @@ std::string csv_name(const std::string& path, const std::string& dataset) {
   constexpr std::size_t ending = 4;
   if (dataset == "A") return path;
   const std::string stem = path.substr(0, path.size() - ending);
-  // The report has its own separator whatever that of the matrices.
+  // The report is always CSV, also where the matrices have another separator.
   const std::string last = dataset == "report" ? ".csv" : path.substr(path.size() - ending);
   return fmt::format("{}.{}{}", stem, dataset, last);
 }

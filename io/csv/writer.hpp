@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.hpp: matrices as text.
+// writer.hpp: writes matrices as text.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace qrtool {
 
-/// out.csv, "Q" -> out.Q.csv; the ending is kept. Dataset "A" goes to the very name given.
+/// The name of the file for a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The
+/// file of dataset "A" has the name itself.
 std::string csv_name(const std::string& path, const std::string& dataset);
 
-/// As create_output. Numbers are the shortest text that reads back as the same bits.
-/// Errors: OutputError, also where a matrix has no elements: text cannot hold it.
+/// Does create_output for text. Each number is the shortest text that gives the same bits when it
+/// is read. Errors: OutputError, also where a matrix has no elements, which text cannot express.
 std::unique_ptr<Writer> create_csv(const OutputSpec& spec);
 
 }  // namespace qrtool

@@ -27,7 +27,7 @@
 namespace qrtool {
 namespace {
 
-// What a signal handler may look at: fixed memory and lock-free atomics.
+// A signal handler reads these slots, so that they are fixed memory with lock-free atomics.
 struct Slot {
   enum State : int { free, claimed, live };
   std::atomic<int> state{free};
@@ -61,8 +61,8 @@ void release_slot(int slot) {
   throw_cannot_write(path, std::strerror(error));
 }
 
-/// The name that the file gets. A symbolic link is written through, as cp does: the link stays and
-/// what it names is replaced.
+/// The name that the file gets. Where `path` is a symbolic link, the link stays and the file that
+/// it names is replaced, like with cp.
 std::string resolve_target(const std::string& path, bool force) {
   struct stat info {};
   if (path.empty()) throw OutputError("the name of the output is empty");
@@ -101,14 +101,14 @@ std::string directory_of(const std::string& path) {
   return directory.empty() ? "." : directory;
 }
 
-/// Everything of a temporary's name before process id and random part; a long name is cut, so that
-/// the whole stays within what a file system takes.
+/// The part of a temporary file's name before the process id. A long name is cut, so that the file
+/// system accepts the whole.
 std::string temporary_prefix(const std::string& target) {
   constexpr std::size_t longest = 200;
   return "." + split(target).name.substr(0, longest) + ".qrtool-";
 }
 
-/// A temporary whose lock is free was left by a run that was killed.
+/// Removes the temporary files that killed runs left. Such a file is not locked.
 void remove_stale(const std::string& target) {
   constexpr std::string_view suffix = ".tmp";
   const std::string prefix = temporary_prefix(target);
@@ -139,7 +139,7 @@ bool is_same_file(int descriptor, const std::string& path) {
          open_file.st_dev == named.st_dev && open_file.st_ino == named.st_ino;
 }
 
-/// The directory that the file system of `path` is mounted on.
+/// The directory where the file system of `path` is mounted.
 std::string mount_point(const std::string& path) {
   std::error_code error;
   std::filesystem::path here = std::filesystem::canonical(directory_of(path), error);
@@ -160,7 +160,7 @@ std::uint64_t free_bytes(int descriptor) {
 }
 
 mode_t default_mode() {
-  // There is no call that only reads the mask.
+  // The mask can only be read by setting it.
   const mode_t mask = umask(077);
   umask(mask);
   return static_cast<mode_t>(0666) & ~mask;
@@ -168,17 +168,17 @@ mode_t default_mode() {
 
 void sync_directory(const std::string& target, const std::string& path) {
   const int descriptor = open(directory_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;  // a directory that may be written but not read
+  if (descriptor < 0) return;  // the directory may be writable but not readable
   const int error = fsync(descriptor) == 0 ? 0 : errno;
   close(descriptor);
   if (error != 0 && error != EINVAL && error != EROFS) throw_errno(path, error);
 }
 
-/// Renames, keeping a file that is there. 0 or errno.
+/// Renames, but does not replace an existing file. Returns 0 or errno.
 int rename_without_replacing(const char* from, const char* to) {
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
-  // File systems without the flag: link() does not replace either.
+  // Some file systems do not know the flag. link() does not replace a file either.
   if (link(from, to) == 0) {
     unlink(from);
     return 0;
@@ -195,7 +195,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
     : path_(path), target_(resolve_target(path, force)), force_(force) {
   remove_stale(target_);
   std::random_device random;
-  // Another run that cleans up may take a new file for a stale one until it is locked: try again.
+  // Another run may remove the new file as a stale one before it is locked: try again then.
   for (int attempt = 0; attempt < 8; ++attempt) {
     temporary_path_ = fmt::format("{}{}{}-{:08x}.tmp", split(target_).directory,
                                   temporary_prefix(target_), getpid(), random());
@@ -204,7 +204,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
         open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     const int error = errno;
     if (descriptor_ >= 0) {
-      fchmod(descriptor_, 0600);  // the umask may have taken even the owner's right to write
+      fchmod(descriptor_, 0600);  // the umask may forbid even the owner to write
       flock(descriptor_, LOCK_EX | LOCK_NB);
       if (is_same_file(descriptor_, temporary_path_)) return;
       close(descriptor_);
@@ -221,7 +221,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
 AtomicFile::~AtomicFile() {
   if (committed_) return;
   unlink(temporary_path_.c_str());
-  // HDF5 may hold a descriptor of its own until the process ends; the space is given back now.
+  // HDF5 may hold another descriptor until the process ends. Truncating gives back the space now.
   (void)!ftruncate(descriptor_, 0);
   release_slot(slot_);
   close(descriptor_);
@@ -241,7 +241,7 @@ void AtomicFile::reserve(std::uint64_t bytes) {
     throw_cannot_write(path_, fmt::format("{} needed, {} free on {}", format_bytes(bytes),
                                           format_bytes(available), escape(mount_point(target_))));
   };
-  // Asked first, so that a disk that is too small is not filled up even for a moment.
+  // This check comes first, so that a disk that is too small is not filled even for a moment.
   if (const std::uint64_t available = free_bytes(descriptor_); available < bytes) {
     throw_full(available);
   }
@@ -259,7 +259,7 @@ void AtomicFile::reserve(std::uint64_t bytes) {
 void AtomicFile::commit() {
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) throw_errno(path_, errno);
-  // Cutting a file to its own length frees what was reserved beyond it.
+  // Truncating a file to its present length frees the space that was reserved beyond it.
   if (reserved_ && ftruncate(descriptor_, info.st_size) != 0) throw_errno(path_, errno);
   if (fchmod(descriptor_, default_mode()) != 0) throw_errno(path_, errno);
   if (fsync(descriptor_) != 0) throw_errno(path_, errno);
@@ -273,7 +273,7 @@ void AtomicFile::commit() {
   if (error != 0) throw_errno(path_, error);
   committed_ = true;
   release_slot(std::exchange(slot_, -1));
-  close(std::exchange(descriptor_, -1));  // and with it the lock, which HDF5 takes for a writer's
+  close(std::exchange(descriptor_, -1));  // frees the lock, with which HDF5 would not open the file
   sync_directory(target_, path_);
 }
 

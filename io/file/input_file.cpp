@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// input_file.cpp: what can be said of a file before its format's reader sees it.
+// input_file.cpp: looks at a file's status, first bytes and name.
 #include "io/file/input_file.hpp"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-/// For FILE:NAME, which is no location, where there is such a file.
+/// The hint for FILE:NAME where FILE exists: a dataset begins with a slash.
 std::string hint_for_missing(const std::string& path) {
   const std::size_t colon = path.rfind(':');
   if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";

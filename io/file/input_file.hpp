@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// input_file.hpp: what can be said of a file before its format's reader sees it.
+// input_file.hpp: checks a file and finds its kind before the reader of its format opens it.
 #pragma once
 
 #include <cstdint>
@@ -12,17 +12,19 @@ enum class Content { hdf5, text, utf16, binary };
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);
 
-/// Bytes of a regular file that can be read. Nothing else is opened: opening a FIFO would block.
-/// Errors: InputError, also where the file is empty.
+/// The size of a readable regular file in bytes. Other kinds of files are not opened, since opening
+/// a FIFO would block. Errors: InputError, also where the file is empty.
 std::uint64_t readable_size(const std::string& path);
 
-/// What the first bytes look like; HDF5 may begin at 512, 1024, 2048, ... (MATLAB's user block).
+/// The kind of content, found from the first bytes. HDF5 may begin at byte 0, 512, 1024, 2048, ...
+/// (after the user block of MATLAB).
 Content sniff(const std::string& path);
 
-/// The file and dataset of "FILE:/path"; a file whose full name holds the colon wins.
+/// The file and the dataset that a path names.
 struct Location {
   std::string file, dataset;
 };
+/// Splits "FILE:/path" into file and dataset, unless a file with the full name exists.
 Location split_location(const std::string& path);
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scratch_file.cpp: a temporary file that is unlinked at once, and mapped.
+// scratch_file.cpp: creates a temporary file, unlinks it at once, and maps it.
 #include "io/file/scratch_file.hpp"
 
 #include <fcntl.h>
@@ -46,7 +46,7 @@ HostMemory map_scratch(const std::string& directory, std::size_t bytes) {
   const Descriptor file(mkostemp(name.data(), O_CLOEXEC));
   if (file < 0) fail(directory, bytes, errno);
   unlink(name.c_str());
-  // Written to later, a page without space would end the process.
+  // Space is reserved now: writing to a mapped page without space would end the process.
   if (const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes)); error != 0)
     fail(directory, bytes, error);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scratch_file.hpp: memory that the system may move to a file when it is short of memory.
+// scratch_file.hpp: allocates memory that the system may move to a file when memory is scarce.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace qrtool {
 
-/// `bytes` of memory, mapped from a nameless file in `directory` that is gone when the memory is
-/// given back or the process ends. Its space is reserved. Errors: OutputError.
+/// Maps `bytes` of memory from a file without a name in `directory`. The file's space is reserved,
+/// and is freed with the memory or when the process ends. Errors: OutputError.
 HostMemory map_scratch(const std::string& directory, std::size_t bytes);
 
 }  // namespace qrtool

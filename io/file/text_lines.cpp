@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_lines.cpp: the lines of a text file, one at a time, from any offset.
+// text_lines.cpp: reads pieces of a text file into a buffer and finds the ends of lines.
 #include "io/file/text_lines.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_lines.hpp: the lines of a text file, one at a time, from any offset.
+// text_lines.hpp: reads the lines of a text file, one at a time, from any offset.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class TextLines {
   TextLines(const TextLines&) = delete;
   TextLines& operator=(const TextLines&) = delete;
 
-  /// Goes to the next line; false at the end of the file. Errors: InputError for a line that is
+  /// Goes to the next line. Returns false at the end of the file. Errors: InputError for a line
   /// longer than 1 GiB, or where reading fails.
   bool next();
   /// The line without its end (LF or CR LF) and without a byte order mark; valid until next().
@@ -29,7 +29,7 @@ class TextLines {
   index_t number() const { return number_; }  // from 1
   std::uint64_t offset() const { return offset_; }
 
-  /// The line that begins at `offset` and is number `number` comes next.
+  /// Makes next() go to the line that begins at `offset` and has the number `number`.
   void seek(std::uint64_t offset, index_t number);
 
   const std::string& shown() const { return shown_; }
@@ -40,8 +40,8 @@ class TextLines {
   int descriptor_;
   std::string shown_;
   std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // of what was not handed out yet, in buffer_
-  std::uint64_t buffer_offset_ = 0;  // of buffer_[0] in the file
+  std::size_t begin_ = 0, end_ = 0;  // the part of buffer_ that no line has used yet
+  std::uint64_t buffer_offset_ = 0;  // the place of buffer_[0] in the file
   std::string_view text_;
   index_t number_ = 0;
   std::uint64_t offset_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_output.cpp: text into a file that is complete or not there.
+// text_output.cpp: writes the buffer to the temporary file.
 #include "io/file/text_output.hpp"
 
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_output.hpp: text into a file that is complete or not there.
+// text_output.hpp: writes text to a file that appears complete or not at all.
 #pragma once
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// Text is gathered in buffer() and written by flush_if_full(). Errors: OutputError.
+/// The caller appends text to buffer(), and flush_if_full() writes it. Errors: OutputError.
 class TextOutput {
  public:
   TextOutput(const std::string& path, bool force) : file_(path, force) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// transpose.hpp: between row order and the reversed dimensions of MATLAB, Octave and Julia.
+// transpose.hpp: converts between row order and the reversed dimensions of MATLAB, Octave and
+// Julia.
 #pragma once
 
 #include <algorithm>
@@ -8,10 +9,10 @@
 
 namespace qrtool {
 
-/// out(j, i) = in(i, j). out: in.cols x in.rows; the two must not overlap.
+/// out(j, i) := in(i, j). `out` is in.cols x in.rows, and must not overlap with `in`.
 template <class T>
 void transpose(MatrixView<const T> in, MatrixView<T> out) {
-  // A tile of both sides stays in the first-level cache.
+  // A tile of both matrices stays in the first-level cache.
   constexpr index_t tile = 32;
   for (index_t i0 = 0; i0 < in.rows; i0 += tile) {
     const index_t i1 = std::min(i0 + tile, in.rows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_writer.cpp: places from HDF5, bytes and checksums from several threads.
+// chunk_writer.cpp: gets places from HDF5, and writes chunks and checksums on several threads.
 #include "io/hdf5/chunk_writer.hpp"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ std::byte* ChunkWriter::waiting_at(index_t element_of_chunk) {
   return waiting_.get() + static_cast<std::size_t>(element_of_chunk) * element_bytes_;
 }
 
-/// The waiting chunk, of which `elements` are filled; its memory is used again by the next call.
+/// Returns the waiting chunk, which has `elements` elements. The next call uses its memory again.
 ChunkWriter::Ready ChunkWriter::take_waiting(index_t chunk, index_t elements) {
   std::byte* const end = waiting_at(elements);
   std::fill(end, waiting_.get() + chunk_bytes_, std::byte{0});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_writer.hpp: a dataset written front to back, chunks with their checksums.
+// chunk_writer.hpp: writes a dataset from front to back, in chunks with checksums.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,40 @@
 
 namespace qrtool::hdf5 {
 
-/// The system refused to write; a thread that cannot be started is another std::system_error.
+/// The system refused to write. It is a class because a thread that cannot be started throws a
+/// std::system_error, too.
 class FailedWrite : public std::system_error {
  public:
   explicit FailedWrite(int error) : std::system_error(error, std::generic_category()) {}
 };
 
-/// Writes the bytes of a dataset of fletcher32 chunks in their flat order. HDF5 only gives the
-/// chunks their places, before the first is written; several threads compute the checksums and
-/// write. One thread at a time per writer.
+/// Writes the elements of a dataset of fletcher32 chunks in their flat order. HDF5 only assigns the
+/// places of the chunks, before the first is written; several threads compute the checksums and
+/// write. Only one thread at a time may use a writer.
 class ChunkWriter {
  public:
-  /// `dataset`: open while this lives, in a file that was created through set_locating_driver, with
-  /// the chunks of `layout`, which are stretches; `descriptor`: that file, open for writing.
+  /// `dataset` has the chunks of `layout`, which are stretches. It is in a file that was created
+  /// with set_locating_driver, and must stay open as long as the writer exists. `descriptor` is
+  /// that file, open for writing.
   ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes);
 
-  /// Places for all chunks, in ascending order: a file does not show in which pieces it was
-  /// written. To be called once, before append(). False where HDF5 reports an error.
+  /// Assigns places to all chunks, in ascending order, so that the file does not depend on the
+  /// pieces in which it is written. Call it once, before append(). Returns false where HDF5 reports
+  /// an error.
   [[nodiscard]] bool allocate();
 
-  /// The element that append() goes on with.
+  /// The element with which append() continues.
   index_t position() const { return position_; }
 
-  /// Writes the next elements; those of a chunk that is not full yet wait in memory. Errors:
+  /// Writes the next elements. Elements of a chunk that is not yet full wait in memory. Errors:
   /// FailedWrite.
   void append(const void* values, index_t count);
 
-  /// Writes what waits, and zeros for the rest of that chunk. Errors: FailedWrite.
+  /// Writes the elements that wait, and zeros for the rest of their chunk. Errors: FailedWrite.
   void finish();
 
  private:
-  /// A chunk whose bytes are all there.
+  /// A chunk with all its bytes.
   struct Ready {
     index_t chunk = 0;
     const std::byte* bytes = nullptr;
@@ -58,8 +61,8 @@ class ChunkWriter {
   std::size_t element_bytes_, chunk_bytes_;
   std::vector<std::uint64_t> addresses_;  // of the chunks
   index_t position_ = 0;
-  HostMemory waiting_;  // the chunk of position_, as far as it is filled
-  HostMemory taken_;    // the last one that take_waiting gave
+  HostMemory waiting_;  // the elements of the chunk of position_ that have come so far
+  HostMemory taken_;    // the chunk that take_waiting returned last
 };
 
 }  // namespace qrtool::hdf5

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset.cpp: opening HDF5 files of others, and what one dataset in them holds.
+// dataset.cpp: opens files and datasets, and finds the reasons why one cannot be read.
 #include "io/hdf5/dataset.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ namespace {
       fmt::format("for CSV let the name end in .csv, or use standard input: - < {}", file.shown));
 }
 
-/// The number behind `key` in a text of HDF5.
+/// The number that follows `key` in an error text of HDF5.
 std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return {};
@@ -64,7 +64,7 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
                                escape(innermost_error(error))));
 }
 
-/// Whether there is an object at `path`. Each link on the way is looked at before it is followed.
+/// Whether there is an object at `path`. Each link on the path is checked before it is followed.
 bool leads_to_object(const InputFile& file, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string prefix = path.substr(0, end);
@@ -81,14 +81,15 @@ bool leads_to_object(const InputFile& file, const std::string& path) {
     }
     if (end == std::string::npos) break;
   }
-  // A soft link may be there and lead nowhere.
+  // A soft link may exist and lead nowhere.
   if (path == "/") return true;
   const htri_t found = H5Oexists_by_name(file.handle, path.c_str(), H5P_DEFAULT);
   if (found < 0) throw_cannot_follow(file, escape(path));
   return found > 0;
 }
 
-/// Data that lie elsewhere: looked for before anything that would make HDF5 open them.
+/// The problem of a dataset whose data is in another file. This check comes before any call that
+/// would make HDF5 open that file.
 std::string external_problem(hid_t dataset) {
   const Handle creation(H5Dget_create_plist(dataset), H5Pclose);
   if (H5Pget_layout(creation) == H5D_VIRTUAL) {
@@ -216,7 +217,7 @@ void require_filters(const InputFile& file, const Dataset& dataset) {
 }
 
 void require_possible_size(const InputFile& file, const Dataset& dataset) {
-  // Empty dimensions are left out, so that no partial product can overflow later either.
+  // Dimensions of 0 count as 1, so that no partial product can overflow elsewhere either.
   std::uint64_t elements = 1, bytes = 0;
   bool overflow = false, is_empty = false;
   for (const hsize_t extent : dataset.dims) {
@@ -229,7 +230,7 @@ void require_possible_size(const InputFile& file, const Dataset& dataset) {
     throw LimitError(fmt::format("{}: dataset {} claims {} elements, more than can be addressed",
                                  file.shown, dataset.shown, shape_text(dataset.dims)));
   }
-  // Deflate cannot pack more than 1032 to 1; a larger ratio is a mistake or a bomb.
+  // Deflate cannot compress more than 1032 to 1: a larger ratio is an error or an attack.
   constexpr std::uint64_t harmless_bytes = std::uint64_t{1} << 30, highest_ratio = 1100;
   const std::uint64_t claimed = is_empty ? 0 : elements * dataset.stored_bytes;
   if (claimed > harmless_bytes && claimed / highest_ratio > file.size) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset.hpp: opening HDF5 files of others, and what one dataset in them holds.
+// dataset.hpp: opens HDF5 files that other programs wrote, and describes one dataset in them.
 #pragma once
 
 #include <cstdint>
@@ -14,35 +14,37 @@ namespace qrtool::hdf5 {
 
 /// A file that is open for reading.
 struct InputFile {
-  std::string name;        // as the user gave it
+  std::string name;        // the user's text
   std::string shown;       // escaped, for messages
   std::uint64_t size = 0;  // bytes
   Handle handle;
 };
 
-/// Errors: InputError where the file is no HDF5 file, truncated, damaged, or open for writing.
+/// Opens a file for reading. Errors: InputError where it is not HDF5, is truncated or damaged, or
+/// is open for writing.
 InputFile open_file(const std::string& name);
 
-/// A dataset and what it holds.
+/// A dataset and the properties of its elements.
 struct Dataset {
   std::string path;
-  std::string shown;  // for messages: escaped; an Octave variable has the name of its group
+  std::string shown;  // for messages, escaped; an Octave variable is shown by the name of its group
   Handle handle;
   std::vector<hsize_t> dims;
-  std::size_t stored_bytes = 0;  // of one element
+  std::size_t stored_bytes = 0;  // the size of one stored element
   ElementType type = ElementType::float64;
   std::string stored_type;  // "int32", "big-endian float64"
-  bool is_column = false;   // marked by MATLAB or Octave
-  std::string problem;      // "is complex (...)": why it cannot be read as numbers
+  bool is_column = false;   // it has the marks of MATLAB or Octave
+  std::string problem;      // why it cannot be read as numbers, for example "is complex (...)"
 };
 
-/// Opens the dataset at the absolute `path`; a group that Octave wrote stands for its value. The
-/// handle is empty where there is no such object or it is no dataset. Nothing outside the file is
-/// opened. Errors: InputError where the path leads through a link to another file, or is damaged.
+/// Opens the dataset at the absolute `path`; for a group that Octave wrote, the dataset of its
+/// value. The handle is empty where there is no such object or it is not a dataset. Nothing outside
+/// the file is opened. Errors: InputError where a link on the path leads to another file or the
+/// file is damaged.
 Dataset open_dataset(const InputFile& file, const std::string& path);
 
-/// Refuses what cannot be read, before any of it is: `problem`, a filter that is not installed,
-/// sizes that cannot be. Errors: InputError, LimitError.
+/// Refuses a dataset that cannot be read, before any data is read: one with a `problem`, with a
+/// filter that is not installed, or with impossible sizes. Errors: InputError, LimitError.
 void require_readable(const InputFile& file, const Dataset& dataset);
 
 /// Whether Octave wrote the group at `path` as one variable.

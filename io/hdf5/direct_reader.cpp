@@ -18,9 +18,10 @@
 namespace qrtool::hdf5 {
 namespace {
 
-// Of contiguous data at once: large enough for the system call, small enough for a core's cache.
+// The bytes of contiguous data that one call reads: many enough that the cost of the call does not
+// matter, and few enough for the cache of a core.
 constexpr std::size_t contiguous_piece_bytes = std::size_t{1} << 20;
-// A larger chunk would cost memory for every thread.
+// Every thread needs memory for a chunk, so that chunks must not be larger.
 constexpr std::size_t most_chunk_bytes = std::size_t{16} << 20;
 
 bool is_native(hid_t dataset) {
@@ -34,7 +35,7 @@ std::uint64_t elements_of(const Dataset& dataset) {
   return elements;
 }
 
-/// Bytes of the checksum after each chunk; nothing where there is another filter.
+/// The bytes of the checksum after each chunk; nothing where there is another filter.
 std::optional<std::size_t> checksum_bytes_of(hid_t creation) {
   const int filters = H5Pget_nfilters(creation);
   if (filters == 0) return 0;
@@ -71,7 +72,7 @@ std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Da
   std::optional<Stretches> pieces;
   if (const H5D_layout_t layout = H5Pget_layout(creation); layout == H5D_CONTIGUOUS) {
     const haddr_t start = H5Dget_offset(dataset.handle);
-    // Nothing is stored before the first write.
+    // HDF5 stores nothing before the first write.
     if (start == HADDR_UNDEF || H5Dget_storage_size(dataset.handle) == 0) return nullptr;
     reader->start_ = start;
     const hsize_t flat[] = {elements}, piece[] = {contiguous_piece_bytes / dataset.stored_bytes};
@@ -100,7 +101,8 @@ std::vector<DirectReader::Wanted<T>> DirectReader::cut(index_t first, index_t co
   return all;
 }
 
-/// The bytes at `from`, of which the last checksum_bytes_ must fit to the others.
+/// Reads the bytes at `from`. Their last checksum_bytes_ are the checksum of the others. Returns
+/// false where it does not match or the system reports an error.
 bool DirectReader::load(const Extent& from, std::byte* to) const {
   std::uint32_t checksum = 0;
   const std::size_t bytes = from.bytes - checksum_bytes_;
@@ -122,7 +124,7 @@ std::optional<Extent> DirectReader::find(const Wanted<T>& wanted) const {
                   wanted.part.count * dataset_.stored_bytes};
   }
   const std::optional<Extent> found = find_chunk(dataset_.handle, pieces_.offset(wanted.piece));
-  // The size is the file's word, and not to be trusted.
+  // The file states the size, which may be wrong in a damaged file.
   return found && found->bytes == chunk_bytes() + checksum_bytes_ ? found : std::nullopt;
 }
 
@@ -175,7 +177,7 @@ bool DirectReader::read(index_t first, index_t count, T* out) {
   return ok;
 }
 
-/// The next call is likely to go on in the chunk where this one ended.
+/// Keeps the last chunk of a call, since the next call probably continues in it.
 template <class T>
 void DirectReader::keep_last(const Wanted<T>& wanted) {
   const Stretch whole = pieces_[wanted.piece];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct_reader.hpp: numbers out of a dataset without HDF5's pipeline and its one lock.
+// direct_reader.hpp: reads the numbers of a dataset without HDF5's filter pipeline and global lock.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 
 namespace qrtool::hdf5 {
 
-/// Reads float32 and float64 in the processor's byte order, contiguous or in chunks that are
-/// stretches, these plain or with a checksum (fletcher32) and no other filter. Several threads read
-/// and check; HDF5 only tells where the chunks lie. One thread at a time per reader.
+/// Reads float32 and float64 in the byte order of the processor. The dataset is contiguous, or it
+/// has chunks that are stretches, without a filter or with fletcher32 only. Several threads read
+/// and check; HDF5 only gives the places of the chunks. Only one thread at a time may use a reader.
 class DirectReader {
  public:
-  /// Nothing where the dataset is of another kind. `file` and `dataset` must outlive the reader,
-  /// which uses `threads` threads.
+  /// Creates a reader that uses `threads` threads. Returns null where the dataset is of another
+  /// kind. `file` and `dataset` must outlive the reader.
   static std::unique_ptr<DirectReader> open(const InputFile& file, const Dataset& dataset,
                                             int threads);
 
-  /// Elements first .. first + count - 1 of the flat order. False, with anything in `out`, where
-  /// HDF5 has to read them, and will say what is wrong if something is: T is narrower than the
-  /// stored type, a chunk was never written or left its filter out, a checksum does not match, the
-  /// system reports an error. Errors: InputError where the file became shorter.
+  /// Reads elements first .. first + count - 1 of the flat order. Returns false, and leaves `out`
+  /// undefined, where the caller must read through HDF5, which then reports any error: T is
+  /// narrower than the stored type, a chunk was never written or was written without its filter, a
+  /// checksum does not match, or the system reports an error. Errors: InputError where the file has
+  /// become shorter.
   template <class T>
   bool read(index_t first, index_t count, T* out);
 
@@ -35,7 +36,7 @@ class DirectReader {
   index_t piece_start(index_t element) const { return pieces_[pieces_.containing(element)].first; }
 
  private:
-  /// Elements that are wanted of a piece, and where they go.
+  /// The elements to read from a piece, and the place for them.
   template <class T>
   struct Wanted {
     index_t piece = 0;
@@ -63,12 +64,12 @@ class DirectReader {
   const Dataset& dataset_;
   int threads_;
   int descriptor_ = -1;
-  std::size_t checksum_bytes_ = 0;      // after each chunk
-  std::optional<std::uint64_t> start_;  // of contiguous data
-  Stretches pieces_;                    // chunks; of contiguous data, what one thread reads at once
-  std::vector<HostMemory> scratch_;     // a piece for each thread
-  HostMemory last_;                     // and for the last piece of a call
-  HostMemory kept_;                     // chunk kept_piece_
+  std::size_t checksum_bytes_ = 0;      // the bytes of the checksum after each chunk
+  std::optional<std::uint64_t> start_;  // the place of contiguous data
+  Stretches pieces_;                    // the chunks, or cuts of contiguous data, one per thread
+  std::vector<HostMemory> scratch_;     // memory for one piece per thread
+  HostMemory last_;                     // memory for the last piece of a call
+  HostMemory kept_;                     // the content of chunk kept_piece_
   index_t kept_piece_ = -1;
 };
 

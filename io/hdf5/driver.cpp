@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver.cpp: a driver of HDF5 that notes the place of a chunk instead of moving its bytes.
+// driver.cpp: an HDF5 driver that can note the place of a chunk instead of moving its bytes.
 #include "io/hdf5/driver.hpp"
 
 #include <memory>
 #include <new>
+#include <vector>
 
 #include "io/hdf5/file.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
-/// While one lives, raw data of this thread is not read or written but noted here.
+/// While an object of this class exists, raw data of its thread is not read or written: the object
+/// notes the place.
 class Interception {
  public:
   Interception() { current_ = this; }
@@ -18,7 +20,7 @@ class Interception {
   Interception(const Interception&) = delete;
   Interception& operator=(const Interception&) = delete;
 
-  /// Whether the driver is to leave these bytes alone.
+  /// Notes the place and returns true where the driver must not move these bytes.
   static bool takes(H5FD_mem_t type, haddr_t address, std::size_t bytes) {
     if (current_ == nullptr || type != H5FD_MEM_DRAW) return false;
     current_->extent_ = {address, bytes};
@@ -26,7 +28,7 @@ class Interception {
     return true;
   }
 
-  /// What was noted, where that was one place.
+  /// The place that was noted; nothing unless there was exactly one.
   std::optional<Extent> extent() const {
     return accesses_ == 1 ? std::optional(extent_) : std::nullopt;
   }
@@ -38,15 +40,15 @@ class Interception {
 };
 thread_local Interception* Interception::current_ = nullptr;
 
-/// HDF5 knows a file by its first member.
+/// An open file. HDF5 only knows `base`, which must be the first member.
 struct File {
   H5FD_t base{};
-  H5FD_t* inner = nullptr;  // of sec2
+  H5FD_t* inner = nullptr;  // the file that sec2 opened
 };
 
 H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->inner; }
 
-/// What sec2 can do. Its functions are called as HDF5 calls them: the public ones (H5FDread, ...)
+/// The functions of sec2. They are called directly, because the public functions (H5FDread, ...)
 /// would clear HDF5's list of errors.
 const H5FD_class_t& sec2(const H5FD_t* file) { return *inner(file)->cls; }
 
@@ -60,14 +62,15 @@ H5FD_t* open_inner(const char* name, unsigned flags, hid_t access, haddr_t max_a
 
 herr_t close_inner(H5FD_t* file) {
   const std::unique_ptr<File> owned(reinterpret_cast<File*>(file));
-  const hid_t errors = H5Eget_current_stack();  // of the opening that failed, say
+  const hid_t errors =
+      H5Eget_current_stack();  // closing would clear the errors of a failed opening
   const herr_t result = H5FDclose(owned->inner);
   H5Eset_current_stack(errors);
   return result;
 }
 
 herr_t query(const H5FD_t*, unsigned long* flags) {
-  // Those of sec2: they decide how space is handed out.
+  // These are the flags of sec2; they decide how HDF5 allocates space in a file.
   *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
            H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_POSIX_COMPAT_HANDLE |
            H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
@@ -125,6 +128,21 @@ hid_t register_driver() {
   return H5FDregister(&driver);
 }
 
+/// Whether HDF5 passes the buffer of a chunk to the driver, which leaves it alone, and does nothing
+/// else with it. That is known of 1.10.8 only; with other releases a buffer must hold the chunk.
+bool leaves_buffers_alone() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return major == 1 && minor == 10 && release == 8;
+}
+
+/// The bytes that are stored for a chunk; 0 where HDF5 reports an error.
+std::size_t stored_chunk_bytes(hid_t dataset, const hsize_t* offset) {
+  hsize_t bytes = 0;
+  if (H5Dget_chunk_storage_size(dataset, offset, &bytes) < 0) return 0;
+  return static_cast<std::size_t>(bytes);
+}
+
 }  // namespace
 
 herr_t set_locating_driver(hid_t access) {
@@ -142,10 +160,11 @@ int descriptor_of(hid_t file) {
 
 std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset) {
   const Session session;
+  std::vector<char> buffer(leaves_buffers_alone() ? 1 : stored_chunk_bytes(dataset, offset.data()));
+  if (buffer.empty()) return {};
   const Interception interception;
   std::uint32_t filters_left_out = 0;
-  char untouched = 0;
-  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &filters_left_out, &untouched) < 0 ||
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &filters_left_out, buffer.data()) < 0 ||
       filters_left_out != 0) {
     return {};
   }
@@ -155,9 +174,9 @@ std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset)
 std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                      std::size_t bytes) {
   const Session session;
+  const std::vector<char> buffer(leaves_buffers_alone() ? 1 : bytes);
   const Interception interception;
-  const char untouched = 0;
-  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, &untouched) < 0) return {};
+  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, buffer.data()) < 0) return {};
   return interception.extent();
 }
 

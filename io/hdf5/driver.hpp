@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver.hpp: where HDF5 keeps a chunk, without HDF5 moving its bytes.
+// driver.hpp: finds the place of a chunk in an HDF5 file without moving its bytes.
 //
-// HDF5 does one thing at a time, and its public calls tell the address of a chunk only after a walk
-// over all chunks. The driver here passes everything on to HDF5's own (sec2), but for the bytes of
-// a chunk that find_chunk or allocate_chunk asks for: it notes their place instead, so that several
-// threads can read, check and write chunks by themselves.
+// HDF5 works on one thread at a time, and its public calls give the address of a chunk only after a
+// walk over all chunks. This driver passes every call on to HDF5's usual driver (sec2), except
+// reads and writes of a chunk for find_chunk and allocate_chunk: it only notes their place. Several
+// threads can then read, check and write chunks without HDF5.
 #pragma once
 
 #include <hdf5.h>
@@ -20,21 +20,22 @@ struct Extent {
   std::uint64_t address = 0, bytes = 0;
 };
 
-/// Makes `access` (a property list of file access) open files through this driver. Negative where
-/// HDF5 reports an error.
+/// Makes `access` (a file access property list) open files through this driver. Returns a negative
+/// number where HDF5 reports an error.
 herr_t set_locating_driver(hid_t access);
 
-/// The descriptor that HDF5 reads `file` through; -1 where HDF5 reports an error.
+/// The descriptor through which HDF5 reads `file`; -1 where HDF5 reports an error.
 int descriptor_of(hid_t file);
 
-// The following take a chunked dataset in a file that was opened through the driver, and the chunk
-// by the index of its first element.
+// The functions below take a chunked dataset in a file that was opened through this driver.
+// `offset` names a chunk by the index of its first element.
 
-/// Nothing where the chunk was never written, or by leaving a filter out.
+/// The place of a chunk. Returns nothing where the chunk was never written, or was written without
+/// one of its filters.
 std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset);
 
-/// Gives the chunk a place of `bytes` bytes, which the caller is to fill. Nothing where HDF5
-/// reports an error.
+/// Assigns a place of `bytes` bytes to the chunk; the caller must fill it. Returns nothing where
+/// HDF5 reports an error.
 std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                      std::size_t bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// file.cpp: the HDF5 C API made safe.
+// file.cpp: sets HDF5 up, closes handles, and collects error texts.
 #include "io/hdf5/file.hpp"
 
 #include <algorithm>
@@ -17,10 +17,10 @@ std::recursive_mutex& library_mutex() {
 }
 
 void set_up_library() {
-  // Before any other call: the library's exit handler crashes after a failed write.
+  // This must be the first call. The library's exit handler would crash after a failed write.
   H5dont_atexit();
-  // The variable would override the property that turns locking off for our own temporary files;
-  // any value but FALSE asks for what reading does anyway.
+  // The variable would override the property that turns locking off for the temporary files of the
+  // output. Values other than FALSE and 0 ask for locking, which reading does anyway.
   const char* locking = std::getenv("HDF5_USE_FILE_LOCKING");
   if (locking && std::string_view(locking) != "FALSE" && std::string_view(locking) != "0") {
     unsetenv("HDF5_USE_FILE_LOCKING");
@@ -44,7 +44,7 @@ herr_t append_description(unsigned, const H5E_error2_t* error, void* text) {
 Session::Session() : lock_(library_mutex()) {
   static const bool ready = (set_up_library(), true);
   (void)ready;
-  // Error printing is a property of each thread in thread-safe builds.
+  // In thread-safe builds every thread has its own setting for printing errors.
   thread_local const bool quiet = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
   (void)quiet;
 }
@@ -97,14 +97,15 @@ std::string string_attribute(hid_t object, const char* name) {
 
 std::vector<Box> cut_into_boxes(std::span<const index_t> leading, index_t first, index_t count) {
   const std::size_t rank = leading.size();
-  // below[d]: matrices under one index of dimension d.
+  // below[d] is the number of matrices under one index of dimension d.
   std::vector<index_t> below(rank, 1);
   for (std::size_t d = rank; d-- > 1;) below[d - 1] = below[d] * leading[d];
 
   std::vector<Box> boxes;
   while (count > 0) {
     Box box{std::vector<hsize_t>(rank), std::vector<hsize_t>(rank, 1), 1};
-    // The outermost dimension that starts here with whole indices takes as many as there are.
+    // The box takes as many indices as possible of the outermost dimension that begins a whole
+    // index here.
     std::size_t outer = 0;
     while (outer < rank && (first % below[outer] != 0 || count < below[outer])) ++outer;
     for (std::size_t d = 0; d < rank; ++d) {

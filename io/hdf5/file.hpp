@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// file.hpp: the HDF5 C API made safe: handles, one lock, error texts, and ranges as boxes.
+// file.hpp: makes the HDF5 C API safe, with handles, one lock and error texts, and cuts ranges of
+// matrices into boxes.
 #pragma once
 
 #include <hdf5.h>
@@ -15,8 +16,8 @@
 
 namespace qrtool::hdf5 {
 
-/// Held during every operation on HDF5: not every build of the library is thread-safe. The first
-/// one sets the library up.
+/// A lock that every operation on HDF5 holds, since not every build of the library is thread-safe.
+/// The first Session sets the library up.
 class Session {
  public:
   Session();
@@ -25,12 +26,12 @@ class Session {
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
-/// After a failed write the library's own clean-up crashes (HDF5 1.10: even at exit), so from then
-/// on no handle of this process is closed any more.
+/// Makes all handles of this process stay open from now on. It is called after a failed write, when
+/// the library crashes as it closes objects (HDF5 1.10 even at exit).
 void stop_closing() noexcept;
 bool is_closing_stopped() noexcept;
 
-/// Owns an identifier of HDF5 together with the function that closes it.
+/// Owns an identifier of HDF5 and closes it.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);
@@ -49,7 +50,7 @@ class Handle {
   explicit operator bool() const { return id_ >= 0; }
   operator hid_t() const { return id_; }
 
-  /// False where HDF5 reports an error, or closing was stopped.
+  /// Returns false where HDF5 reports an error or after stop_closing().
   bool close() noexcept;
   /// Forgets the identifier without closing it.
   void abandon() noexcept { id_ = H5I_INVALID_HID; }
@@ -59,15 +60,15 @@ class Handle {
   Close close_ = nullptr;
 };
 
-/// What HDF5 says about its last error, outermost call first, joined by "; "; clears it.
+/// The texts of HDF5's last error, joined by "; ", with the outermost call first. Clears the error.
 std::string take_error();
-/// The last part of such a text: the cause.
+/// The last part of such a text, which names the cause.
 std::string innermost_error(const std::string& error);
 
-/// The text of a string attribute of `object`; empty where there is none.
+/// The text of a string attribute of `object`; empty where there is no such attribute.
 std::string string_attribute(hid_t object, const char* name);
 
-/// The memory type of T.
+/// HDF5's type for T in memory.
 template <class T>
 hid_t native_type() {
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;
@@ -76,14 +77,15 @@ hid_t native_type() {
   if constexpr (std::is_same_v<T, std::int32_t>) return H5T_NATIVE_INT32;
 }
 
-/// A rectangular part of the leading dimensions; its matrices follow each other in the flat order.
+/// A rectangular part of the leading dimensions, whose matrices follow each other in the flat
+/// order.
 struct Box {
   std::vector<hsize_t> start, count;
   index_t matrices = 0;
 };
 
-/// Cuts matrices first .. first + count - 1 of the flattened leading dimensions into the fewest
-/// boxes (at most 2 * leading.size() - 1), so that a range costs few calls of HDF5.
+/// Cuts matrices first .. first + count - 1 of the flattened leading dimensions into as few boxes
+/// as possible (at most 2 * leading.size() - 1), since reading each box is one call of HDF5.
 std::vector<Box> cut_into_boxes(std::span<const index_t> leading, index_t first, index_t count);
 
 }  // namespace qrtool::hdf5

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fletcher32.cpp: sums in lanes that a compiler keeps in vector registers.
+// fletcher32.cpp: computes the sums in lanes that the compiler keeps in vector registers.
 #include "io/hdf5/fletcher32.hpp"
 
 #include <algorithm>
@@ -11,27 +11,27 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::size_t lanes = 8;  // pairs of words in a row; the sums of one fill an AVX2 register
+constexpr std::size_t lanes = 8;  // pairs of words in a row, which fill an AVX2 register
 constexpr std::size_t words = 2 * lanes;
 constexpr std::size_t most_rows = 360;  // 65535 * 360 * 361 / 2 < 2^32
 
-// The vectors of GCC and Clang: g++ 12 makes loops over arrays three times slower. Two words stand
-// in a lane, parted by a mask and a shift: widening them takes four shuffles for a row of half as
-// many.
+// These are the vectors of GCC and Clang: loops over arrays are three times slower with g++ 12. A
+// lane holds two words, which a mask and a shift separate. Widening each word to a lane would take
+// four shuffles for half as many words.
 using Lanes = std::uint32_t __attribute__((vector_size(lanes * sizeof(std::uint32_t))));
 
-/// v modulo 65535, and 0 only for 0.
+/// v modulo 65535, where 65535 is not reduced to 0.
 std::uint64_t fold(std::uint64_t v) {
   while (v >> 16 != 0) v = (v & 0xffff) + (v >> 16);
   return v;
 }
 
-/// Sums over words so far, folded.
+/// The sums over the words so far, folded.
 struct Sums {
   std::uint64_t s1 = 0, s2 = 0;
 
   void add_rows(const std::byte* data, std::size_t rows) {
-    // a: sum of the words of a lane; b: each word as often as there are rows from it to the end.
+    // a sums the words of a lane; b counts each word once for every row from its own to the last.
     Lanes a_even{}, b_even{}, a_odd{}, b_odd{};
     for (std::size_t row = 0; row < rows; ++row) {
       Lanes pairs;
@@ -62,7 +62,7 @@ std::uint32_t swap_bytes_of_halves(std::uint32_t v) {
   return (v & 0x00ff00ff) << 8 | (v >> 8 & 0x00ff00ff);
 }
 
-/// Of words as this machine loads them.
+/// The checksum of words in the byte order of this machine.
 std::uint32_t little_endian_fletcher32(const std::byte* data, std::size_t bytes) {
   constexpr std::size_t row_bytes = sizeof(Lanes);
   Sums sums;
@@ -83,7 +83,7 @@ std::uint32_t little_endian_fletcher32(const std::byte* data, std::size_t bytes)
 }  // namespace
 
 std::uint32_t fletcher32(const std::byte* data, std::size_t bytes) {
-  // Swapping the bytes of a word multiplies it by 256 modulo 65535, and so it does with both sums.
+  // Swapping the bytes of a word multiplies it, and therefore both sums, by 256 modulo 65535.
   return swap_bytes_of_halves(little_endian_fletcher32(data, bytes));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.cpp: how a dataset is cut into chunks.
+// layout.cpp: computes chunk sizes, and converts between chunks and elements.
 #include "io/hdf5/layout.hpp"
 
 #include <algorithm>
@@ -13,7 +13,8 @@ constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t checksum_bytes = 4;
 constexpr std::uint64_t index_bytes = 32;  // per chunk: address, size, mask, with room to spare
 
-/// The extent of `parts` about equal parts of `whole`.
+/// The extent of each part when `whole` is cut into as few about equal parts as possible, none
+/// larger than `largest`.
 std::uint64_t part_of(std::uint64_t whole, std::uint64_t largest) {
   const std::uint64_t parts = (whole + largest - 1) / largest;
   return (whole + parts - 1) / parts;
@@ -28,8 +29,8 @@ Layout make_layout(std::span<const index_t> leading, std::span<const index_t> ma
   layout.dims.insert(layout.dims.end(), matrix.begin(), matrix.end());
   if (std::find(layout.dims.begin(), layout.dims.end(), 0) != layout.dims.end()) return layout;
 
-  // From the fastest dimension outwards: whole dimensions as long as they fit, then a part of one,
-  // then single indices. A chunk is so one stretch of the flat order.
+  // From the fastest dimension outwards, a chunk takes whole dimensions as long as they fit, then a
+  // part of one dimension, then single indices, and is therefore one stretch of the flat order.
   layout.chunk.assign(layout.dims.size(), 1);
   std::uint64_t room = std::max<std::uint64_t>(1, chunk_bytes / element_bytes);
   std::uint64_t bytes = element_bytes, chunks = 1;

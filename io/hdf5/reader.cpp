@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp: matrices out of a dataset, in row order whatever the order they are stored in.
+// reader.cpp: reads matrices from a dataset and gives them in row order, also where they are stored
+// in column order.
 #include "io/hdf5/reader.hpp"
 
 #include <fmt/format.h>
@@ -24,15 +25,15 @@ using hdf5::Handle;
 using hdf5::InputFile;
 using hdf5::Session;
 
-// What is read at a time where it cannot go straight to its place.
+// The bytes that are read at a time where numbers must be transposed.
 constexpr index_t scratch_bytes = index_t{8} << 20;
 
-/// A block of rows and columns of every matrix, as they are stored.
+/// A block of stored rows and columns of every matrix.
 struct Block {
   index_t row, rows, col, cols;
 };
 
-/// Between native types HDF5 takes infinity for a number out of range as well.
+/// Whether the value is infinite. HDF5 also reports infinity as a number out of range.
 bool is_infinite(hid_t type, const void* value) {
   if (H5Tequal(type, H5T_NATIVE_DOUBLE) > 0) return std::isinf(*static_cast<const double*>(value));
   if (H5Tequal(type, H5T_NATIVE_LDOUBLE) > 0) {
@@ -41,7 +42,8 @@ bool is_infinite(hid_t type, const void* value) {
   return false;
 }
 
-/// Called by HDF5 where a number does not fit: notes a finite one that becomes infinite.
+/// HDF5 calls this where a number does not fit its type. It notes finite numbers that become
+/// infinite.
 H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, void* value, void*,
                              void* overflowed) {
   if ((exception == H5T_CONV_EXCEPT_RANGE_HI || exception == H5T_CONV_EXCEPT_RANGE_LOW) &&
@@ -51,8 +53,9 @@ H5T_conv_ret_t note_overflow(H5T_conv_except_t exception, hid_t from, hid_t, voi
   return H5T_CONV_UNHANDLED;
 }
 
-/// Bytes of the chunks that one call shares with the next: those across the faster dimensions for
-/// whole matrices or rows, those across the stored rows where columns are read.
+/// The bytes of the chunks that one call of read shares with the next: the chunks across the faster
+/// dimensions where whole matrices or rows are read, and those across the stored rows where columns
+/// are read.
 double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk) {
   const std::size_t rank = chunk.size();
   const auto chunks_across = [&](std::size_t d) {
@@ -69,11 +72,12 @@ double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk
   return chunk_bytes * across;
 }
 
-/// Opens a chunked dataset again with a cache for those chunks, so that none is unpacked for every
-/// call.
+/// Opens a chunked dataset again with a cache that holds those chunks, so that no chunk is
+/// decompressed again for every call.
 void enlarge_cache(const InputFile& file, Dataset& dataset) {
   constexpr double most_bytes = 64 << 20, usual_bytes = 1 << 20;
-  constexpr std::size_t slots = 12421;  // a prime, far above the number of chunks held
+  constexpr std::size_t slots =
+      12421;  // a prime, far larger than the number of chunks in the cache
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const auto rank = static_cast<int>(dataset.dims.size());
   std::vector<hsize_t> chunk(dataset.dims.size());
@@ -82,13 +86,13 @@ void enlarge_cache(const InputFile& file, Dataset& dataset) {
   const double bytes = std::clamp(shared_chunk_bytes(dataset, chunk), usual_bytes, most_bytes);
   const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
   H5Pset_chunk_cache(access, slots, static_cast<std::size_t>(bytes), H5D_CHUNK_CACHE_W0_DEFAULT);
-  dataset.handle.close();  // the properties of the first opening stay as long as it is open
+  dataset.handle.close();  // a dataset that is still open keeps its properties
   dataset.handle = Handle(H5Dopen2(file.handle, dataset.path.c_str(), access), H5Dclose);
 }
 
 class Hdf5Reader final : public Reader {
  public:
-  /// `is_vector`: the last dimension is a matrix of one row (tau).
+  /// With `is_vector` the last dimension is a matrix of one row (tau).
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
              int threads = io_threads());
 
@@ -109,7 +113,7 @@ class Hdf5Reader final : public Reader {
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
 
-  // These give false where HDF5 reports an error or a number was too large for T.
+  // These return false where HDF5 reports an error or a number is too large for T.
   template <class T>
   bool read_block(const Box& box, const Block& block, T* out);
   template <class T>
@@ -130,10 +134,10 @@ class Hdf5Reader final : public Reader {
   std::shared_ptr<InputFile> file_;
   Dataset dataset_;
   Handle space_, transfer_;
-  std::unique_ptr<DirectReader> direct_;  // where the dataset allows it
+  std::unique_ptr<DirectReader> direct_;  // null where the dataset does not allow it
   bool is_vector_ = false, is_transposed_ = false;
   bool overflowed_ = false;
-  std::string error_;  // of the last call that failed
+  std::string error_;  // the error of the last call that failed
   HostMemory scratch_;
   index_t scratch_size_ = 0;  // bytes
 };
@@ -167,7 +171,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {
   const Session session;
-  // HDF5 itself does one thing at a time.
+  // A second reader is of no use where HDF5 reads, which works on one thread at a time.
   if (!direct_ || is_transposed_) return nullptr;
   Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
   return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, is_vector_, 1);
@@ -202,7 +206,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   }
   start.push_back(static_cast<hsize_t>(block.col));
   count.push_back(static_cast<hsize_t>(block.cols));
-  // The memory has the shape of the selection: HDF5 is slow where only the sizes agree.
+  // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
   const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
                       H5Sclose);
   if (!memory || H5Sselect_hyperslab(space_, H5S_SELECT_SET, start.data(), nullptr, count.data(),
@@ -210,13 +214,13 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
     return false;
   }
   if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
-    error_ = hdf5::take_error();  // the next call of HDF5 clears it
+    error_ = hdf5::take_error();  // taken now, since the next call of HDF5 clears it
     return false;
   }
   return !overflowed_;
 }
 
-/// Whole matrices, each as it is stored.
+/// Reads whole matrices in their stored order.
 template <class T>
 bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
   const index_t size = source_.m * source_.n;
@@ -317,7 +321,7 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
   std::string error = error_;
   bool overflowed = overflowed_;
   index_t matrix = first;
-  // One matrix at a time, to name the first that is damaged.
+  // Reading one matrix at a time finds the first that is damaged.
   for (index_t b = first; count > 1 && b < first + count; ++b) {
     overflowed_ = false;
     if (can_be_read<T>(b)) continue;
@@ -336,8 +340,7 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
                                cause(error), where));
 }
 
-/// The order that the file itself states: in the attribute of this tool, or by the marks of MATLAB
-/// and Octave.
+/// The order that the file states, in this tool's attribute or by the marks of MATLAB and Octave.
 Order stated_order(const InputFile& file, const Dataset& dataset) {
   if (hdf5::string_attribute(file.handle, "format") == "qrtool") {
     const std::string order = hdf5::string_attribute(file.handle, "order");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.hpp: readers of HDF5 datasets.
+// reader.hpp: reads matrices from HDF5 datasets.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace qrtool {
 
-/// The dataset at `dataset`, or the only one with matrices where it is empty.
+/// Opens the dataset at `dataset`, or, where that is empty, the only one that holds matrices.
+/// Errors: InputError, LimitError.
 std::unique_ptr<Reader> open_hdf5_input(const std::string& file, const std::string& dataset,
                                         Order order);
 
-/// As open_factors (io/reader.hpp), which also checks the shapes.
+/// Does open_factors (io/reader.hpp) for HDF5, but without its check of the shapes.
 StoredFactors open_hdf5_factors(const std::string& path, Order order);
 
 }  // namespace qrtool

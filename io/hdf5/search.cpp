@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search.cpp: finding the matrices in an HDF5 file.
+// search.cpp: lists the datasets in a file and finds the one that is meant.
 #include "io/hdf5/search.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::string list_text(const std::vector<std::string>& items) {
 }
 
 herr_t collect_dataset(hid_t, const char* name, const H5O_info_t* info, void* paths) {
-  // "#refs#" and "#subsystem#" are where MATLAB keeps the insides of its cells.
+  // MATLAB stores the contents of its cells in "#refs#" and "#subsystem#".
   if (info->type == H5O_TYPE_DATASET && *name != '#') {
     static_cast<std::vector<std::string>*>(paths)->push_back(std::string("/") + name);
   }
@@ -40,7 +40,8 @@ herr_t collect_external_link(hid_t, const char* name, const H5L_info_t* info, vo
   return 0;
 }
 
-/// Every dataset that hard links lead to, by name; an Octave variable by the name of its group.
+/// The paths of all datasets that hard links lead to. For an Octave variable it is that of its
+/// group.
 std::vector<std::string> dataset_paths(const InputFile& file) {
   std::vector<std::string> paths, shown;
   if (H5Ovisit2(file.handle, H5_INDEX_NAME, H5_ITER_INC, collect_dataset, &paths, H5O_INFO_BASIC) <
@@ -59,7 +60,7 @@ std::vector<std::string> dataset_paths(const InputFile& file) {
   return shown;
 }
 
-/// Adds "has rank 1 (5)" to the reasons why a dataset is no batch of matrices.
+/// Opens a dataset. One with fewer than two dimensions gets a `problem`, such as "has rank 1 (5)".
 Dataset open_matrices(const InputFile& file, const std::string& path) {
   Dataset dataset = open_dataset(file, path);
   if (dataset.handle && dataset.problem.empty() && dataset.dims.size() < 2) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search.hpp: finding the matrices in an HDF5 file.
+// search.hpp: finds the matrices in an HDF5 file.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace qrtool::hdf5 {
 
-/// The dataset at `path`, or, where `path` is empty, the only one that holds matrices: numbers, two
-/// dimensions or more. Errors: InputError, with what there is to choose from; LimitError for sizes
-/// that cannot be.
+/// Returns the dataset at `path`, or, where `path` is empty, the only one that holds matrices,
+/// which are numbers with two dimensions or more. Errors: InputError, whose message lists the
+/// datasets to choose from; LimitError for impossible sizes.
 Dataset find_matrices(const InputFile& file, const std::string& path);
 
 }  // namespace qrtool::hdf5

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.cpp: factors and report into an HDF5 file that is complete or not there.
+// writer.cpp: writes factors and report to an HDF5 file that appears complete or not at all.
 #include "io/hdf5/writer.hpp"
 
 #include <fmt/format.h>
@@ -26,10 +26,10 @@ using hdf5::Handle;
 using hdf5::Layout;
 using hdf5::Session;
 
-// What is gathered before it is written, where it cannot be written from its place.
+// The bytes that are gathered at a time where matrices must be transposed or packed.
 constexpr index_t scratch_bytes = index_t{8} << 20;
 
-/// A dataset of the output. rows and cols are those of a matrix as it is stored.
+/// A dataset of the output. `rows` and `cols` are the stored dimensions of a matrix.
 struct Output {
   std::string name;
   index_t rows = 0, cols = 0;
@@ -37,7 +37,7 @@ struct Output {
   bool is_transposed = false;
   Layout layout;
   Handle handle;
-  std::optional<ChunkWriter> chunks;  // nothing for a dataset without elements
+  std::optional<ChunkWriter> chunks;  // empty for a dataset without elements
 };
 
 class Hdf5Writer final : public Writer {
@@ -46,8 +46,8 @@ class Hdf5Writer final : public Writer {
       : leading_(spec.leading), file_(spec.path, spec.force) {}
   ~Hdf5Writer() override;
 
-  /// Creates everything that is known in advance; apart from the constructor, so that the
-  /// destructor cleans up after an error here as well.
+  /// Creates the file and everything in it that is known in advance. It is not part of the
+  /// constructor, so that the destructor also runs after an error here.
   void create(const OutputSpec& spec);
 
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
@@ -100,7 +100,7 @@ class Hdf5Writer final : public Writer {
   std::vector<index_t> leading_;
   AtomicFile file_;
   Handle handle_, report_group_;
-  std::vector<Output> matrices_, columns_;  // columns_: of the report
+  std::vector<Output> matrices_, columns_;  // the datasets of factors, and those of the report
   HostMemory scratch_;
   std::size_t scratch_size_ = 0;  // bytes
   bool committed_ = false;
@@ -117,7 +117,7 @@ constexpr std::array<ReportColumn, 6> report_columns{{{"residual", 8},
                                                       {"status", 1},
                                                       {"scale", 4}}};
 
-/// Rows of a matrix as it is stored, from `row` on.
+/// Copies stored rows of a matrix to `block`, beginning with stored row `row`.
 template <class T>
 void gather(bool is_transposed, MatrixView<const T> values, index_t row, MatrixView<T> block) {
   if (is_transposed) {
@@ -140,8 +140,8 @@ hid_t stored_type(const ReportColumn& column) {
 
 Hdf5Writer::~Hdf5Writer() {
   if (committed_) return;
-  // Closing would write what is still in memory to a file that is about to vanish, and HDF5 does
-  // not survive an error there.
+  // Closing would write data to a file that is about to be removed, and HDF5 crashes when that
+  // write fails.
   for (auto* outputs : {&matrices_, &columns_}) {
     for (Output& each : *outputs) each.handle.abandon();
   }
@@ -168,13 +168,13 @@ void Hdf5Writer::fail(std::string reason) {
 }
 
 void Hdf5Writer::create_file() {
-  constexpr unsigned all_in_header = 64;  // attributes; beyond it HDF5 turns to a heap
+  constexpr unsigned all_in_header = 64;  // HDF5 stores more attributes than this in a heap
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(creation, false));
   check(H5Pset_attr_phase_change(creation, all_in_header, 0));
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
-  check(H5Pset_file_locking(access, false, true));  // file_ holds the lock
+  check(H5Pset_file_locking(access, false, true));  // file_ already holds the lock
   check(H5Pset_fclose_degree(access, H5F_CLOSE_SEMI));
   check(hdf5::set_locating_driver(access));
   handle_ = Handle(
@@ -234,7 +234,7 @@ void Hdf5Writer::create(const OutputSpec& spec) {
 void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue& value) {
   Handle type;
   const void* data = nullptr;
-  std::string text;  // a string of length 0 cannot be stored
+  std::string text;  // HDF5 cannot store a string of length 0
   if (const auto* string = std::get_if<std::string>(&value)) {
     text = string->empty() ? std::string(1, '\0') : *string;
     type = Handle(check(H5Tcopy(H5T_C_S1)), H5Tclose);
@@ -298,7 +298,8 @@ void Hdf5Writer::append(Output& to, const void* values, index_t count) {
   }
 }
 
-/// What does not lie in memory as it is stored: as many matrices at a time as fit, or else rows.
+/// Writes matrices whose memory does not have the stored order. It gathers as many matrices at a
+/// time as fit in the scratch memory, or rows of one matrix.
 template <class T>
 void Hdf5Writer::write_gathered(Output& to, BatchView<const T> values) {
   const index_t room = std::max<index_t>(to.cols, scratch_bytes / sizeof(T));
@@ -354,7 +355,7 @@ void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t f
   append(to, rows.data, rows.rows * rows.cols);
 }
 
-/// Writes what waits for a chunk to be full, and closes the dataset.
+/// Writes the last chunk, which may not be full, and closes the dataset.
 void Hdf5Writer::finish(Output& output) {
   try {
     if (output.chunks) output.chunks->finish();

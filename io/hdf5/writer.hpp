@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer.hpp: the HDF5 output.
+// writer.hpp: writes the HDF5 output.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,9 @@
 
 namespace qrtool {
 
-/// As create_output. The layout is in qrtool(5): chunks of whole matrices with checksums, metadata
-/// of HDF5 1.10 with checksums, no times, so that equal results are equal files.
+/// Does create_output for HDF5. qrtool(5) describes the layout: chunks of whole matrices and the
+/// metadata of HDF5 1.10, both with checksums. No times are stored, so that equal results give
+/// equal files.
 std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec);
 
 }  // namespace qrtool

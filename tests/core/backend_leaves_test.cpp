@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// backend_leaves_test.cpp: the tree over leaves that a backend factors as matrices, at the plain
-// bar.
+// backend_leaves_test.cpp: leaves that a backend factors as matrices give Q and R at the plain bar.
 #include "core/backend_leaves.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ namespace {
 template <class T>
 class BackendLeavesTest : public testing::Test {
  protected:
-  /// Leaf by leaf in descending order, as ranks may; errors of Q and R.
+  /// Factors leaf by leaf in descending order, as ranks may do, and judges the errors of Q and R.
   Status factor(std::string_view kind, index_t m, index_t n, index_t leaf_rows, Sign sign) {
     const Problem problem{
         .count = 1, .m = m, .n = n, .type = element_type<T>, .mode = Mode::reduced, .sign = sign};
@@ -61,7 +60,7 @@ TYPED_TEST_SUITE(BackendLeavesTest, Types);
 TYPED_TEST(BackendLeavesTest, EveryHardMatrixMeetsTheBar) {
   for (const MatrixKind& kind : matrix_kinds()) {
     for (const Sign sign : {Sign::positive, Sign::lapack}) {
-      // Whole leaves; a last leaf of fewer rows than columns; one leaf.
+      // 600 rows are three whole leaves, 1213 rows end in a leaf of 13, and 200 rows are one leaf.
       for (const index_t m : {600, 1213, 200})
         EXPECT_EQ(this->factor(kind.name, m, 13, 200, sign), Status::ok) << kind.name << " " << m;
     }

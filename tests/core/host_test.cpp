@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "tests/support/run_tool.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace qrtool {
 namespace {

@@ -46,7 +46,7 @@ TEST(Matrices, GaussHasMeanZeroAndVarianceOne) {
 }
 
 TEST(Matrices, CondHasTheNormOfItsSpectrum) {
-  // Reflectors keep the Frobenius norm: that of 1, 1e-2, 1e-4, 1e-6.
+  // Reflectors keep the Frobenius norm, which is that of the singular values 1, 1e-2, 1e-4, 1e-6.
   std::vector<double> a(24);
   fill_matrix<double>({"cond", 1e6, 5}, 0, {a.data(), 6, 4, 4});
   double squares = 0;

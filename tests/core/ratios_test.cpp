@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ratios_test.cpp: the checker itself, with planted faults.
+// ratios_test.cpp: the checker passes sound factors and finds planted faults.
 #include "core/ratios.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace qrtool {
 namespace {
 
-/// A with its reduced factors, sound to float64's rounding.
+/// A with its reduced factors, which are exact to the rounding of float64.
 struct Sound {
   index_t m, n, k;
   std::vector<double> a, q, r;
@@ -138,6 +138,65 @@ TEST(Ratios, DoNotDependOnHowRowsAreHandedIn) {
   const Errors parts = meter.finish();
   EXPECT_EQ(whole.residual, parts.residual);
   EXPECT_EQ(whole.orthogonality, parts.orthogonality);
+}
+
+/// Rows of Q that are orthonormal to float64's rounding, and A = Q R, for more rows than one part
+/// of add_rows_by_parts takes.
+struct Tall {
+  static constexpr index_t m = 40000, n = 3;
+  std::vector<double> a, q;
+  const double r[9] = {3, -1, 2, 0, 2, 0.5, 0, 0, 1};
+
+  Tall() : a(m * n), q(m * n) {
+    // Columns of a discrete cosine transform.
+    const double pi = std::acos(-1.0);
+    for (index_t i = 0; i < m; ++i) {
+      for (index_t j = 0; j < n; ++j) {
+        const auto angle = static_cast<double>((2 * i + 1) * (j + 1)) / static_cast<double>(2 * m);
+        view_q()(i, j) = std::sqrt(2.0 / static_cast<double>(m)) * std::cos(pi * angle);
+      }
+      for (index_t j = 0; j < n; ++j) {
+        for (index_t l = 0; l <= j; ++l) view_a()(i, j) += view_q()(i, l) * r[l * n + j];
+      }
+    }
+  }
+  MatrixView<double> view_a() { return {a.data(), m, n, n}; }
+  MatrixView<double> view_q() { return {q.data(), m, n, n}; }
+  MatrixView<const double> view_r() const { return {r, n, n, n}; }
+
+  Errors measure(int threads, bool has_q = true) {
+    ErrorMeter meter(m, n, has_q ? n : 0, n);
+    meter.start<double>(view_r(), magnitude_of<double>(view_a()).scale());
+    add_rows_by_parts<double>(view_a(), has_q ? view_q() : MatrixView<double>{}, view_r(), threads,
+                              meter);
+    return meter.finish();
+  }
+};
+
+TEST(Ratios, PartsOnThreadsHaveTheSameSumsOnAnyNumberOfThreads) {
+  Tall tall;
+  for (const bool has_q : {true, false}) {
+    const Errors one = tall.measure(1, has_q);
+    EXPECT_EQ(judge(one, standard_bars(Tall::m, Tall::n, double_precision, one), has_q),
+              Status::ok);
+    for (const int threads : {2, 3, 7}) {
+      const Errors other = tall.measure(threads, has_q);
+      EXPECT_EQ(one.residual, other.residual) << threads;
+      EXPECT_EQ(one.norm, other.norm) << threads;
+      EXPECT_TRUE(!has_q || one.orthogonality == other.orthogonality) << threads;
+    }
+  }
+}
+
+TEST(Ratios, PartsSeeAFaultInEveryPart) {
+  for (const index_t row : {index_t{0}, index_t{16383}, index_t{16384}, Tall::m - 1}) {
+    Tall q_fault, a_fault;
+    q_fault.view_q()(row, 1) += 1e-3;
+    a_fault.view_a()(row, 2) += 1e-3;
+    const Errors q_errors = q_fault.measure(2), a_errors = a_fault.measure(2);
+    EXPECT_GT(q_errors.orthogonality, 1e-7) << row;
+    EXPECT_NEAR(a_errors.residual * a_errors.norm, std::ldexp(1e-3, -a_errors.scale), 1e-12) << row;
+  }
 }
 
 TEST(Ratios, ScalesExtremeNumbers) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_test.cpp: the tree over row blocks at the plain bar: every type x hard matrix x shapes
-// around its blocks, leaves and nodes; in memory, and from leaves that are handed in one by one.
+// tall_test.cpp: the tree over row blocks meets the plain bar for every type x hard matrix x shapes
+// around its blocks, leaves and nodes, in memory and with leaves that come one by one.
 #include "core/tall.hpp"
 
 #include <gtest/gtest.h>
@@ -11,10 +11,13 @@
 #include <string>
 #include <vector>
 
+#include "core/comm.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/error.hpp"
 #include "core/matrices.hpp"
+#include "tests/support/local_ranks.hpp"
 
 namespace qrtool {
 namespace {
@@ -47,8 +50,13 @@ struct Case {
     Limits limits;
     limits.host_bytes = std::size_t{4} << 30;
     limits.threads = threads;
+    run(make_plan(problem, cpu_variants(), limits, "cpu/tall"));
+  }
+  void run(const Plan& plan) {
+    Limits limits;
+    limits.host_bytes = std::size_t{4} << 30;
+    limits.threads = 2;
     CpuBackend backend(limits);
-    const Plan plan = make_plan(problem, backend.variants(), limits, "cpu/tall");
     const BatchView<T> q_view = problem.wants_q() ? q.view() : BatchView<T>{};
     backend.factor(plan, a.view(), {q_view, r.view(), {}, {}}, {&report, 1});
   }
@@ -78,8 +86,8 @@ bool same_bits(const Batch<T>& x, const Batch<T>& y) {
   return a.rows == b.rows && a.cols == b.cols && std::memcmp(a.data, b.data, bytes) == 0;
 }
 
-/// Two blocks; a last block of one row, of fewer rows than columns, of one row less than whole; one
-/// leaf and one row; several leaves; several levels.
+/// Heights with a last block of one row, of few rows, and of one row less than a whole block; of
+/// one leaf; of one leaf and one row; and of several leaves.
 std::vector<index_t> heights(index_t n) {
   const TallShape shape(1, n);
   const index_t block = shape.block_rows(), leaf = shape.leaf_rows();
@@ -90,7 +98,7 @@ TYPED_TEST(TallTest, EveryHardMatrixMeetsTheBar) {
   for (const MatrixKind& kind : matrix_kinds()) {
     for (const index_t n : {1, 5, 33}) {
       for (const index_t m : heights(n)) {
-        // 224 times 1e37 / 6 is more than float32 holds: such an R is an overflow, rightly.
+        // The norm of such a column, 224 times 1e37 / 6, exceeds float32, and R rightly overflows.
         if (kind.name == "huge" && m > 40000) continue;
         Case<TypeParam> c({1, m, n});
         c.fill(kind.name);
@@ -114,7 +122,7 @@ TYPED_TEST(TallTest, EveryWidthMeetsTheBar) {
 }
 
 TYPED_TEST(TallTest, ManyLevelsMeetTheBar) {
-  // 600 leaves: four levels of nodes.
+  // 600 leaves have four levels of nodes.
   Case<TypeParam> c({1, 600 * TallShape(1, 100).leaf_rows() / 50 + 17, 100}), deep({1, 1, 1});
   c.fill("gauss");
   c.run();
@@ -125,7 +133,7 @@ TYPED_TEST(TallTest, ManyLevelsMeetTheBar) {
   deep.expect_good("gauss");
 }
 
-/// Rows by blocks, in ways that only a tree over blocks can get wrong.
+/// Blocks of rows that differ so that only a tree over blocks can make errors.
 TYPED_TEST(TallTest, BlocksOfEveryScaleMeetTheBar) {
   constexpr index_t n = 12;
   const TallShape shape(1, n);
@@ -184,7 +192,7 @@ TYPED_TEST(TallTest, ThreadsDoNotMatter) {
   EXPECT_EQ(one.report.orthogonality, three.report.orthogonality);
 }
 
-/// ||R'R - S'S|| / ||S||^2 with everything scaled by 2^-scale: what R alone is judged by.
+/// ||R'R - S'S|| / ||S||^2 with all numbers scaled by 2^-scale, by which an R without Q is judged.
 template <class T>
 double difference_of_squares(MatrixView<const T> r, MatrixView<const T> s, int scale) {
   double difference = 0, norm = 0;
@@ -203,15 +211,15 @@ double difference_of_squares(MatrixView<const T> r, MatrixView<const T> s, int s
   return norm == 0 ? std::sqrt(difference) : std::sqrt(difference) / norm;
 }
 
-/// R alone of float32 is a Cholesky factor where that is accurate: well conditioned leaves, those
-/// that break down, and both kinds in one matrix.
+/// Without Q the R of float32 is a Cholesky factor where that is accurate. The test has well
+/// conditioned leaves, leaves for which Cholesky fails, and both kinds in one matrix.
 TYPED_TEST(TallTest, ROnlyMeetsTheBar) {
   const auto expect_same = [](std::string_view kind, double cond, index_t n) {
     const TallShape shape(1, n);
     const index_t m = 2 * shape.leaf_rows() + shape.block_rows() + 3;
     Case<TypeParam> full({1, m, n}), r_only({1, m, n, element_type<TypeParam>, Mode::r});
     full.fill(kind, cond);
-    // A leaf like no other.
+    // Make the first leaves different from the others.
     if (kind == "gauss")
       for (index_t i = 0; i < 2 * shape.leaf_rows() * n; ++i) full.matrix().data[i] = 1;
     std::copy_n(full.matrix().data, m * n, r_only.matrix().data);
@@ -241,7 +249,7 @@ TYPED_TEST(TallTest, ROnlyMeetsTheBar) {
 
 TYPED_TEST(TallTest, ROnlyIsTheReducedRWhereLeavesAreTheSame) {
   for (const Sign sign : {Sign::positive, Sign::lapack}) {
-    // R alone of float32 with positive signs takes another way.
+    // Without Q, float32 with positive signs takes another method.
     if (sign == Sign::positive && sizeof(TypeParam) == 4) continue;
     Case<TypeParam> full({1, 20000, 9, element_type<TypeParam>, Mode::reduced, sign});
     Case<TypeParam> r_only({1, 20000, 9, element_type<TypeParam>, Mode::r, sign});
@@ -271,7 +279,7 @@ TYPED_TEST(TallTest, LapackSignsAreThoseOfOneFactorization) {
 }
 
 TYPED_TEST(TallTest, LeavesOneByOneGiveTheSameBits) {
-  // As a file is streamed: R in one pass, Q in another, leaf after leaf.
+  // A file is read in the same way: R in one pass and Q in another, leaf after leaf.
   for (const index_t n : {9, 140}) {
     const TallShape shape(3 * TallShape(1, n).leaf_rows() + 100, n);
     Case<TypeParam> whole({1, shape.m(), n});
@@ -319,6 +327,131 @@ TYPED_TEST(TallTest, ScalingByAPowerOfTwoScalesROnly) {
   EXPECT_TRUE(same_bits(c.q, scaled.q));
   for (index_t i = 0; i < 49; ++i)
     EXPECT_EQ(std::ldexp(c.r.view().data[i], 90), scaled.r.view().data[i]);
+}
+
+/// The plan that the tool would make with this much memory and this many ranks: no variant is
+/// forced.
+template <class T>
+Plan plan_freely(const Problem& problem, std::size_t host_bytes, int ranks) {
+  Limits limits;
+  limits.host_bytes = host_bytes;
+  limits.threads = 2;
+  limits.ranks = ranks;
+  return make_plan(problem, cpu_variants(), limits);
+}
+
+/// Factors by rows as the plan says, the leaves dealt out to the ranks, and gives Q and R to rank
+/// 0. Returns the errors that the ranks have measured together.
+template <class T>
+Errors factor_by_rows(Comm& comm, const Plan& plan, Case<T>& c, const Batch<T>& q,
+                      const Batch<T>& r) {
+  const TallShape shape = plan.row_shape();
+  const index_t n = shape.n(), k = shape.k(), step = plan.chunk_rows / shape.leaf_rows();
+  TallTree<T> tree(shape);
+  CpuLeaves<T> leaves(shape, plan.threads, true);
+  const auto rows_of = [&](MatrixView<T> x, index_t leaf) {
+    const index_t first = leaf * shape.leaf_rows();
+    return x.row_block(first, std::min(step * shape.leaf_rows(), x.rows - first));
+  };
+  const auto for_chunks = [&](auto own, auto foreign) {
+    for (index_t leaf = 0; leaf < shape.leaves(); leaf += step) {
+      const int owner = static_cast<int>(leaf / step % comm.size());
+      const index_t count = std::min(step, shape.leaves() - leaf);
+      if (owner == comm.rank()) own(leaf, tree.nodes(leaf, count));
+      if (owner != comm.rank() && comm.is_root()) foreign(owner, leaf, tree.nodes(leaf, count));
+    }
+  };
+  const auto send = [&](const T* from, index_t count) {
+    if (!comm.is_root()) comm.send(0, bytes_of(from, static_cast<std::size_t>(count)));
+  };
+  const auto receive = [&](int from, T* to, index_t count) {
+    comm.receive(from, writable_bytes_of(to, static_cast<std::size_t>(count)));
+  };
+  for_chunks(
+      [&](index_t leaf, MatrixView<T> nodes) {
+        leaves.factor(rows_of(c.matrix(), leaf), nodes);
+        send(nodes.data, nodes.rows * n);
+      },
+      [&](int from, index_t, MatrixView<T> nodes) { receive(from, nodes.data, nodes.rows * n); });
+  together(comm, [&] {
+    if (!comm.is_root()) return;
+    const MatrixView<T> top = c.matrix().row_block(0, shape.rows_of_leaf(0));
+    if (!finish_r<T>(tree, c.problem.sign, true, leaves, top, r.view()[0]))
+      throw LimitError("R overflows");
+  });
+  const MatrixView<T> all = tree.nodes(0, shape.leaves());
+  broadcast(comm, all.data, static_cast<std::size_t>(all.rows * n));
+  broadcast(comm, r.view().data, static_cast<std::size_t>(k * n));
+  const int scale = magnitude_of<T>(c.matrix()).scale();
+  const auto new_meter = [&] {
+    ErrorMeter meter(shape.m(), n, k, k);
+    meter.start<T>(r.view()[0], scale);
+    return meter;
+  };
+  ErrorMeter total = new_meter();
+  std::vector<double> sums(total.sums().size());
+  for_chunks(
+      [&](index_t leaf, MatrixView<T> nodes) {
+        const MatrixView<T> rows = rows_of(c.matrix(), leaf), q_rows = rows_of(q.view()[0], leaf);
+        leaves.form_q(rows, nodes, q_rows);
+        ErrorMeter part = new_meter();
+        add_rows_by_parts<T>(rows, q_rows, r.view()[0], plan.threads, part);
+        sums = part.sums();
+        if (!comm.is_root()) comm.send(0, bytes_of(sums.data(), sums.size()));
+        send(q_rows.data, q_rows.rows * k);
+        total.add_sums(sums);
+      },
+      [&](int from, index_t leaf, MatrixView<T>) {
+        const MatrixView<T> q_rows = rows_of(q.view()[0], leaf);
+        comm.receive(from, writable_bytes_of(sums.data(), sums.size()));
+        receive(from, q_rows.data, q_rows.rows * k);
+        total.add_sums(sums);
+      });
+  return total.finish();
+}
+
+/// Q and R by rows on `ranks` ranks with so much memory, in the same bits as in memory.
+template <class T>
+void expect_same_by_rows(Case<T>& whole, std::size_t host_bytes, int ranks) {
+  const Problem& p = whole.problem;
+  const Plan plan = plan_freely<T>(p, host_bytes, ranks);
+  const std::string what = std::to_string(p.m) + "x" + std::to_string(p.n) + " on " +
+                           std::to_string(ranks) + " ranks: " + explain(plan, {});
+  ASSERT_TRUE(plan.by_rows()) << what;
+  const Batch<T> q(1, p.m, p.k()), r(1, p.k(), p.n);
+  Errors errors;
+  test::run_ranks(ranks, [&](Comm& comm) {
+    const Batch<T> own_q(1, p.m, p.k()), own_r(1, p.k(), p.n);
+    const Errors found =
+        factor_by_rows(comm, plan, whole, comm.is_root() ? q : own_q, comm.is_root() ? r : own_r);
+    if (comm.is_root()) errors = found;
+  });
+  EXPECT_TRUE(same_bits(whole.q, q)) << what;
+  EXPECT_TRUE(same_bits(whole.r, r)) << what;
+  const Bars bars = standard_bars(p.m, p.n, precision_of(p.type), errors);
+  EXPECT_EQ(judge(errors, bars, true), Status::ok) << what;
+  // The sums were added in another order, so that they agree to a fraction of the bar.
+  EXPECT_NEAR(errors.residual, whole.report.residual, 0.01 * bars.residual) << what;
+  EXPECT_NEAR(errors.orthogonality, whole.report.orthogonality, 0.01 * bars.orthogonality) << what;
+}
+
+TYPED_TEST(TallTest, ThePlanGivesTheSameBitsInMemoryByRowsAndOverRanks) {
+  constexpr std::size_t plenty = std::size_t{4} << 30;
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{50021, 20}, {200000, 3}, {20001, 65}}) {
+    for (const Sign sign : {Sign::positive, Sign::lapack}) {
+      Case<TypeParam> whole({1, m, n, element_type<TypeParam>, Mode::reduced, sign});
+      whole.fill("cond", 1e5);
+      const Plan in_memory = plan_freely<TypeParam>(whole.problem, plenty, 1);
+      ASSERT_FALSE(in_memory.by_rows());
+      whole.run(in_memory);
+      whole.expect_good("in memory");
+      std::size_t little = in_memory.host_bytes;
+      while (!plan_freely<TypeParam>(whole.problem, little, 1).by_rows()) little -= little / 10;
+      expect_same_by_rows(whole, little, 1);
+      expect_same_by_rows(whole, little, 2);
+      expect_same_by_rows(whole, plenty, 3);
+    }
+  }
 }
 
 TEST(TallShape, CutsEveryMatrix) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// reading.hpp: what a Reader gives, of any format.
+// reading.hpp: reads matrices through a Reader of any format.
 #pragma once
 
 #include <vector>
 
 #include "io/reader.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/file_test.hpp"
 
 namespace qrtool {
 

@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/file_test.hpp"
 
 namespace qrtool {
 namespace {
 
-class ReportFileTest : public TemporaryFolder {
+class ReportFileTest : public FileTest {
  protected:
   const std::vector<MatrixReport> lines_{
       {1.25e-7, 0.1, 0, 0.5, Status::ok, -3},
@@ -27,7 +27,7 @@ class ReportFileTest : public TemporaryFolder {
 
 TEST_F(ReportFileTest, Csv) {
   write("r.csv");
-  EXPECT_EQ(read_bytes("r.csv"),
+  EXPECT_EQ(read_text("r.csv"),
             "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"
             "0,1.25e-07,0.1,0,0.5,0,-3\n"
             "1,nan,nan,nan,nan,2,0\n"
@@ -36,7 +36,7 @@ TEST_F(ReportFileTest, Csv) {
 
 TEST_F(ReportFileTest, Json) {
   write("r.json");
-  const auto json = nlohmann::json::parse(read_bytes("r.json"));
+  const auto json = nlohmann::json::parse(read_text("r.json"));
   EXPECT_EQ(json["schema"], "qrtool.report/1");
   ASSERT_EQ(json["matrices"].size(), 3u);
   EXPECT_EQ(json["matrices"][0]["matrix"], 0);
@@ -50,19 +50,19 @@ TEST_F(ReportFileTest, Json) {
 TEST_F(ReportFileTest, WithoutMatrices) {
   create_report_file("r.csv", false)->commit();
   create_report_file("r.json", false)->commit();
-  EXPECT_EQ(read_bytes("r.csv"),
+  EXPECT_EQ(read_text("r.csv"),
             "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n");
-  EXPECT_EQ(nlohmann::json::parse(read_bytes("r.json"))["matrices"].size(), 0u);
+  EXPECT_EQ(nlohmann::json::parse(read_text("r.json"))["matrices"].size(), 0u);
 }
 
 TEST_F(ReportFileTest, Refusals) {
   EXPECT_EQ(error_of<UsageError>([] { create_report_file("r.xml", false); }),
             "report 'r.xml': the name must end in .csv or .json");
-  write_bytes("r.csv", "old");
+  write_text("r.csv", "old");
   EXPECT_EQ(error_of<OutputError>([] { create_report_file("r.csv", false); }),
             "'r.csv' exists | use --force to replace it");
   create_report_file("r.csv", true);
-  EXPECT_EQ(read_bytes("r.csv"), "old");
+  EXPECT_EQ(read_text("r.csv"), "old");
 }
 
 }  // namespace

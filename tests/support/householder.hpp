@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// householder.hpp: the reference of the tests. Textbook unblocked Householder QR in long double,
-// which owes nothing to the code under test.
+// householder.hpp: the reference of the tests, a textbook Householder QR without blocks in long
+// double. It shares no code with the program.
 #pragma once
 
 #include <vector>

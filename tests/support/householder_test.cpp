@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// householder_test.cpp: the reference itself, on matrices that a reader can check by hand.
+// householder_test.cpp: the reference is right on matrices that a reader can check by hand.
 #include "tests/support/householder.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_tool.cpp: fork, exec, wait with a time limit; small files for tests.
+// run_tool.cpp: fork, exec, wait with a time limit; files of matrices.
 #include "tests/support/run_tool.hpp"
 
 #include <poll.h>
@@ -9,10 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include "core/matrices.hpp"
@@ -110,36 +107,6 @@ ToolResult RunningTool::wait() {
 
 ToolResult run_tool(const std::vector<std::string>& arguments, ToolOptions options) {
   return RunningTool(arguments, std::move(options)).wait();
-}
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "qrtool-test-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = pattern;
-}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::vector<std::string> TemporaryDirectory::names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
 }
 
 Stored read_dataset(const std::string& path, const std::string& dataset) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// run_tool.hpp: runs qrtool as a user would, and looks at what it leaves.
+// run_tool.hpp: runs qrtool in the way of a user, and reads the files that it writes.
 #pragma once
 
 #include <sys/types.h>
 
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "core/batch.hpp"
 #include "io/reader.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 namespace qrtool::test {
 
@@ -42,7 +42,7 @@ class RunningTool {
 
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  /// Kills it after the timeout.
+  /// Waits for the end of the process, and kills it after the timeout.
   ToolResult wait();
 
  private:
@@ -53,27 +53,7 @@ class RunningTool {
 
 ToolResult run_tool(const std::vector<std::string>& arguments, ToolOptions options = {});
 
-/// An empty directory that goes away with its contents.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory();
-  ~TemporaryDirectory();
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  /// Names in it, sorted, hidden ones too.
-  std::vector<std::string> names() const;
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read_text(const std::string& path);
-void write_text(const std::string& path, const std::string& text);
-
-/// All matrices of a dataset, as float64.
+/// All matrices of a dataset, in float64.
 struct Stored {
   Source source;
   Batch<double> batch;
@@ -81,12 +61,12 @@ struct Stored {
 };
 Stored read_dataset(const std::string& path, const std::string& dataset);
 
-/// A file with one dataset "A" of `leading` x m x n.
+/// Writes a file with one dataset "A" of `leading` x m x n.
 template <class T>
 void write_matrices(const std::string& path, const std::vector<index_t>& leading,
                     BatchView<const T> a);
 
-/// A file with Q and R, as another program would store them.
+/// Writes a file with Q and R and no marks of this tool.
 template <class T>
 void write_factors(const std::string& path, const std::vector<index_t>& leading,
                    BatchView<const T> q, BatchView<const T> r);

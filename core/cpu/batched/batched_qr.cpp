@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_qr.cpp: chooses the kernels for this processor and hands packs to them.
+// batched_qr.cpp: chooses the kernels for this processor and calls them with packs of matrices.
 #include "core/cpu/batched/batched_qr.hpp"
 
 #include <array>
@@ -12,7 +12,13 @@ namespace {
 
 batched::Shape shape_of(const Problem& p) {
   const bool raw = p.mode == Mode::raw;
-  return {p.m, p.n, p.k(), p.q_cols(), p.r_rows(), raw, !raw && p.sign == Sign::positive};
+  return {.m = p.m,
+          .n = p.n,
+          .k = p.k(),
+          .q_cols = p.q_cols(),
+          .r_rows = p.r_rows(),
+          .is_raw = raw,
+          .is_positive = !raw && p.sign == Sign::positive};
 }
 
 template <class T>
@@ -52,8 +58,13 @@ template <class T>
 void BatchedQr<T>::factor(BatchView<const T> a, const Factors<T>& out,
                           std::span<batched::Outcome> outcomes) {
   routine_.factor(shape_,
-                  {a.count, strided(a), strided(out.q), strided(out.r), strided(out.v),
-                   strided(out.tau), outcomes.data()},
+                  {.count = a.count,
+                   .a = strided(a),
+                   .q = strided(out.q),
+                   .r = strided(out.r),
+                   .v = strided(out.v),
+                   .tau = strided(out.tau),
+                   .outcomes = outcomes.data()},
                   workspace_.get());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// batched_qr.hpp: QR of several small row-major matrices at once on one thread, one matrix per SIMD
-// lane.
+// batched_qr.hpp: factors several small row-major matrices at once on one thread, one matrix per
+// SIMD lane.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,26 @@
 
 namespace qrtool {
 
-/// The instruction sets that this processor has, widest first; the generic one is always there.
+/// The kernels for the instruction sets of this processor, the widest first. The generic kernels
+/// are always among them.
 std::span<const batched::Kernels* const> batched_kernels();
 
-/// Factors one pack after another of a problem's shape. Not thread-safe: one per thread.
+/// Factors packs of matrices of one shape, one pack after another. Not thread-safe: each thread
+/// needs its own object.
 ///
-/// Scaling, signs and the type computed in are EigenQr's. A matrix's factors do not depend on its
-/// lane or on what lies in the others. Method: core/cpu/batched/kernel.cpp.
+/// Scaling, signs and the type of the computation are the same as in EigenQr. The factors of a
+/// matrix do not depend on its lane or on the other matrices. Method: core/cpu/batched/kernel.cpp.
 template <class T>
 class BatchedQr {
  public:
   explicit BatchedQr(const Problem& problem,
                      const batched::Kernels& kernels = *batched_kernels().front());
 
-  /// Matrices that are factored at once.
+  /// The number of matrices that are factored at once.
   index_t lanes() const { return routine_.lanes; }
 
-  /// a holds at the most lanes() matrices, m x n; outcomes has one entry for each. The factors of
-  /// a matrix that is not finite are left to the caller.
+  /// `a` holds at most lanes() matrices, m x n, and `outcomes` has one entry for each. The factors
+  /// of a matrix that is not finite are undefined; the caller must set them.
   void factor(BatchView<const T> a, const Factors<T>& out, std::span<batched::Outcome> outcomes);
 
  private:
@@ -39,9 +41,9 @@ class BatchedQr {
   HostMemory workspace_;
 };
 
-/// Of one BatchedQr.
+/// The workspace of one BatchedQr.
 std::size_t batched_qr_workspace_bytes(const Problem& problem);
-/// Matrices that one pack of the problem holds on this processor.
+/// The number of matrices in a pack on this processor.
 index_t batched_qr_lanes(const Problem& problem);
 
 }  // namespace qrtool

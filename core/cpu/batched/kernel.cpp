@@ -2,27 +2,27 @@
 // kernel.cpp: Householder QR of as many matrices as a SIMD vector has lanes (LAPACK geqrf,
 // orgqr), compiled once for every instruction set.
 //
-// A vector holds entry (i, j) of `lanes` matrices, so that every step of the textbook algorithm is
-// a vector instruction without a shuffle, whatever the size:
+// A vector holds entry (i, j) of `lanes` matrices. Every step of the textbook algorithm is then a
+// vector instruction without a shuffle, for matrices of any size:
 //
 //     matrices in memory              pack: vectors, four columns side by side
 //     a a a   b b b   c c c   ...     [a b c ..] [a b c ..] [a b c ..]
 //     a a a   b b b   c c c           [a b c ..] [a b c ..] [a b c ..]
 //
-// Columns are taken four at a time, H_j H_j+1 H_j+2 H_j+3 = I - V T V' (LAPACK larft, compact WY):
-// every entry to their right is then loaded twice and stored once per four reflectors. A panel of
-// four columns meets all panels to its left while it stays in the first cache (left-looking): only
-// V streams through, and nothing is written back.
+// Four columns form a panel, with H_j H_j+1 H_j+2 H_j+3 = I - V T V' (LAPACK larft, compact WY), so
+// that each entry to their right is loaded twice and stored once per four reflectors. All panels to
+// the left are applied to a panel while it stays in the first-level cache (left-looking): only V is
+// read from farther away, and only the panel is written.
 //
 //     R R|R R|R R|
 //     v R|R R|R R|      c: scale_panel, then apply_panel of all v: C := (I - V T' V') C,
 //     v v|v R|c c|      then factor_panel
 //     v v|v v|c c|
 //
-// Q is formed backward, panel by panel in the place of V: the panel at row j meets Q[j:, :] only.
+// Q is formed backward, panel by panel, and overwrites V: the panel at row j changes only Q[j:, :].
 //
-// Where lanes differ (zero columns, tiny columns, NaN) both answers are computed and selected, so
-// no lane sees another.
+// Where lanes need different answers (zero columns, tiny columns, NaN) the kernel computes both and
+// selects one per lane, so that no matrix depends on another.
 #include "core/cpu/batched/kernel.hpp"
 
 #include "core/cpu/batched/panel.hpp"
@@ -31,7 +31,7 @@
 namespace qrtool::batched {
 namespace {
 
-/// T is stored, C computed in.
+/// Matrices are stored in T, and computed in C.
 template <class T, class C>
 class Factorization : Lanes<T, C> {
   using Base = Lanes<T, C>;
@@ -84,19 +84,19 @@ class Factorization : Lanes<T, C> {
 
   static index_t panels_of(index_t columns) { return (columns + width - 1) / width; }
 
-  /// Row i of panel p: four vectors.
+  /// Row i of panel p, which has four vectors.
   V* row_of(index_t p, index_t i) const { return a_ + (p * s_.m + i) * width; }
   V& at(index_t i, index_t j) const { return row_of(j / width, i)[j % width]; }
 
-  /// V\R where V has its ones and zeros in the place of R.
+  /// R(i, j); in a panel's own rows R is stored apart, because V has its ones and zeros there.
   const V& r_at(index_t i, index_t j) const {
     return i / width == j / width ? top_[i * width + j % width] : at(i, j);
   }
 
   // ---- between memory and the pack
 
-  /// A into the pack, and the largest entry of every column. Lanes without a matrix repeat the
-  /// first; columns that the last panel lacks are zero.
+  /// Loads A into the pack and finds the largest entry of every column. Lanes without a matrix get
+  /// the first one. Columns beyond n in the last panel are zero.
   [[gnu::noinline]] void load(const Pack<T>& pack) {
     for (index_t j = 0; j < s_.n; ++j) largest_[j] = IntT{};
     for (index_t j = s_.n; j % width != 0; ++j)
@@ -118,7 +118,7 @@ class Factorization : Lanes<T, C> {
     scale_ = exponent_of(most);
   }
 
-  /// Panel p := panel p D with D = diag(2^-e_j); a matrix with NaN or Inf becomes zero.
+  /// Panel p := panel p D with D = diag(2^-e_j). A matrix with NaN or Inf becomes zero.
   [[gnu::noinline]] void scale_panel(index_t p) {
     const Int keep = __builtin_convertvector(is_finite_, Int);
     V down[width][2];
@@ -147,8 +147,8 @@ class Factorization : Lanes<T, C> {
     for (index_t i = s_.k; i < s_.q_cols; ++i) sign_[i] = one;
   }
 
-  /// Entries (i, j), .., (i, j + N - 1) of R D^-1, rounded once; + 0 turns -0 into +0. Returns the
-  /// largest, as bits. N is not more than a panel has columns.
+  /// x := entries (i, j), .., (i, j + N - 1) of R D^-1, rounded once, where adding 0 turns -0 into
+  /// +0. Returns the largest of them as bits. N is at most the width of a panel.
   template <int N>
   [[gnu::always_inline]] IntT upper_entries(index_t i, index_t j, V sign, VT* x) const {
     const V *from = &r_at(i, j), *up = up_ + 2 * j;
@@ -162,7 +162,7 @@ class Factorization : Lanes<T, C> {
     return largest;
   }
 
-  /// The same, with `lower` left of the diagonal.
+  /// The same, but with lower(...) left of the diagonal.
   template <int N, class Lower>
   [[gnu::always_inline]] void upper_row(index_t i, index_t j, V sign, VT* x, Lower lower) {
     constexpr int step = N < width ? N : width;
@@ -198,8 +198,8 @@ class Factorization : Lanes<T, C> {
 
   const V& tau(index_t j) const { return t_[j / width * width * width + j % width * (width + 1)]; }
 
-  /// V\R and tau. Where V was rounded, tau = 2 / v'v follows the rounded V, so that I - tau v v' is
-  /// orthogonal to the last bit that T has.
+  /// Stores V\R and tau. Where V was rounded, tau = 2 / v'v is computed from the rounded V, so that
+  /// I - tau v v' is orthogonal to the last bit of T.
   void store_reflectors(const Pack<T>& pack) {
     InMemory::write(pack.v, pack.count, s_.m, s_.n, [&]<int N>(index_t i, index_t j, VT* x) {
       upper_row<N>(i, j, broadcast(1), x,
@@ -244,11 +244,11 @@ class Factorization : Lanes<T, C> {
     }
   }
 
-  /// Panel p from its diagonal on.
+  /// Panel p, beginning with the row of its diagonal.
   Panel<C> panel(index_t p) const { return {row_of(p, p * width), s_.m - p * width}; }
 
-  /// C := (I - V T V') C, or with T', where V is panel p, C is panel b from row 4 p on, zero above
-  /// row `first`.
+  /// C := (I - V T V') C, or with T', where V is panel p and C is panel b from row 4 p on. C is
+  /// zero above row `first`.
   template <bool is_transposed>
   void apply_panel(index_t p, index_t b, index_t first) {
     const index_t j = p * width;
@@ -256,7 +256,8 @@ class Factorization : Lanes<T, C> {
       panel(p).template apply<is_transposed>(t_ + j * width, first - j, row_of(b, j) + q);
   }
 
-  /// Q = H_0 .. H_k-1 I in the place of V, backward: panel b needs none of V right of its own.
+  /// Overwrites V with Q = H_0 .. H_k-1 I, backward: panel b of Q needs only the panels of V to its
+  /// left and its own.
   void form_q() {
     const index_t panels = panels_of(s_.k);
     for (index_t b = panels_of(s_.q_cols) - 1; b >= 0; --b) {
@@ -273,13 +274,13 @@ class Factorization : Lanes<T, C> {
   }
 
   const Shape s_;
-  std::size_t vectors_ = 0;  // of workspace
+  std::size_t vectors_ = 0;  // in the workspace
   V* a_;                     // A, then V\R, then Q, in panels of m rows of `width` vectors
-  V* top_;                   // R's part of the first rows of every V
+  V* top_;                   // the part of R in the first rows of every panel
   V* t_;                     // width x width for every panel
-  V* sign_;                  // of R_ii, and 1 for the columns of Q beyond
-  V* up_;                    // 2^e_j in two factors
-  IntT* largest_;            // |a_ij| of a column, as bits
+  V* sign_;                  // the sign of R_ii; 1 for the columns of Q beyond k
+  V* up_;                    // 2^e_j as two factors
+  IntT* largest_;            // the largest |a_ij| of each column, as bits
   IntT is_finite_, scale_, largest_r_{};
 };
 

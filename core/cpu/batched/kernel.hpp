@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.hpp: QR of a pack of small matrices, one matrix per SIMD lane. Private to
-// core/cpu.
+// kernel.hpp: the kernels that factor a pack of small matrices, one matrix per SIMD lane. Private
+// to core/cpu.
 #pragma once
 
 #include <cstddef>
@@ -8,29 +8,30 @@
 
 namespace qrtool::batched {
 
-/// Row-major matrices: entry (i, j) of matrix b is data[b * stride + i * ld + j]; null: not asked.
+/// Row-major matrices: entry (i, j) of matrix b is data[b * stride + i * ld + j]. `data` is null
+/// where the caller does not ask for them.
 template <class T>
 struct Strided {
   T* data = nullptr;
   std::int64_t ld = 0, stride = 0;
 };
 
-/// What is asked of every matrix; k = min(m, n).
+/// The shape of every matrix and the factors to compute; k = min(m, n).
 struct Shape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t q_cols = 0, r_rows = 0;
-  bool is_raw = false;       // V\R and tau, not Q and R
+  bool is_raw = false;       // V\R and tau are asked for, not Q and R
   bool is_positive = false;  // R_ii >= 0
 };
 
-/// What was found about one matrix.
+/// The properties of one matrix that the kernel finds.
 struct Outcome {
-  bool is_finite = true;  // where false, its factors hold nothing of meaning
-  bool r_fits = true;     // R within the range of T
+  bool is_finite = true;  // where false, the factors are undefined
+  bool r_fits = true;     // R is within the range of T
   int scale = 0;          // exponent of the largest entry, as Magnitude::scale()
 };
 
-/// `count` matrices, at the most `lanes`, with the places of their factors.
+/// `count` matrices, at most `lanes`, and the places for their factors.
 template <class T>
 struct Pack {
   std::int64_t count = 0;
@@ -39,7 +40,7 @@ struct Pack {
   Outcome* outcomes = nullptr;  // `count` of them
 };
 
-/// T is stored; computed in T, or in float64 inside.
+/// Factors matrices that are stored in T. The computation is in T or in float64.
 template <class T>
 struct Routine {
   int lanes;

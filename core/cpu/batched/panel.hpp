@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// panel.hpp: four columns of as many matrices as a SIMD vector has lanes: V, R and T of
-// them (LAPACK geqrt2, larfg, larft), and I - V T V' applied to others. Private to core/cpu,
-// compiled once for every instruction set (simd.hpp).
+// panel.hpp: factors a panel, which is four columns of as many matrices as a SIMD vector has lanes,
+// into V, R and T (LAPACK geqrt2, larfg, larft), and applies I - V T V' to other columns. Private
+// to core/cpu, compiled once for every instruction set (simd.hpp).
 #pragma once
 
 #include "core/cpu/simd.hpp"
@@ -11,18 +11,21 @@ namespace {
 
 /// Columns per panel.
 constexpr int width = 4;
-/// Columns that V is applied to at a time: 4 x 4 sums take 16 of AVX-512's and ARM's 32
-/// registers, 4 x 2 take 8 of the 16 that others have. Panels of 8 were slower up to 128 columns.
+/// The columns to which V is applied at a time: 4 x 4 sums take 16 of the 32 registers of AVX-512
+/// and ARM, and 4 x 2 sums take 8 of the 16 registers of other processors. Panels of 8 columns were
+/// slower for matrices of up to 128 columns.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int block = 4;
 #else
 constexpr int block = 2;
 #endif
-/// Rows that are summed plainly; sums of sums err by far less than one long sum. Equal terms bias a
-/// sum: with 32, two of 3000 constant 40x40 of float64 missed their bar, with 16 they are at 0.67.
+/// The number of rows in a plain sum. Such sums are then added to each other, which gives a much
+/// smaller error than one long sum. Equal terms give a sum a bias: with 32 rows two of 3000
+/// constant 40x40 matrices of float64 missed their bar, and with 16 rows the largest error is 0.67
+/// of it.
 constexpr index_t sum_rows = 16;
 
-/// Rows of `width` vectors, computed in C.
+/// A panel: rows of `width` vectors of C.
 template <class C>
 class Panel : Lanes<C, C> {
   using Base = Lanes<C, C>;
@@ -32,8 +35,9 @@ class Panel : Lanes<C, C> {
  public:
   Panel(V* a, index_t rows) : a_(a), rows_(rows) {}
 
-  /// V in place with its ones and zeros, R's part of it in `top`, and T; `columns` are those that
-  /// have reflectors, columns that the panel lacks are zero in both.
+  /// Overwrites the panel with V, including its ones and zeros, and gives the panel's part of R in
+  /// `top` and T in `t`. The first `columns` columns get reflectors; the others are zero in V and
+  /// T.
   [[gnu::noinline]] void factor(index_t columns, V* top, V* t) {
     for (int e = 0; e < width * width; ++e) t[e] = V{};
     V tail = sum_of_squares<0>();
@@ -50,7 +54,7 @@ class Panel : Lanes<C, C> {
     }
   }
 
-  /// C := (I - V T V') C, or with T', for `block` columns of C, which is zero above row `from`.
+  /// C := (I - V T V') C, or with T', for `block` columns of C. C is zero above row `from`.
   template <bool is_transposed>
   [[gnu::noinline]] void apply(const V* t, index_t from, V* c) const {
     // W := V'C
@@ -72,9 +76,10 @@ class Panel : Lanes<C, C> {
         for (int q = 0; q < block; ++q) w[p][q] += part[p][q];
     });
     multiply_by_t<is_transposed>(t, w);
-    // C := C - V W, upwards: the last rows of both are in the first cache.
+    // C := C - V W, from the last row to the first: the last rows are still in the first-level
+    // cache.
     for (index_t i = rows_ - 1; i >= 0; --i) {
-      // A copy: the stores below cannot change it.
+      // With a copy the compiler knows that the stores below do not change V.
       const V v[width] = {a_[i * width], a_[i * width + 1], a_[i * width + 2], a_[i * width + 3]};
 #pragma GCC unroll 4
       for (int q = 0; q < block; ++q) {
@@ -86,9 +91,9 @@ class Panel : Lanes<C, C> {
     }
   }
 
-  /// (I - V T V') E in the place of V, E = the first columns of I.
+  /// Overwrites V with (I - V T V') E, where E is the first columns of I.
   [[gnu::noinline]] void start_q(const V* t) {
-    V w[width][width] = {};  // V'E: V's first rows, transposed
+    V w[width][width] = {};  // V'E, the transposed first rows of V
     for (index_t q = 0; q < (rows_ < width ? rows_ : width); ++q)
       for (int p = 0; p < width; ++p) w[p][q] = a_[q * width + p];
     multiply_by_t<false>(t, w);
@@ -106,7 +111,7 @@ class Panel : Lanes<C, C> {
   }
 
  private:
-  /// body(first, end) for blocks of rows that are summed plainly.
+  /// Calls body(first, end) for the blocks of rows that form a plain sum.
   template <class Body>
   static void for_sums(index_t first, index_t rows, Body body) {
     for (; first < rows; first += sum_rows)
@@ -115,7 +120,7 @@ class Panel : Lanes<C, C> {
 
   static V broadcast(C x) { return V{} + x; }
 
-  /// Through an array, which compilers make a vector instruction of.
+  /// Compilers make one vector instruction of this loop over an array.
   static V square_roots(V x) {
     C entries[lanes];
     __builtin_memcpy(entries, &x, sizeof(x));
@@ -124,7 +129,7 @@ class Panel : Lanes<C, C> {
     return x;
   }
 
-  /// Of column P below its diagonal.
+  /// The sum of squares of column P below its diagonal, with each entry multiplied by `factor`.
   template <int P>
   V sum_of_squares(C factor = 1) const {
     V sum{};
@@ -143,13 +148,13 @@ class Panel : Lanes<C, C> {
     V beta, tau, raise, inverse;  // v = x raise inverse
   };
 
-  /// H (alpha, x) = (beta, 0), tail = x'x (LAPACK larfg). A column that is too small to be squared
-  /// is raised by a power of two.
+  /// H (alpha, x) = (beta, 0), tail = x'x (LAPACK larfg). Where squares of a column's entries would
+  /// underflow, the column is first multiplied by a power of two.
   template <int P>
   Reflector make_reflector(V tail) const {
     using F = Format<C>;
     const V alpha = a_[P * width + P], one = broadcast(1);
-    V raised_tail = one;  // only where it matters
+    V raised_tail = one;  // computed only where it is needed
     if (any(tail < F::small_squares)) raised_tail = sum_of_squares<P>(F::raise);
     const Int is_small = alpha * alpha + tail < F::small_squares;
     Reflector h;
@@ -158,23 +163,23 @@ class Panel : Lanes<C, C> {
     V norm = a * a + t;
     norm = square_roots(norm);
     const V b = a >= 0 ? -norm : norm;
-    // x is zero beside the column's largest entry: H = I.
+    // H = I where x is negligible compared with the largest entry of the column.
     const Int is_zero =
         (tail < F::small_squares) & (raised_tail < F::zero * F::raise * F::raise * F::zero);
     h.inverse = is_zero ? V{} : one / (a - b);
     h.beta = is_zero ? alpha : b * (is_small ? broadcast(F::lower) : one);
-    // 2 / v'v for the very `inverse` that makes v: LAPACK's (beta - alpha) / beta is the same
-    // number, but rounds on its own, and H is then farther from orthogonal.
+    // tau = 2 / v'v with the rounded `inverse` that v is computed from. LAPACK's (beta - alpha) /
+    // beta is the same number, but is rounded independently, and H is then farther from orthogonal.
     h.tau = is_zero ? V{} : 2 / (one + h.inverse * t * h.inverse);
     return h;
   }
 
-  /// Column P of a panel: its reflector, T's column P, and the columns right of it updated.
-  /// Returns x'x of the next column, below its diagonal.
+  /// Makes the reflector of column P and column P of T, and updates the columns right of it.
+  /// Returns x'x of the next column below its diagonal.
   template <int P>
   V factor_column(V tail, V* t) {
     const Reflector h = make_reflector<P>(tail);
-    // v'a_p for the columns right of P, v'v_p for those left of it.
+    // v'a_p for the columns right of P, and v'v_p for the columns left of it.
     V dots[width];
     for (int p = 0; p < width; ++p) dots[p] = a_[P * width + p];
     a_[P * width + P] = h.beta;

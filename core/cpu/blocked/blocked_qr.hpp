@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked_qr.hpp: QR of one row-major matrix in strips of columns, on one thread or several.
+// blocked_qr.hpp: factors one row-major matrix in strips of columns, on one thread or several.
 #pragma once
 
 #include <cstddef>
@@ -11,22 +11,25 @@
 
 namespace qrtool {
 
-/// The instruction sets that this processor has, widest first; the generic one is always there.
+/// The kernels for the instruction sets of this processor, the widest first. The generic kernels
+/// are always among them.
 std::span<const blocked::Kernels* const> blocked_kernels();
 
-/// Factors one matrix after another of a problem's shape, each on some threads that it starts
-/// itself. The factors do not depend on how many. Not thread-safe: one per caller.
+/// Factors matrices of one shape, one after another, each on several threads that it starts. The
+/// factors do not depend on the number of threads. Not thread-safe: each caller needs its own
+/// object.
 ///
-/// Scaling, signs and the type computed in are EigenQr's. Method: core/cpu/blocked/kernel.cpp.
+/// Scaling, signs and the type of the computation are the same as in EigenQr. Method:
+/// core/cpu/blocked/kernel.cpp.
 template <class T>
 class BlockedQr {
  public:
-  /// With memory for `most_threads`.
+  /// Allocates the workspace for `most_threads` threads.
   BlockedQr(const Problem& problem, int most_threads,
             const blocked::Kernels& kernels = *blocked_kernels().front());
 
-  /// a is m x n, `threads` at most most_threads; the factors of a matrix that is not finite are
-  /// left to the caller.
+  /// `a` is m x n, and `threads` is at most most_threads. The factors of a matrix that is not
+  /// finite are undefined; the caller must set them.
   blocked::Outcome factor(MatrixView<const T> a, const MatrixFactors<T>& out, int threads);
 
  private:
@@ -36,7 +39,7 @@ class BlockedQr {
   HostMemory workspace_;
 };
 
-/// Of one BlockedQr on as many threads as are of use on this machine.
+/// The workspace of one BlockedQr on all threads of this machine that would get work.
 std::size_t blocked_qr_workspace_bytes(const Problem& problem);
 
 }  // namespace qrtool

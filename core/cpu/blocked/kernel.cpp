@@ -2,19 +2,20 @@
 // kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
 // compiled once for every instruction set.
 //
-// A strip is a row-major matrix of its own: a vector holds neighbouring columns of one row, sums
-// over rows need no shuffles, and products with V read V as broadcast scalars. V never has to be
-// packed, and a strip stays in the second cache while all panels to its left are applied to it
-// (left-looking):
+// A strip is stored as a separate row-major matrix. A vector holds neighbouring columns of one row,
+// so that sums over rows need no shuffles, and products with V read V as broadcast scalars, so that
+// V is never packed. A strip stays in the second-level cache while all panels to its left are
+// applied to it (left-looking):
 //
 //     R|R|R|R      load strip s of A, each column scaled by a power of two
 //     v R|R|.      for panels p < s:  C := (I - V_p T_p' V_p') C          products.hpp
 //     v v R|.      factor strip s in two leaves of 16 columns             panel.hpp
 //     v v v|.      store strip s of R
 //
-// Q is formed strip by strip too, backward: strip s of the identity meets panels s, .., 0, panel p
-// its rows from 32 p on only, and is stored. Worker w of a team takes strips w, w + size, ..; each
-// is computed by one worker in one order, so that the result does not depend on the team.
+// Q is also formed strip by strip: panels s, .., 0 are applied to strip s of the identity, panel p
+// only to the rows from 32 p on, and the strip is stored. Worker w of a team takes the strips w,
+// w + size, .. One worker computes a whole strip in a fixed order, so that the result does not
+// depend on the number of workers.
 #include "core/cpu/blocked/kernel.hpp"
 
 #include "core/cpu/blocked/panel.hpp"
@@ -22,7 +23,7 @@
 namespace qrtool::blocked {
 namespace {
 
-/// T is stored, C computed in.
+/// Matrices are stored in T, and computed in C.
 template <class T, class C>
 class Factorization : Lanes<T, C> {
   using Base = Lanes<T, C>;
@@ -80,7 +81,7 @@ class Factorization : Lanes<T, C> {
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
 
-  // ---- which strip when
+  // ---- the order of the strips
 
   void factor_strips(const Matrix<T>& matrix, const Team& team) {
     for (index_t s = team.worker; s < strips_; s += team.size) {
@@ -114,7 +115,8 @@ class Factorization : Lanes<T, C> {
       for (index_t i = 0; i < rows_ * width; i += lanes) store(q + i, V{});
       for (index_t i = 0; i < lesser(width, s_.m - s * width); ++i)
         q[(s * width + i) * width + i] = 1;
-      // Zeros above the strip's own ones, and, after panel p, above row 32 p.
+      // The strip of I is zero above its ones, and stays zero above row 32 p when panel p is
+      // applied.
       for (index_t p = lesser(s, panels_ - 1); p >= 0; --p)
         Products<C>::template apply<false>(panel(p), {p == s, p != s}, q + p * width * width,
                                            vectors);
@@ -156,7 +158,7 @@ class Factorization : Lanes<T, C> {
 
   // ---- between rows in memory and strips
 
-  /// `columns` entries of T as vectors; those that the strip lacks are zero.
+  /// The `columns` entries of a row of a strip as vectors of T, with zeros beyond them.
   struct Row {
     VT x[row_vectors];
     [[gnu::always_inline]] Row(const T* from, index_t columns) {
@@ -175,8 +177,8 @@ class Factorization : Lanes<T, C> {
     }
   };
 
-  /// The strip's part of a row further on: it lies in another page than this one's, which no
-  /// prefetcher of the processor sees ahead.
+  /// Prefetches the strip's part of a later row. That part is in another page, so that the
+  /// processor would not prefetch it.
   template <int is_write>
   static void prefetch(const T* row, index_t ld) {
     constexpr index_t ahead = 16, line = 64;
@@ -186,7 +188,8 @@ class Factorization : Lanes<T, C> {
                          is_write);
   }
 
-  /// Strip s of A D with D = diag(2^-e_j), the largest entry of every column, and 2^e_j.
+  /// Loads strip s of A D with D = diag(2^-e_j), and finds the largest entry of every column and
+  /// 2^e_j.
   [[gnu::noinline]] void load_strip(const Strided<const T>& a, index_t s, C* strip) {
     const T* from = a.data + s * width;
     const index_t columns = lesser(width, s_.n - s * width);
@@ -231,8 +234,8 @@ class Factorization : Lanes<T, C> {
     }
   }
 
-  /// Row i of R D^-1 from a row of strip s, rounded once, zeros left of the diagonal; + 0 turns -0
-  /// into +0.
+  /// Computes row i of R D^-1 from a row of strip s. Entries are rounded once, entries left of the
+  /// diagonal are zero, and adding 0 turns -0 into +0.
   void upper_row(index_t i, index_t s, C sign, const C* from, VT* x) {
     const C* up = up_ + 2 * s * width;
     IntT fits = ~IntT{};
@@ -275,8 +278,8 @@ class Factorization : Lanes<T, C> {
     }
   }
 
-  /// V\R and tau of strip s. Where V was rounded, tau = 2 / v'v follows the rounded V, so that
-  /// I - tau v v' is orthogonal to the last bit that T has.
+  /// Stores V\R and tau of strip s. Where V was rounded, tau = 2 / v'v is computed from the rounded
+  /// V, so that I - tau v v' is orthogonal to the last bit of T.
   void store_reflectors(const Matrix<T>& matrix, index_t s, const C* strip) {
     const index_t columns = lesser(width, s_.n - s * width);
     r_fits_[s] = 1;
@@ -303,16 +306,16 @@ class Factorization : Lanes<T, C> {
 
   const Shape s_;
   const index_t rows_;                // m with the padding
-  const index_t strips_, panels_;     // of A; of them with reflectors
-  std::size_t bytes_ = 0;             // of workspace
+  const index_t strips_, panels_;     // all strips of A, and those that have reflectors
+  std::size_t bytes_ = 0;             // of the workspace
   C* strip_;                          // V\R, rows_ x 32 for every panel
   C* own_strip_;                      // rows_ x 32 for every worker
-  C* top_;                            // V's first rows, 32 x 32 for every panel
+  C* top_;                            // the first rows of V, 32 x 32 for every panel
   C* t_;                              // T transposed, 32 x 32 for every panel
-  C* sign_;                           // of R_ii
-  C* up_;                             // 2^e_j in two factors, 2 x 32 for every strip
-  typename Format<T>::Int* largest_;  // |a_ij| of a column, as bits
-  int* r_fits_;                       // of every strip
+  C* sign_;                           // the sign of R_ii
+  C* up_;                             // 2^e_j as two factors, 2 x 32 for every strip
+  typename Format<T>::Int* largest_;  // the largest |a_ij| of each column, as bits
+  int* r_fits_;                       // for every strip
 };
 
 template <class T, class C>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.hpp: QR of one matrix in strips of 32 columns, on one thread or several. Private
-// to core/cpu.
+// kernel.hpp: the kernels that factor one matrix in strips of 32 columns, on one thread or several.
+// Private to core/cpu.
 #pragma once
 
 #include <cstddef>
@@ -14,32 +14,32 @@ using batched::Outcome;
 using batched::Shape;
 using batched::Strided;
 
-/// One matrix and the places of its factors; strides are not looked at.
+/// One matrix and the places for its factors. Strides between matrices are not used.
 template <class T>
 struct Matrix {
   Strided<const T> a;       // m x n
   Strided<T> q, r, v, tau;  // m x q_cols, r_rows x n, m x n, 1 x k
 };
 
-/// The threads that share a matrix, as one of them sees it. Alone (size 1) it never waits.
+/// The threads that share a matrix, seen by one of them. A single thread (size 1) never waits.
 struct Team {
   int worker = 0, size = 1;
   void* self = nullptr;
-  /// Panel p, and all before it, may be read by the others.
+  /// Tells the others that they may read panel p and all panels before it.
   void (*publish)(void* self, std::int64_t p) = nullptr;
   /// Returns when panel p was published.
   void (*wait_for)(void* self, std::int64_t p) = nullptr;
 };
 
-/// T is stored; computed in T, or in float64 inside.
+/// Factors matrices that are stored in T. The computation is in T or in float64.
 template <class T>
 struct Routine {
-  /// For a team of `size`.
+  /// The workspace of a team of `size` threads.
   std::size_t (*workspace_bytes)(const Shape&, int size);
-  /// A worker's share. `workspace` is the team's, aligned to 64 bytes; the result does not depend
-  /// on the team.
+  /// Does one worker's share. The team shares `workspace`, which is aligned to 64 bytes. The result
+  /// does not depend on the team.
   void (*factor)(const Shape&, const Matrix<T>&, std::byte* workspace, const Team&);
-  /// After every worker is done.
+  /// The outcome, to be called after every worker has returned.
   Outcome (*outcome)(const Shape&, std::byte* workspace, int size);
 };
 

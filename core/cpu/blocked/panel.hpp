@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// panel.hpp: V, R and T of a strip of 32 columns in two leaves of 16 (LAPACK geqrt2, larfg,
-// larft). Private to core/cpu, compiled once for every instruction set (simd.hpp).
+// panel.hpp: factors a strip of 32 columns into V, R and T, in two leaves of 16 columns (LAPACK
+// geqrt2, larfg, larft). Private to core/cpu, compiled once for every instruction set (simd.hpp).
 //
 // Within a leaf one pass over the rows applies reflector c, turns column c into v, and sums the
-// products of column c + 1 with all columns: those to its right are v'A, its own is the norm, those
-// to its left are V'v for T (Puglisi 1992).
+// products of column c + 1 with all columns: the products with columns to its right give v'A, that
+// with itself gives the norm, and those with columns to its left give V'v for T (Puglisi 1992).
 #pragma once
 
 #include "core/cpu/blocked/products.hpp"
@@ -12,7 +12,7 @@
 namespace qrtool::blocked {
 namespace {
 
-/// Lanes of vector q of a row whose columns are at least `first`.
+/// The mask of the lanes of vector q of a row whose columns are at least `first`.
 template <class Int>
 Int lanes_from(index_t first, int q) {
   constexpr int lanes = sizeof(Int) / sizeof(Int{}[0]);
@@ -35,14 +35,16 @@ class PanelQr : Lanes<C, C> {
   typedef C StoredC __attribute__((may_alias));
 
  public:
-  /// Of one panel: its strip from its first row on, V's first rows, T transposed.
+  /// The places of one panel: its strip beginning with the panel's first row, the first rows of V,
+  /// and T transposed.
   struct Place {
     C *a, *top, *t;
   };
 
-  /// `rows` rows of a strip with `columns` columns become V\R, the first k of them reflectors; V's
-  /// first rows in `top`, and T. The right leaf is right of the left one: C := H' C first;
-  /// T(left, right) = -T(left) V_left' V_right T(right).
+  /// Overwrites `rows` rows of a strip with `columns` columns by V\R, where the first k columns get
+  /// reflectors, and gives the first rows of V in `top` and T. The reflectors of the left leaf are
+  /// applied to the right leaf first, C := H' C. Then T(left, right) = -T(left) V_left' V_right
+  /// T(right).
   [[gnu::noinline]] static void factor(const Place& place, index_t rows, index_t columns,
                                        index_t k) {
     const auto [a, top, t] = place;
@@ -62,7 +64,7 @@ class PanelQr : Lanes<C, C> {
     C* right_t = t + leaf * (width + 1);
     factor_leaf(a + leaf * (width + 1), rows - leaf, k - leaf, right_t);
     copy_unit_lower(a, leaf, lesser(rows, width), k, top);
-    // Rows of the transposed products, so that all are sums of scaled rows.
+    // The products are formed transposed, so that each is a sum of scaled rows.
     alignas(64) C w[leaf * width] = {}, x[leaf * width];
     const index_t top_rows = lesser(rows, width);
     Products<C>::add_products(top_rows - leaf, leaf, top + leaf * (width + 1), top + leaf * width,
@@ -86,8 +88,8 @@ class PanelQr : Lanes<C, C> {
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
 
-  /// Columns [first, 16 + first) of V's first rows: ones on the diagonal, zeros above and in the
-  /// columns that the leaf lacks.
+  /// Writes the columns [first, first + 16) of the first rows of V: ones on the diagonal, zeros
+  /// above it, and zeros in columns beyond the leaf's last reflector.
   static void copy_unit_lower(const C* a, index_t first, index_t rows, index_t k, C* top) {
     for (int q = 0; q < leaf_vectors; ++q) {
       const index_t at = first + q * lanes;
@@ -104,14 +106,15 @@ class PanelQr : Lanes<C, C> {
     C beta, tau, inverse;  // v = x inverse
   };
 
-  /// V\R of the first `columns` of 16 columns in place, applied to the others, and T transposed.
+  /// Overwrites the first `columns` of 16 columns by V\R, applies the reflectors to the others, and
+  /// gives T transposed.
   static void factor_leaf(C* a, index_t rows, index_t columns, C* t) {
     V dots[leaf_vectors];
     sum_column(a, rows, 0, dots);
     for (index_t c = 0; c < columns; ++c) {
       const Reflector h = make_reflector(a, rows, c, dots);
       C* pivot = a + c * width;
-      alignas(64) C z[leaf];  // v'a_l right of column c, v'v_l left of it
+      alignas(64) C z[leaf];  // v'a_l right of column c, and v'v_l left of it
       V coefficients[leaf_vectors];
       Int keep[leaf_vectors];
       for (int q = 0; q < leaf_vectors; ++q) {
@@ -132,7 +135,7 @@ class PanelQr : Lanes<C, C> {
     }
   }
 
-  /// T(:, c) = -tau T z, T(c, c) = tau; the later columns of T are zero.
+  /// T(:, c) := -tau T z, T(c, c) := tau. The later columns of T are still zero.
   static void form_t_column(index_t c, C tau, const C* z, C* t) {
     for (int q = 0; q < leaf_vectors; ++q) {
       V sum[2] = {};
@@ -143,7 +146,7 @@ class PanelQr : Lanes<C, C> {
     t[c * width + c] = tau;
   }
 
-  /// x'a_l with x = column c below row c.
+  /// Sums x'a_l for all columns a_l, where x is column c below row c.
   static void sum_column(const C* a, index_t rows, index_t c, V* dots) {
     for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
     for (index_t first = c + 1; first < rows; first += sum_rows) {
@@ -155,8 +158,9 @@ class PanelQr : Lanes<C, C> {
     }
   }
 
-  /// H (alpha, x) = (beta, 0), x'x = dots[c] (LAPACK larfg). A column that is too small to be
-  /// squared is raised by a power of two first: its products with other v make T.
+  /// H (alpha, x) = (beta, 0), x'x = dots[c] (LAPACK larfg). Where squares of a column's entries
+  /// would underflow, the column is first multiplied by a power of two, and its products with the
+  /// other columns, from which T is formed, are summed again.
   static Reflector make_reflector(C* a, index_t rows, index_t c, V* dots) {
     using F = Format<C>;
     C lower = 1;
@@ -177,19 +181,19 @@ class PanelQr : Lanes<C, C> {
     const C alpha = a[c * width + c], tail = entry(dots, c);
     const C norm = square_root(alpha * alpha + tail), beta = alpha >= 0 ? -norm : norm;
     const C inverse = 1 / (alpha - beta);
-    // 2 / v'v for the very `inverse` that makes v: LAPACK's (beta - alpha) / beta is the same
-    // number, but rounds on its own, and H is then farther from orthogonal.
+    // tau = 2 / v'v with the rounded `inverse` that v is computed from. LAPACK's (beta - alpha) /
+    // beta is the same number, but is rounded independently, and H is then farther from orthogonal.
     return {beta * lower, 2 / (1 + inverse * tail * inverse), inverse};
   }
 
   static C entry(const V* x, index_t c) { return reinterpret_cast<const StoredC*>(x)[c]; }
 
-  /// One pass below row c: a_l -= v w_l right of column c, column c := v, and, where there is a
-  /// next reflector, dots := x'a_l for x = column c + 1 below row c + 1.
+  /// Does one pass over the rows below row c: a_l -= v w_l right of column c, and column c := v. If
+  /// there is a next reflector, dots := x'a_l, where x is column c + 1 below row c + 1.
   template <bool has_next>
   [[gnu::noinline]] static void sweep(C* a, index_t rows, index_t c, const V* coefficients,
                                       const Int* keep, V* dots) {
-    // Sums in flight, to hide the latency of an addition.
+    // Independent sums hide the latency of an addition.
     constexpr int flight = leaf_vectors < 4 ? 4 / leaf_vectors : 1;
     V w[leaf_vectors];
     Int kept[leaf_vectors];

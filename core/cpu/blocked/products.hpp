@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// products.hpp: C := (I - V T V') C for strips of 32 columns, in tiles of registers.
+// products.hpp: computes C := (I - V T V') C for strips of 32 columns, in tiles of registers.
 // Private to core/cpu, compiled once for every instruction set (simd.hpp).
 //
 //     W := V'C      tiles of 8 reflectors x 2 vectors of columns, summed over 32 rows at a time
@@ -14,15 +14,16 @@
 namespace qrtool::blocked {
 namespace {
 
-/// Columns of a strip and of a leaf.
+/// The columns of a strip and of a leaf.
 constexpr index_t width = 32, leaf = 16;
 /// Rows are padded with zeros to whole tiles.
 constexpr index_t tile_rows = 8;
-/// Rows that are summed plainly; sums of sums err by far less than one long sum: with 64 rows a
-/// constant 130x160 matrix was 1.14 bars off, with 32 it is 0.6.
+/// The number of rows in a plain sum. Such sums are then added to each other, which gives a much
+/// smaller error than one long sum: with 64 rows the error of a constant 130x160 matrix was 1.14
+/// times its bar, and with 32 rows it is 0.6 times.
 constexpr index_t sum_rows = 32;
-/// Reflectors per tile of V'C: with two vectors of columns 16 sums, or 8 where there are 16
-/// registers.
+/// The reflectors per tile of V'C. With two vectors of columns a tile has 16 sums, or 8 on
+/// processors with 16 registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile_reflectors = 8;
 #else
@@ -32,7 +33,7 @@ constexpr int tile_reflectors = 4;
 constexpr index_t round_up(index_t x, index_t unit) { return (x + unit - 1) / unit * unit; }
 constexpr index_t lesser(index_t x, index_t y) { return x < y ? x : y; }
 
-/// Computed in C; matrices have a row of 32 entries after the other.
+/// The products in type C. Matrices have rows of 32 entries without gaps.
 template <class C>
 struct Products : Lanes<C, C> {
   using Base = Lanes<C, C>;
@@ -42,15 +43,15 @@ struct Products : Lanes<C, C> {
   using Base::lanes;
   using typename Base::V;
 
-  /// The reflectors of a panel, `count` of them. V starts at the panel's first row; its first 32
-  /// rows have their ones and zeros written out in `top`, the others lie in the strip.
+  /// The `count` reflectors of a panel. V begins with the panel's first row. Its first 32 rows are
+  /// in `top`, with their ones and zeros; the others are in the strip.
   struct Panel {
     const C *top, *rest;
     index_t top_rows, rest_rows, count;
     const C* t;  // T transposed: t[q * width + p] = T(p, q)
   };
 
-  /// Which rows of C have entries other than zero, as the products V'C go.
+  /// Which rows of C can have entries other than zero; V'C skips the others.
   struct Rows {
     bool in_top, in_rest;
   };
@@ -83,7 +84,7 @@ struct Products : Lanes<C, C> {
     }
   }
 
-  /// Y := T W or T'W; T is upper triangular and given transposed.
+  /// Y := T W or T'W. T is upper triangular, and `t` is its transpose.
   template <bool is_transposed>
   static void multiply_by_t(const C* t, index_t reflectors, const C* w, int vectors, C* y) {
     constexpr index_t across = is_transposed ? 1 : width, down = is_transposed ? width : 1;
@@ -110,7 +111,7 @@ struct Products : Lanes<C, C> {
   }
 
  private:
-  /// body(q, N) for tiles of N = 2 vectors of columns, and a last one of 1.
+  /// Calls body(q, N) for tiles of N = 2 vectors of columns, and of 1 for an odd last vector.
   template <class Body>
   [[gnu::always_inline]] static void for_tiles(int vectors, Body body) {
     int q = 0;
@@ -139,7 +140,7 @@ struct Products : Lanes<C, C> {
       }
   }
 
-  /// C -= V W; rows is a multiple of tile_rows.
+  /// C -= V W. `rows` is a multiple of tile_rows.
   static void subtract_products(index_t rows, index_t reflectors, const C* v, const C* w,
                                 int vectors, C* c) {
     for (index_t i = 0; i < rows; i += tile_reflectors) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// checker.hpp: the errors and the status of a factored matrix of any mode. Private to core/cpu.
+// checker.hpp: measures the errors of a factored matrix, for every mode. Private to core/cpu.
 #pragma once
 
 #include "core/backend.hpp"
@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// Measures one matrix after another, on one thread.
+/// Measures matrices of one shape, one after another, on one thread.
 template <class T>
 class Checker {
  public:
@@ -23,13 +23,13 @@ class Checker {
     std::size_t bytes =
         ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p));
     if (p.mode == Mode::raw) {
-      // Q formed, its reflectors in column order, A and R widened to float64.
+      // This holds Q, the reflectors in column order, and A and R in float64.
       bytes += sizeof(double) * static_cast<std::size_t>(p.m * (2 * p.k() + 3 * p.n));
     }
     return bytes;
   }
 
-  /// Errors and status; report.scale is there already.
+  /// Writes errors and status to the report, whose scale is already set.
   void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {
     const Errors errors = problem_.mode == Mode::raw
                               ? measure_reflectors(a, out, report.scale)
@@ -38,7 +38,7 @@ class Checker {
   }
 
  private:
-  /// reduced Q stands in for raw's reflectors when they are measured.
+  /// To measure the reflectors of mode raw, their reduced Q is formed.
   static index_t measured_q_cols(const Problem& p) {
     return p.mode == Mode::raw ? p.k() : p.q_cols();
   }
@@ -46,7 +46,7 @@ class Checker {
     return p.mode == Mode::raw ? p.k() : p.r_rows();
   }
 
-  /// Q from V and tau as they were stored, R the upper part of V\R.
+  /// Forms Q from the stored V and tau; R is the upper part of V\R.
   Errors measure_reflectors(MatrixView<const T> a, const MatrixFactors<T>& out, int scale) {
     const MatrixView<double> q = formed_q_.view()[0];
     form_q_from_reflectors<T>(out.v, out.tau.data, q);
@@ -63,7 +63,7 @@ class Checker {
 
   Problem problem_;
   ErrorMeter meter_;
-  Batch<double> formed_q_, widened_;  // raw
+  Batch<double> formed_q_, widened_;  // used in mode raw
 };
 
 }  // namespace qrtool

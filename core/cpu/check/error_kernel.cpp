@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel.cpp: ||A - QR||^2 and Q'Q tile by tile, compiled once for every instruction set. R
-// is upper triangular and Q'Q symmetric: half of either product is left out.
+// error_kernel.cpp: computes ||A - QR||^2 and Q'Q tile by tile, compiled once for every instruction
+// set. Half of each product is left out, since R is upper triangular and Q'Q is symmetric.
 #include "core/cpu/check/error_kernel.hpp"
 
 #include <limits>
@@ -13,7 +13,8 @@ namespace {
 constexpr int lanes = vector_bytes / static_cast<int>(sizeof(double));
 using V = VectorOf<double, lanes>::stored;
 
-/// Rows of a tile: with two vectors of columns 16 sums, or 8 where there are 16 registers.
+/// The rows of a tile. With two vectors of columns it has 16 sums, or 8 on processors with 16
+/// registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile = 8;
 #else
@@ -23,14 +24,15 @@ constexpr int tile = 4;
 const V& load(const double* x) { return *reinterpret_cast<const V*>(x); }
 void store(double* x, V value) { *reinterpret_cast<V*>(x) = value; }
 
-/// body(column, N) for tiles of N = 2 vectors from `first` on, and a last one of 1.
+/// Calls body(column, N) for tiles of N = 2 vectors, beginning with column `first`, and of 1 for an
+/// odd last vector.
 template <class Body>
 [[gnu::always_inline]] inline void for_tiles(index_t first, index_t columns, Body body) {
   for (; first + 2 * lanes <= columns; first += 2 * lanes) body.template operator()<2>(first);
   if (first < columns) body.template operator()<1>(first);
 }
 
-/// One Kahan sum per lane.
+/// Adds `sum` to one Kahan sum per lane.
 [[gnu::always_inline]] inline void add_sum(const Gram& gram, index_t at, V sum) {
   const V before = load(gram.sum + at);
   const V corrected = sum - load(gram.compensation + at);
@@ -39,7 +41,7 @@ template <class Body>
   store(gram.sum + at, next);
 }
 
-/// Rows p, .. of X'X in N vectors of columns.
+/// Adds a tile of X'X: the rows beginning with p, in N vectors of columns.
 template <int N>
 [[gnu::always_inline]] inline void add_tile(const double* x, index_t rows, index_t ld, index_t p,
                                             index_t column, const Gram& gram) {
@@ -62,8 +64,8 @@ template <int N>
 }
 
 #if defined(__AVX512F__)
-/// What lies on and above the diagonal in 16 rows and columns from p on, as 8 x 8 squares: 24 sums
-/// to 10 loads of a row, where two tiles take 19.
+/// Adds the entries on and above the diagonal of 16 rows and columns of X'X, beginning with p, as
+/// 8 x 8 squares. They take 24 sums and 10 loads per row of X; two tiles would take 19 loads.
 [[gnu::noinline]] void add_corner(const double* x, index_t rows, index_t ld, index_t p,
                                   const Gram& gram) {
   V left[lanes] = {}, right[lanes] = {}, last[lanes] = {};
@@ -112,8 +114,8 @@ std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t 
   return largest;
 }
 
-/// Without its sign bit an IEEE number orders like an integer, and Inf and NaN come last: one
-/// integer maximum finds the largest and whether all are finite.
+/// IEEE numbers without their sign bit have the same order as integers, and Inf and NaN are the
+/// largest, so that one integer maximum finds the largest number and whether all are finite.
 template <class T, class Bits>
 Bits largest_bits(const T* from, index_t count, Bits largest) {
   constexpr Bits sign = std::numeric_limits<Bits>::min();
@@ -127,12 +129,12 @@ Bits largest_bits(const T* from, index_t count, Bits largest) {
 constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
 using F = VectorOf<float, narrow_lanes>::unaligned;
 using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
-/// Rows of a tile in float32, a vector wide: its sums take half of the registers.
+/// The rows of a tile in float32, which is one vector wide. Its sums take half of the registers.
 constexpr int narrow_tile = 2 * tile;
-/// Rows of A that are summed before they are added to others: a long plain sum is in error by more.
+/// The rows of A in one plain sum; a longer sum would have a larger error.
 constexpr index_t narrow_run = 32;
 
-/// A'A in float32, and the bits of the largest |entries|.
+/// A'A in float32, and the bits of the largest |a_ij|.
 struct Narrow {
   const float* a;
   index_t rows, columns;
@@ -140,7 +142,7 @@ struct Narrow {
   Bits largest;
 };
 
-/// Rows p, .. of A'A in a vector of columns.
+/// Adds a tile of A'A: the rows beginning with p, in one vector of columns.
 template <bool measures>
 [[gnu::noinline]] void add_narrow_tile(Narrow& gram, index_t p, index_t column) {
   F total[narrow_tile] = {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel.hpp: the two products that measuring a factorization takes, in float64. Private to
+// error_kernel.hpp: the two matrix products that measure a factorization, in float64. Private to
 // core.
 //
-// Matrices are row-major, aligned to 64 bytes, with the padding that `unit` says set to zero.
+// Matrices are row-major and aligned to 64 bytes. They are padded to multiples of `unit` with
+// zeros.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace qrtool::errors {
 
-/// Columns are padded to multiples of this, and so are the rows of A and Q.
+/// All columns, and the rows of A and Q, are padded to multiples of this number.
 inline constexpr std::int64_t unit = 8;
 inline constexpr std::int64_t narrow_unit = 16;
 
-/// X'X summed over tiles of rows by Kahan's sum: columns x columns, ld as X. Only what lies on and
-/// above the diagonal means something.
+/// X'X (columns x columns, with the ld of X), summed over tiles of rows by Kahan's sum. Only the
+/// entries on and above the diagonal are defined.
 struct Gram {
   double *sum, *compensation;
 };
@@ -25,24 +26,24 @@ struct Product {
   const double *a, *q, *r;  // rows x columns, rows x inner, inner x columns
   std::int64_t rows, columns, inner;
   std::int64_t q_ld;
-  bool is_upper;  // R has nothing but zeros below its diagonal
+  bool is_upper;  // all entries of R below its diagonal are zero
 };
 
 /// The same source compiled for one instruction set.
 struct Kernels {
   const char* target;
-  /// Adds the products of `rows` rows; columns before `first` are zero in all of them.
+  /// Adds X'X of `rows` rows of X, whose columns before `first` are zero.
   void (*add_gram)(const double* x, std::int64_t rows, std::int64_t columns, std::int64_t first,
                    const Gram& gram);
-  /// to := from in float64. Gives the largest |from[i]| as the bits of a float32, or `largest`
-  /// where that is larger; NaN is larger than infinity.
+  /// to := from in float64. Returns the larger of `largest` and the largest |from[i]|, as the bits
+  /// of a float32. NaN counts as larger than infinity.
   std::uint32_t (*widen)(const float* from, std::int64_t count, double* to, std::uint32_t largest);
-  /// sums (columns x columns) += A'A of `rows` rows of float32 that lie one behind the other, on
-  /// and above the diagonal: in error by some 2^-24 of the columns' norms, being summed in float32.
-  /// `columns` is a multiple of narrow_unit. Gives the largest |entry| as widen does.
+  /// sums (columns x columns) += A'A on and above the diagonal, for `rows` rows of float32 without
+  /// gaps. The products are summed in float32, so that the error is about 2^-24 of the columns'
+  /// norms. `columns` is a multiple of narrow_unit. Returns the largest |a_ij| in the way of widen.
   std::uint32_t (*add_narrow_gram)(const float* a, std::int64_t rows, std::int64_t columns,
                                    double* sums, std::uint32_t largest);
-  /// The largest |from[i]| as its bits, or `largest` where that is larger; NaN is larger than
+  /// Returns the larger of `largest` and the largest |from[i]|, as bits. NaN counts as larger than
   /// infinity.
   std::int32_t (*largest_single)(const float* from, std::int64_t count, std::int32_t largest);
   std::int64_t (*largest_double)(const double* from, std::int64_t count, std::int64_t largest);
@@ -53,7 +54,7 @@ struct Kernels {
 extern const Kernels generic_kernels;
 extern const Kernels avx2_kernels, avx512_kernels;  // x86-64
 
-/// Those that this processor has, widest first.
+/// The kernels for the instruction sets of this processor, the widest first.
 std::span<const Kernels* const> kernels();
 
 }  // namespace qrtool::errors

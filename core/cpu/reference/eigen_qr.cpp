@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigen_qr.cpp: QR of one matrix by Eigen, around core/cpu/reference/householder.hpp.
+// eigen_qr.cpp: loads, scales and stores matrices for core/cpu/reference/householder.hpp.
 #include "core/cpu/reference/eigen_qr.hpp"
 
 #include <cmath>
@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// Fewer rows than this leave no room between float32's rounding and the bar of m 2^-23.
+/// With fewer rows the rounding errors of float32 can exceed the bar of m 2^-23.
 constexpr index_t few_rows = 16;
 
 bool computes_in_float64(const Problem& problem) {
@@ -32,7 +32,7 @@ class EigenQr<T>::Worker {
 
 namespace {
 
-/// x 2^exponent, rounded once.
+/// Computes x 2^exponent, rounded once.
 template <class C>
 class PowerOfTwo {
  public:
@@ -47,8 +47,8 @@ class PowerOfTwo {
   C factor_;
 };
 
-/// f(i, j) for every entry, in tiles of rows: row-major and column-major both keep to their cache
-/// lines.
+/// Calls f(i, j) for every entry, in tiles of rows, so that row-major and column-major matrices
+/// both use whole cache lines.
 template <class F>
 void by_tiles(index_t rows, index_t cols, F f) {
   constexpr index_t tile = 16;
@@ -60,7 +60,7 @@ void by_tiles(index_t rows, index_t cols, F f) {
   }
 }
 
-/// T is stored, C computed in.
+/// Matrices are stored in T, and computed in C.
 template <class T, class C>
 class TypedWorker : public EigenQr<T>::Worker {
  public:
@@ -130,15 +130,15 @@ class TypedWorker : public EigenQr<T>::Worker {
     bool finite = true;
     by_tiles(problem_.k(), problem_.n, [&](index_t i, index_t j) {
       if (j < i) return;
-      // + 0 turns -0 into +0
+      // Adding 0 turns -0 into +0.
       r(i, j) = static_cast<T>(up_[j](signs_(i) * vr_(i, j))) + T(0);
       finite = finite && std::isfinite(r(i, j));
     });
     return finite;
   }
 
-  /// V below the diagonal and tau. Where V was rounded, tau follows the rounded V: tau = 2 / v'v
-  /// keeps I - tau v v' orthogonal to the last bit that T has.
+  /// Stores V below the diagonal and tau. Where V was rounded, tau = 2 / v'v is computed from the
+  /// rounded V, so that I - tau v v' is orthogonal to the last bit of T.
   void store_reflectors(MatrixView<T> v, MatrixView<T> tau) const {
     for (index_t j = 0; j < problem_.n; ++j) {
       C vv = 1;
@@ -156,7 +156,7 @@ class TypedWorker : public EigenQr<T>::Worker {
   householder::Matrix<C> vr_, q_;
   householder::Vector<C> tau_, signs_;
   std::vector<PowerOfTwo<C>> down_, up_;  // 2^-e_j, 2^e_j
-  std::vector<T> largest_;                // of each column
+  std::vector<T> largest_;                // the largest |a_ij| of each column
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// eigen_qr.hpp: QR of one row-major matrix on one thread: load and scale, factor, form Q, signs,
-// store.
+// eigen_qr.hpp: factors one row-major matrix on one thread, in the steps load and scale, factor,
+// form Q, set signs, store.
 #pragma once
 
 #include <cstddef>
@@ -12,18 +12,19 @@
 
 namespace qrtool {
 
-/// Where the factors of one matrix go (see Factors).
+/// The places for the factors of one matrix (see Factors).
 template <class T>
 struct MatrixFactors {
   MatrixView<T> q, r, v, tau;
 };
 
-/// Factors one matrix after another of a problem's shape. Not thread-safe: one per thread.
+/// Factors matrices of one shape, one after another. Not thread-safe: each thread needs its own
+/// object.
 ///
-/// Every column is scaled by a power of two to a largest entry in [1/2, 1) and R's columns are
-/// scaled back: exact, so factor(2^p A) = (Q, 2^p R) bit for bit, and columns of very different
-/// size each keep their own relative accuracy. float32 with fewer than 16 rows is computed in
-/// float64 and rounded once.
+/// Every column is scaled by a power of two to a largest entry in [1/2, 1), and R's columns are
+/// scaled back. Both steps are exact, so that factor(2^p A) = (Q, 2^p R) bit for bit, and each
+/// column keeps its relative accuracy beside columns of very different size. float32 with fewer
+/// than 16 rows is computed in float64 and rounded once.
 template <class T>
 class EigenQr {
  public:
@@ -31,8 +32,8 @@ class EigenQr {
   ~EigenQr();
   EigenQr(EigenQr&&) noexcept;
 
-  /// a is m x n and finite. Returns false where R exceeds the range of T (it then holds
-  /// infinities).
+  /// `a` is m x n and finite. Returns false where R exceeds the range of T; R then holds
+  /// infinities.
   bool factor(MatrixView<const T> a, const MatrixFactors<T>& out);
 
   class Worker;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// householder.hpp: Householder QR of one column-major matrix in place, and Q from its reflectors,
-// by Eigen (LAPACK geqrf, orgqr). Private to core.
+// householder.hpp: factors one column-major matrix in place by Householder reflectors, and forms Q
+// from them, with Eigen (LAPACK geqrf, orgqr). Private to core.
 #pragma once
 
 #include <Eigen/QR>
@@ -17,15 +17,16 @@ using Matrix = Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic>;
 template <class C>
 using Vector = Eigen::Matrix<C, Eigen::Dynamic, 1>;
 
-/// Columns per block of reflectors (Eigen's own block size).
+/// The columns per block of reflectors, the same as Eigen's block size.
 inline constexpr index_t block_columns = 48;
-/// Rows that are summed plainly before a compensated sum takes over.
+/// The rows in a plain sum before a compensated sum takes over.
 inline constexpr index_t sum_rows = 256;
 
-/// Sums of m terms err by up to m u, the bar is 30 k u: beyond this they are taken block by block.
+/// The error of a sum of m terms can be m u, and the bar is 30 k u. Where m is larger than this,
+/// sums are taken block by block.
 inline bool is_tall(index_t m, index_t k) { return m > 32 * k; }
 
-/// w := C' v in blocks of rows with a compensated sum over the blocks.
+/// w := C' v, in blocks of rows, with a compensated sum over the blocks.
 template <class C>
 Vector<C> tall_product(const Eigen::Ref<const Matrix<C>>& c, const Eigen::Ref<const Vector<C>>& v) {
   Vector<C> sum = Vector<C>::Zero(c.cols()), compensation = sum, next;
@@ -47,14 +48,15 @@ void apply_reflector(Eigen::Ref<Matrix<C>> c, const Eigen::Ref<const Vector<C>>&
   c.noalias() -= (tau * v) * w.transpose();
 }
 
-/// x := beta e_1 and the reflector that does it: v(1:) in `essential` (LAPACK larfg).
+/// The reflector that turns x into beta e_1, with v(1:) in `essential` (LAPACK larfg).
 template <class C>
 struct Reflector {
   C beta, tau;
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  // Raised by a power of two where squares of tiny entries would lose their digits to underflow.
+  // Where squares of tiny entries would lose digits to underflow, x is multiplied by a power of
+  // two.
   using Limits = std::numeric_limits<C>;
   const C largest = x.cwiseAbs().maxCoeff();
   int exponent = 0;
@@ -73,7 +75,7 @@ Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential)
   return {beta / raise, (beta - alpha) / beta};
 }
 
-/// A (m x n) := V\R, tau has k entries. Entries of A are at most 1 in size, columns are scaled.
+/// A (m x n) := V\R; tau has k entries. The columns of A are scaled: entries are at most 1 in size.
 template <class C>
 void factor(Matrix<C>& a, Vector<C>& tau) {
   const index_t m = a.rows(), n = a.cols(), k = std::min(m, n);
@@ -95,7 +97,8 @@ void factor(Matrix<C>& a, Vector<C>& tau) {
   }
 }
 
-/// Q (m x q_cols) from V and tau, backward: a reflector that starts at row j meets Q[j:, j:] only.
+/// Forms Q (m x q_cols) from V and tau, backward: a reflector that begins at row j changes only
+/// Q[j:, j:].
 template <class C>
 void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
   const index_t m = vr.rows(), k = tau.size();

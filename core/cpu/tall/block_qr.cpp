@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_qr.cpp: blocks as packs for BatchedQr, or one by one for EigenQr.
+// block_qr.cpp: factors narrow blocks in packs with BatchedQr, and wide ones one by one with
+// EigenQr.
 #include "core/cpu/tall/block_qr.hpp"
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 namespace qrtool {
 namespace {
 
-/// Each `rows` high; q may be empty.
+/// A view of `count` blocks, each of `rows` rows; q may be empty.
 template <class T>
 BatchView<T> blocks_of(MatrixView<T> a, index_t count, index_t rows) {
   return {a.data, count, rows, a.cols, a.ld, rows * a.ld};
@@ -47,7 +48,7 @@ Problem BlockQr<T>::problem_of(index_t rows) const {
 template <class T>
 std::size_t BlockQr<T>::workspace_bytes(index_t n, index_t block_rows, bool wants_q) {
   const Problem p = block_problem(block_rows, n, element_type<T>, wants_q);
-  // Twice: a shorter last block has its own.
+  // A shorter last block needs a second workspace.
   return 2 *
          (TallShape::is_narrow(n) ? batched_qr_workspace_bytes(p) : eigen_qr_workspace_bytes(p));
 }

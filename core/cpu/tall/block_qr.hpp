@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// block_qr.hpp: QR of the row blocks of one matrix on one thread, several blocks at once where they
-// are narrow, and the products that put Q together.
+// block_qr.hpp: factors the row blocks of one matrix on one thread, several blocks at once where
+// they are narrow, and forms the products of which Q consists.
 #pragma once
 
 #include <memory>
@@ -15,22 +15,24 @@
 
 namespace qrtool {
 
-/// Factors matrices of n columns, cut into blocks of block_rows >= n rows; the last may be shorter.
-/// R's signs are those of the reflectors. Not thread-safe: one per thread.
+/// Factors matrices of n columns that are cut into blocks of block_rows >= n rows; the last block
+/// may be shorter. R has the signs that the reflectors give. Not thread-safe: each thread needs its
+/// own object.
 template <class T>
 class BlockQr {
  public:
   BlockQr(index_t n, index_t block_rows, bool wants_q);
 
-  /// R of every block (min(rows, n) x n), one below the other, into r; Q of every block into the
-  /// block's rows of q, which may be those of a. False where an R exceeds the range of T.
+  /// Writes R of every block (min(rows, n) x n) to r, one below the other, and Q of every block to
+  /// the block's rows of q. q may be the same memory as a. Returns false where an R exceeds the
+  /// range of T.
   bool factor(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> q);
 
-  /// Of one, on this processor.
+  /// The workspace of one BlockQr on this processor.
   static std::size_t workspace_bytes(index_t n, index_t block_rows, bool wants_q);
 
  private:
-  /// For blocks of one height.
+  /// The object that factors blocks of one height.
   struct Kind {
     explicit Kind(const Problem& problem);
     Problem problem;
@@ -47,21 +49,21 @@ class BlockQr {
   std::vector<batched::Outcome> outcomes_;
 };
 
-/// Q := Q Z for the rows of tall matrices. Not thread-safe: one per thread.
+/// Q := Q Z for the rows of tall matrices. Not thread-safe: each thread needs its own object.
 template <class T>
 class RowProduct {
  public:
   explicit RowProduct(index_t n);
 
-  /// Block i of q's rows times rows of z that belong to it (min(rows of the block, n)); a block
-  /// that is shorter than n fills as many columns of q.
+  /// Multiplies each block of q's rows by its rows of z, of which there are min(rows of the block,
+  /// n). A block with p < n rows uses only its first p columns of q.
   void multiply_blocks(MatrixView<T> q, index_t block_rows, MatrixView<const T> z);
-  /// The first z.rows columns of q times z, into the first z.cols columns.
+  /// Replaces the first z.cols columns of q by the product of its first z.rows columns and z.
   void multiply(MatrixView<T> q, MatrixView<const T> z);
 
  private:
   index_t n_;
-  HostMemory z_, rows_;  // Z in whole vectors, a few rows of Q
+  HostMemory z_, rows_;  // Z padded to whole vectors, and a few rows of Q
 };
 
 }  // namespace qrtool

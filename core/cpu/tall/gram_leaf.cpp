@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram_leaf.cpp: A'A strip by strip, its Cholesky factor, and the guard.
+// gram_leaf.cpp: forms A'A strip by strip and its Cholesky factor, and checks that it is accurate.
 #include "core/cpu/tall/gram_leaf.hpp"
 
 #include <algorithm>
@@ -13,25 +13,29 @@
 namespace qrtool {
 namespace {
 
-/// The largest ||D R^-1||^2, D the columns' norms, that is taken: R is then in error by at most
-/// some 2^20 2^-53 of its columns' norms, far below the 2^-24 that storing it costs.
+/// The largest ||D R^-1||^2 that is accepted, where D holds the columns' norms. The error of R is
+/// then at most about 2^20 2^-53 of its columns' norms. Storing R in float32 has a much larger
+/// error, 2^-24.
 constexpr double most_squared_condition = 0x1p40;
 
-/// The largest, divided by n, for sums in float32; orthogonal columns have 1. Such sums are in
-/// error by some 2^-24, and R by some times that: as by reflectors in float32.
+/// The largest ||D R^-1||^2 / n that is accepted for sums in float32; orthogonal columns have 1.
+/// The error of such sums is about 2^-24, and that of R a few times larger, as with reflectors in
+/// float32.
 constexpr double most_narrow_condition = 4;
-/// The least square of a column's norm for them: products lose nothing of it to underflow.
+/// The smallest square of a column's norm that is accepted for them, so that underflow of products
+/// does not matter.
 constexpr double least_narrow_square = 0x1p-60;
 
 index_t padded(index_t n) { return (n + errors::unit - 1) / errors::unit * errors::unit; }
 
-/// Rows that are widened at a time: they stay in the first cache. The sums depend on them.
+/// The rows that are converted to float64 at a time; they stay in the first-level cache. The
+/// rounding of the sums depends on this number.
 index_t strip_rows(index_t n) {
   constexpr index_t elements = 3072;
   return std::clamp<index_t>(elements / padded(n) / 8 * 8, 32, 128);
 }
 
-/// The same of rows that stay in float32.
+/// The same for rows that stay in float32.
 index_t narrow_strip_rows(index_t n) {
   constexpr index_t elements = 8192;
   return std::max<index_t>(elements / n / 32 * 32, 32);
@@ -63,7 +67,7 @@ std::size_t GramLeaf::workspace_bytes(index_t n) {
   return sizeof(double) * static_cast<std::size_t>(padded(n) * (strip_rows(n) + 2 * padded(n) + 1));
 }
 
-/// Adds up A'A; the largest |a_ij|.
+/// Sums A'A and returns the largest |a_ij|.
 double GramLeaf::add_rows(MatrixView<const float> a) {
   clear(sums_);
   clear(rest_);
@@ -85,7 +89,7 @@ double GramLeaf::add_rows(MatrixView<const float> a) {
   return std::bit_cast<float>(largest);
 }
 
-/// The same in float32, where n and ld allow it.
+/// The same with sums in float32, for values of n and ld that allow it.
 double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
   clear(sums_);
   const errors::Kernels& kernels = *errors::kernels().front();
@@ -98,7 +102,7 @@ double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
   return std::bit_cast<float>(largest);
 }
 
-/// R from sums in float32; false where they may be too inaccurate.
+/// Forms R from sums in float32. Returns false where they may be too inaccurate.
 bool GramLeaf::factor_narrow(MatrixView<const float> a, double& largest) {
   if (n_ % errors::narrow_unit != 0 || a.ld != n_) return false;
   largest = add_narrow_rows(a);
@@ -113,7 +117,8 @@ bool GramLeaf::factor_wide(MatrixView<const float> a, double& largest) {
   return factor_sums() && squared_condition() <= most_squared_condition;
 }
 
-/// R in the place of A'A; false where a pivot is lost in rounding errors, or is none.
+/// Overwrites A'A with R. Returns false where a pivot is not positive or not larger than its
+/// rounding error.
 bool GramLeaf::factor_sums() {
   for (index_t k = 0; k < n_; ++k) norms_.view().data[k] = row(k)[k];
   for (index_t k = 0; k < n_; ++k) {
@@ -127,7 +132,8 @@ bool GramLeaf::factor_sums() {
   return true;
 }
 
-/// ||D R^-1||^2, row by row from the last: R_ii X_i = e_i - sum over l > i of R_il X_l
+/// Computes ||D R^-1||^2, from the last row of X = R^-1 to the first:
+/// R_ii X_i = e_i - sum over l > i of R_il X_l.
 double GramLeaf::squared_condition() {
   double sum = 0;
   for (index_t i = n_; i-- > 0;) {

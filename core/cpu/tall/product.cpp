@@ -22,15 +22,29 @@ const product::Kernels& product_kernels() {
 template <>
 void multiply_rows<float>(MatrixView<float> q, MatrixView<const float> z, float* z_scratch,
                           float* row_scratch) {
-  product_kernels().in_float(
-      {q.data, q.rows, z.rows, z.cols, q.ld, z.data, z.ld, z_scratch, row_scratch});
+  product_kernels().in_float({.q = q.data,
+                              .rows = q.rows,
+                              .inner = z.rows,
+                              .cols = z.cols,
+                              .ld = q.ld,
+                              .z = z.data,
+                              .z_ld = z.ld,
+                              .z_padded = z_scratch,
+                              .q_rows = row_scratch});
 }
 
 template <>
 void multiply_rows<double>(MatrixView<double> q, MatrixView<const double> z, double* z_scratch,
                            double* row_scratch) {
-  product_kernels().in_double(
-      {q.data, q.rows, z.rows, z.cols, q.ld, z.data, z.ld, z_scratch, row_scratch});
+  product_kernels().in_double({.q = q.data,
+                               .rows = q.rows,
+                               .inner = z.rows,
+                               .cols = z.cols,
+                               .ld = q.ld,
+                               .z = z.data,
+                               .z_ld = z.ld,
+                               .z_padded = z_scratch,
+                               .q_rows = row_scratch});
 }
 
 }  // namespace qrtool

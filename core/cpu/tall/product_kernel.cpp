@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// product_kernel.cpp: rows of Q times a small Z, compiled once for every instruction set.
+// product_kernel.cpp: multiplies rows of Q by a small Z, compiled once for every instruction set.
 //
-// A vector holds entries of one row of the product; a tile of rows x vectors stays in registers
-// while it runs down Z:
+// A vector holds entries of one row of the product. A tile of rows x vectors stays in registers
+// while the loop goes down the rows of Z:
 //
 //     q q q q ..     z z z z     c c c c        c[i][v] += q[i][p] z[p][v]
 //     q q q q ..  x  z z z z  =  c c c c
 //                    ..
 //
-// Nothing from the standard library is called here, see core/cpu/batched/kernel.cpp.
+// No function of the standard library is called here; core/cpu/simd.hpp says why.
 #include "core/cpu/tall/product_kernel.hpp"
 
 namespace qrtool::product {
@@ -17,7 +17,7 @@ namespace {
 using std::int64_t;
 
 constexpr int vector_bytes = QRTOOL_VECTOR_BYTES;
-/// 16 sums take half of AVX-512's and ARM's registers, 8 half of the others'.
+/// 16 sums take half of the registers of AVX-512 and ARM, and 8 sums half of the others'.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile = 16;
 #else
@@ -59,7 +59,7 @@ class Product {
     }
   }
 
-  /// Tiles of `columns` vectors at the most.
+  /// Multiplies in tiles of at most `columns` vectors.
   template <int columns>
   void by_rows() {
     constexpr int height = tile / columns < most_rows ? tile / columns : most_rows;
@@ -68,7 +68,7 @@ class Product {
     for (; i < o_.rows; ++i) row_tile<1, columns>(i);
   }
 
-  /// The product overwrites the rows, so that they are copied first.
+  /// Computes a tile. The product overwrites the rows of Q, so that they are copied first.
   template <int height, int columns>
   void row_tile(int64_t first) {
     for (int r = 0; r < height; ++r)
@@ -110,7 +110,7 @@ class Product {
   }
 
   const Operands<T>& o_;
-  int64_t vectors_;  // of a row of Z
+  int64_t vectors_;  // in a row of Z
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// product_kernel.hpp: Q := Q Z, a few rows at a time in place. Private to core/cpu.
+// product_kernel.hpp: computes Q := Q Z in place, a few rows at a time. Private to core/cpu.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@ namespace qrtool {
 
 namespace product {
 
-/// Q (rows x inner) times Z (inner x cols) into the same rows; ld elements from a row to the next.
+/// Q (rows x inner) and Z (inner x cols); the product overwrites Q's rows. A row of Q begins ld
+/// elements after the row before it.
 template <class T>
 struct Operands {
   T* q = nullptr;
   std::int64_t rows = 0, inner = 0, cols = 0, ld = 0;
   const T* z = nullptr;
   std::int64_t z_ld = 0;
-  T* z_padded = nullptr;  // inner x cols rounded up to whole vectors
+  T* z_padded = nullptr;  // inner x (cols rounded up to whole vectors)
   T* q_rows = nullptr;    // most_rows x inner
 };
 
@@ -30,12 +31,12 @@ struct Kernels {
 extern const Kernels generic_products;
 extern const Kernels avx2_products, avx512_products;  // x86-64
 
-/// Rows that are multiplied at once, and bytes of the widest vector, at the most.
+/// The most rows that are multiplied at once, and the bytes of the widest vector.
 inline constexpr std::int64_t most_rows = 8, most_vector_bytes = 64;
 
 }  // namespace product
 
-/// Bytes of the scratch for Z and for rows of Q; `inner` is the most columns of Q.
+/// The bytes of the scratch memory for Z and for rows of Q, which has at most `inner` columns.
 template <class T>
 std::size_t product_z_bytes(index_t inner, index_t cols) {
   return static_cast<std::size_t>(inner) *
@@ -46,8 +47,8 @@ std::size_t product_rows_bytes(index_t inner) {
   return static_cast<std::size_t>(inner * product::most_rows) * sizeof(T);
 }
 
-/// The first z.rows columns of q times z into the first z.cols columns of q. An entry is summed in
-/// the same order whatever rows are beside it.
+/// Replaces the first z.cols columns of q by the product of its first z.rows columns and z. The
+/// order in which an entry is summed does not depend on the number of rows.
 template <class T>
 void multiply_rows(MatrixView<T> q, MatrixView<const T> z, T* z_scratch, T* row_scratch);
 

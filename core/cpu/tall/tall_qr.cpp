@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_qr.cpp: leaves in groups, as many as fill the SIMD lanes where their R factors are combined.
+// tall_qr.cpp: factors leaves in groups that fill the SIMD lanes when their R factors are combined.
 #include "core/cpu/tall/tall_qr.hpp"
 
 #include <omp.h>
@@ -16,7 +16,7 @@ namespace qrtool {
 
 namespace {
 
-/// Leaves of a group, at the most: where they are narrow, their nodes fill the lanes of float32 in
+/// The most leaves in a group. The nodes of a group of narrow leaves fill the lanes of float32 in
 /// AVX-512.
 index_t most_leaves_at_once(const TallShape& shape) {
   return TallShape::is_narrow(shape.n()) ? 16 : 1;
@@ -31,14 +31,15 @@ MatrixView<T> part(MatrixView<T> a, Range rows) {
   return a.row_block(rows.first, rows.count);
 }
 
-/// Where the R factors of some rows stand, if rows are cut into blocks of block_rows.
+/// The rows that the R factors of `rows` rows from row `first` on have in the stack of all R
+/// factors, where rows are cut into blocks of block_rows.
 Range stack_range(const TallShape& shape, index_t first, index_t rows, index_t block_rows) {
   return {shape.stacked_rows(first, block_rows), shape.stacked_rows(rows, block_rows)};
 }
 
 }  // namespace
 
-/// One thread, for R alone or for Q.
+/// Factors leaves on one thread, for R only or for Q as well.
 template <class T>
 class CpuLeaves<T>::Worker {
  public:
@@ -59,8 +60,8 @@ class CpuLeaves<T>::Worker {
            GramLeaf::workspace_bytes(shape.n());
   }
 
-  /// R alone: leaf by leaf from A'A, and those that it is too inaccurate for together by
-  /// reflectors.
+  /// Forms R only: leaf by leaf from A'A, and then, together and by reflectors, the leaves for
+  /// which A'A is too inaccurate.
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r) {
     LeafOutcome all;
     for (index_t first = 0; first < a.rows; first += shape_.leaf_rows()) {
@@ -75,7 +76,7 @@ class CpuLeaves<T>::Worker {
     return all;
   }
 
-  /// The Q of blocks to q and the Q of nodes to `stack`, unless q is empty.
+  /// Forms R and, unless q is empty, the Q of blocks in q and the Q of nodes in `stack`.
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> stack, MatrixView<T> q) {
     LeafOutcome outcome = factor_blocks(a, stack, q);
     if (!has_nodes()) {
@@ -107,7 +108,7 @@ class CpuLeaves<T>::Worker {
   LeafOutcome factor_by_reflectors(MatrixView<const T> a, MatrixView<T> r) {
     return factor(a, r, has_nodes() ? stack_of(a.rows) : r, {});
   }
-  /// The leaf at row `first`.
+  /// Factors the leaf that begins at row `first`.
   bool factor_by_gram(MatrixView<const T> a, index_t first, MatrixView<T> r, LeafOutcome& all) {
     if constexpr (std::is_same_v<T, float>) {
       const index_t rows = std::min(shape_.leaf_rows(), a.rows - first);
@@ -134,7 +135,7 @@ class CpuLeaves<T>::Worker {
     return stack_.view()[0].row_block(0, shape_.stacked_rows(rows, shape_.block_rows()));
   }
 
-  /// Leaf by leaf, so that its rows are still in the cache when they are factored.
+  /// Goes leaf by leaf, so that the rows of a leaf are still in the cache when they are factored.
   LeafOutcome factor_blocks(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> q) {
     LeafOutcome outcome;
     for (index_t row = 0, at = 0; row < a.rows; row += shape_.leaf_rows()) {
@@ -153,7 +154,7 @@ class CpuLeaves<T>::Worker {
   TallShape shape_;
   BlockQr<T> blocks_, nodes_;
   RowProduct<T> product_;
-  Batch<T> stack_;  // R of the blocks of a group of leaves
+  Batch<T> stack_;  // the R factors of the blocks of a group of leaves
   std::optional<GramLeaf> gram_;
 };
 
@@ -173,8 +174,8 @@ std::size_t CpuLeaves<T>::workspace_bytes(const TallShape& shape) {
   return 2 * Worker::workspace_bytes(shape);
 }
 
-/// body(worker, rows of A, their rows in the leaves' stack) for groups of leaves that are spread
-/// evenly over the threads.
+/// Calls body(worker, rows of A, their rows in the stack of the leaves) for groups of leaves, which
+/// the threads share evenly.
 template <class T>
 template <class Body>
 void CpuLeaves<T>::for_groups(index_t all_rows, bool wants_q, Body body) {
@@ -184,7 +185,7 @@ void CpuLeaves<T>::for_groups(index_t all_rows, bool wants_q, Body body) {
   const index_t at_once = divide(leaves, std::max<index_t>(1, rounds * threads_));
   const index_t groups = at_once == 0 ? 0 : divide(leaves, at_once);
   auto& workers = wants_q ? q_workers_ : r_workers_;
-  std::exception_ptr failure;  // must not leave the parallel region
+  std::exception_ptr failure;  // an exception must not leave the parallel region
 #pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) if (groups > 1)
   for (index_t group = 0; group < groups; ++group) {
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_qr.hpp: cpu/tall: the leaves of a tall matrix on several threads, and all of it in memory.
+// tall_qr.hpp: cpu/tall: factors the leaves of a tall matrix on several threads, and a whole tall
+// matrix in memory.
 #pragma once
 
 #include <memory>
@@ -10,21 +11,22 @@
 
 namespace qrtool {
 
-/// Leaves on the CPU: a thread takes a few at a time, and in each of them a block of rows per SIMD
-/// lane. Results do not depend on the number of threads.
+/// Factors leaves on the CPU. A thread takes a few leaves at a time, and in each of them one block
+/// of rows per SIMD lane. Results do not depend on the number of threads.
 template <class T>
 class CpuLeaves final : public LeafQr<T> {
  public:
-  /// `needs_q`: form_q and factor_keeping are called, too. For R alone the leaves may be factored
-  /// in another way.
+  /// `needs_q` says that form_q or factor_keeping will be called, too. Without it the leaves may be
+  /// factored by another method, which gives only R.
   CpuLeaves(const TallShape& shape, int threads, bool needs_q);
   ~CpuLeaves() override;
 
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> r) override;
   void form_q(MatrixView<const T> a, MatrixView<const T> z, MatrixView<T> q) override;
 
-  /// factor() and form_q() for a whole matrix with Q in memory in between, which saves factoring
-  /// twice: the Q of every block goes to q, the Q of every leaf's stack (kept_rows x n) to `kept`.
+  /// Does factor() for a whole matrix and keeps Q in memory, so that it need not be factored again
+  /// for form_q(). The Q of every block goes to q, and the Q of every leaf's stack to `kept`
+  /// (kept_rows x n).
   LeafOutcome factor_keeping(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> kept,
                              MatrixView<T> q);
   void multiply_kept(MatrixView<T> kept, MatrixView<const T> z, MatrixView<T> q);
@@ -32,7 +34,7 @@ class CpuLeaves final : public LeafQr<T> {
     return shape.stacked_rows(shape.m(), shape.block_rows());
   }
 
-  /// One thread's, at the most.
+  /// The most bytes that one thread needs.
   static std::size_t workspace_bytes(const TallShape& shape);
 
  private:
@@ -46,23 +48,23 @@ class CpuLeaves final : public LeafQr<T> {
   std::vector<std::unique_ptr<Worker>> r_workers_, q_workers_;
 };
 
-/// Whether leaves give R alone: LAPACK's signs are those of Q's first rows.
+/// Whether leaves must form Q. LAPACK's signs are found from Q's first rows.
 inline bool leaves_need_q(const Problem& problem) {
   return problem.wants_q() || problem.sign == Sign::lapack;
 }
 
-/// QR of matrices of one shape that are in memory, with all threads on one matrix.
+/// Factors matrices of one shape in memory, with all threads on one matrix.
 template <class T>
 class TallQr {
  public:
-  /// mode reduced or r.
+  /// The mode is reduced or r.
   TallQr(const Problem& problem, int threads);
 
-  /// q is not touched for mode r. Where the outcome's magnitude is not finite, or R does not fit,
-  /// the factors hold nothing of meaning.
+  /// Mode r leaves q as it was. Where the outcome says that an entry is not finite, or that R does
+  /// not fit, the factors are undefined.
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> q, MatrixView<T> r);
 
-  /// Beside A, Q and R, with that many threads.
+  /// The bytes needed in addition to A, Q and R, with `threads` threads.
   static std::size_t workspace_bytes(const Problem& problem, int threads);
 
  private:

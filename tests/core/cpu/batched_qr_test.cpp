@@ -20,7 +20,7 @@ class BatchedQrTest : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(BatchedQrTest, Types);
 
-/// Q, R of one full pack of `kind`, each at the bar.
+/// Factors one full pack of `kind` and judges every matrix by the bar.
 template <class T>
 void expect_good_pack(const batched::Kernels& kernels, std::string_view kind, index_t m,
                       index_t n) {
@@ -58,7 +58,7 @@ TYPED_TEST(BatchedQrTest, EveryInstructionSetMeetsTheBar) {
   }
 }
 
-/// Columns of equal entries bias sums, and leave rounding errors that are all parallel.
+/// Columns of equal entries give sums a bias, and the rounding errors they leave are all parallel.
 TYPED_TEST(BatchedQrTest, ConstantMatricesKeepClearOfTheBar) {
   constexpr index_t n = 40, packs = 100;
   for (const batched::Kernels* kernels : batched_kernels()) {
@@ -88,8 +88,8 @@ TYPED_TEST(BatchedQrTest, ConstantMatricesKeepClearOfTheBar) {
 }
 
 TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {
-  // Below row 0 the second column is s (2, 3, 1, ...)', for s down to the smallest number: its
-  // squares underflow long before.
+  // Below row 0 the second column is s (2, 3, 1, ...)', for s down to the smallest number. Its
+  // squares underflow for much larger s.
   constexpr index_t m = 20;
   for (const batched::Kernels* kernels : batched_kernels()) {
     BatchedQr<TypeParam> qr({1, m, 2, element_type<TypeParam>}, *kernels);

@@ -20,7 +20,7 @@ class BlockedQrTest : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(BlockedQrTest, Types);
 
-/// Q, R of one matrix, packed.
+/// Packed Q and R of one matrix.
 template <class T>
 struct Result {
   Batch<T> q, r;
@@ -72,7 +72,7 @@ TYPED_TEST(BlockedQrTest, EveryInstructionSetMeetsTheBar) {
   }
 }
 
-/// After the first reflector all columns are the same rounding errors.
+/// After the first reflector all columns hold the same rounding errors.
 TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
   constexpr index_t n = 300;
   for (const blocked::Kernels* kernels : blocked_kernels()) {
@@ -90,7 +90,8 @@ TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
 
 TYPED_TEST(BlockedQrTest, ColumnsOfEverySizeAreReflected) {
   // Below row 0 columns 1 and 2 are s (2, 3, 1, ...)' and s (2, 1, 2, ...)', for s down to the
-  // smallest number: their squares, and their products with each other, underflow long before.
+  // smallest number. Their squares, and their products with each other, underflow for much larger
+  // s.
   constexpr index_t m = 40;
   const Batch<TypeParam> a(1, m, 3);
   for (const blocked::Kernels* kernels : blocked_kernels()) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <set>
 #include <vector>
 
 #include "core/matrices.hpp"
@@ -34,6 +35,10 @@ struct Batched {
 };
 struct Blocked {
   static constexpr std::string_view variant = "cpu/blocked";
+};
+/// No variant is forced: the plan chooses.
+struct Unforced {
+  static constexpr std::string_view variant = "";
 };
 template <class E, class V>
 struct Run {
@@ -82,11 +87,13 @@ struct Case {
     }
     return false;
   }
-  void run(int threads = 2) {
+  /// Returns the variant that ran.
+  std::string_view run(int threads = 2) {
     a_before = a;
     CpuBackend backend(test_limits(threads));
     const Plan plan = make_plan(problem, backend.variants(), backend.limits(), Run::variant);
     backend.factor(plan, view_a(), factors(), report);
+    return plan.variant->name;
   }
 };
 
@@ -114,7 +121,8 @@ bool is_all_nan(MatrixView<T> x) {
   return true;
 }
 
-/// Measured anew, apart from the report; also the published bar where few rows demand it.
+/// Measures the factors again, independently of the report, and judges them by the bar. float32
+/// with fewer than 16 rows must also meet the published bar.
 template <class Run>
 void expect_good(Case<Run>& c, const std::string& what) {
   using T = typename Run::Element;
@@ -131,7 +139,9 @@ void expect_good(Case<Run>& c, const std::string& what) {
         << errors.orthogonality << " bar " << bars.orthogonality;
     EXPECT_EQ(errors.lower, 0) << what;
     EXPECT_EQ(c.report[b].status, Status::ok) << what;
-    EXPECT_EQ(c.report[b].residual, errors.residual) << what;
+    // cpu/tall adds up its sums in another order.
+    const double tolerance = Run::variant.empty() ? 0.01 * bars.residual : 0;
+    EXPECT_NEAR(c.report[b].residual, errors.residual, tolerance) << what;
     if (p.type == ElementType::float32 && p.m < 16 && p.wants_q()) {
       EXPECT_LE(errors.orthogonality, m_eps_bars(p.m).orthogonality) << what;
       EXPECT_LE(errors.residual, std::max(m_eps_bars(p.m).residual, bars.residual - 16 * 0x1p-23))
@@ -162,9 +172,9 @@ using Types = testing::Types<Run<float, Eigen>, Run<double, Eigen>, Run<float, B
                              Run<double, Batched>, Run<float, Blocked>, Run<double, Blocked>>;
 TYPED_TEST_SUITE(CpuBackendTest, Types);
 
-// Around Eigen's block of 48 columns, the 16 rows of float64 inside, the 32 k rows of tall, and the
-// panels, lanes and summed rows of the packs: 4, 8, 16, 32, which are the tiles, leaves and strips
-// of cpu/blocked too.
+// Shapes around Eigen's block of 48 columns, the 16 rows below which float32 is computed in
+// float64, the 32 k rows from which a matrix is tall, and 4, 8, 16, 32, which are the panels, lanes
+// and summed rows of the packs and the tiles, leaves and strips of cpu/blocked.
 const std::vector<std::pair<index_t, index_t>> shapes = {
     {1, 1},     {1, 7},    {7, 1},    {2, 2},   {3, 2},   {2, 3},    {8, 8},     {15, 15},
     {16, 16},   {17, 17},  {47, 47},  {48, 48}, {49, 49}, {97, 49},  {100, 50},  {33, 17},
@@ -325,7 +335,7 @@ TYPED_TEST(CpuBackendTest, ABatchIsItsMatricesOneByOne) {
 }
 
 TYPED_TEST(CpuBackendTest, PlaceAndThreadsDoNotMatter) {
-  // 37: packs of 4, 8 and 16 end in a partial one. Neighbours differ in kind.
+  // With 37 matrices the last pack of 4, 8 or 16 is partial. Neighbours differ in kind.
   constexpr index_t count = 37, shift = 11;
   Case<TypeParam> c({count, 21, 13}), moved({count, 21, 13});
   const std::span<const MatrixKind> kinds = matrix_kinds();
@@ -348,7 +358,7 @@ TYPED_TEST(CpuBackendTest, ThreadsThatShareTheLastMatricesDoNotMatter) {
   alone.fill("gauss");
   shared.fill("gauss");
   alone.run(1);
-  shared.run(3);  // two are left for three threads
+  shared.run(3);  // two matrices are left for three threads
   EXPECT_TRUE(same_bits(alone.q, shared.q));
   EXPECT_TRUE(same_bits(alone.r, shared.r));
   for (const MatrixReport& line : shared.report) EXPECT_EQ(line.status, Status::ok);
@@ -417,6 +427,35 @@ TYPED_TEST(CpuBackendTest, ReportsTheRankHint) {
   c.fill("identity");
   c.run();
   EXPECT_EQ(c.report[0].diagonal_ratio, 1);
+}
+
+/// The variants that the plan chooses for these shapes when none is forced; every result must meet
+/// the bar.
+template <class T>
+std::set<std::string_view> variants_of_the_plan() {
+  std::set<std::string_view> chosen;
+  const std::vector<Problem> problems{
+      {.count = 40, .m = 16, .n = 16},  {.count = 40, .m = 96, .n = 96},
+      {.count = 1, .m = 96, .n = 96},   {.count = 3, .m = 300, .n = 20},
+      {.count = 2, .m = 300, .n = 300}, {.count = 2, .m = 60, .n = 200},
+      {.count = 3, .m = 5000, .n = 4},  {.count = 1, .m = 4300, .n = 130},
+      {.count = 1, .m = 9000, .n = 40}, {.count = 1, .m = 40000, .n = 12},
+      {.count = 2, .m = 3, .n = 7}};
+  for (const std::string_view kind : {"gauss", "cond", "constant"}) {
+    for (const Problem& problem : problems) {
+      Case<Run<T, Unforced>> c(problem);
+      c.fill(kind);
+      chosen.insert(c.run());
+      expect_good(c, describe(kind, problem));
+    }
+  }
+  return chosen;
+}
+
+TEST(CpuPlanTest, EveryVariantThatIsChosenUnforcedMeetsTheBar) {
+  const std::set<std::string_view> all{"cpu/batched", "cpu/blocked", "cpu/eigen", "cpu/tall"};
+  EXPECT_EQ(variants_of_the_plan<float>(), all);
+  EXPECT_EQ(variants_of_the_plan<double>(), all);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel_test.cpp: the products of every instruction set against plain loops.
+// error_kernel_test.cpp: the products of every instruction set agree with plain loops.
 #include "core/cpu/check/error_kernel.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram_leaf_test.cpp: what is taken is R to the last bits of float32, or near them where sums in
-// float32 are allowed; what is not is refused.
+// gram_leaf_test.cpp: an R that is accepted is accurate to the last bits of float32, or nearly so
+// where sums in float32 are allowed; every other matrix is refused.
 #include "core/cpu/tall/gram_leaf.hpp"
 
 #include <gtest/gtest.h>
@@ -30,10 +30,11 @@ Batch<double> reference_r(MatrixView<const float> a) {
   return r;
 }
 
-/// Of the column's norm, beside half a unit of float32 from rounding: sums in float64, in float32.
+/// The allowed errors, relative to the column's norm, in addition to half a unit of float32 from
+/// rounding: with sums in float64, and with sums in float32.
 constexpr double wide_error = 0x1p-28, narrow_error = 0x1p-22;
 
-/// Whether A was taken. If so its error is checked.
+/// Whether A was accepted. The error of an accepted R is checked.
 bool is_taken(MatrixView<const float> a, const std::string& name, double error = wide_error) {
   GramLeaf leaf(a.cols);
   const Batch<float> r(1, a.cols, a.cols);
@@ -90,7 +91,7 @@ TEST(GramLeaf, ColumnsOfAnyScaleAreTaken) {
     for (index_t i = 0; i < 500; ++i)
       for (index_t j = 0; j < n; ++j) a.view()[0](i, j) *= scale[j % 6];
     EXPECT_TRUE(is_taken(a.view()[0], "scales"));
-    // All too small, or too large, for squares in float32.
+    // All columns are too small, or too large, for squares in float32.
     for (const float factor : {1e-25F, 1e25F}) {
       fill_matrix<float>({"gauss"}, 0, a.view()[0]);
       for (index_t i = 0; i < 500; ++i)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader_test.cpp: every dialect is read, every mistake is named by line and column.
+// reader_test.cpp: the reader takes every dialect, and names every mistake by line and column.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -15,10 +15,10 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-class CsvReaderTest : public TemporaryFolder {};
+class CsvReaderTest : public FileTest {};
 
 std::unique_ptr<Reader> open_text(const std::string& text) {
-  write_bytes("x.csv", text);
+  write_text("x.csv", text);
   return open_input({"x.csv", "", Order::automatic});
 }
 
@@ -232,7 +232,7 @@ TEST_F(CsvReaderTest, FileThatChanges) {
   const auto reader = open_text("1,2\n3,4\n");
   std::filesystem::resize_file("x.csv", 4);
   auto values = poisoned<double>(4);
-  // What was read while checking may still be in memory; then the old numbers are right.
+  // The text that was read for the check may still be in memory; then the old numbers are right.
   try {
     reader->read(0, packed(values.data(), 1, 2, 2));
     EXPECT_EQ(values, (std::vector<double>{1, 2, 3, 4}));
@@ -253,21 +253,21 @@ void with_standard_input(const std::string& name, Action action) {
 }
 
 TEST_F(CsvReaderTest, StandardInput) {
-  write_bytes("in", "1,2\n\n3,4\n");
+  write_text("in", "1,2\n\n3,4\n");
   with_standard_input("in", [] {
     const auto reader = open_input({"-", "", Order::automatic});
     EXPECT_EQ(reader->source().file, "standard input");
     EXPECT_EQ(read_all<double>(*reader), (std::vector<double>{1, 2, 3, 4}));
     EXPECT_EQ(read_all<double>(*reader), (std::vector<double>{1, 2, 3, 4}));
   });
-  write_bytes("in", "1,x\n");
+  write_text("in", "1,x\n");
   with_standard_input("in", [] {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
               }),
               "standard input:1:3: 'x' is not a number");
   });
-  write_bytes("in", "\x89HDF\r\n\x1a\n");
+  write_text("in", "\x89HDF\r\n\x1a\n");
   with_standard_input("in", [] {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
@@ -285,7 +285,7 @@ TEST_F(CsvReaderTest, StandardInput) {
 }
 
 TEST_F(CsvReaderTest, OptionsOfHdf5) {
-  write_bytes("x.csv", "1,2\n");
+  write_text("x.csv", "1,2\n");
   EXPECT_EQ(error_of<UsageError>([] {
               open_input({"x.csv:/A", "", Order::automatic});
             }),

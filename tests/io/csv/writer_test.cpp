@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer_test.cpp: text that reads back as the same bits.
+// writer_test.cpp: reading the written text gives the same bits.
 #include <bit>
 #include <random>
 
 #include "io/csv/writer.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/file_test.hpp"
 
 namespace qrtool {
 namespace {
 
 using Names = std::vector<std::string>;
 
-class CsvWriterTest : public TemporaryFolder {};
+class CsvWriterTest : public FileTest {};
 
 OutputSpec matrix_spec(const std::string& path, std::vector<index_t> leading, index_t m, index_t n,
                        ElementType type) {
@@ -48,7 +48,7 @@ TEST_F(CsvWriterTest, OneMatrix) {
   writer->write("A", 0, packed(values.data(), 1, 2, 2));
   EXPECT_EQ(writer->files(), Names{"a.csv"});
   writer->commit();
-  EXPECT_EQ(read_bytes("a.csv"), "1,-0\n1e-07,inf\n");
+  EXPECT_EQ(read_text("a.csv"), "1,-0\n1e-07,inf\n");
   EXPECT_EQ(names(), Names{"a.csv"});
 }
 
@@ -59,16 +59,16 @@ TEST_F(CsvWriterTest, SeparatorFollowsTheEnding) {
     const std::vector<double> values{1, 2};
     writer->write("A", 0, packed(values.data(), 1, 1, 2));
     writer->commit();
-    EXPECT_EQ(read_bytes(name), text);
+    EXPECT_EQ(read_text(name), text);
   }
 }
 
 TEST_F(CsvWriterTest, Factors) {
   write_factors(factors_spec("out.csv"));
   EXPECT_EQ(names(), (Names{"out.Q.csv", "out.R.csv", "out.report.csv"}));
-  EXPECT_EQ(read_bytes("out.Q.csv"), "# matrix 0\n1\n2\n\n# matrix 1\n3\n4\n");
-  EXPECT_EQ(read_bytes("out.R.csv"), "# matrix 0\n0.1\n\n# matrix 1\n-5\n");
-  EXPECT_EQ(read_bytes("out.report.csv"),
+  EXPECT_EQ(read_text("out.Q.csv"), "# matrix 0\n1\n2\n\n# matrix 1\n3\n4\n");
+  EXPECT_EQ(read_text("out.R.csv"), "# matrix 0\n0.1\n\n# matrix 1\n-5\n");
+  EXPECT_EQ(read_text("out.report.csv"),
             "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"
             "0,0.5,0.25,0,1,0,3\n1,0.5,0.25,0,1,0,3\n");
   const StoredFactors factors = open_factors("out.csv", Order::row);
@@ -113,7 +113,7 @@ void expect_same_bits(const std::string& name) {
   auto found = poisoned<T>(30000);
   reader->read(0, packed(found.data(), 3, 100, 100));
   EXPECT_EQ(found, values);
-  // Whoever reads in double gets the very numbers too.
+  // Reading in double gives the same numbers, too.
   auto wide = poisoned<double>(30000);
   reader->read(0, packed(wide.data(), 3, 100, 100));
   EXPECT_EQ(wide, std::vector<double>(values.begin(), values.end()));
@@ -129,7 +129,7 @@ TEST_F(CsvWriterTest, SingleIsMarkedButInputIsDouble) {
   const float value = 0.1f;
   writer->write("A", 0, packed(&value, 1, 1, 1));
   writer->commit();
-  EXPECT_EQ(read_bytes("a.csv"), "# float32\n0.1\n");
+  EXPECT_EQ(read_text("a.csv"), "# float32\n0.1\n");
   const auto reader = open_input({"a.csv", "", Order::automatic});
   EXPECT_EQ(reader->source().type, ElementType::float64);
   EXPECT_EQ(reader->source().stored_type, "float32");
@@ -140,26 +140,26 @@ TEST_F(CsvWriterTest, SingleIsMarkedButInputIsDouble) {
 
 TEST_F(CsvWriterTest, NoFileOfAResultMayExist) {
   for (const char* name : {"out.Q.csv", "out.R.csv", "out.report.csv"}) {
-    write_bytes(name, "old");
+    write_text(name, "old");
     EXPECT_EQ(error_of<OutputError>([] { create_output(factors_spec("out.csv")); }),
               "'" + std::string(name) + "' exists | use --force to replace it");
     EXPECT_EQ(names(), Names{name});
     std::filesystem::remove(name);
   }
-  write_bytes("out.csv", "not written to");
+  write_text("out.csv", "not written to");
   write_factors(factors_spec("out.csv"));
   OutputSpec forced = factors_spec("out.csv");
   forced.force = true;
   { const auto writer = create_output(forced); }
-  EXPECT_NE(read_bytes("out.Q.csv"), "");
+  EXPECT_NE(read_text("out.Q.csv"), "");
   write_factors(forced);
-  EXPECT_EQ(read_bytes("out.csv"), "not written to");
+  EXPECT_EQ(read_text("out.csv"), "not written to");
 }
 
 TEST_F(CsvWriterTest, HalfAResultIsNotLeft) {
   {
     const auto writer = create_output(factors_spec("out.csv"));
-    write_bytes("out.report.csv", "other");
+    write_text("out.report.csv", "other");
     EXPECT_EQ(error_of<OutputError>([&] { writer->commit(); }),
               "'out.report.csv' was created meanwhile | use --force to replace it");
   }
@@ -181,8 +181,8 @@ TEST_F(CsvWriterTest, WhatTextCannotHold) {
 TEST_F(CsvWriterTest, FactorsThatAreNotThere) {
   EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
             "cannot read 'out.R.csv': there is no such file");
-  write_bytes("out.Q.csv", "1,2\n");
-  write_bytes("out.R.csv", "1,2\n");
+  write_text("out.Q.csv", "1,2\n");
+  write_text("out.R.csv", "1,2\n");
   EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
             "out.csv: Q (1x2) and R (1x2) do not belong together");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic_file_test.cpp: the output is the old file or the complete new one, whatever happens.
+// atomic_file_test.cpp: the output is always the old file or the complete new one.
 #include "io/file/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 
 #include <thread>
 
-#include "tests/io/temporary_folder.hpp"
+#include "tests/io/file_test.hpp"
 
 namespace qrtool {
 namespace {
@@ -33,7 +33,7 @@ struct stat status_of(const std::string& path) {
   return info;
 }
 
-class AtomicFileTest : public TemporaryFolder {};
+class AtomicFileTest : public FileTest {};
 
 TEST_F(AtomicFileTest, AppearsOnCommitOnly) {
   {
@@ -45,42 +45,42 @@ TEST_F(AtomicFileTest, AppearsOnCommitOnly) {
     file.commit();
     EXPECT_EQ(names(), Names{"o.h5"});
   }
-  EXPECT_EQ(read_bytes("o.h5"), "new");
+  EXPECT_EQ(read_text("o.h5"), "new");
 }
 
 TEST_F(AtomicFileTest, AbandonedLeavesTheOldFile) {
-  write_bytes("o.h5", "old");
+  write_text("o.h5", "old");
   {
     AtomicFile file("o.h5", true);
     put(file, "new");
   }
   EXPECT_EQ(names(), Names{"o.h5"});
-  EXPECT_EQ(read_bytes("o.h5"), "old");
+  EXPECT_EQ(read_text("o.h5"), "old");
 }
 
 TEST_F(AtomicFileTest, ForceReplaces) {
-  write_bytes("o.h5", "old");
+  write_text("o.h5", "old");
   AtomicFile file("o.h5", true);
   put(file, "new");
-  EXPECT_EQ(read_bytes("o.h5"), "old");
+  EXPECT_EQ(read_text("o.h5"), "old");
   file.commit();
-  EXPECT_EQ(read_bytes("o.h5"), "new");
+  EXPECT_EQ(read_text("o.h5"), "new");
 }
 
 TEST_F(AtomicFileTest, KeepsAFileThatAppearedMeanwhile) {
   {
     AtomicFile file("o.h5", false);
     put(file, "new");
-    write_bytes("o.h5", "other");
+    write_text("o.h5", "other");
     EXPECT_EQ(error_of<OutputError>([&] { file.commit(); }),
               "'o.h5' was created meanwhile | use --force to replace it");
   }
   EXPECT_EQ(names(), Names{"o.h5"});
-  EXPECT_EQ(read_bytes("o.h5"), "other");
+  EXPECT_EQ(read_text("o.h5"), "other");
 }
 
 TEST_F(AtomicFileTest, Refusals) {
-  write_bytes("old.h5", "old");
+  write_text("old.h5", "old");
   std::filesystem::create_directory("folder");
   ASSERT_EQ(mkfifo("pipe", 0600), 0);
   ASSERT_EQ(symlink("nowhere", "dangling"), 0);
@@ -123,21 +123,21 @@ TEST_F(AtomicFileTest, LongNamesThatAreStillPossible) {
 
 TEST_F(AtomicFileTest, WritesThroughASymbolicLink) {
   std::filesystem::create_directory("folder");
-  write_bytes("folder/target", "old");
+  write_text("folder/target", "old");
   ASSERT_EQ(symlink("folder/target", "link"), 0);
   AtomicFile file("link", true);
   put(file, "new");
   file.commit();
   EXPECT_TRUE(std::filesystem::is_symlink("link"));
-  EXPECT_EQ(read_bytes("folder/target"), "new");
+  EXPECT_EQ(read_text("folder/target"), "new");
   EXPECT_EQ(names(), (Names{"folder", "link"}));
 }
 
 TEST_F(AtomicFileTest, RemovesStaleTemporariesOfTheSameOutputOnly) {
-  write_bytes(".o.h5.qrtool-123-abc.tmp", "stale");
-  write_bytes(".p.h5.qrtool-123-abc.tmp", "of another output");
-  write_bytes(".o.h5.qrtool-123-abc", "no temporary");
-  write_bytes(".o.h5.qrtool-124-abc.tmp", "alive");
+  write_text(".o.h5.qrtool-123-abc.tmp", "stale");
+  write_text(".p.h5.qrtool-123-abc.tmp", "of another output");
+  write_text(".o.h5.qrtool-123-abc", "no temporary");
+  write_text(".o.h5.qrtool-124-abc.tmp", "alive");
   const int alive = open(".o.h5.qrtool-124-abc.tmp", O_RDWR);
   ASSERT_EQ(flock(alive, LOCK_EX), 0);
   { AtomicFile file("o.h5", false); }
@@ -154,7 +154,7 @@ TEST_F(AtomicFileTest, TwoOfOneProcessDoNotDisturbEachOther) {
   first.commit();
   EXPECT_EQ(error_of<OutputError>([&] { second.commit(); }),
             "'o.h5' was created meanwhile | use --force to replace it");
-  EXPECT_EQ(read_bytes("o.h5"), "first");
+  EXPECT_EQ(read_text("o.h5"), "first");
 }
 
 TEST_F(AtomicFileTest, ModeFollowsTheMask) {
@@ -238,7 +238,7 @@ TEST_F(AtomicFileTest, AdoptedFilesOfAKilledProcessAreRemoved) {
 }
 
 TEST_F(AtomicFileTest, KilledAtARandomTime) {
-  write_bytes("o.h5", std::string(1000, 'o'));
+  write_text("o.h5", std::string(1000, 'o'));
   for (int run = 0; run < 40; ++run) {
     const pid_t child = fork();
     if (child == 0) {
@@ -253,7 +253,7 @@ TEST_F(AtomicFileTest, KilledAtARandomTime) {
     std::this_thread::sleep_for(std::chrono::microseconds(500 + 137 * run));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
-    const std::string bytes = read_bytes("o.h5");
+    const std::string bytes = read_text("o.h5");
     EXPECT_TRUE(bytes == std::string(1000, 'o') || bytes == std::string(1000, 'n'));
     EXPECT_LE(names().size(), 2u);
   }
@@ -289,7 +289,7 @@ TEST_F(AtomicFileTest, OneOfManyRacingRunsWins) {
       EXPECT_NE(WEXITSTATUS(status), 1);
     }
     EXPECT_EQ(winners, 1);
-    const std::string bytes = read_bytes("o.h5");
+    const std::string bytes = read_text("o.h5");
     EXPECT_EQ(bytes, std::string(1000, bytes.at(0)));
     EXPECT_EQ(names(), Names{"o.h5"});
   }

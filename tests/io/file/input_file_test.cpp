@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// input_file_test.cpp: what is no whole HDF5 file is refused with words.
+// input_file_test.cpp: files that are not complete HDF5 files are refused with a message.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -11,15 +11,15 @@
 namespace qrtool {
 namespace {
 
-class InputFileTest : public TemporaryFolder {};
+class InputFileTest : public FileTest {};
 
 TEST_F(InputFileTest, WhatIsNoHdf5File) {
   std::filesystem::create_directory("folder.h5");
   ASSERT_EQ(mkfifo("pipe.h5", 0600), 0);
-  write_bytes("empty.h5", "");
-  write_bytes("text.h5", "1,2\n3,4\n");
-  write_bytes("binary.h5", std::string("\x01\x02\0\x03", 4));
-  write_bytes("short.h5", "\x89HDF\r\n\x1a\n");
+  write_text("empty.h5", "");
+  write_text("text.h5", "1,2\n3,4\n");
+  write_text("binary.h5", std::string("\x01\x02\0\x03", 4));
+  write_text("short.h5", "\x89HDF\r\n\x1a\n");
   write_numbers("hdf5.csv", "A", H5T_IEEE_F64LE, {2, 2});
   EXPECT_EQ(input_error("folder.h5"), "cannot read 'folder.h5': it is a directory");
   EXPECT_EQ(input_error("pipe.h5"), "cannot read 'pipe.h5': it is a pipe, not a file");
@@ -51,7 +51,7 @@ TEST_F(InputFileTest, OpenForWritingElsewhere) {
 
   const pid_t child = fork();
   if (child == 0) {
-    // Dies with the file open, as a killed writer does.
+    // The child ends with the file open, like a writer that is killed.
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
     const Handle file = create_file("killed.h5", H5P_DEFAULT, access);
@@ -67,8 +67,8 @@ TEST_F(InputFileTest, OpenForWritingElsewhere) {
 
 TEST_F(InputFileTest, Truncated) {
   write_numbers("a.h5", "A", H5T_IEEE_F64LE, {30, 10});
-  const std::string bytes = read_bytes("a.h5");
-  write_bytes("t.h5", bytes.substr(0, 4000));
+  const std::string bytes = read_text("a.h5");
+  write_text("t.h5", bytes.substr(0, 4000));
   EXPECT_EQ(input_error("t.h5"),
             "t.h5: truncated: 4000 of " + std::to_string(bytes.size()) + " bytes");
 }

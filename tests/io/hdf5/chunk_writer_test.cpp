@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_writer_test.cpp: the same chunks as HDF5 itself would write, to the bit.
+// chunk_writer_test.cpp: the chunks are those that HDF5 would write, to the bit.
 #include "io/hdf5/chunk_writer.hpp"
 
 #include <fcntl.h>
@@ -8,15 +8,15 @@
 #include <future>
 #include <memory>
 
+#include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
-#include "tests/io/temporary_folder.hpp"
 
 namespace qrtool {
 namespace {
 
 using hdf5::ChunkWriter;
 
-class Hdf5ChunkWriterTest : public TemporaryFolder {};
+class Hdf5ChunkWriterTest : public FileTest {};
 
 /// c.h5 with the dataset A, open for a ChunkWriter.
 struct Created {
@@ -34,7 +34,7 @@ struct Created {
   Handle file, dataset;
 };
 
-/// Every chunk of A as it is stored, with its checksum.
+/// The stored bytes of every chunk of A, with its checksum.
 std::vector<std::string> stored_chunks(const std::string& name, const hdf5::Layout& layout) {
   const Handle file(valid(H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)), H5Fclose);
   const Handle dataset(valid(H5Dopen2(file, "A", H5P_DEFAULT)), H5Dclose);

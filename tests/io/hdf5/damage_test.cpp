@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// damage_test.cpp: an output is whole or not there, and none that was damaged is read.
+// damage_test.cpp: an output is complete or does not exist, and a damaged one is not read.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,12 +13,12 @@
 namespace qrtool {
 namespace {
 
-class Hdf5DamageTest : public TemporaryFolder {};
+class Hdf5DamageTest : public FileTest {};
 
 using Names = std::vector<std::string>;
 
 TEST_F(Hdf5DamageTest, NothingIsLeftWithoutCommit) {
-  write_bytes("o.h5", "old");
+  write_text("o.h5", "old");
   OutputSpec spec = factors_spec({2}, 4, 3, Order::row, ElementType::float32);
   EXPECT_EQ(error_of<OutputError>([&] { create_output(spec); }),
             "'o.h5' exists | use --force to replace it");
@@ -30,17 +30,17 @@ TEST_F(Hdf5DamageTest, NothingIsLeftWithoutCommit) {
     EXPECT_EQ(names().size(), 2u);
   }
   EXPECT_EQ(names(), Names{"o.h5"});
-  EXPECT_EQ(read_bytes("o.h5"), "old");
+  EXPECT_EQ(read_text("o.h5"), "old");
   spec.force = false;
   spec.path = "new.h5";
   {
     const auto writer = create_output(spec);
     EXPECT_EQ(writer->files(), Names{"new.h5"});
-    write_bytes("new.h5", "other");
+    write_text("new.h5", "other");
     EXPECT_EQ(error_of<OutputError>([&] { writer->commit(); }),
               "'new.h5' was created meanwhile | use --force to replace it");
   }
-  EXPECT_EQ(read_bytes("new.h5"), "other");
+  EXPECT_EQ(read_text("new.h5"), "other");
   EXPECT_EQ(names(), (Names{"new.h5", "o.h5"}));
 }
 
@@ -54,8 +54,8 @@ TEST_F(Hdf5DamageTest, TooLittleSpace) {
   EXPECT_EQ(names(), Names{});
 }
 
-/// Runs `action` in a process of its own, which may write `bytes` to a file at the most from the
-/// moment that it calls its argument; its exit code, or 128 + signal.
+/// Runs `action` in a child process. When the action calls its argument, files of the child can no
+/// longer grow beyond `bytes`. Returns the exit code, or 128 + signal.
 template <class Action>
 int run_with_size_limit(rlim_t bytes, Action action) {
   std::fflush(nullptr);
@@ -74,7 +74,7 @@ int run_with_size_limit(rlim_t bytes, Action action) {
       code = static_cast<int>(error.code());
       if (std::string(error.what()).find("file size limit") == std::string::npos) code = 8;
     }
-    std::exit(code);  // with all exit handlers, which are where HDF5 crashes
+    std::exit(code);  // runs the exit handlers, in which HDF5 crashes
   }
   int status = 0;
   waitpid(child, &status, 0);
@@ -85,7 +85,7 @@ TEST_F(Hdf5DamageTest, FailedWritesAtEveryPoint) {
   const OutputSpec spec = factors_spec({300}, 16, 16, Order::row, ElementType::float64);
   write_file<double>(spec, 50);
   const auto size = static_cast<rlim_t>(std::filesystem::file_size("o.h5"));
-  const std::string whole = read_bytes("o.h5");
+  const std::string whole = read_text("o.h5");
   OutputSpec forced = spec;
   forced.force = true;
   int failed = 0;
@@ -105,7 +105,7 @@ TEST_F(Hdf5DamageTest, FailedWritesAtEveryPoint) {
     EXPECT_EQ(code, limit < size ? 5 : 0) << limit << " of " << size;
     failed += code == 5;
     EXPECT_EQ(names(), Names{"o.h5"});
-    ASSERT_TRUE(read_bytes("o.h5") == whole);
+    ASSERT_TRUE(read_text("o.h5") == whole);
   }
   EXPECT_GT(failed, 20);
   EXPECT_EQ(run_with_size_limit(100000,
@@ -137,7 +137,7 @@ TEST_F(Hdf5DamageTest, AfterAFailedWriteNothingCanBeCommitted) {
   EXPECT_EQ(names(), Names{});
 }
 
-/// Opens and reads all factors; true where that gives the numbers that were written.
+/// Opens and reads all factors. Returns true where they are the numbers that were written.
 bool reads_right(const std::string& name, index_t count, index_t m, index_t n) {
   const StoredFactors factors = open_factors(name, Order::automatic);
   return factors.q->source().type == ElementType::float64 &&
@@ -147,9 +147,9 @@ bool reads_right(const std::string& name, index_t count, index_t m, index_t n) {
 
 TEST_F(Hdf5DamageTest, EveryTruncationIsRefused) {
   write_file<double>(factors_spec({20}, 8, 4, Order::row, ElementType::float64), 20);
-  const std::string bytes = read_bytes("o.h5");
+  const std::string bytes = read_text("o.h5");
   for (std::size_t length = 1; length < bytes.size(); length += 50) {
-    write_bytes("t.h5", bytes.substr(0, length));
+    write_text("t.h5", bytes.substr(0, length));
     const std::string error = error_of<InputError>([] { open_factors("t.h5", Order::row); });
     EXPECT_EQ(error.rfind("t.h5: ", 0), 0u) << error;
     if (length > 100) {
@@ -162,16 +162,16 @@ TEST_F(Hdf5DamageTest, EveryTruncationIsRefused) {
 TEST_F(Hdf5DamageTest, FlippedBitsAreNeverReadAsNumbers) {
   OutputSpec spec = factors_spec({2, 30}, 8, 4, Order::row, ElementType::float64);
   write_file<double>(spec, 60);
-  const std::string bytes = read_bytes("o.h5");
+  const std::string bytes = read_text("o.h5");
   ASSERT_TRUE(reads_right("o.h5", 60, 8, 4));
   std::mt19937 random(5);
   int refused = 0;
   for (int round = 0; round < 400; ++round) {
     std::string damaged = bytes;
-    // Half of them in the first part, where the metadata are.
+    // Half of the bits are in the first part of the file, which holds the metadata.
     const std::size_t at = random() % (round % 2 == 0 ? bytes.size() : 4096);
     damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
-    write_bytes("d.h5", damaged);
+    write_text("d.h5", damaged);
     try {
       EXPECT_TRUE(reads_right("d.h5", 60, 8, 4)) << "byte " << at;
     } catch (const InputError& error) {

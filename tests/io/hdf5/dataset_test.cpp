@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// dataset_test.cpp: what cannot be read as matrices is refused with words.
+// dataset_test.cpp: datasets that cannot be read as matrices are refused with a message.
 #include "tests/io/hdf5/reading.hpp"
 
 namespace qrtool {
 namespace {
 
-class Hdf5DatasetTest : public TemporaryFolder {};
+class Hdf5DatasetTest : public FileTest {};
 
 TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
   const hdf5::Session session;

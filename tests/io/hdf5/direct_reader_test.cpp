@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// direct_reader_test.cpp: what is read past HDF5 is what HDF5 reads, and nothing damaged is.
+// direct_reader_test.cpp: reading without HDF5 gives the same numbers, and never damaged ones.
 #include "io/hdf5/direct_reader.hpp"
 
 #include <chrono>
@@ -9,8 +9,8 @@
 
 #include "core/error.hpp"
 #include "io/hdf5/fletcher32.hpp"
+#include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
-#include "tests/io/temporary_folder.hpp"
 
 namespace qrtool {
 namespace {
@@ -44,14 +44,14 @@ Handle chunks(const Dims& chunk, bool with_checksum) {
   return creation;
 }
 
-/// A dataset of 0, where HDF5 fills in what was never written.
+/// A dataset where HDF5 gives 0 for chunks that were never written.
 Handle create_checked(hid_t file, const Dims& dims, const Dims& chunk) {
   return create_dataset(file, "A", H5T_IEEE_F32LE, dims, chunks(chunk, true));
 }
 
-class Hdf5DirectReaderTest : public TemporaryFolder {
+class Hdf5DirectReaderTest : public FileTest {
  protected:
-  /// The numbers 1, 2, ... of `dims`, of which each chunk is a stretch.
+  /// The numbers 1, 2, ... in a dataset of `dims`, whose chunks are stretches.
   template <class T>
   void expect_every_range(const Dims& dims, hid_t creation) {
     const hid_t type = sizeof(T) == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
@@ -173,7 +173,7 @@ TEST_F(Hdf5DirectReaderTest, ChunksThatLeftTheirFilterOut) {
   std::vector<float> plain(9, 3);
   const std::uint32_t checksum = fletcher32(reinterpret_cast<std::byte*>(plain.data()), 32);
   std::memcpy(&plain[8], &checksum, 4);
-  // 36: followed by what looks like the checksum, so that only the mask tells.
+  // The 36 bytes end with a valid checksum, so that only the filter mask shows the difference.
   for (const std::size_t bytes : {32, 36}) {
     {
       const Handle file = create_file("a.h5");
@@ -202,14 +202,14 @@ TEST_F(Hdf5DirectReaderTest, ChunksOfAnotherSizeThanTheyShouldHave) {
 
 TEST_F(Hdf5DirectReaderTest, AFlippedBitInAChunkOrItsChecksum) {
   write_numbers("a.h5", "A", H5T_IEEE_F32LE, {6, 4}, chunks({2, 4}, true));
-  const std::string bytes = read_bytes("a.h5");
+  const std::string bytes = read_text("a.h5");
   const auto chunk = numbers_from<float>(8, 8);
   const std::size_t at = bytes.find(std::string(reinterpret_cast<const char*>(chunk.data()), 32));
   ASSERT_NE(at, std::string::npos);
   for (std::size_t i = 0; i < 36; ++i) {
     std::string damaged = bytes;
     damaged[at + i] = static_cast<char>(damaged[at + i] ^ (1 << i % 8));
-    write_bytes("a.h5", damaged);
+    write_text("a.h5", damaged);
     const Opened opened;
     std::vector<float> values(24);
     EXPECT_FALSE(opened.reader->read(0, 24, values.data())) << i;

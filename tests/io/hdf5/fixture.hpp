@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fixture.hpp: files as other programs write them, by the C API.
+// fixture.hpp: writes HDF5 files with the C API, in the way of other programs.
 #pragma once
 
 #include <gtest/gtest.h>

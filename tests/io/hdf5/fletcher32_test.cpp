@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fletcher32_test.cpp: the fast sums against the definition, word by word.
+// fletcher32_test.cpp: the fast sums agree with the definition, which adds word by word.
 #include "io/hdf5/fletcher32.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// The definition, reduced at each step by an addition with the carry put back at the end.
+/// The definition: after each addition the carry is added to the lower 16 bits.
 std::uint32_t by_definition(const Bytes& data) {
   std::uint32_t s1 = 0, s2 = 0;
   const auto add = [](std::uint32_t a, std::uint32_t b) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader_test.cpp: every layout and type is read right; what is damaged is not read.
+// reader_test.cpp: the reader gives the right numbers for every layout and type, and refuses
+// damage.
+#include <fstream>
 #include <random>
 
 #include "tests/io/hdf5/reading.hpp"
@@ -7,9 +9,9 @@
 namespace qrtool {
 namespace {
 
-class Hdf5ReaderTest : public TemporaryFolder {};
+class Hdf5ReaderTest : public FileTest {};
 
-/// What a reader of the stored `values` must give for matrix b at (i, j).
+/// The number that a reader of the stored `values` must give for matrix b at (i, j).
 template <class T>
 T expected(const std::vector<double>& values, const Source& s, index_t b, index_t i, index_t j) {
   const index_t at = s.order == Order::column ? j * s.m + i : i * s.n + j;
@@ -140,7 +142,7 @@ TEST_F(Hdf5ReaderTest, EveryLayoutAndRangeInBothOrders) {
 }
 
 TEST_F(Hdf5ReaderTest, ColumnOrderInPieces) {
-  // 3 MiB a matrix: two or three at a time; 12 MiB: cut within the matrix.
+  // Matrices of 3 MiB are read two or three at a time; a matrix of 12 MiB is read in parts.
   for (const Dims& dims : {Dims{5, 512, 768}, Dims{2, 1024, 1536}}) {
     write_numbers("a.h5", "A", H5T_IEEE_F64LE, dims);
     const auto reader = open_file("a.h5", "", Order::column);
@@ -220,12 +222,12 @@ TEST_F(Hdf5ReaderTest, DamageIsNamedByMatrix) {
   H5Pset_fletcher32(creation);
   write_numbers("a.h5", "A", H5T_IEEE_F64LE, {20, 4, 4}, creation);
   const std::vector<double> values = small_numbers(20 * 16);
-  std::string bytes = read_bytes("a.h5");
+  std::string bytes = read_text("a.h5");
   const std::size_t at =
       bytes.find(std::string(reinterpret_cast<const char*>(&values[17 * 16]), 16 * 8));
   ASSERT_NE(at, std::string::npos);
   bytes[at + 3] ^= 1;
-  write_bytes("a.h5", bytes);
+  write_text("a.h5", bytes);
   const std::string message = "a.h5: dataset /A is damaged (checksum mismatch at matrix 17)";
   for (const Order order : {Order::row, Order::column}) {
     const auto reader = open_file("a.h5", "", order);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reading.hpp: a file read through the Reader, or the message that says why not.
+// reading.hpp: opens HDF5 files through Reader, and gives the messages of errors.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// search_test.cpp: the dataset that is meant is found, and nothing outside the file.
+// search_test.cpp: the intended dataset is found, and nothing outside the file is opened.
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -8,7 +8,7 @@
 namespace qrtool {
 namespace {
 
-class Hdf5SearchTest : public TemporaryFolder {};
+class Hdf5SearchTest : public FileTest {};
 
 TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
   const hdf5::Session session;
@@ -66,7 +66,8 @@ bool opens(const std::string& file, Action action) {
   return opened;
 }
 
-/// Files with external links, made before the reader takes this kind of link out of the library.
+/// Files with external links. They must be made before the reader removes this kind of link from
+/// the library.
 std::string file_with_external_link(const char* name, const char* target, bool with_soft_link) {
   H5dont_atexit();
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
@@ -86,7 +87,7 @@ const std::string link_to_group = file_with_external_link("g", "/", true);
 
 TEST_F(Hdf5SearchTest, NothingOutsideTheFileIsRead) {
   const hdf5::Session session;
-  write_bytes("secret", std::string(1000, 's'));
+  write_text("secret", std::string(1000, 's'));
   write_numbers("other.h5", "A", H5T_IEEE_F64LE, {4, 4});
   {
     const Handle file = create_file("external.h5");
@@ -102,8 +103,8 @@ TEST_F(Hdf5SearchTest, NothingOutsideTheFileIsRead) {
     H5Pset_virtual(creation, space, "other.h5", "A", space);
     create_dataset(file, "A", H5T_IEEE_F64LE, dims, creation);
   }
-  write_bytes("link.h5", link_to_dataset);
-  write_bytes("group.h5", link_to_group);
+  write_text("link.h5", link_to_dataset);
+  write_text("group.h5", link_to_group);
   const struct {
     const char *file, *dataset, *target, *message;
   } cases[] = {

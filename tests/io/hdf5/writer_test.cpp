@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writer_test.cpp: what is written is what is read back, to the byte.
+// writer_test.cpp: reading an output gives the same numbers that were written, to the byte.
 #include <malloc.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-class Hdf5WriterTest : public TemporaryFolder {};
+class Hdf5WriterTest : public FileTest {};
 
 template <class T>
 std::vector<T> read_dataset(const std::string& file, const std::string& name, Dims& dims) {
@@ -169,16 +169,16 @@ TEST_F(Hdf5WriterTest, Attributes) {
 }
 
 TEST_F(Hdf5WriterTest, EqualRunsAreEqualFiles) {
-  // Two chunks of 4002 matrices: the last one has a part without data.
+  // 4002 matrices take two chunks, of which the last has a part without data.
   OutputSpec spec = factors_spec({8003}, 8, 5, Order::row, ElementType::float32);
   write_file<float>(spec, 1000);
-  const std::string first = read_bytes("o.h5");
+  const std::string first = read_text("o.h5");
   spec.path = "p.h5";
-  mallopt(M_PERTURB, 0x55);                                      // what is never written shows
+  mallopt(M_PERTURB, 0x55);                                      // shows memory that is not set
   std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // and so do times
   write_file<float>(spec, 777);                                  // and so do the pieces
   mallopt(M_PERTURB, 0);
-  EXPECT_TRUE(read_bytes("p.h5") == first);
+  EXPECT_TRUE(read_text("p.h5") == first);
 }
 
 TEST_F(Hdf5WriterTest, MatricesComeInOrderAndInTheirType) {
@@ -207,8 +207,8 @@ TEST_F(Hdf5WriterTest, NoMoreSpaceThanNeeded) {
 
 TEST_F(Hdf5WriterTest, SameFile) {
   write_numbers("a.h5", "A", H5T_IEEE_F64LE, {2, 2});
-  write_bytes("a.csv", "1\n");
-  write_bytes("b.Q.csv", "1\n");
+  write_text("a.csv", "1\n");
+  write_text("b.Q.csv", "1\n");
   ASSERT_EQ(symlink("a.h5", "soft.h5"), 0);
   ASSERT_EQ(link("a.h5", "hard.h5"), 0);
   for (const char* input : {"a.h5", "a.h5:/A", "./a.h5"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// writing.hpp: files of factors with numbers that a test can tell again.
+// writing.hpp: writes files of factors with numbers that a test can compute again.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 #include "tests/io/hdf5/fixture.hpp"
 #include "tests/io/reading.hpp"
 
-/// HDF5 itself forgets memory where it gives up on a damaged file.
+/// HDF5 does not free all memory after an error in a damaged file.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 
@@ -51,12 +51,12 @@ inline std::vector<MatrixReport> some_report(index_t count) {
   std::vector<MatrixReport> report(static_cast<std::size_t>(count));
   for (index_t i = 0; i < count; ++i) {
     const auto x = static_cast<double>(i);
-    report[i] = {x + 0.1,
-                 x + 0.2,
-                 x + 0.3,
-                 x + 0.4,
-                 static_cast<Status>(i % 5),
-                 static_cast<std::int32_t>(100 - i)};
+    report[i] = {.residual = x + 0.1,
+                 .orthogonality = x + 0.2,
+                 .lower = x + 0.3,
+                 .diagonal_ratio = x + 0.4,
+                 .status = static_cast<Status>(i % 5),
+                 .scale = static_cast<std::int32_t>(100 - i)};
   }
   return report;
 }
