@@ -20,6 +20,7 @@ struct InputSpec {
   std::string path;
   std::string dataset;  // --dataset; empty: from `path`, or the only candidate
   Order order = Order::automatic;
+  int threads = 1;  // that read at once, at the most
 };
 
 /// What was found.
@@ -82,7 +83,8 @@ struct StoredFactors {
 
 /// Opens FILE's /Q, /R, /V, /tau (also q, r), or FILE.Q.csv, FILE.R.csv, ... for out.csv.
 /// `order` is the input's resolved order; the file's own `order` attribute wins over it.
+/// At most `threads` threads read at once.
 /// Errors: InputError, also where neither R nor V is there or their shapes contradict each other.
-StoredFactors open_factors(const std::string& path, Order order);
+StoredFactors open_factors(const std::string& path, Order order, int threads = 1);
 
 }  // namespace qrtool

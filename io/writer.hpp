@@ -34,6 +34,7 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;  // the /report group, or out.report.csv
   std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
+  int threads = 1;  // that write at once, at the most
 };
 
 /// Writes each dataset in ascending order of matrices without a gap, in its own type. One thread at

@@ -12,7 +12,7 @@
 #include "app/bench/data.hpp"
 #include "app/bench/device.hpp"
 #include "app/bench/lapack.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 

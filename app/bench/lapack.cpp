@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "app/bench/data.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"

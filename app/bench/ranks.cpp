@@ -8,7 +8,7 @@
 #include <exception>
 #include <utility>
 
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 
 namespace qrtool {

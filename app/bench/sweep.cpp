@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "app/bench/ranks.hpp"
@@ -14,6 +13,7 @@
 #include "app/process/progress.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -69,7 +69,7 @@ BenchHeader Sweep::header(const BenchGround& ground) const {
 const BenchRow& Sweep::measure(const BenchCase& size) {
   BenchRow row;
   row.size = size;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = machine_cores();
   if (size.threads > cores)
     result_.add_note(row, fmt::format("more threads than cores, of which there are {}", cores));
   row.tool = measure(columns_.front(), row);

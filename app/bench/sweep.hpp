@@ -10,7 +10,7 @@
 #include "app/bench/baselines.hpp"
 #include "app/bench/cases.hpp"
 #include "app/bench/table.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/comm.hpp"
 
 namespace qrtool {

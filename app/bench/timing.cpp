@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 
 namespace qrtool {
 

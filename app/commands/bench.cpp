@@ -15,6 +15,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {

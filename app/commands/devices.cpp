@@ -9,6 +9,7 @@
 #include "app/run/make_backend.hpp"
 #include "app/run/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

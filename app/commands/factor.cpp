@@ -51,6 +51,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
   spec.order = source.order;
   spec.datasets = datasets_of(p);
   spec.with_report = true;
+  spec.threads = backend.limits().threads;
   // The name alone: directories are nobody's business where the file is sent to.
   const std::string name = source.file.substr(source.file.rfind('/') + 1);
   spec.attributes = {{"format", "qrtool"},
@@ -412,7 +413,10 @@ ExitCode run_factor(const FactorOptions& o, Comm& comm) {
     if (!o.report.empty()) refuse_same_file(o.input, o.report);
     if (comm.size() > 1 && o.input == "-")
       throw UsageError("several ranks cannot share standard input", "name a file");
-    input = open_input({o.input, o.dataset, o.order});
+    input = open_input({.path = o.input,
+                        .dataset = o.dataset,
+                        .order = o.order,
+                        .threads = limits_of(o, comm).threads});
   });
   const FactorResult result = factor_where_possible(o, *input, comm, watch);
   std::uint64_t failed = static_cast<std::uint64_t>(result.tally.failed());

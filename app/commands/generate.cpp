@@ -15,6 +15,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "core/matrices.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
@@ -119,6 +120,7 @@ OutputSpec output_spec(const GenerateOptions& o) {
   spec.force = o.force;
   spec.leading = o.leading;
   spec.datasets = {{"A", o.type, o.m, o.n}};
+  spec.threads = available_cores();
   spec.attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
                      {"kind", o.kind},
                      {"seed", static_cast<std::int64_t>(o.seed)},

@@ -11,6 +11,7 @@
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
 #include "app/run/tally.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
@@ -204,9 +205,10 @@ bool holds_factors(const std::string& file) {
   }
 }
 
-std::unique_ptr<Reader> open_matrices(const VerifyOptions& o) {
+std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
   try {
-    return open_input({o.input, o.dataset, o.order});
+    return open_input(
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads});
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -221,11 +223,12 @@ ExitCode run_verify(const VerifyOptions& o) {
   const Stopwatch watch;
   for (const std::string& file : {o.input, o.factors})
     if (!o.report.empty()) refuse_same_file(file, o.report);
-  const std::unique_ptr<Reader> a = open_matrices(o);
-  StoredFactors factors = open_factors(o.factors, a->source().order);
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const std::unique_ptr<Reader> a = open_matrices(o, limits.threads);
+  StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
   const FactoredInput input{*a, factors};
   check_shapes(input);
-  const MeasurePlan plan = plan_measurement(input, host_limits(o.memory_bytes, o.threads));
+  const MeasurePlan plan = plan_measurement(input, limits);
 
   VerifyResult result{
       .options = o, .input = input, .tally = Tally(input.has_q()), .listed = {}, .stages = {}};

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {

@@ -5,14 +5,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <vector>
 
 #include "app/run/opencl.hpp"
 #include "app/run/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -100,25 +98,6 @@ BackendChoice automatic_backend(const BackendRequest& request, const Problem& pr
 }
 
 }  // namespace
-
-Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
-  Limits limits;
-  limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);
-  limits.threads = threads > 0 ? threads : available_cores();
-  return limits;
-}
-
-Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm) {
-  Limits limits = host_limits(memory_bytes, threads);
-  const int here = comm.local_size();
-  if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(here);
-  const auto all_cores = static_cast<int>(std::thread::hardware_concurrency());
-  // Where mpirun has bound the ranks, the cores are shared out already.
-  if (threads == 0 && limits.threads >= all_cores)
-    limits.threads = std::max(1, limits.threads / here);
-  limits.ranks = comm.size();
-  return limits;
-}
 
 bool is_worth_a_device(const Problem& problem, const Limits& host) {
   return flops(problem) / (cpu_core_flops * host.threads) > device_start_seconds;

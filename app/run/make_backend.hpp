@@ -2,22 +2,14 @@
 // make_backend.hpp: which backend the command line means.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
 #include "core/backend.hpp"
-#include "core/comm.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {
-
-/// The user's --memory and --threads, or half of what is free and all cores.
-Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
-/// A rank's share of the machine, unless the user has said what each may use.
-Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm);
 
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, opencl

@@ -5,7 +5,6 @@
 //   free --read--> filled --work--> done --write--> free
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -16,6 +15,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "app/run/stopwatch.hpp"
 
 namespace qrtool {
 
@@ -72,17 +73,6 @@ class BoundedQueue {
 /// Time that each stage was busy, without waiting for its neighbours.
 struct StageSeconds {
   double read = 0, work = 0, write = 0;
-};
-
-/// Seconds of wall time since construction.
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 /// Passes every buffer through read(buffer) -> bool (false at the end: the buffer holds nothing),

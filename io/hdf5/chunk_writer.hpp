@@ -25,8 +25,10 @@ class FailedWrite : public std::system_error {
 class ChunkWriter {
  public:
   /// `dataset`: open while this lives, in a file that was created through set_locating_driver, with
-  /// the chunks of `layout`, which are stretches; `descriptor`: that file, open for writing.
-  ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes);
+  /// the chunks of `layout`, which are stretches; `descriptor`: that file, open for writing. At
+  /// most `threads` threads write at once.
+  ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes,
+              int threads);
 
   /// Places for all chunks, in ascending order: a file does not show in which pieces it was
   /// written. To be called once, before append(). False where HDF5 reports an error.
@@ -56,6 +58,7 @@ class ChunkWriter {
   int descriptor_;
   Stretches chunks_;
   std::size_t element_bytes_, chunk_bytes_;
+  int threads_;
   std::vector<std::uint64_t> addresses_;  // of the chunks
   index_t position_ = 0;
   HostMemory waiting_;  // the chunk of position_, as far as it is filled

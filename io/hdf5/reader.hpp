@@ -9,11 +9,10 @@
 
 namespace qrtool {
 
-/// The dataset at `dataset`, or the only one with matrices where it is empty.
-std::unique_ptr<Reader> open_hdf5_input(const std::string& file, const std::string& dataset,
-                                        Order order);
+/// The dataset that `spec` names, or the only one with matrices. `spec.path` is the file alone.
+std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec);
 
 /// As open_factors (io/reader.hpp), which also checks the shapes.
-StoredFactors open_hdf5_factors(const std::string& path, Order order);
+StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
 
 }  // namespace qrtool
