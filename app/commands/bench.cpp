@@ -64,8 +64,8 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
                     o.type, o.mode);
 }
 
-std::unique_ptr<Backend> choose_backend(const BenchOptions& o, const BenchSchedule& schedule,
-                                        const Limits& limits, const Comm& comm) {
+std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
+                                         const Limits& limits, const Comm& comm) {
   BackendRequest request = o.backend;
   request.rank = comm.rank();
   request.ranks = comm.size();
@@ -126,7 +126,7 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
   const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   std::unique_ptr<Backend> backend;
   together(comm, [&] {
-    backend = choose_backend(o, schedule, limits, comm);
+    backend = backend_of_rank(o, schedule, limits, comm);
     refuse_unknown_variant(o.backend.variant, *backend);
   });
   if (backend->name() != "cpu" || comm.size() > 1) forget_threads(schedule.cases);

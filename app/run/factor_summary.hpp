@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/options.hpp"
 #include "app/run/pipeline.hpp"
-#include "app/run/tally.hpp"
+#include "app/run/verdict.hpp"
 #include "core/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -21,13 +22,17 @@ struct FactorResult {
   std::string backend, device;
   std::vector<std::string> files;       // that were written
   std::vector<MatrixDataset> datasets;  // in them
-  Tally tally;
+  Verdict verdict;
   StageSeconds stages;
   ChunkSeconds chunks;
   double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
   double sync_seconds = 0;   // the output brought to the disk and renamed
   double total_seconds = 0;
 };
+
+/// Everything that a run says at its end: bad matrices on standard error, then the result on
+/// standard output as the options want it.
+void print_result(const FactorOptions& options, const FactorResult& result);
 
 /// A few lines for standard output.
 std::string summary(const FactorResult& result);

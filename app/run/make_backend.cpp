@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/process/console.hpp"
 #include "app/run/opencl.hpp"
 #include "app/run/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
@@ -93,8 +94,8 @@ BackendChoice automatic_backend(const BackendRequest& request, const Problem& pr
     own.push_back(device_of_rank(request));
   AutomaticChoice choice = choose_automatically(problem, limits, own);
   if (choice.device == nullptr)
-    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason), true};
-  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason), true};
+    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason)};
+  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason)};
 }
 
 }  // namespace
@@ -121,6 +122,14 @@ BackendChoice make_backend(const BackendRequest& request, const Problem& problem
   if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
   if (name == "opencl") return {device_backend(request, limits), "asked for"};
   return automatic_backend(request, problem, limits);
+}
+
+BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
+                             const Limits& limits, bool is_verbose) {
+  BackendChoice choice = make_backend(request, problem, limits);
+  if (is_verbose)
+    print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
+  return choice;
 }
 
 }  // namespace qrtool

@@ -18,6 +18,8 @@ struct BackendRequest {
   int rank = 0;               // takes number rank modulo them of the devices that are meant
   int ranks = 1;
 
+  /// Nothing is asked for: another backend may take the place of the one that is chosen.
+  bool is_automatic() const { return name == "auto" && device.empty() && variant.empty(); }
   bool asks_for_device() const {
     return name == "opencl" || !device.empty() || variant.starts_with("opencl/");
   }
@@ -26,13 +28,16 @@ struct BackendRequest {
 struct BackendChoice {
   std::unique_ptr<Backend> backend;
   std::string reason;
-  bool is_automatic = false;  // nobody asked for this backend: another may take its place
 };
 
 /// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
 /// device was asked for and is not there.
 BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
                            const Limits& limits);
+
+/// make_backend(), and a note that says which and why where `is_verbose`.
+BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
+                             const Limits& limits, bool is_verbose);
 
 /// What `auto` takes for a problem: a device, or the CPU where `device` is null.
 struct AutomaticChoice {
