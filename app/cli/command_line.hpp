@@ -14,6 +14,8 @@
 namespace qrtool {
 
 using Args = std::vector<std::string>;
+/// Takes the text of an option's value.
+using Setter = std::function<void(const std::string&)>;
 
 /// Declare with positional, flag, value and choice; then parse or help. The option list of the help
 /// is made from what was declared.
@@ -30,16 +32,15 @@ class CommandLine {
 
   /// `set` gets the text of the value; the last one where an option is repeated.
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
-             const std::function<void(const std::string&)>& set);
+             const Setter& set);
 
   /// As value(); the name alone means `usual`.
   void optional_value(const std::string& name, const std::string& placeholder,
-                      const std::string& usual, const std::string& help,
-                      const std::function<void(const std::string&)>& set);
+                      const std::string& usual, const std::string& help, const Setter& set);
 
   /// `set` gets a comma list; an option that is repeated adds to it.
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
-            const std::function<void(const std::string&)>& set);
+            const Setter& set);
 
   template <class T, std::size_t N>
   void choice(const std::string& name, T& target, const std::string& help,
@@ -52,21 +53,22 @@ class CommandLine {
     });
   }
 
-  /// Errors: UsageError.
-  void parse(Args args);
+  /// False where the line asks for help: then nothing else is looked at. Errors: UsageError.
+  bool parse(Args args);
 
   std::string help() const;
 
  private:
   struct Parser;
 
-  void check(const Args& args) const;
+  void refuse_extra(Args extra) const;
+  UsageError unknown_option(const std::string& arg) const;
+  UsageError in_our_words(const std::string& message) const;
   UsageError usage_error(const std::string& what) const;
 
   std::string name_, positionals_, about_;
   std::unique_ptr<Parser> parser_;
   std::vector<std::pair<std::string, const std::string*>> required_;
-  std::vector<std::pair<std::string, std::string>> usual_;  // values of options without one
 };
 
 }  // namespace qrtool

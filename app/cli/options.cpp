@@ -19,9 +19,6 @@
 namespace qrtool {
 namespace {
 
-constexpr std::array<std::string_view, 6> command_names{"factor",  "verify", "generate",
-                                                        "devices", "bench",  "help"};
-
 constexpr std::string_view overview =
     R"(usage: qrtool COMMAND [OPTION]... FILE...
 
@@ -265,38 +262,70 @@ Command parse_command(std::string_view name, std::string_view positionals, std::
   Options options;
   CommandLine line(name, positionals, about);
   describe(line, options);
-  if (asks_for_help(args)) return HelpRequest{line.help()};
-  line.parse(args);
+  if (!line.parse(args)) return HelpRequest{line.help()};
   check(options);
   return options;
 }
 
-Command parse_command(std::string_view name, const Args& args);
+Command parse_help(const Args& args);
+
+/// A command's name, and how the rest of its line is parsed.
+struct CommandEntry {
+  std::string_view name;
+  Command (*parse)(const Args& args);
+};
+
+constexpr CommandEntry commands[] = {
+    {"factor",
+     [](const Args& args) {
+       return parse_command<FactorOptions>("factor", "IN OUT", factor_about, args);
+     }},
+    {"verify",
+     [](const Args& args) {
+       return parse_command<VerifyOptions>("verify", "IN OUT", verify_about, args);
+     }},
+    {"generate",
+     [](const Args& args) {
+       return parse_command<GenerateOptions>("generate", "--shape BxMxN OUT", generate_about, args);
+     }},
+    {"devices",
+     [](const Args& args) {
+       return parse_command<DevicesOptions>("devices", "", devices_about, args);
+     }},
+    {"bench",
+     [](const Args& args) { return parse_command<BenchOptions>("bench", "", bench_about, args); }},
+    {"help", parse_help}};
+
+std::vector<std::string_view> command_names() {
+  std::vector<std::string_view> names;
+  for (const CommandEntry& command : commands) names.push_back(command.name);
+  return names;
+}
+
+const CommandEntry* find_command(std::string_view name) {
+  const auto* found = std::find_if(std::begin(commands), std::end(commands),
+                                   [&](const CommandEntry& each) { return each.name == name; });
+  return found == std::end(commands) ? nullptr : found;
+}
+
+std::string commands_hint() {
+  return fmt::format("the commands are {}", join(command_names(), ", "));
+}
 
 UsageError unknown_command(const std::string& word) {
-  const std::string_view near = nearest(word, command_names);
+  const std::string_view near = nearest(word, command_names());
   return UsageError(fmt::format("unknown command '{}'{}", escape(word),
                                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near)),
-                    fmt::format("the commands are {}", join(command_names, ", ")));
+                    commands_hint());
 }
 
 Command parse_help(const Args& args) {
   const auto topic = std::find_if(args.begin(), args.end(),
                                   [](const std::string& arg) { return !arg.starts_with('-'); });
   if (topic == args.end() || *topic == "help") return HelpRequest{std::string(overview)};
-  if (std::find(command_names.begin(), command_names.end(), *topic) == command_names.end())
-    throw unknown_command(*topic);
-  return parse_command(*topic, {"--help"});
-}
-
-Command parse_command(std::string_view name, const Args& args) {
-  if (name == "factor") return parse_command<FactorOptions>(name, "IN OUT", factor_about, args);
-  if (name == "verify") return parse_command<VerifyOptions>(name, "IN OUT", verify_about, args);
-  if (name == "generate")
-    return parse_command<GenerateOptions>(name, "--shape BxMxN OUT", generate_about, args);
-  if (name == "bench") return parse_command<BenchOptions>(name, "", bench_about, args);
-  if (name == "devices") return parse_command<DevicesOptions>(name, "", devices_about, args);
-  return parse_help(args);
+  const CommandEntry* command = find_command(*topic);
+  if (command == nullptr) throw unknown_command(*topic);
+  return command->parse({"--help"});
 }
 
 /// No word of the line is a command.
@@ -309,8 +338,7 @@ Command parse_without_command(const Args& args) {
   if (!near.empty())
     throw UsageError(
         fmt::format("unknown option '{}'; did you mean '{}'?", escape(args.front()), near));
-  throw UsageError("a command is missing",
-                   fmt::format("the commands are {}", join(command_names, ", ")));
+  throw UsageError("a command is missing", commands_hint());
 }
 
 }  // namespace
@@ -320,12 +348,13 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (args.empty()) return HelpRequest{std::string(overview), false};
   if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};
   // The first word that is a command; options may come before it and count as its own.
-  const auto command =
-      std::find_first_of(args.begin(), args.end(), command_names.begin(), command_names.end());
-  if (command == args.end()) return parse_without_command(args);
-  const std::string name = *command;
-  args.erase(command);
-  return parse_command(name, args);
+  const auto word = std::find_if(args.begin(), args.end(), [](const std::string& arg) {
+    return find_command(arg) != nullptr;
+  });
+  if (word == args.end()) return parse_without_command(args);
+  const CommandEntry& command = *find_command(*word);
+  args.erase(word);
+  return command.parse(args);
 }
 
 }  // namespace qrtool
