@@ -28,7 +28,7 @@ class Resources : public testing::Test {
     Counts counts;
     std::string name;
     for (int count = 0; lines >> name >> count;) counts[name] = count;
-    EXPECT_EQ(counts.size(), 3u) << read_text(log);
+    EXPECT_EQ(counts.size(), 4u) << read_text(log);
     return counts;
   }
   void make_input() {

@@ -2,7 +2,8 @@
 /* count_calls.c: preloaded into the tool; counts calls that leave no trace in the result.
  *
  * QRTOOL_COUNT_LOG   file that gets one line "NAME COUNT" per function when the process ends:
- *                    pthread_create, sync_file_range, and directory_fsync (fsync of a directory) */
+ *                    pthread_create, sync_file_range, directory_fsync (fsync of a directory), and
+ *                    peak_kib, the most memory that was resident (VmHWM) */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -34,11 +35,21 @@ int fsync(int fd) {
   return NEXT(fsync)(fd);
 }
 
+/* VmHWM begins with this program; what getrusage() says counts the parent's memory, too. */
+static long peak_kib(void) {
+  FILE* status = fopen("/proc/self/status", "r");
+  long kib = 0;
+  for (char line[256]; status && fgets(line, sizeof line, status);)
+    if (sscanf(line, "VmHWM: %ld", &kib) == 1) break;
+  if (status) fclose(status);
+  return kib;
+}
+
 __attribute__((destructor)) static void write_counts(void) {
   const char* path = getenv("QRTOOL_COUNT_LOG");
   FILE* log = path ? fopen(path, "w") : NULL;
   if (!log) return;
-  fprintf(log, "pthread_create %d\nsync_file_range %d\ndirectory_fsync %d\n", threads, early_syncs,
-          directory_syncs);
+  fprintf(log, "pthread_create %d\nsync_file_range %d\ndirectory_fsync %d\npeak_kib %ld\n", threads,
+          early_syncs, directory_syncs, peak_kib());
   fclose(log);
 }
