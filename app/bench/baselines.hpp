@@ -26,7 +26,7 @@ class Contestant {
 };
 
 /// What all contestants share. The backend and its memory outlive them.
-struct BenchGround {
+struct BenchSetup {
   Backend& backend;        // the tool's
   std::string variant;     // forced, or empty
   Limits limits;           // host memory and threads
@@ -34,10 +34,13 @@ struct BenchGround {
 };
 
 /// The tool: on an OpenCL device with the data resident there, else on the CPU.
-std::unique_ptr<Contestant> make_tool(const BenchGround& ground);
+std::unique_ptr<Contestant> make_tool(const BenchSetup& setup);
 
-/// eigen, lapack, textbook.
-std::span<const std::string_view> baseline_names();
-std::unique_ptr<Contestant> make_baseline(std::string_view name, const BenchGround& ground);
+/// What the tool can be compared with.
+struct Baseline {
+  std::string_view name;
+  std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
+};
+std::span<const Baseline> baselines();
 
 }  // namespace qrtool

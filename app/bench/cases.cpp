@@ -15,7 +15,7 @@ namespace {
 constexpr double usual_limit_seconds = 60;
 constexpr double quick_limit_seconds = 5;
 constexpr double quick_total_seconds = 45;
-constexpr Repeats quick_repeats{1, 3};
+constexpr Repeats quick_repeats{.warm_up = 1, .timed = 3};
 
 /// What a few CPU cores reach, and a GPU. High rather than low: a case that could have run must not
 /// be left out because nothing is known about it.
@@ -28,7 +28,7 @@ using Shapes = std::vector<std::pair<index_t, index_t>>;
 void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
               const std::vector<index_t>& batches) {
   for (const auto& [m, n] : shapes)
-    for (const index_t batch : batches) cases.push_back({m, n, batch});
+    for (const index_t batch : batches) cases.push_back({.m = m, .n = n, .batch = batch});
 }
 
 /// m >= n.
@@ -47,9 +47,10 @@ std::vector<BenchCase> standard_sweep() {
 std::vector<BenchCase> tall_sweep() {
   std::vector<BenchCase> cases;
   for (index_t n = 2; n <= 32; n *= 2)
-    for (int threads = 1; threads <= 32; threads *= 2) cases.push_back({1600, n, 1, threads});
+    for (int threads = 1; threads <= 32; threads *= 2)
+      cases.push_back({.m = 1600, .n = n, .batch = 1, .threads = threads});
   for (const index_t n : {2, 4})
-    for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({m, n, 1});
+    for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({.m = m, .n = n, .batch = 1});
   add_grid(cases, {{100'000, 16}, {1'000'000, 32}, {4'000'000, 64}, {1'000'000, 128}}, {1});
   return cases;
 }

@@ -57,20 +57,31 @@ std::vector<index_t> parse_batches(const std::string& text) {
   return batches;
 }
 
-std::vector<std::string> parse_baselines(const std::string& text) {
-  std::vector<std::string_view> allowed(baseline_names().begin(), baseline_names().end());
-  allowed.push_back("none");
-  std::vector<std::string> names;
-  for (const std::string& word : split(text)) {
-    if (std::find(allowed.begin(), allowed.end(), word) == allowed.end())
-      throw not_one_of("--against", word, allowed);
-    if (word != "none" && std::find(names.begin(), names.end(), word) == names.end())
-      names.push_back(word);
+/// Errors: UsageError with all names.
+const Baseline* find_baseline(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Baseline& baseline : baselines()) {
+    if (baseline.name == name) return &baseline;
+    names.push_back(baseline.name);
   }
-  return names;
+  names.push_back("none");
+  throw not_one_of("--against", name, names);
+}
+
+std::vector<const Baseline*> parse_baselines(const std::string& text) {
+  std::vector<const Baseline*> chosen;
+  for (const std::string& word : split(text)) {
+    if (word == "none") continue;
+    const Baseline* baseline = find_baseline(word);
+    if (std::find(chosen.begin(), chosen.end(), baseline) == chosen.end())
+      chosen.push_back(baseline);
+  }
+  return chosen;
 }
 
 }  // namespace
+
+std::vector<const Baseline*> default_baselines() { return {find_baseline("eigen")}; }
 
 constexpr std::string_view bench_about =
     R"(Times the tool against others on matrices made here, and prints a table. Device

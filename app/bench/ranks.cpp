@@ -161,7 +161,7 @@ class RankedRun final : public TimedRun {
 
 class RankedTool final : public Contestant {
  public:
-  RankedTool(const BenchGround& ground, Comm& comm) : tool_(make_tool(ground)), comm_(comm) {}
+  RankedTool(const BenchSetup& setup, Comm& comm) : tool_(make_tool(setup)), comm_(comm) {}
   ~RankedTool() override { give(comm_, Order::leave); }
   RankedTool(const RankedTool&) = delete;
   RankedTool& operator=(const RankedTool&) = delete;
@@ -187,12 +187,12 @@ class RankedTool final : public Contestant {
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_ranked_tool(const BenchGround& ground, Comm& comm) {
-  return std::make_unique<RankedTool>(ground, comm);
+std::unique_ptr<Contestant> make_ranked_tool(const BenchSetup& setup, Comm& comm) {
+  return std::make_unique<RankedTool>(setup, comm);
 }
 
-void serve_ranked_tool(const BenchGround& ground, Comm& comm) {
-  const std::unique_ptr<Contestant> tool = make_tool(ground);
+void serve_ranked_tool(const BenchSetup& setup, Comm& comm) {
+  const std::unique_ptr<Contestant> tool = make_tool(setup);
   std::unique_ptr<Share> share;
   for (Order order = take(comm); order != Order::leave; order = take(comm)) {
     try {

@@ -15,10 +15,10 @@ namespace qrtool {
 
 /// The tool over all ranks, for rank 0. While it lives the others are in serve_ranked_tool.
 /// prepare() takes one matrix, of which R is wanted, with a row for every rank: else UsageError.
-/// `comm` and what `ground` refers to outlive it.
-std::unique_ptr<Contestant> make_ranked_tool(const BenchGround& ground, Comm& comm);
+/// `comm` and what `setup` refers to outlive it.
+std::unique_ptr<Contestant> make_ranked_tool(const BenchSetup& setup, Comm& comm);
 
 /// The share of any other rank, until rank 0's contestant is gone.
-void serve_ranked_tool(const BenchGround& ground, Comm& comm);
+void serve_ranked_tool(const BenchSetup& setup, Comm& comm);
 
 }  // namespace qrtool

@@ -38,28 +38,28 @@ class StatusLine {
 
 }  // namespace
 
-Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
              Comm& comm)
     : options_(options), schedule_(schedule) {
-  columns_.push_back({comm.size() > 1 ? make_ranked_tool(ground, comm) : make_tool(ground),
-                      CostHistory(ground.backend.limits().is_cpu)});
-  for (const std::string& name : options.against)
-    columns_.push_back({make_baseline(name, ground), CostHistory()});
-  result_.header = header(ground);
+  columns_.push_back({comm.size() > 1 ? make_ranked_tool(setup, comm) : make_tool(setup),
+                      CostHistory(setup.backend.limits().is_cpu)});
+  for (const Baseline* baseline : options.against)
+    columns_.push_back({baseline->make(setup), CostHistory()});
+  result_.header = header(setup);
   result_.header.ranks = comm.size();
   result_.cases = schedule.cases;
 }
 
-BenchHeader Sweep::header(const BenchGround& ground) const {
-  BenchHeader header{.backend = ground.backend.name(),
-                     .device = ground.backend.device(),
+BenchHeader Sweep::header(const BenchSetup& setup) const {
+  BenchHeader header{.backend = setup.backend.name(),
+                     .device = setup.backend.device(),
                      .type = options_.type,
                      .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
-                     .processor = CpuBackend(ground.limits).device(),
-                     .threads = ground.limits.threads,
+                     .processor = CpuBackend(setup.limits).device(),
+                     .threads = setup.limits.threads,
                      .baselines = {}};
   for (std::size_t i = 1; i < columns_.size(); ++i)
     header.baselines.push_back({columns_[i].contestant->name(), columns_[i].contestant->text()});

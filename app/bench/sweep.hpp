@@ -18,7 +18,7 @@ namespace qrtool {
 class Sweep {
  public:
   /// All outlive the sweep. With several ranks the others are in serve_ranked_tool meanwhile.
-  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
         Comm& comm);
 
   /// What is done so far.
@@ -34,7 +34,7 @@ class Sweep {
     CostHistory history;
   };
 
-  BenchHeader header(const BenchGround& ground) const;
+  BenchHeader header(const BenchSetup& setup) const;
   std::optional<Timing> measure(Column& column, BenchRow& row);
   Timing time(Column& column, BenchRow& row);
   double seconds_left() const;

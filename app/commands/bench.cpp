@@ -91,9 +91,9 @@ void write_stdout_now(const std::string& text) {
   std::fflush(stdout);  // a sweep that is killed has shown its rows
 }
 
-ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchGround& ground,
+ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchSetup& setup,
                    Comm& comm) {
-  Sweep sweep(o, schedule, ground, comm);
+  Sweep sweep(o, schedule, setup, comm);
   Exports exports(o);
   exports.write(sweep.result());
   set_interrupt_message(exports.interrupt_message());
@@ -130,13 +130,15 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
     refuse_unknown_variant(o.backend.variant, *backend);
   });
   if (backend->name() != "cpu" || comm.size() > 1) forget_threads(schedule.cases);
-  const BenchGround ground{*backend, o.backend.variant, limits,
-                           o.seed + static_cast<std::uint64_t>(comm.rank())};
+  const BenchSetup setup{.backend = *backend,
+                         .variant = o.backend.variant,
+                         .limits = limits,
+                         .seed = o.seed + static_cast<std::uint64_t>(comm.rank())};
   together(comm, [&] {
     if (comm.is_root()) {
-      code = run_sweep(o, schedule, ground, comm);
+      code = run_sweep(o, schedule, setup, comm);
     } else {
-      serve_ranked_tool(ground, comm);
+      serve_ranked_tool(setup, comm);
     }
   });
   return code;

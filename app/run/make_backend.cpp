@@ -29,37 +29,6 @@ double flops(const Problem& p) {
   return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
 }
 
-/// The backend that a variant's name begins with; empty without a variant.
-std::string backend_of(const std::string& variant) {
-  if (variant.empty()) return {};
-  const std::size_t slash = variant.find('/');
-  if (slash == std::string::npos)
-    throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
-                     "qrtool devices lists the variants");
-  const std::string backend = variant.substr(0, slash);
-  if (backend != "cpu" && backend != "opencl")
-    throw UsageError(fmt::format(
-        "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
-  return backend;
-}
-
-/// "auto", "cpu" or "opencl", with what --device and --variant imply.
-std::string requested_backend(const BackendRequest& request) {
-  std::string name = request.name;
-  const auto imply = [&](const std::string& implied, const std::string& by) {
-    if (implied.empty()) return;
-    if (name != "auto" && name != implied)
-      throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
-                       "leave --backend away");
-    name = implied;
-  };
-  imply(backend_of(request.variant), "--variant " + escape(request.variant));
-  if (!request.device.empty() && name == "cpu" && request.name == "auto")
-    throw UsageError(fmt::format("--device contradicts --variant {}", escape(request.variant)));
-  imply(request.device.empty() ? "" : "opencl", "--device");
-  return name;
-}
-
 /// Of the devices that --device means the one with the rank's number, in turn.
 DeviceInfo device_of_rank(const BackendRequest& request) {
   const std::vector<DeviceInfo> devices =
@@ -98,6 +67,60 @@ BackendChoice automatic_backend(const BackendRequest& request, const Problem& pr
   return {make_opencl_backend(*choice.device, limits), std::move(choice.reason)};
 }
 
+BackendChoice cpu_backend(const BackendRequest&, const Problem&, const Limits& limits) {
+  return {std::make_unique<CpuBackend>(limits), "asked for"};
+}
+
+BackendChoice opencl_backend(const BackendRequest& request, const Problem&, const Limits& limits) {
+  return {device_backend(request, limits), "asked for"};
+}
+
+/// A word of --backend, and what makes the backend.
+struct BackendKind {
+  std::string_view name;
+  BackendChoice (*make)(const BackendRequest&, const Problem&, const Limits&);
+};
+constexpr BackendKind kinds[] = {{.name = "auto", .make = automatic_backend},
+                                 {.name = "cpu", .make = cpu_backend},
+                                 {.name = "opencl", .make = opencl_backend}};
+
+const BackendKind* find_kind(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kinds), std::end(kinds),
+                                   [&](const BackendKind& kind) { return kind.name == name; });
+  return found == std::end(kinds) ? nullptr : found;
+}
+
+/// The backend that a variant's name begins with; empty without a variant.
+std::string backend_of(const std::string& variant) {
+  if (variant.empty()) return {};
+  const std::size_t slash = variant.find('/');
+  if (slash == std::string::npos)
+    throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
+                     "qrtool devices lists the variants");
+  const std::string backend = variant.substr(0, slash);
+  if (backend == "auto" || find_kind(backend) == nullptr)
+    throw UsageError(fmt::format(
+        "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
+  return backend;
+}
+
+/// What --backend, --device and --variant mean together.
+const BackendKind& requested_backend(const BackendRequest& request) {
+  std::string name = request.name;
+  const auto imply = [&](const std::string& implied, const std::string& by) {
+    if (implied.empty()) return;
+    if (name != "auto" && name != implied)
+      throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
+                       "leave --backend away");
+    name = implied;
+  };
+  imply(backend_of(request.variant), "--variant " + escape(request.variant));
+  if (!request.device.empty() && name == "cpu" && request.name == "auto")
+    throw UsageError(fmt::format("--device contradicts --variant {}", escape(request.variant)));
+  imply(request.device.empty() ? "" : "opencl", "--device");
+  return *find_kind(name);
+}
+
 }  // namespace
 
 bool is_worth_a_device(const Problem& problem, const Limits& host) {
@@ -118,10 +141,7 @@ AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
 
 BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
                            const Limits& limits) {
-  const std::string name = requested_backend(request);
-  if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
-  if (name == "opencl") return {device_backend(request, limits), "asked for"};
-  return automatic_backend(request, problem, limits);
+  return requested_backend(request).make(request, problem, limits);
 }
 
 BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,

@@ -109,12 +109,11 @@ void on_ranks(Body body, const Ranks& ranks = {}) {
       CpuBackend sound(limits);
       FailingOnce failing(limits);
       Backend& backend = rank == ranks.failing ? static_cast<Backend&>(failing) : sound;
-      const BenchGround ground{backend, ranks.variant, limits,
-                               7 + static_cast<std::uint64_t>(rank)};
+      const BenchSetup setup{backend, ranks.variant, limits, 7 + static_cast<std::uint64_t>(rank)};
       if (comm.is_root()) {
-        body(*make_ranked_tool(ground, comm));
+        body(*make_ranked_tool(setup, comm));
       } else {
-        serve_ranked_tool(ground, comm);
+        serve_ranked_tool(setup, comm);
       }
     });
 }
