@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// baselines.cpp: the list of contestants, and those that are backends of this tool.
+// baselines.cpp: the list of baselines, and the contestants that are backends of this tool.
 #include "app/bench/baselines.hpp"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@
 namespace qrtool {
 namespace {
 
-/// A backend whose data are in host memory. A batch is done in the plan's chunks, all of them from
-/// one chunk of input: memory stays small however large the batch.
+/// A backend whose data are in host memory. Every chunk of a batch uses the same chunk of input, so
+/// that the memory stays small however large the batch is.
 template <class T>
 class HostRun final : public TimedRun {
  public:
@@ -50,8 +50,8 @@ class HostRun final : public TimedRun {
   }
 
  private:
-  /// The backend factors and checks matrix by matrix and sums busy time over threads; the wall time
-  /// is divided in that proportion, so that threads without work count too.
+  /// The backend sums over its threads how long they factor and how long they check. The wall time
+  /// is divided in the same proportion; it includes the threads that have no work.
   RunSeconds run_chunk(index_t matrices, std::span<MatrixReport> lines) {
     Factors<T> out;
     if (plan_.problem.wants_q()) out.q = q_.view().slice(0, matrices);
@@ -72,7 +72,7 @@ class HostRun final : public TimedRun {
   Accuracy accuracy_;
 };
 
-/// Why a variant of this name does not take the problem, or empty.
+/// Says why a variant of this name does not take the problem; empty where it does.
 std::string objection_of(const Backend& backend, std::string_view name, const Problem& problem) {
   for (const Variant& variant : backend.variants())
     if (variant.name == name) {
@@ -82,7 +82,7 @@ std::string objection_of(const Backend& backend, std::string_view name, const Pr
   return fmt::format("there is no {}", name);
 }
 
-/// The plan for one case. Errors: UsageError where a forced variant does not take the case.
+/// Makes the plan for one case. Errors: UsageError where a forced variant does not take the case.
 Plan plan_for(const Backend& backend, const std::string& forced, const Problem& problem,
               int threads = 0) {
   if (!forced.empty()) {
@@ -116,7 +116,7 @@ class HostContestant final : public Contestant {
   std::uint64_t seed_;
 };
 
-/// Eigen on a CPU backend of its own, whatever the tool runs on.
+/// Eigen on a separate CPU backend, whatever backend the tool uses.
 class EigenContestant final : public Contestant {
  public:
   explicit EigenContestant(const BenchSetup& setup)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cases.cpp: the published grid, limits and predictions; nothing here runs anything.
+// cases.cpp: defines the published grid, limits and predictions. Nothing runs here.
 #include "app/bench/cases.hpp"
 
 #include <fmt/format.h>
@@ -17,10 +17,10 @@ constexpr double quick_limit_seconds = 5;
 constexpr double quick_total_seconds = 45;
 constexpr Repeats quick_repeats{.warm_up = 1, .timed = 3};
 
-/// What a few CPU cores reach, and a GPU. High rather than low: a case that could have run must not
-/// be left out because nothing is known about it.
+/// The rates that a few CPU cores and a GPU can reach. They are rather too high than too low: the
+/// first case must not be left out because nothing is known about it.
 constexpr double usual_flops_per_second = 20e9, usual_flops_per_second_of_gpu = 500e9;
-/// Less work than this shows start-up costs and no rate.
+/// With less work than this, a time shows the cost of starting and not the rate.
 constexpr double telling_flops = 1e7;
 
 using Shapes = std::vector<std::pair<index_t, index_t>>;
@@ -31,7 +31,7 @@ void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
     for (const index_t batch : batches) cases.push_back({.m = m, .n = n, .batch = batch});
 }
 
-/// m >= n.
+/// Counts the operations of R for m >= n.
 double flops_of_r(double m, double n) { return 2 * m * n * n - 2.0 / 3.0 * n * n * n; }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.cpp: the options of `qrtool bench`, and what contradicts what.
+// options.cpp: describes the options of `qrtool bench` and refuses contradictions.
 #include "app/bench/options.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
     {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
 
-/// Elements of one case; more are a slip of the finger.
+/// The largest number of elements of one case. A larger one is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
 
 std::vector<std::string> split(const std::string& text) {
@@ -107,7 +107,7 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.flag("--gemm", o.gemm,
             "the matrix products behind opencl/large instead, every body, beside the peak of its "
             "instruction");
-  line.list("--shape", "MxN,...", "cases of one's own: rows and columns; may be repeated",
+  line.list("--shape", "MxN,...", "your own cases: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
             [&o](const std::string& text) { o.batches = parse_batches(text); });

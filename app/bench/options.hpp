@@ -38,7 +38,8 @@ struct BenchOptions {
 class CommandLine;
 
 extern const std::string_view bench_about;
-/// What is measured, and where the result goes; --backend, --memory and the like are everybody's.
+/// Describe the options for what is measured and for where the result goes. Other commands share
+/// --backend, --memory and the like.
 void describe_cases(CommandLine& line, BenchOptions& options);
 void describe_exports(CommandLine& line, BenchOptions& options);
 /// Errors: UsageError, LimitError.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks.cpp: rank 0 orders, every rank does its share.
+// ranks.cpp: rank 0 gives orders, and every rank factors its share of the rows.
 #include "app/bench/ranks.hpp"
 
 #include <fmt/format.h>
@@ -25,20 +25,20 @@ Problem share_of(const Problem& whole, const Comm& comm, int rank) {
   return share;
 }
 
-/// The rows of one rank and what it does in every run. All ranks call all of it together.
+/// The rows of one rank and what it does in every run. All ranks call each function together.
 class Share {
  public:
   virtual ~Share() = default;
   virtual std::string variant() const = 0;
-  /// On rank 0 seconds from a common start until R is there, without those of any check.
+  /// Returns on rank 0 the seconds from a common start until R is there, without any check.
   virtual double run() = 0;
-  /// R, on rank 0.
+  /// Copies R on rank 0.
   virtual void copy_r(std::span<std::byte> to) const = 0;
 };
 
-/// What a run has cost a rank.
+/// The time that a rank has spent on a run.
 struct RankSeconds {
-  double wall = 0, counted = 0;  // counted: without the check
+  double wall = 0, counted = 0;  // `counted` excludes the check
 };
 
 template <class T>
@@ -57,8 +57,8 @@ class TypedShare final : public Share {
       r_ = Batch<T>(1, whole.k(), whole.n);
       Problem stacked = whole;
       stacked.m = rows;
-      // A few R factors are a single block of cpu/tall, which takes 70 us for four of 64 columns,
-      // strips 44 (float32, Xeon with AVX-512, 2026-11-22).
+      // A few R factors are a single block for cpu/tall, which is slower at it than cpu/blocked: 70
+      // and 44 us for four R factors of 64 columns (float32, Xeon with AVX-512, 2026-11-22).
       combine_ = std::make_unique<BlockedQr<T>>(stacked, 1);
     });
   }
@@ -66,9 +66,9 @@ class TypedShare final : public Share {
   std::string variant() const override { return own_->variant(); }
 
   double run() override {
-    together(comm_, [] {});  // all begin now
+    together(comm_, [] {});  // all ranks start together
     const Stopwatch watch;
-    // A failure is agreed on at the end: until then the others wait for this rank's messages.
+    // The ranks agree on a failure at the end, since rank 0 waits for the messages of all before.
     std::exception_ptr failure;
     const auto attempt = [&failure](auto body) {
       try {
@@ -102,7 +102,7 @@ class TypedShare final : public Share {
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
-  /// By which the checks have kept rank 0 waiting for the slowest rank.
+  /// Seconds that the checks added to the time of the slowest rank.
   double check_seconds(RankSeconds slowest) {
     for (int from = 1; from < comm_.size(); ++from) {
       RankSeconds theirs;
@@ -205,7 +205,7 @@ void serve_ranked_tool(const BenchSetup& setup, Comm& comm) {
       broadcast(comm, &whole, 1);
       share = make_share(*tool, whole, comm);
     } catch (const Error&) {
-      // All ranks have thrown the same, and rank 0 says so.
+      // Every rank throws the same error, and rank 0 reports it.
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sweep.cpp: a case, cell by cell: predicted, prepared, timed, noted.
+// sweep.cpp: predicts, prepares and times a case cell by cell, and adds notes.
 #include "app/bench/sweep.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace qrtool {
 namespace {
 
-/// One line on standard error while a cell is measured; a terminal only.
+/// Shows one line on standard error while a cell is measured, if that is a terminal.
 class StatusLine {
  public:
   StatusLine(bool is_wanted, const std::string& text)
@@ -111,7 +111,7 @@ Timing Sweep::time(Column& column, BenchRow& row) {
   return timing;
 }
 
-/// Running time that the next cell may take.
+/// The running time that the next cell may take.
 double Sweep::seconds_left() const {
   if (!schedule_.total_seconds) return schedule_.cell_seconds;
   return std::min(schedule_.cell_seconds, *schedule_.total_seconds - watch_.seconds());
@@ -138,10 +138,10 @@ void Sweep::keep_quality(const TimedRun& run, BenchRow& row) {
 void Sweep::add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row) {
   const std::size_t runs = timing.seconds.size();
   if (!timing.is_warm) {
-    result_.add_note(row, fmt::format("{}: one run, not warmed up, for want of time", name));
+    result_.add_note(row, fmt::format("{}: one run, not warmed up, because time was short", name));
   } else if (std::cmp_less(runs, schedule_.repeats.timed)) {
-    result_.add_note(
-        row, fmt::format("{}: {} timed run{}, for want of time", name, runs, runs == 1 ? "" : "s"));
+    result_.add_note(row, fmt::format("{}: {} timed run{}, because time was short", name, runs,
+                                      runs == 1 ? "" : "s"));
   }
   if (timing.has_outlier())
     result_.add_note(row, fmt::format("{}: the slowest run took more than twice the median", name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// table.cpp: the table for people: one list of columns for text and Markdown.
+// table.cpp: prints the table as text and as Markdown from one list of columns.
 #include "app/bench/table.hpp"
 
 #include <fmt/format.h>
@@ -95,7 +95,7 @@ void add_quality_columns(std::vector<Column>& columns, const BenchResult& result
          return format_figure(bench_flops(problem) / row.tool->median() * 1e-9);
        }});
   const auto error = [header](const BenchRow& row, double value) {
-    // R alone: there is no Q to multiply by.
+    // R alone has no ||QR - A||.
     const bool is_measured = row.accuracy.matrices > 0 && header.mode != Mode::r;
     return is_measured ? fmt::format("{:.2e}", value) : std::string(skipped);
   };
@@ -133,7 +133,7 @@ std::string text_line(const std::vector<Column>& columns, Cell cell) {
   return line + "\n";
 }
 
-/// Label and text, line by line.
+/// The lines of the header, each with its label.
 std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
   const std::string arithmetic = h.arithmetic == Arithmetic::any

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// command_line.cpp: help and errors of the command line; the only file that knows CLI11.
+// command_line.cpp: parses by CLI11, which no other file knows, and writes help and errors.
 #include "app/cli/command_line.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-/// `text` in lines of at most 80 columns, the second and later ones indented.
+/// Breaks `text` into lines of at most 80 columns and indents all but the first.
 std::string wrap(std::string_view text, std::size_t column, std::size_t indent) {
   std::string out;
   while (!text.empty()) {
@@ -138,7 +138,7 @@ bool CommandLine::parse(Args args) {
   }
   refuse_extra(parser_->app.remaining());
   for (const auto& [name, text, set] : parser_->values) {
-    // A word with two dashes is the next option, of which this one has no use.
+    // CLI11 takes the next word as the value even where it is an option.
     if (text.starts_with("--")) throw usage_error(fmt::format("option '{}' needs a value", name));
     set(text);
   }

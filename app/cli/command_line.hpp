@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// command_line.hpp: one command's arguments and options: their help and their parse.
+// command_line.hpp: parses one command's arguments and options and prints their help.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ using Args = std::vector<std::string>;
 /// Takes the text of an option's value.
 using Setter = std::function<void(const std::string&)>;
 
-/// Declare with positional, flag, value and choice; then parse or help. The option list of the help
-/// is made from what was declared.
+/// First declare all arguments and options, then call parse() or help(). The help lists what was
+/// declared.
 class CommandLine {
  public:
   /// `about`: what the command does, and examples.
@@ -30,15 +30,15 @@ class CommandLine {
 
   void flag(const std::string& names, bool& target, const std::string& help);
 
-  /// `set` gets the text of the value; the last one where an option is repeated.
+  /// Passes the text of the value to `set`; where an option is repeated, the last value counts.
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
              const Setter& set);
 
-  /// As value(); the name alone means `usual`.
+  /// As value(), but the name alone has the value `usual`.
   void optional_value(const std::string& name, const std::string& placeholder,
                       const std::string& usual, const std::string& help, const Setter& set);
 
-  /// `set` gets a comma list; an option that is repeated adds to it.
+  /// Passes a comma-separated list to `set`. An option that is repeated adds to the list.
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
             const Setter& set);
 
@@ -53,7 +53,7 @@ class CommandLine {
     });
   }
 
-  /// False where the line asks for help: then nothing else is looked at. Errors: UsageError.
+  /// Returns false where the line asks for help; then no value is set. Errors: UsageError.
   bool parse(Args args);
 
   std::string help() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.cpp: every option of every command, and its help text.
+// options.cpp: describes every option of every command with its help text.
 #include "app/cli/options.hpp"
 
 #include <fmt/format.h>
@@ -59,7 +59,7 @@ const std::pair<std::string_view, std::string> backends[] = {
 constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
                                                               {"m-eps", Criteria::m_eps}};
 
-/// What `factor` and `verify` have in common.
+/// The options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
   line.value("--dataset", "PATH", "dataset in IN, as in FILE:PATH; default: the only one",
@@ -121,8 +121,8 @@ void describe(CommandLine& line, FactorOptions& o) {
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.value("--scratch", "DIR",
-             "where a matrix goes by rows, keep what lies between the two passes in DIR, not in "
-             "memory",
+             "where a matrix is factored row by row, store the data between the two passes in "
+             "DIR, not in memory",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
   add_print_options(line, o);
@@ -146,7 +146,7 @@ void describe(CommandLine& line, BenchOptions& o) {
   describe_exports(line, o);
 }
 
-/// What `devices` and `generate` have in common.
+/// The option that `devices` and `generate` share.
 template <class Options>
 void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
   line.value("--shape", "BxMxN", help, [&o](const std::string& text) {
@@ -255,7 +255,7 @@ void check(const GenerateOptions& o) {
         "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
 }
 
-/// The command with its options filled in, or its help.
+/// Returns the command with its options filled in, or its help.
 template <class Options>
 Command parse_command(std::string_view name, std::string_view positionals, std::string_view about,
                       const Args& args) {
@@ -269,7 +269,7 @@ Command parse_command(std::string_view name, std::string_view positionals, std::
 
 Command parse_help(const Args& args);
 
-/// A command's name, and how the rest of its line is parsed.
+/// A command's name and the function that parses the rest of its line.
 struct CommandEntry {
   std::string_view name;
   Command (*parse)(const Args& args);
@@ -328,7 +328,7 @@ Command parse_help(const Args& args) {
   return command->parse({"--help"});
 }
 
-/// No word of the line is a command.
+/// Parses a line without any command.
 Command parse_without_command(const Args& args) {
   for (const std::string& arg : args)
     if (!arg.starts_with('-')) throw unknown_command(arg);
@@ -347,7 +347,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   Args args(argv + std::min(argc, 1), argv + argc);
   if (args.empty()) return HelpRequest{std::string(overview), false};
   if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};
-  // The first word that is a command; options may come before it and count as its own.
+  // Options may come before the command; they belong to it.
   const auto word = std::find_if(args.begin(), args.end(), [](const std::string& arg) {
     return find_command(arg) != nullptr;
   });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor.cpp: `qrtool factor`: open, plan, factor and check every matrix, commit, say.
+// factor.cpp: `qrtool factor` opens the input, plans, factors and checks every matrix, commits the
+// output and says what came of it.
 #include "app/commands/commands.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "app/run/factor_run.hpp"

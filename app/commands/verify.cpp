@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify.cpp: `qrtool verify`: the errors of stored factors, and whether they pass.
+// verify.cpp: `qrtool verify` measures the errors of stored factors and says whether they pass.
 #include <fmt/format.h>
 
 #include <memory>
@@ -23,7 +23,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t listed_failures = 10;
 
-/// What was measured, and the matrices that are listed one by one.
+/// The verdict, and the matrices that are listed one by one.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;

@@ -81,7 +81,7 @@ void share_plan(Comm& comm, const Backend& backend, Plan& plan) {
   });
 }
 
-/// Rank 0 may be killed: another rank then removes what rank 0 was writing, and says so.
+/// If rank 0 is killed, another rank removes what rank 0 was writing, and says so.
 void share_temporary_files(Comm& comm) {
   std::string paths;
   if (comm.is_root()) {

@@ -22,17 +22,17 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits
 /// What the options ask for, of the matrices that the input holds.
 Problem problem_of(const Source& source, const FactorOptions& options);
 
-/// One run on one backend. The steps are called in the order in which they stand here.
+/// One run on one backend. Call its steps in the order of this list.
 class FactorRun {
  public:
   /// `watch` has run since the start of the process. All arguments outlive the run.
   FactorRun(const FactorOptions& options, Reader& input, Backend& backend, const Stopwatch& watch);
 
   void make_plan();
-  /// The notes of --verbose and --explain.
+  /// Prints the notes of --verbose and --explain.
   void say_plan() const;
   void create_outputs();
-  /// Reads, factors, checks and writes, all matrices. With several ranks each calls it; rank 0
+  /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
   /// alone has outputs.
   void run_stages(Comm& comm);
   void commit();

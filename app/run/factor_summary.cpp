@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Index of the stored shape of a dataset: leading dimensions, then its own.
+/// The stored shape of a dataset: the leading dimensions, then those of a matrix.
 std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
   std::vector<index_t> shape(leading.begin(), leading.end());
   if (!dataset.is_vector) shape.push_back(dataset.rows);
@@ -63,7 +63,8 @@ std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
   return fmt::format(" ({:.{}f} MB/s)", speed, speed < 9.95 ? 1 : 0);
 }
 
-/// Which of the published bars, m 2^-23, factors of half-precision products meet.
+/// Says which of the published bars, m 2^-23, the factors meet although the products were made in
+/// half precision.
 std::string published_bars(const FactorResult& result) {
   const double bar = m_eps_bars(result.plan.problem.m).residual;
   const auto one = [bar](std::string_view name, double worst) {

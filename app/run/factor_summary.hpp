@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor_summary.hpp: what `qrtool factor` says at its end, for people and for machines.
+// factor_summary.hpp: prints the result of `qrtool factor` for people and for machines.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -26,21 +26,21 @@ struct FactorResult {
   StageSeconds stages;
   ChunkSeconds chunks;
   double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
-  double sync_seconds = 0;   // the output brought to the disk and renamed
+  double sync_seconds = 0;   // the output is brought to the disk and renamed
   double total_seconds = 0;
 };
 
-/// Everything that a run says at its end: bad matrices on standard error, then the result on
-/// standard output as the options want it.
+/// Prints bad matrices to standard error, and then the result to standard output in the form that
+/// the options ask for.
 void print_result(const FactorOptions& options, const FactorResult& result);
 
-/// A few lines for standard output.
+/// Describes the run in a few lines for standard output.
 std::string summary(const FactorResult& result);
 
 /// Schema qrtool.factor/1.
 nlohmann::ordered_json to_json(const FactorResult& result);
 
-/// One line for each kind of bad matrix, for standard error.
+/// Prints one line to standard error for each kind of bad matrix.
 void print_bad_matrices(const FactorResult& result);
 
 }  // namespace qrtool

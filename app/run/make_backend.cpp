@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_backend.cpp: the list of backends, and the choice among them.
+// make_backend.cpp: lists the backends and chooses among them.
 #include "app/run/make_backend.hpp"
 
 #include <fmt/format.h>
@@ -17,19 +17,20 @@
 namespace qrtool {
 namespace {
 
-/// What a core does per second on small matrices, and what a device takes to start: platform,
-/// context, kernels. Orders of magnitude: the choice matters where the two are far apart.
+/// The operations of one core per second on small matrices, and the seconds in which a device makes
+/// its platform, context and kernels. Both are rough, since the choice matters only where the two
+/// ways differ much.
 constexpr double cpu_core_flops = 2e10;
 constexpr double device_start_seconds = 0.5;
 
-/// Of R and a reduced Q.
+/// Counts the operations of R and a reduced Q.
 double flops(const Problem& p) {
   const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
   const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;
   return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
 }
 
-/// Of the devices that --device means the one with the rank's number, in turn.
+/// Takes the devices that --device names in turn, by the rank's number.
 DeviceInfo device_of_rank(const BackendRequest& request) {
   const std::vector<DeviceInfo> devices =
       choose_opencl_devices(request.device == "all" ? "" : request.device);
@@ -40,7 +41,7 @@ bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
   return one.platform == other.platform && one.name == other.name && one.driver == other.driver;
 }
 
-/// The first GPU, or device where there is none, and all that are equal to it.
+/// Takes the first GPU, or the first device where there is no GPU, and all devices equal to it.
 std::unique_ptr<Backend> all_devices(Limits host) {
   std::vector<DeviceInfo> equal = choose_opencl_devices("");
   const DeviceInfo first = equal.front();
@@ -75,7 +76,7 @@ BackendChoice opencl_backend(const BackendRequest& request, const Problem&, cons
   return {device_backend(request, limits), "asked for"};
 }
 
-/// A word of --backend, and what makes the backend.
+/// A word of --backend and the function that makes the backend.
 struct BackendKind {
   std::string_view name;
   BackendChoice (*make)(const BackendRequest&, const Problem&, const Limits&);
@@ -90,7 +91,7 @@ const BackendKind* find_kind(std::string_view name) {
   return found == std::end(kinds) ? nullptr : found;
 }
 
-/// The backend that a variant's name begins with; empty without a variant.
+/// Returns the backend with which a variant's name begins; empty without a variant.
 std::string backend_of(const std::string& variant) {
   if (variant.empty()) return {};
   const std::size_t slash = variant.find('/');
@@ -104,7 +105,7 @@ std::string backend_of(const std::string& variant) {
   return backend;
 }
 
-/// What --backend, --device and --variant mean together.
+/// Finds the one backend that --backend, --device and --variant mean together.
 const BackendKind& requested_backend(const BackendRequest& request) {
   std::string name = request.name;
   const auto imply = [&](const std::string& implied, const std::string& by) {

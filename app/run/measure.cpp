@@ -13,7 +13,7 @@
 namespace qrtool {
 namespace {
 
-// As much as hides the cost of a read; more would only take memory from others.
+// Chunks of this size hide the cost of a read. Larger ones would only take memory from others.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
 std::size_t bytes_of(index_t rows, index_t cols) {
@@ -36,7 +36,7 @@ std::size_t matrix_bytes(const FactoredInput& input) {
 std::size_t worker_bytes(const FactoredInput& input) {
   const Source& s = input.a.source();
   std::size_t bytes = ErrorMeter::workspace_bytes(s.m, s.n, input.q_cols(), input.r_rows());
-  // Q and R from the reflectors, and what forming Q takes.
+  // The formed Q and R, and the workspace for forming Q.
   if (input.has_reflectors()) bytes += 3 * bytes_of(s.m, input.k()) + bytes_of(input.k(), s.n);
   return bytes;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resources_test.cpp: threads and disk synchronisation of a run, which its result does not show.
+// resources_test.cpp: counts the threads and disk synchronisations of a run, which its result does
+// not show.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -12,7 +13,7 @@
 namespace qrtool::test {
 namespace {
 
-/// What tests/support/count_calls.c has counted.
+/// The counts of tests/support/count_calls.c.
 using Counts = std::map<std::string, int>;
 
 class Resources : public testing::Test {

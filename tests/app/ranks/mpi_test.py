@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""qrtool-mpi on one machine: the bits of one process for any number of ranks, and one message for a failure."""
+"""qrtool-mpi on one machine gives the bits of one process for any number of ranks, and one message for a failure."""
 import json
 import os
 import shutil
@@ -15,13 +15,13 @@ import h5py
 import numpy as np
 
 QRTOOL, MPI_TOOL, FAIL_NTH = sys.argv[1:4]
-# Open MPI keeps memory and unloads the plug-ins that took it, so that leaks of its own cannot be told from ours.
+# Open MPI keeps memory and unloads the plug-ins that allocated it. So its leaks cannot be told from ours.
 os.environ["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
 MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root"]
 
 
 def child_pids(parent):
-    """Of the ranks, below mpirun."""
+    """The process ids of the ranks that mpirun has started."""
     found = []
     for entry in os.listdir("/proc"):
         try:
@@ -148,7 +148,7 @@ class Ranks(unittest.TestCase):
             self.assertFalse(os.path.exists(self.path("q.h5")))
 
     def different_ranks(self, first, second, expect=0):
-        """Two ranks with options of their own."""
+        """Runs two ranks with different options."""
         each = [MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f", "--threads", "1"]
         return self.run_command(*MPIRUN, "-n", "1", *each, *first, ":", "-n", "1", *each, *second, expect=expect)
 

@@ -79,12 +79,13 @@ class Rows(unittest.TestCase):
                     _, whole = self.factor("w.h5", "--sign", sign)  # the plan's own choice
                     self.expect_same(whole, by_rows)
                     self.assertTrue((by_rows["status"] == 0).all())
-                    # The same factors, measured in float64 in another order: near its u only the size can agree.
+                    # The errors are summed in float64 in another order, so that errors near u agree only in size.
                     np.testing.assert_allclose(by_rows["orthogonality"], whole["orthogonality"], rtol=0.2, atol=2.0**-51)
         self.run_tool("verify", self.a, self.path("b.h5"), "--memory", "20MiB")
 
     def test_rows_of_another_variant_say_so(self):
-        # In memory the plan takes cpu/eigen here, which cannot go by rows: other bits, and the file says why.
+        # In memory the plan takes cpu/eigen here, which cannot factor by rows. The bits differ, and the file
+        # names the variant.
         self.generate("--shape", "20000x160")
         said, by_rows = self.factor("b.h5", "--memory", "40MiB", "--explain")
         self.assertIn("rows of a matrix at a time", said)
