@@ -88,7 +88,10 @@ class TypedShare final : public Share {
         comm_.receive(from, writable_bytes_of(part(from).data, entries(from)));
       attempt([&] { combine_->factor(stack_.view()[0], {{}, r_.view()[0], {}, {}}, 1); });
       seconds = watch.seconds();
-      seconds -= check_seconds(own);
+      const RankSeconds slowest = slowest_rank(own);
+      // A rank may have started before rank 0's watch did, but no run is faster than its slowest
+      // rank.
+      seconds = std::max(seconds - (slowest.wall - slowest.counted), slowest.counted);
     } else {
       comm_.send(0, own_r);
       comm_.send(0, bytes_of(&own, 1));
@@ -102,15 +105,15 @@ class TypedShare final : public Share {
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
-  /// Seconds that the checks added to the time of the slowest rank.
-  double check_seconds(RankSeconds slowest) {
+  /// The longest times of all ranks. `slowest` begins as the times of rank 0.
+  RankSeconds slowest_rank(RankSeconds slowest) {
     for (int from = 1; from < comm_.size(); ++from) {
       RankSeconds theirs;
       comm_.receive(from, writable_bytes_of(&theirs, 1));
       slowest.wall = std::max(slowest.wall, theirs.wall);
       slowest.counted = std::max(slowest.counted, theirs.counted);
     }
-    return slowest.wall - slowest.counted;
+    return slowest;
   }
 
   MatrixView<T> part(int rank) const {
