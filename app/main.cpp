@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// main.cpp: set up the process, parse, run one command, exit.
+// main.cpp: sets up the process, parses the command line, runs one command and exits.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@
 namespace qrtool {
 namespace {
 
-/// Files that are opened later must not get the numbers of the standard streams.
+/// Opens missing standard streams, so that no file that is opened later gets their numbers.
 void open_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
     if (fcntl(descriptor, F_GETFD) == -1) open("/dev/null", O_RDWR);
@@ -64,7 +64,7 @@ Error internal_error(const char* what) {
       "add the command line and, if possible, the input file");
 }
 
-/// The exception that is being handled, as one that says what to tell the user.
+/// Turns the exception that is being handled into one with a message for the user.
 Error current_error() {
   try {
     throw;
@@ -86,18 +86,18 @@ Error current_error() {
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world) {
   print_message(error.what());
   print_hint(error.hint());
-  // mpirun may end this rank when another is through: all has been said.
+  // mpirun may end this rank when another rank exits; the message is printed already.
   set_interrupt_message("");
   const int code = static_cast<int>(error.code());
   if (world) abandon_world(*world, code);
   world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
-  // After a failed write libhdf5 must not be shut down: that crashes.
+  // libhdf5 crashes when it is shut down after a failed write.
   std::fflush(nullptr);
   _exit(code);
 }
 
-/// Several ranks share the work of `factor` and `bench`; of anything else rank 0 does all.
+/// Several ranks share the work of `factor` and `bench`. Rank 0 runs every other command alone.
 ExitCode run_command(int argc, char** argv, Comm& world) {
   Command command;
   together(world, [&] { command = parse_command_line(argc, argv); });

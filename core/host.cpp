@@ -105,7 +105,27 @@ std::size_t free_memory_bytes() {
 int available_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return machine_cores();
+}
+
+int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+
+Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
+  Limits limits;
+  limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);
+  limits.threads = threads > 0 ? threads : available_cores();
+  return limits;
+}
+
+Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm) {
+  Limits limits = host_limits(memory_bytes, threads);
+  const int ranks_here = comm.local_size();
+  if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(ranks_here);
+  // Where mpirun has bound the ranks to cores, the cores are divided among them already.
+  if (threads == 0 && limits.threads >= machine_cores())
+    limits.threads = std::max(1, limits.threads / ranks_here);
+  limits.ranks = comm.size();
+  return limits;
 }
 
 }  // namespace qrtool

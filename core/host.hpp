@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// host.hpp: how much memory and how many cores this process may use.
+// host.hpp: how much memory and how many cores this process may use. Nobody else counts them.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
+
+#include "core/comm.hpp"
+#include "core/problem.hpp"
 
 namespace qrtool {
 
@@ -13,6 +18,15 @@ std::size_t free_memory_bytes();
 
 /// Cores that this process may run on.
 int available_cores();
+
+/// Cores of the machine, whether this process may run on them or not.
+int machine_cores();
+
+/// The user's --memory and --threads (0: not given), or half of the free memory and all cores.
+Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
+
+/// A rank's share of the machine, unless the user has said what each rank may use.
+Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm);
 
 /// The least room, in bytes, between `<directory>/memory.max` and memory.current over `directory`
 /// and its parents up to `root` (control groups, version 2; version 1's file names count too).

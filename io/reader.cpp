@@ -124,12 +124,12 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   }
   const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
   if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
-  return open_hdf5_input(location.file, dataset, spec.order);
+  return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
 }
 
-StoredFactors open_factors(const std::string& path, Order order) {
+StoredFactors open_factors(const std::string& path, Order order, int threads) {
   StoredFactors factors =
-      has_text_ending(path) ? open_text_factors(path) : open_hdf5_factors(path, order);
+      has_text_ending(path) ? open_text_factors(path) : open_hdf5_factors(path, order, threads);
   require_consistent(factors);
   return factors;
 }

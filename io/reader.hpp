@@ -21,6 +21,7 @@ struct InputSpec {
   std::string path;
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
+  int threads = 1;  // the most that read at once
 };
 
 /// The matrices that were found.
@@ -84,8 +85,8 @@ struct StoredFactors {
 
 /// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for
 /// out.csv. `order` is the resolved order of the input; an `order` attribute in the file wins over
-/// it. Errors: InputError, also where the file has neither R nor V, or where shapes contradict each
-/// other.
-StoredFactors open_factors(const std::string& path, Order order);
+/// it. At most `threads` threads read at once. Errors: InputError, also where the file has neither
+/// R nor V, or where shapes contradict each other.
+StoredFactors open_factors(const std::string& path, Order order, int threads = 1);
 
 }  // namespace qrtool

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// baselines.cpp: the list of contestants, and those that are backends of this tool.
+// baselines.cpp: the list of baselines, and the contestants that are backends of this tool.
 #include "app/bench/baselines.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "app/bench/cases.hpp"
 #include "app/bench/data.hpp"
 #include "app/bench/device.hpp"
 #include "app/bench/lapack.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {
 namespace {
 
-/// A backend whose data are in host memory. A batch is done in the plan's chunks, all of them from
-/// one chunk of input: memory stays small however large the batch.
+/// A backend whose data are in host memory. Every chunk of a batch uses the same chunk of input, so
+/// that the memory stays small however large the batch is.
 template <class T>
 class HostRun final : public TimedRun {
  public:
@@ -51,8 +50,8 @@ class HostRun final : public TimedRun {
   }
 
  private:
-  /// The backend factors and checks matrix by matrix and sums busy time over threads; the wall time
-  /// is divided in that proportion, so that threads without work count too.
+  /// The backend sums over its threads how long they factor and how long they check. The wall time
+  /// is divided in the same proportion; it includes the threads that have no work.
   RunSeconds run_chunk(index_t matrices, std::span<MatrixReport> lines) {
     Factors<T> out;
     if (plan_.problem.wants_q()) out.q = q_.view().slice(0, matrices);
@@ -73,7 +72,7 @@ class HostRun final : public TimedRun {
   Accuracy accuracy_;
 };
 
-/// Why a variant of this name does not take the problem, or empty.
+/// Says why a variant of this name does not take the problem; empty where it does.
 std::string objection_of(const Backend& backend, std::string_view name, const Problem& problem) {
   for (const Variant& variant : backend.variants())
     if (variant.name == name) {
@@ -83,7 +82,7 @@ std::string objection_of(const Backend& backend, std::string_view name, const Pr
   return fmt::format("there is no {}", name);
 }
 
-/// The plan for one case. Errors: UsageError where a forced variant does not take the case.
+/// Makes the plan for one case. Errors: UsageError where a forced variant does not take the case.
 Plan plan_for(const Backend& backend, const std::string& forced, const Problem& problem,
               int threads = 0) {
   if (!forced.empty()) {
@@ -117,11 +116,11 @@ class HostContestant final : public Contestant {
   std::uint64_t seed_;
 };
 
-/// Eigen on a CPU backend of its own, whatever the tool runs on.
+/// Eigen on a separate CPU backend, whatever backend the tool uses.
 class EigenContestant final : public Contestant {
  public:
-  explicit EigenContestant(const BenchGround& ground)
-      : backend_(ground.limits), host_("eigen", backend_, "cpu/eigen", ground.seed) {}
+  explicit EigenContestant(const BenchSetup& setup)
+      : backend_(setup.limits), host_("eigen", backend_, "cpu/eigen", setup.seed) {}
 
   std::string name() const override { return host_.name(); }
   std::string text() const override { return "Eigen " QRTOOL_EIGEN_VERSION ", " + host_.text(); }
@@ -136,48 +135,51 @@ class EigenContestant final : public Contestant {
 
 class DeviceContestant final : public Contestant {
  public:
-  DeviceContestant(std::string name, const BenchGround& ground, std::string forced)
-      : name_(std::move(name)), ground_(ground), forced_(std::move(forced)) {}
+  DeviceContestant(std::string name, const BenchSetup& setup, std::string forced)
+      : name_(std::move(name)), setup_(setup), forced_(std::move(forced)) {}
 
   std::string name() const override { return name_; }
   std::string text() const override {
-    return ground_.backend.name() == "cpu" ? "needs --backend opencl"
-                                           : "the same device, data resident";
+    return setup_.backend.name() == "cpu" ? "needs --backend opencl"
+                                          : "the same device, data resident";
   }
 
   std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
-    if (ground_.backend.name() == "cpu")
+    if (setup_.backend.name() == "cpu")
       throw DeviceError("runs on an OpenCL device: --backend opencl");
-    Plan plan = plan_for(ground_.backend, forced_, problem);
+    Plan plan = plan_for(setup_.backend, forced_, problem);
     const std::size_t bytes = problem.input_bytes() + problem.output_bytes() +
                               plan.variant->device_workspace_bytes(problem);
-    const std::string objection = objection_to_residence(problem, bytes, ground_.backend.limits());
+    const std::string objection = objection_to_residence(problem, bytes, setup_.backend.limits());
     if (!objection.empty()) throw LimitError(objection);
-    return make_resident_run(ground_.backend, std::move(plan), ground_.seed);
+    return make_resident_run(setup_.backend, std::move(plan), setup_.seed);
   }
 
  private:
   std::string name_;
-  BenchGround ground_;
+  BenchSetup setup_;
   std::string forced_;
 };
 
-constexpr std::array<std::string_view, 3> names{"eigen", "lapack", "textbook"};
+constexpr Baseline all_baselines[] = {
+    {.name = "eigen",
+     .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
+       return std::make_unique<EigenContestant>(setup);
+     }},
+    {.name = "lapack",
+     .make = [](const BenchSetup& setup) { return make_lapack(setup.limits, setup.seed); }},
+    {.name = "textbook", .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
+       return std::make_unique<DeviceContestant>("textbook", setup, "opencl/textbook");
+     }}};
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_tool(const BenchGround& ground) {
-  if (ground.backend.name() == "cpu")
-    return std::make_unique<HostContestant>("cpu", ground.backend, ground.variant, ground.seed);
-  return std::make_unique<DeviceContestant>("device", ground, ground.variant);
+std::unique_ptr<Contestant> make_tool(const BenchSetup& setup) {
+  if (setup.backend.name() == "cpu")
+    return std::make_unique<HostContestant>("cpu", setup.backend, setup.variant, setup.seed);
+  return std::make_unique<DeviceContestant>("device", setup, setup.variant);
 }
 
-std::span<const std::string_view> baseline_names() { return names; }
-
-std::unique_ptr<Contestant> make_baseline(std::string_view name, const BenchGround& ground) {
-  if (name == "eigen") return std::make_unique<EigenContestant>(ground);
-  if (name == "lapack") return make_lapack(ground.limits, ground.seed);
-  return std::make_unique<DeviceContestant>("textbook", ground, "opencl/textbook");
-}
+std::span<const Baseline> baselines() { return all_baselines; }
 
 }  // namespace qrtool

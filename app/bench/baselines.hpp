@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// baselines.hpp: who is timed: the tool itself, and what it is compared with.
+// baselines.hpp: the contestants that are timed: the tool itself and its baselines.
 #pragma once
 
 #include <cstdint>
@@ -19,25 +19,28 @@ class Contestant {
  public:
   virtual ~Contestant() = default;
   virtual std::string name() const = 0;  // heading: "eigen"
-  virtual std::string text() const = 0;  // what it is, for the header
-  /// `threads`: of the tool on the CPU, 0 for as many as it may use; others do not look at it.
+  virtual std::string text() const = 0;  // its description in the header
+  /// Only the tool on the CPU uses `threads`; 0 means as many as it may use.
   /// Errors: every class of core/error.hpp; what() says why the cell stays empty.
   virtual std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) = 0;
 };
 
-/// What all contestants share. The backend and its memory outlive them.
-struct BenchGround {
+/// The inputs that all contestants share. The backend outlives them.
+struct BenchSetup {
   Backend& backend;        // the tool's
   std::string variant;     // forced, or empty
   Limits limits;           // host memory and threads
   std::uint64_t seed = 0;  // of this rank
 };
 
-/// The tool: on an OpenCL device with the data resident there, else on the CPU.
-std::unique_ptr<Contestant> make_tool(const BenchGround& ground);
+/// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.
+std::unique_ptr<Contestant> make_tool(const BenchSetup& setup);
 
-/// eigen, lapack, textbook.
-std::span<const std::string_view> baseline_names();
-std::unique_ptr<Contestant> make_baseline(std::string_view name, const BenchGround& ground);
+/// One thing that the tool can be compared with.
+struct Baseline {
+  std::string_view name;
+  std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
+};
+std::span<const Baseline> baselines();
 
 }  // namespace qrtool

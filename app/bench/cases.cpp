@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cases.cpp: the published grid, limits and predictions; nothing here runs anything.
+// cases.cpp: defines the published grid, limits and predictions. Nothing runs here.
 #include "app/bench/cases.hpp"
 
 #include <fmt/format.h>
@@ -15,12 +15,12 @@ namespace {
 constexpr double usual_limit_seconds = 60;
 constexpr double quick_limit_seconds = 5;
 constexpr double quick_total_seconds = 45;
-constexpr Repeats quick_repeats{1, 3};
+constexpr Repeats quick_repeats{.warm_up = 1, .timed = 3};
 
-/// What a few CPU cores reach, and a GPU. High rather than low: a case that could have run must not
-/// be left out because nothing is known about it.
+/// The rates that a few CPU cores and a GPU can reach. They are rather too high than too low: the
+/// first case must not be left out because nothing is known about it.
 constexpr double usual_flops_per_second = 20e9, usual_flops_per_second_of_gpu = 500e9;
-/// Less work than this shows start-up costs and no rate.
+/// With less work than this, a time shows the cost of starting and not the rate.
 constexpr double telling_flops = 1e7;
 
 using Shapes = std::vector<std::pair<index_t, index_t>>;
@@ -28,10 +28,10 @@ using Shapes = std::vector<std::pair<index_t, index_t>>;
 void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
               const std::vector<index_t>& batches) {
   for (const auto& [m, n] : shapes)
-    for (const index_t batch : batches) cases.push_back({m, n, batch});
+    for (const index_t batch : batches) cases.push_back({.m = m, .n = n, .batch = batch});
 }
 
-/// m >= n.
+/// Counts the operations of R for m >= n.
 double flops_of_r(double m, double n) { return 2 * m * n * n - 2.0 / 3.0 * n * n * n; }
 
 }  // namespace
@@ -47,9 +47,10 @@ std::vector<BenchCase> standard_sweep() {
 std::vector<BenchCase> tall_sweep() {
   std::vector<BenchCase> cases;
   for (index_t n = 2; n <= 32; n *= 2)
-    for (int threads = 1; threads <= 32; threads *= 2) cases.push_back({1600, n, 1, threads});
+    for (int threads = 1; threads <= 32; threads *= 2)
+      cases.push_back({.m = 1600, .n = n, .batch = 1, .threads = threads});
   for (const index_t n : {2, 4})
-    for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({m, n, 1});
+    for (index_t m = 4; m <= 16384; m *= 4) cases.push_back({.m = m, .n = n, .batch = 1});
   add_grid(cases, {{100'000, 16}, {1'000'000, 32}, {4'000'000, 64}, {1'000'000, 128}}, {1});
   return cases;
 }

@@ -19,50 +19,51 @@ struct BenchCase {
   bool operator==(const BenchCase&) const = default;
 };
 
-/// The published table: four shapes at 100 .. 15000, three large ones at 1 .. 32.
+/// The published table: four shapes in batches of 100 to 15000, three large ones in 1 to 32.
 std::vector<BenchCase> standard_sweep();
-/// Tall and skinny: 1600 rows of few columns on 1 .. 32 threads, heights 4 .. 16384, and four large
-/// ones.
+/// Tall and narrow matrices: 1600 rows of few columns on 1 to 32 threads, heights of 4 to 16384,
+/// and four large matrices.
 std::vector<BenchCase> tall_sweep();
-/// A part of the published table that two CPU cores do within a minute.
+/// The part of the published table that two CPU cores can measure within a minute.
 std::vector<BenchCase> quick_sweep();
 
-/// Runs that are not timed, then runs that are.
+/// The number of runs that are not timed, and then of those that are.
 struct Repeats {
   int warm_up = 2, timed = 5;
 };
 
-/// All that a request means.
+/// Everything that follows from the options.
 struct BenchSchedule {
   std::vector<BenchCase> cases;
   Repeats repeats;
-  double cell_seconds = 0;              // running time of one cell of the table, at the most
-  std::optional<double> total_seconds;  // of all, by the clock on the wall
+  double cell_seconds = 0;              // the longest running time of one cell of the table
+  std::optional<double> total_seconds;  // the longest wall time of all cells
 };
 BenchSchedule schedule_of(const BenchOptions& options);
-/// For a device, which has no use for the threads of a case: each shape and batch once.
+/// Keeps each shape and batch once. A device does not use the CPU threads of a case.
 void forget_threads(std::vector<BenchCase>& cases);
 
 Problem problem_of(const BenchCase& size, ElementType type, Mode mode);
 
-/// Operations of LAPACK's count: 2 m n^2 - 2 n^3 / 3 for R (m >= n; else m and n change places) and
-/// the same again, with k columns, for Q m x k. For the whole batch.
+/// Counts the operations of the whole batch as LAPACK does: 2 m n^2 - 2 n^3 / 3 for R (with m and n
+/// exchanged where m < n), and the same again, with k columns, for Q (m x k).
 double bench_flops(const Problem& problem);
 
-/// Why a batch cannot lie on a device as a whole, or empty. It comes from host memory; an OpenCL
-/// device that is the CPU takes its own copy from there too.
+/// Says why a device cannot hold a whole batch; empty where it can. The batch is made in host
+/// memory, and an OpenCL device that is the CPU keeps its copy there, too.
 std::string objection_to_residence(const Problem& problem, std::size_t device_bytes_per_matrix,
                                    const Limits& limits);
 
-/// What a case will take, from what others took. One per column of the table.
+/// Predicts the time of a case from the times of earlier cases. Each column of the table has one.
 class CostHistory {
  public:
   explicit CostHistory(bool is_cpu = true);
 
   void add(const BenchCase& size, double flops, double seconds);
 
-  /// Seconds of one run: the last case of the same shape scaled to the batch; else the best rate of
-  /// all cases that were large enough to show one; else a rate that is usual for a CPU or a GPU.
+  /// Predicts the seconds of one run: from the last case of the same shape, scaled to the batch; or
+  /// from the best rate of all cases that were large enough to show one; or from a usual rate of a
+  /// CPU or a GPU.
   double predict(const BenchCase& size, double flops) const;
 
  private:

@@ -11,7 +11,7 @@
 namespace qrtool {
 namespace {
 
-/// Entries that are drawn at the most; about a second of one core.
+/// The largest number of random entries that are drawn, in about a second on one core.
 constexpr index_t drawn_entries = index_t{1} << 24;
 
 template <class T>
@@ -22,7 +22,7 @@ double frobenius_norm(MatrixView<const T> a) {
   return std::sqrt(sum);
 }
 
-/// Copies the first rows into the rest, in turn.
+/// Repeats the first rows until the matrix is full.
 template <class T>
 void repeat_rows(MatrixView<T> a, index_t first_rows, int threads) {
   const index_t copies = (a.rows + first_rows - 1) / first_rows - 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// data.hpp: a batch of Gaussian matrices that is quickly made.
+// data.hpp: a batch of Gaussian matrices that is made quickly.
 #pragma once
 
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace qrtool {
 
-/// Only the first matrices are drawn, the rest repeats them in turn, and of a matrix as large as
-/// all of these only the first rows: drawing them would take longer than factoring them.
+/// Draws only the first matrices and repeats them for the rest of the batch. Of a very large matrix
+/// it draws only the first rows. Drawing all entries would take longer than factoring them.
 template <class T>
 class BenchData {
  public:
   BenchData(index_t count, index_t m, index_t n, std::uint64_t seed, int threads);
 
   BatchView<const T> view() const { return batch_.view(); }
-  /// ||A||_F of those that were drawn; matrix b is matrix b mod norms().size().
+  /// ||A||_F of the matrices that were drawn; matrix b equals matrix b mod norms().size().
   const std::vector<double>& norms() const { return norms_; }
 
  private:
@@ -28,7 +28,7 @@ class BenchData {
   std::vector<double> norms_;
 };
 
-/// Adds the lines of the first report.size() matrices of a batch with these norms.
+/// Adds the report of the first report.size() matrices of a batch. `norms`: BenchData::norms().
 void add_lines(Accuracy& accuracy, std::span<const MatrixReport> report,
                const std::vector<double>& norms);
 

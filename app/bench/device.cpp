@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "app/bench/data.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "gpu/host/opencl_backend.hpp"
 
 namespace qrtool {

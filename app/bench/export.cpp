@@ -15,7 +15,7 @@ double gflops(const BenchHeader& header, const BenchRow& row) {
   return bench_flops(problem_of(row.size, header.type, header.mode)) / row.tool->median() * 1e-9;
 }
 
-/// That the tool may use.
+/// The CPU threads that the tool may use.
 int threads_of(const BenchHeader& header, const BenchRow& row) {
   return row.size.threads > 0 ? row.size.threads : header.threads;
 }
@@ -28,7 +28,7 @@ std::string_view precision_name(ElementType type) {
   return type == ElementType::float32 ? "single" : "double";
 }
 
-/// In double quotes where it holds a character that CSV uses.
+/// Puts the text in double quotes where it holds a character that CSV uses.
 std::string csv_text(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string out = "\"";
@@ -139,7 +139,7 @@ std::string to_json(const BenchResult& result) {
       {"cases", rows},
       {"notes", result.notes},
       {"exit", result.has_failed() ? 1 : 0}};
-  // Text that is no UTF-8 is replaced, not refused.
+  // A device's name may hold bytes that are not UTF-8; JSON must not fail because of them.
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm.cpp: a line per body of the matrix products, beside the peak of its instruction.
+// gemm.cpp: prints a line for each body of the matrix products, beside the peak of its instruction.
 #include "app/bench/gemm.hpp"
 
 #include <fmt/format.h>

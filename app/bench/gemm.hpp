@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm.hpp: `qrtool bench --gemm`: the matrix products behind opencl/large.
+// gemm.hpp: `qrtool bench --gemm` times the matrix products that opencl/large uses.
 #pragma once
 
 #include "app/bench/options.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// lapack.cpp: LAPACK's geqrf and orgqr, one matrix per thread or one with the library's own
-// threads.
+// lapack.cpp: times LAPACK's geqrf and orgqr, with one matrix per thread, or with all threads of
+// the library on one matrix.
 #include "app/bench/lapack.hpp"
 
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "app/bench/data.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
@@ -88,7 +88,7 @@ class LapackRun final : public TimedRun {
         input_(chunk_, problem.n, problem.m),
         work_(chunk_, problem.n, problem.m),
         r_(chunk_, problem.n, problem.k()) {
-    // Fewer matrices than threads: the library's own threads share each of them.
+    // Where there are fewer matrices than threads, the library's own threads share each matrix.
     const bool by_matrix = problem.count >= limits.threads || library.set_own_threads == nullptr;
     workers_ = by_matrix ? limits.threads : 1;
     library_threads_ = by_matrix ? 1 : limits.threads;
@@ -105,7 +105,7 @@ class LapackRun final : public TimedRun {
     RunSeconds total;
     for (index_t first = 0; first < problem_.count; first += chunk_) {
       const index_t matrices = std::min(chunk_, problem_.count - first);
-      // geqrf overwrites its input; copying it anew is not LAPACK's work.
+      // geqrf overwrites its input. Copying it again is not counted as LAPACK's time.
       std::copy_n(input_.view().data, matrices * input_.view().stride, work_.view().data);
       const Stopwatch watch;
       parallel_for(matrices, workers_, [&](index_t b, int worker) { factor(b, worker); });
@@ -115,13 +115,13 @@ class LapackRun final : public TimedRun {
   }
 
  private:
-  /// Of input, work and R.
+  /// Memory of the input, the work array and R.
   static std::size_t bytes_per_matrix(const Problem& p) {
     return 2 * p.input_bytes() + size_of(p.type) * static_cast<std::size_t>(p.k() * p.n);
   }
 
   static index_t chunk_matrices(const Problem& p, const Limits& limits) {
-    // BenchData holds the same matrices once more while they are made.
+    // While the input is made, BenchData holds a second copy.
     const std::size_t bytes = bytes_per_matrix(p) + p.input_bytes();
     if (bytes > limits.host_bytes)
       throw LimitError(fmt::format("one matrix needs {} of host memory; the limit is {}",
@@ -148,7 +148,7 @@ class LapackRun final : public TimedRun {
     return static_cast<std::size_t>(scratch_per_worker_);
   }
 
-  /// A -> V\R and tau; R out; V and tau -> Q in the place of V.
+  /// Factors A into V\R and tau, copies R, and then replaces V by Q.
   void factor(index_t b, int worker) {
     const auto [geqrf, orgqr] = library_.functions<T>();
     T* a = work_.view()[b].data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// no_device.cpp: a build without the gpu layer has nowhere else to put data.
+// no_device.cpp: takes the place of device.cpp in a build without the gpu layer.
 #include "app/bench/device.hpp"
 #include "app/bench/gemm.hpp"
 #include "core/error.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.cpp: the options of `qrtool bench`, and what contradicts what.
+// options.cpp: describes the options of `qrtool bench` and refuses contradictions.
 #include "app/bench/options.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
     {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
 
-/// Elements of one case; more are a slip of the finger.
+/// The largest number of elements of one case. A larger one is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
 
 std::vector<std::string> split(const std::string& text) {
@@ -57,20 +57,31 @@ std::vector<index_t> parse_batches(const std::string& text) {
   return batches;
 }
 
-std::vector<std::string> parse_baselines(const std::string& text) {
-  std::vector<std::string_view> allowed(baseline_names().begin(), baseline_names().end());
-  allowed.push_back("none");
-  std::vector<std::string> names;
-  for (const std::string& word : split(text)) {
-    if (std::find(allowed.begin(), allowed.end(), word) == allowed.end())
-      throw not_one_of("--against", word, allowed);
-    if (word != "none" && std::find(names.begin(), names.end(), word) == names.end())
-      names.push_back(word);
+/// Errors: UsageError with all names.
+const Baseline* find_baseline(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Baseline& baseline : baselines()) {
+    if (baseline.name == name) return &baseline;
+    names.push_back(baseline.name);
   }
-  return names;
+  names.push_back("none");
+  throw not_one_of("--against", name, names);
+}
+
+std::vector<const Baseline*> parse_baselines(const std::string& text) {
+  std::vector<const Baseline*> chosen;
+  for (const std::string& word : split(text)) {
+    if (word == "none") continue;
+    const Baseline* baseline = find_baseline(word);
+    if (std::find(chosen.begin(), chosen.end(), baseline) == chosen.end())
+      chosen.push_back(baseline);
+  }
+  return chosen;
 }
 
 }  // namespace
+
+std::vector<const Baseline*> default_baselines() { return {find_baseline("eigen")}; }
 
 constexpr std::string_view bench_about =
     R"(Times the tool against others on matrices made here, and prints a table. Device
@@ -96,7 +107,7 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.flag("--gemm", o.gemm,
             "the matrix products behind opencl/large instead, every body, beside the peak of its "
             "instruction");
-  line.list("--shape", "MxN,...", "cases of one's own: rows and columns; may be repeated",
+  line.list("--shape", "MxN,...", "your own cases: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
             [&o](const std::string& text) { o.batches = parse_batches(text); });

@@ -14,6 +14,10 @@
 
 namespace qrtool {
 
+struct Baseline;
+/// Eigen, which every build has.
+std::vector<const Baseline*> default_baselines();
+
 struct BenchOptions {
   bool sweep = false, tall_sweep = false, quick = false, gemm = false;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
@@ -22,7 +26,7 @@ struct BenchOptions {
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;  // or r
   BackendRequest backend;
-  std::vector<std::string> against{"eigen"};
+  std::vector<const Baseline*> against = default_baselines();
   std::optional<double> limit_seconds;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
@@ -34,7 +38,8 @@ struct BenchOptions {
 class CommandLine;
 
 extern const std::string_view bench_about;
-/// What is measured, and where the result goes; --backend, --memory and the like are everybody's.
+/// Describe the options for what is measured and for where the result goes. Other commands share
+/// --backend, --memory and the like.
 void describe_cases(CommandLine& line, BenchOptions& options);
 void describe_exports(CommandLine& line, BenchOptions& options);
 /// Errors: UsageError, LimitError.

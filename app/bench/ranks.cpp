@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks.cpp: rank 0 orders, every rank does its share.
+// ranks.cpp: rank 0 gives orders, and every rank factors its share of the rows.
 #include "app/bench/ranks.hpp"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 #include <exception>
 #include <utility>
 
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 
 namespace qrtool {
@@ -25,20 +25,20 @@ Problem share_of(const Problem& whole, const Comm& comm, int rank) {
   return share;
 }
 
-/// The rows of one rank and what it does in every run. All ranks call all of it together.
+/// The rows of one rank and what it does in every run. All ranks call each function together.
 class Share {
  public:
   virtual ~Share() = default;
   virtual std::string variant() const = 0;
-  /// On rank 0 seconds from a common start until R is there, without those of any check.
+  /// Returns on rank 0 the seconds from a common start until R is there, without any check.
   virtual double run() = 0;
-  /// R, on rank 0.
+  /// Copies R on rank 0.
   virtual void copy_r(std::span<std::byte> to) const = 0;
 };
 
-/// What a run has cost a rank.
+/// The time that a rank has spent on a run.
 struct RankSeconds {
-  double wall = 0, counted = 0;  // counted: without the check
+  double wall = 0, counted = 0;  // `counted` excludes the check
 };
 
 template <class T>
@@ -57,8 +57,8 @@ class TypedShare final : public Share {
       r_ = Batch<T>(1, whole.k(), whole.n);
       Problem stacked = whole;
       stacked.m = rows;
-      // A few R factors are a single block of cpu/tall, which takes 70 us for four of 64 columns,
-      // strips 44 (float32, Xeon with AVX-512, 2026-11-22).
+      // A few R factors are a single block for cpu/tall, which is slower at it than cpu/blocked: 70
+      // and 44 us for four R factors of 64 columns (float32, Xeon with AVX-512, 2026-11-22).
       combine_ = std::make_unique<BlockedQr<T>>(stacked, 1);
     });
   }
@@ -66,9 +66,9 @@ class TypedShare final : public Share {
   std::string variant() const override { return own_->variant(); }
 
   double run() override {
-    together(comm_, [] {});  // all begin now
+    together(comm_, [] {});  // all ranks start together
     const Stopwatch watch;
-    // A failure is agreed on at the end: until then the others wait for this rank's messages.
+    // The ranks agree on a failure at the end, since rank 0 waits for the messages of all before.
     std::exception_ptr failure;
     const auto attempt = [&failure](auto body) {
       try {
@@ -88,7 +88,10 @@ class TypedShare final : public Share {
         comm_.receive(from, writable_bytes_of(part(from).data, entries(from)));
       attempt([&] { combine_->factor(stack_.view()[0], {{}, r_.view()[0], {}, {}}, 1); });
       seconds = watch.seconds();
-      seconds -= check_seconds(own);
+      const RankSeconds slowest = slowest_rank(own);
+      // A rank may have started before rank 0's watch did, but no run is faster than its slowest
+      // rank.
+      seconds = std::max(seconds - (slowest.wall - slowest.counted), slowest.counted);
     } else {
       comm_.send(0, own_r);
       comm_.send(0, bytes_of(&own, 1));
@@ -102,15 +105,15 @@ class TypedShare final : public Share {
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
-  /// By which the checks have kept rank 0 waiting for the slowest rank.
-  double check_seconds(RankSeconds slowest) {
+  /// The longest times of all ranks. `slowest` begins as the times of rank 0.
+  RankSeconds slowest_rank(RankSeconds slowest) {
     for (int from = 1; from < comm_.size(); ++from) {
       RankSeconds theirs;
       comm_.receive(from, writable_bytes_of(&theirs, 1));
       slowest.wall = std::max(slowest.wall, theirs.wall);
       slowest.counted = std::max(slowest.counted, theirs.counted);
     }
-    return slowest.wall - slowest.counted;
+    return slowest;
   }
 
   MatrixView<T> part(int rank) const {
@@ -161,7 +164,7 @@ class RankedRun final : public TimedRun {
 
 class RankedTool final : public Contestant {
  public:
-  RankedTool(const BenchGround& ground, Comm& comm) : tool_(make_tool(ground)), comm_(comm) {}
+  RankedTool(const BenchSetup& setup, Comm& comm) : tool_(make_tool(setup)), comm_(comm) {}
   ~RankedTool() override { give(comm_, Order::leave); }
   RankedTool(const RankedTool&) = delete;
   RankedTool& operator=(const RankedTool&) = delete;
@@ -187,12 +190,12 @@ class RankedTool final : public Contestant {
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_ranked_tool(const BenchGround& ground, Comm& comm) {
-  return std::make_unique<RankedTool>(ground, comm);
+std::unique_ptr<Contestant> make_ranked_tool(const BenchSetup& setup, Comm& comm) {
+  return std::make_unique<RankedTool>(setup, comm);
 }
 
-void serve_ranked_tool(const BenchGround& ground, Comm& comm) {
-  const std::unique_ptr<Contestant> tool = make_tool(ground);
+void serve_ranked_tool(const BenchSetup& setup, Comm& comm) {
+  const std::unique_ptr<Contestant> tool = make_tool(setup);
   std::unique_ptr<Share> share;
   for (Order order = take(comm); order != Order::leave; order = take(comm)) {
     try {
@@ -205,7 +208,7 @@ void serve_ranked_tool(const BenchGround& ground, Comm& comm) {
       broadcast(comm, &whole, 1);
       share = make_share(*tool, whole, comm);
     } catch (const Error&) {
-      // All ranks have thrown the same, and rank 0 says so.
+      // Every rank throws the same error, and rank 0 reports it.
     }
   }
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// sweep.cpp: a case, cell by cell: predicted, prepared, timed, noted.
+// sweep.cpp: predicts, prepares and times a case cell by cell, and adds notes.
 #include "app/bench/sweep.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "app/bench/ranks.hpp"
@@ -14,12 +13,13 @@
 #include "app/process/progress.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
 namespace {
 
-/// One line on standard error while a cell is measured; a terminal only.
+/// Shows one line on standard error while a cell is measured, if that is a terminal.
 class StatusLine {
  public:
   StatusLine(bool is_wanted, const std::string& text)
@@ -38,28 +38,28 @@ class StatusLine {
 
 }  // namespace
 
-Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
              Comm& comm)
     : options_(options), schedule_(schedule) {
-  columns_.push_back({comm.size() > 1 ? make_ranked_tool(ground, comm) : make_tool(ground),
-                      CostHistory(ground.backend.limits().is_cpu)});
-  for (const std::string& name : options.against)
-    columns_.push_back({make_baseline(name, ground), CostHistory()});
-  result_.header = header(ground);
+  columns_.push_back({comm.size() > 1 ? make_ranked_tool(setup, comm) : make_tool(setup),
+                      CostHistory(setup.backend.limits().is_cpu)});
+  for (const Baseline* baseline : options.against)
+    columns_.push_back({baseline->make(setup), CostHistory()});
+  result_.header = header(setup);
   result_.header.ranks = comm.size();
   result_.cases = schedule.cases;
 }
 
-BenchHeader Sweep::header(const BenchGround& ground) const {
-  BenchHeader header{.backend = ground.backend.name(),
-                     .device = ground.backend.device(),
+BenchHeader Sweep::header(const BenchSetup& setup) const {
+  BenchHeader header{.backend = setup.backend.name(),
+                     .device = setup.backend.device(),
                      .type = options_.type,
                      .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
-                     .processor = CpuBackend(ground.limits).device(),
-                     .threads = ground.limits.threads,
+                     .processor = CpuBackend(setup.limits).device(),
+                     .threads = setup.limits.threads,
                      .baselines = {}};
   for (std::size_t i = 1; i < columns_.size(); ++i)
     header.baselines.push_back({columns_[i].contestant->name(), columns_[i].contestant->text()});
@@ -69,7 +69,7 @@ BenchHeader Sweep::header(const BenchGround& ground) const {
 const BenchRow& Sweep::measure(const BenchCase& size) {
   BenchRow row;
   row.size = size;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int cores = machine_cores();
   if (size.threads > cores)
     result_.add_note(row, fmt::format("more threads than cores, of which there are {}", cores));
   row.tool = measure(columns_.front(), row);
@@ -111,7 +111,7 @@ Timing Sweep::time(Column& column, BenchRow& row) {
   return timing;
 }
 
-/// Running time that the next cell may take.
+/// The running time that the next cell may take.
 double Sweep::seconds_left() const {
   if (!schedule_.total_seconds) return schedule_.cell_seconds;
   return std::min(schedule_.cell_seconds, *schedule_.total_seconds - watch_.seconds());
@@ -138,10 +138,10 @@ void Sweep::keep_quality(const TimedRun& run, BenchRow& row) {
 void Sweep::add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row) {
   const std::size_t runs = timing.seconds.size();
   if (!timing.is_warm) {
-    result_.add_note(row, fmt::format("{}: one run, not warmed up, for want of time", name));
+    result_.add_note(row, fmt::format("{}: one run, not warmed up, because time was short", name));
   } else if (std::cmp_less(runs, schedule_.repeats.timed)) {
-    result_.add_note(
-        row, fmt::format("{}: {} timed run{}, for want of time", name, runs, runs == 1 ? "" : "s"));
+    result_.add_note(row, fmt::format("{}: {} timed run{}, because time was short", name, runs,
+                                      runs == 1 ? "" : "s"));
   }
   if (timing.has_outlier())
     result_.add_note(row, fmt::format("{}: the slowest run took more than twice the median", name));

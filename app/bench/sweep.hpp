@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sweep.hpp: measures one case after another, a contestant per column.
+// sweep.hpp: measures one case after another, with one column per contestant.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,19 @@
 #include "app/bench/baselines.hpp"
 #include "app/bench/cases.hpp"
 #include "app/bench/table.hpp"
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/comm.hpp"
 
 namespace qrtool {
 
 class Sweep {
  public:
-  /// All outlive the sweep. With several ranks the others are in serve_ranked_tool meanwhile.
-  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchGround& ground,
+  /// All arguments outlive the sweep. With several ranks the other ranks are in serve_ranked_tool
+  /// while it lives.
+  Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
         Comm& comm);
 
-  /// What is done so far.
+  /// The cases that are measured so far.
   const BenchResult& result() const { return result_; }
 
   /// Measures a case and adds its row to the result. A cell that cannot be measured stays empty,
@@ -34,7 +35,7 @@ class Sweep {
     CostHistory history;
   };
 
-  BenchHeader header(const BenchGround& ground) const;
+  BenchHeader header(const BenchSetup& setup) const;
   std::optional<Timing> measure(Column& column, BenchRow& row);
   Timing time(Column& column, BenchRow& row);
   double seconds_left() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// table.cpp: the table for people: one list of columns for text and Markdown.
+// table.cpp: prints the table as text and as Markdown from one list of columns.
 #include "app/bench/table.hpp"
 
 #include <fmt/format.h>
@@ -40,55 +40,79 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
   for (const BenchCase& size : result.cases)
     case_width = std::max(case_width, shape_text(size).size());
   columns.push_back(
-      {"case", case_width, true, [](const BenchRow& row) { return shape_text(row.size); }});
+      {.heading = "case", .width = case_width, .is_text = true, .cell = [](const BenchRow& row) {
+         return shape_text(row.size);
+       }});
   columns.push_back(
-      {"batch", 6, false, [](const BenchRow& row) { return format_count(row.size.batch); }});
+      {.heading = "batch", .width = 6, .is_text = false, .cell = [](const BenchRow& row) {
+         return format_count(row.size.batch);
+       }});
   if (std::any_of(result.cases.begin(), result.cases.end(),
                   [](const BenchCase& size) { return size.threads > 0; }))
-    columns.push_back({"threads", 7, false, [threads = result.header.threads](const BenchRow& row) {
+    columns.push_back({.heading = "threads",
+                       .width = 7,
+                       .is_text = false,
+                       .cell = [threads = result.header.threads](const BenchRow& row) {
                          return fmt::format("{}",
                                             row.size.threads > 0 ? row.size.threads : threads);
                        }});
-  columns.push_back({"variant", 15, true, [](const BenchRow& row) {
-                       return row.tool ? row.variant : std::string(skipped);
-                     }});
-  columns.push_back({tool_heading(result.header), 9, false,
-                     [](const BenchRow& row) { return milliseconds(row.tool); }});
-  columns.push_back({"check ms", 9, false, [](const BenchRow& row) {
-                       return row.tool ? format_figure(row.tool->check_seconds * 1e3)
-                                       : std::string(skipped);
-                     }});
+  columns.push_back(
+      {.heading = "variant", .width = 15, .is_text = true, .cell = [](const BenchRow& row) {
+         return row.tool ? row.variant : std::string(skipped);
+       }});
+  columns.push_back({.heading = tool_heading(result.header),
+                     .width = 9,
+                     .is_text = false,
+                     .cell = [](const BenchRow& row) { return milliseconds(row.tool); }});
+  columns.push_back(
+      {.heading = "check ms", .width = 9, .is_text = false, .cell = [](const BenchRow& row) {
+         return row.tool ? format_figure(row.tool->check_seconds * 1e3) : std::string(skipped);
+       }});
 }
 
 void add_baseline_columns(std::vector<Column>& columns, const BenchResult& result) {
   for (std::size_t i = 0; i < result.header.baselines.size(); ++i) {
-    columns.push_back({result.header.baselines[i].name + " ms", 11, false,
-                       [i](const BenchRow& row) { return milliseconds(row.baselines[i]); }});
-    columns.push_back({"speed-up", 8, false, [i](const BenchRow& row) {
-                         const std::optional<Timing>& baseline = row.baselines[i];
-                         if (!row.tool || !baseline) return std::string(skipped);
-                         return format_figure(baseline->median() / row.tool->median(), 3);
-                       }});
+    columns.push_back(
+        {.heading = result.header.baselines[i].name + " ms",
+         .width = 11,
+         .is_text = false,
+         .cell = [i](const BenchRow& row) { return milliseconds(row.baselines[i]); }});
+    columns.push_back(
+        {.heading = "speed-up", .width = 8, .is_text = false, .cell = [i](const BenchRow& row) {
+           const std::optional<Timing>& baseline = row.baselines[i];
+           if (!row.tool || !baseline) return std::string(skipped);
+           return format_figure(baseline->median() / row.tool->median(), 3);
+         }});
   }
 }
 
 void add_quality_columns(std::vector<Column>& columns, const BenchResult& result) {
   const BenchHeader header = result.header;
-  columns.push_back({"GFLOP/s", 8, false, [header](const BenchRow& row) {
-                       if (!row.tool) return std::string(skipped);
-                       const Problem problem = problem_of(row.size, header.type, header.mode);
-                       return format_figure(bench_flops(problem) / row.tool->median() * 1e-9);
-                     }});
+  columns.push_back(
+      {.heading = "GFLOP/s", .width = 8, .is_text = false, .cell = [header](const BenchRow& row) {
+         if (!row.tool) return std::string(skipped);
+         const Problem problem = problem_of(row.size, header.type, header.mode);
+         return format_figure(bench_flops(problem) / row.tool->median() * 1e-9);
+       }});
   const auto error = [header](const BenchRow& row, double value) {
-    // R alone: there is no Q to multiply by.
+    // R alone has no ||QR - A||.
     const bool is_measured = row.accuracy.matrices > 0 && header.mode != Mode::r;
     return is_measured ? fmt::format("{:.2e}", value) : std::string(skipped);
   };
-  columns.push_back({"mean error", 10, false,
-                     [error](const BenchRow& row) { return error(row, row.accuracy.mean()); }});
-  columns.push_back({"worst error", 11, false,
-                     [error](const BenchRow& row) { return error(row, row.accuracy.worst); }});
-  columns.push_back({"notes", 5, true, [](const BenchRow& row) { return join(row.notes, ","); }});
+  columns.push_back(
+      {.heading = "mean error",
+       .width = 10,
+       .is_text = false,
+       .cell = [error](const BenchRow& row) { return error(row, row.accuracy.mean()); }});
+  columns.push_back(
+      {.heading = "worst error",
+       .width = 11,
+       .is_text = false,
+       .cell = [error](const BenchRow& row) { return error(row, row.accuracy.worst); }});
+  columns.push_back(
+      {.heading = "notes", .width = 5, .is_text = true, .cell = [](const BenchRow& row) {
+         return join(row.notes, ",");
+       }});
 }
 
 std::vector<Column> columns_of(const BenchResult& result) {
@@ -109,7 +133,7 @@ std::string text_line(const std::vector<Column>& columns, Cell cell) {
   return line + "\n";
 }
 
-/// Label and text, line by line.
+/// The lines of the header, each with its label.
 std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
   const std::string arithmetic = h.arithmetic == Arithmetic::any

@@ -12,12 +12,12 @@
 
 namespace qrtool {
 
-/// What stands above the table.
+/// The description above the table.
 struct BenchHeader {
   struct Baseline {
     std::string name, text;
   };
-  std::string backend, device;  // the tool's
+  std::string backend, device;  // of the tool
   ElementType type = ElementType::float32;
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;
@@ -31,7 +31,7 @@ struct BenchHeader {
   bool is_on_device() const { return backend != "cpu"; }
 };
 
-/// One case; a cell without a timing was skipped, and a note says why.
+/// One case. A cell without a timing was skipped, and a note says why.
 struct BenchRow {
   BenchCase size;
   std::string variant;
@@ -52,10 +52,12 @@ struct BenchResult {
   bool has_failed() const;
 };
 
-/// "0.8432", "12.34", "1234": significant digits, at most four after the point, no exponent.
+/// Formats significant digits, at most four after the point, without an exponent: "0.8432",
+/// "12.34", "1234".
 std::string format_figure(double value, int digits = 4);
 
-/// Everything above the first row, the row, everything below the last: a table row by row.
+/// The parts of a table that is printed row by row: everything above the first row, one row, and
+/// everything below the last.
 std::string text_head(const BenchResult& result);
 std::string text_row(const BenchResult& result, const BenchRow& row);
 std::string text_notes(const BenchResult& result);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// timing.cpp: warm-up, repetition, median.
+// timing.cpp: warms up, repeats a run and takes the median.
 #include "app/bench/timing.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 
 namespace qrtool {
 
@@ -14,7 +14,7 @@ void Accuracy::add(const MatrixReport& line, double norm) {
   if (line.status != Status::ok && line.status != Status::unchecked) ++failed;
   const double error = line.residual * norm;
   sum += error;
-  if (std::isnan(error) || error > worst) worst = error;  // NaN stays
+  if (std::isnan(error) || error > worst) worst = error;  // once NaN, always NaN
 }
 
 double median_of(std::vector<double> values) {
@@ -35,7 +35,8 @@ double Timing::fastest() const { return *std::min_element(seconds.begin(), secon
 double Timing::slowest() const { return *std::max_element(seconds.begin(), seconds.end()); }
 
 Timing time_runs(TimedRun& run, const Repeats& wanted, double limit_seconds) {
-  // The limit counts the run's own clock: the first run of a shape may also compile its kernels.
+  // The limit applies to the times that the runs report, without the time in which the first run of
+  // a shape compiles its kernels.
   double spent = 0, last = 0;
   int runs = 0;
   RunSeconds seconds;

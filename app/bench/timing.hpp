@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// timing.hpp: runs one thing several times, and what came out.
+// timing.hpp: runs one contestant several times and keeps the times.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace qrtool {
 
-/// Of one run over a batch.
+/// The times of one run over a batch.
 struct RunSeconds {
   double factor = 0, check = 0;
 };
@@ -29,7 +29,7 @@ struct Accuracy {
   double mean() const { return matrices > 0 ? sum / static_cast<double>(matrices) : 0; }
 };
 
-/// One way of factoring one batch, again and again.
+/// Factors the same batch again and again.
 class TimedRun {
  public:
   virtual ~TimedRun() = default;
@@ -37,16 +37,17 @@ class TimedRun {
   virtual std::string variant() const = 0;
   /// Errors: DeviceError, LimitError.
   virtual RunSeconds run() = 0;
-  /// A run whose R of the first matrix is copied to `to`, which is no longer than it: seconds to
-  /// there, without those of the check. Wall time where data is on a device. Errors: DeviceError.
+  /// Makes a run and copies the first bytes of the first matrix's R into all of `to`. Returns the
+  /// seconds until then, without the check; where data is on a device, as wall time.
+  /// Errors: DeviceError.
   virtual double run_to_r(std::span<std::byte> to);
-  /// Of the last run; no matrices where nothing was measured.
+  /// The accuracy of the last run, of no matrices where nothing was measured.
   virtual Accuracy accuracy() const { return {}; }
-  /// R of the first matrix after a run, where the tool itself runs. Errors: DeviceError.
+  /// Copies R of the first matrix after a run. Baselines need not do it. Errors: DeviceError.
   virtual void copy_r(std::span<std::byte>) const {}
 };
 
-/// to := the first bytes of `batch`, as copy_r wants those of R.
+/// Fills `to` with the first bytes of `batch`, as copy_r() does with R.
 template <class T>
 void copy_first_bytes(const Batch<T>& batch, std::span<std::byte> to) {
   std::memcpy(to.data(), batch.view().data, to.size());
@@ -56,7 +57,7 @@ void copy_first_bytes(const Batch<T>& batch, std::span<std::byte> to) {
 struct Timing {
   std::vector<double> seconds;
   double check_seconds = 0;  // median
-  bool is_warm = true;       // false: the only run is the first one
+  bool is_warm = true;       // false where the first run is the only one
 
   double median() const;
   double fastest() const;
@@ -68,8 +69,8 @@ struct Timing {
 /// The middle one, or the mean of the two in the middle. `values` is not empty.
 double median_of(std::vector<double> values);
 
-/// Times `run` as often as `wanted` says, or as often as fits `limit_seconds` of running time; at
-/// least one run is made and counts.
+/// Times `run` as often as `wanted` says, but stops after `limit_seconds` of running time. It makes
+/// at least one run, which then counts.
 Timing time_runs(TimedRun& run, const Repeats& wanted, double limit_seconds);
 
 }  // namespace qrtool

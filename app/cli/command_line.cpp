@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// command_line.cpp: help and errors of the command line; the only file that knows CLI11.
+// command_line.cpp: parses by CLI11, which no other file knows, and writes help and errors.
 #include "app/cli/command_line.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace qrtool {
 namespace {
 
-/// `text` in lines of at most 80 columns, the second and later ones indented.
+/// Breaks `text` into lines of at most 80 columns and indents all but the first.
 std::string wrap(std::string_view text, std::size_t column, std::size_t indent) {
   std::string out;
   while (!text.empty()) {
@@ -35,13 +35,22 @@ bool is_flag(const CLI::Option& option) { return option.get_items_expected_max()
 }  // namespace
 
 struct CommandLine::Parser {
+  /// A value that was given. It is looked at only after the whole line, since --help comes first.
+  struct Value {
+    std::string name, text;
+    Setter set;
+  };
+  CLI::Option* add(const std::string& name, const std::string& placeholder, const std::string& help,
+                   Setter set);
+
   CLI::App app;
+  std::vector<Value> values;
 };
 
 CommandLine::CommandLine(std::string_view name, std::string_view positionals,
                          std::string_view about)
     : name_(name), positionals_(positionals), about_(about), parser_(std::make_unique<Parser>()) {
-  parser_->app.set_help_flag();
+  parser_->app.set_help_flag("-h,--help", "this text");
   parser_->app.allow_extras();
 }
 
@@ -54,88 +63,86 @@ void CommandLine::positional(const std::string& name, std::string& target,
 }
 
 void CommandLine::flag(const std::string& names, bool& target, const std::string& help) {
-  parser_->app.add_flag(names, target, help);
+  parser_->app.add_flag(names, target, help)->disable_flag_override();
+}
+
+CLI::Option* CommandLine::Parser::add(const std::string& name, const std::string& placeholder,
+                                      const std::string& help, Setter set) {
+  const auto keep = [this, name, set](const std::string& text) {
+    values.push_back({name, text, set});
+  };
+  return app.add_option_function<std::string>(name, keep, help)->type_name(placeholder);
 }
 
 void CommandLine::value(const std::string& name, const std::string& placeholder,
-                        const std::string& help,
-                        const std::function<void(const std::string&)>& set) {
-  parser_->app.add_option_function<std::string>(name, set, help)
-      ->type_name(placeholder)
-      ->take_last();
+                        const std::string& help, const Setter& set) {
+  parser_->add(name, placeholder, help, set)->take_last();
 }
 
 void CommandLine::optional_value(const std::string& name, const std::string& placeholder,
                                  const std::string& usual, const std::string& help,
-                                 const std::function<void(const std::string&)>& set) {
-  value(name, placeholder, help, set);
-  usual_.emplace_back(name, usual);
+                                 const Setter& set) {
+  parser_->add(name, placeholder, help, set)->take_last()->expected(0, 1)->default_str(usual);
 }
 
 void CommandLine::list(const std::string& name, const std::string& placeholder,
-                       const std::string& help,
-                       const std::function<void(const std::string&)>& set) {
-  parser_->app.add_option_function<std::string>(name, set, help)->type_name(placeholder)->join(',');
+                       const std::string& help, const Setter& set) {
+  parser_->add(name, placeholder, help, set)->join(',');
 }
 
 UsageError CommandLine::usage_error(const std::string& what) const {
   return UsageError(what, fmt::format("qrtool {} --help lists the options", name_));
 }
 
-/// Finds everything that CLI11 would report in its own words, or take for something else.
-void CommandLine::check(const Args& args) const {
-  const CLI::App& app = parser_->app;
-  std::vector<std::string> names{"--help"};
-  for (const CLI::Option* option : app.get_options())
+UsageError CommandLine::unknown_option(const std::string& arg) const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : parser_->app.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
-
-  const auto find = [&](const std::string& arg) {
-    if (const CLI::Option* option = app.get_option_no_throw(arg)) return option;
-    const std::string_view near = nearest(arg, candidates);
-    throw usage_error(fmt::format("unknown option '{}'{}", escape(arg),
-                                  near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
-  };
-  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
-    const std::string& arg = args[i];
-    if (arg.size() < 2 || arg[0] != '-') continue;
-    if (arg[1] != '-') {
-      for (const char letter : arg.substr(1)) find(std::string("-") + letter);
-      continue;
-    }
-    const std::size_t equals = arg.find('=');
-    const std::string name = arg.substr(0, equals);
-    const CLI::Option& option = *find(name);
-    const bool has_value = equals != std::string::npos;
-    if (is_flag(option) && has_value)
-      throw usage_error(fmt::format("option '{}' takes no value", name));
-    if (is_flag(option)) continue;
-    if (!has_value) ++i;
-    const bool is_missing =
-        has_value ? equals + 1 == arg.size() : i >= args.size() || args[i].starts_with("--");
-    if (is_missing) throw usage_error(fmt::format("option '{}' needs a value", name));
-  }
+  const std::string name = arg.substr(0, arg.find('='));
+  const std::string_view near = nearest(name, candidates);
+  return usage_error(fmt::format("unknown option '{}'{}", escape(name),
+                                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
 }
 
-void CommandLine::parse(Args args) {
-  for (std::size_t i = 0; i < args.size() && args[i] != "--"; ++i) {
-    const bool has_value = i + 1 < args.size() && !args[i + 1].starts_with('-');
-    for (const auto& [name, usual] : usual_)
-      if (args[i] == name && !has_value) args[i] += "=" + usual;
-  }
-  check(args);
-  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
-  try {
-    parser_->app.parse(args);
-  } catch (const CLI::ParseError& error) {
-    throw usage_error(escape(error.what()));
+/// CLI11's messages begin with the name of the option, for a flag without its dashes.
+UsageError CommandLine::in_our_words(const std::string& message) const {
+  std::string name = message.substr(0, message.find_first_of(": "));
+  if (!name.starts_with('-')) name = "--" + name;
+  const CLI::Option* option = parser_->app.get_option_no_throw(name);
+  if (option == nullptr) return usage_error(escape(message));
+  return usage_error(
+      fmt::format("option '{}' {}", name, is_flag(*option) ? "takes no value" : "needs a value"));
+}
+
+void CommandLine::refuse_extra(Args extra) const {
+  for (const std::string& arg : extra) {
+    if (arg == "--") break;
+    if (arg.size() > 1 && arg.starts_with('-')) throw unknown_option(arg);
   }
   for (const auto& [name, target] : required_)
     if (target->empty()) throw usage_error(fmt::format("{}: {} is missing", name_, name));
-  Args extra = parser_->app.remaining();
-  if (!extra.empty() && extra.front() == "--") extra.erase(extra.begin());
+  std::erase(extra, "--");
   if (!extra.empty())
     throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
+}
+
+bool CommandLine::parse(Args args) {
+  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  try {
+    parser_->app.parse(args);
+  } catch (const CLI::CallForHelp&) {
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw in_our_words(error.what());
+  }
+  refuse_extra(parser_->app.remaining());
+  for (const auto& [name, text, set] : parser_->values) {
+    // CLI11 takes the next word as the value even where it is an option.
+    if (text.starts_with("--")) throw usage_error(fmt::format("option '{}' needs a value", name));
+    set(text);
+  }
+  return true;
 }
 
 std::string CommandLine::help() const {
@@ -143,6 +150,7 @@ std::string CommandLine::help() const {
       fmt::format("usage: qrtool {} [OPTION]... {}\n\n{}\n", name_, positionals_, about_);
   constexpr std::size_t indent = 24;
   for (const CLI::Option* option : parser_->app.get_options()) {
+    if (option == parser_->app.get_help_ptr()) continue;  // comes last
     const bool is_positional = option->get_positional();
     std::string left = "  " + option->get_name(is_positional, true);
     if (const std::size_t comma = left.find(','); comma != std::string::npos)

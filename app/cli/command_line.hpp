@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// command_line.hpp: one command's arguments and options: their help and their parse.
+// command_line.hpp: parses one command's arguments and options and prints their help.
 #pragma once
 
 #include <functional>
@@ -14,9 +14,11 @@
 namespace qrtool {
 
 using Args = std::vector<std::string>;
+/// Takes the text of an option's value.
+using Setter = std::function<void(const std::string&)>;
 
-/// Declare with positional, flag, value and choice; then parse or help. The option list of the help
-/// is made from what was declared.
+/// First declare all arguments and options, then call parse() or help(). The help lists what was
+/// declared.
 class CommandLine {
  public:
   /// `about`: what the command does, and examples.
@@ -28,18 +30,17 @@ class CommandLine {
 
   void flag(const std::string& names, bool& target, const std::string& help);
 
-  /// `set` gets the text of the value; the last one where an option is repeated.
+  /// Passes the text of the value to `set`; where an option is repeated, the last value counts.
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
-             const std::function<void(const std::string&)>& set);
+             const Setter& set);
 
-  /// As value(); the name alone means `usual`.
+  /// As value(), but the name alone has the value `usual`.
   void optional_value(const std::string& name, const std::string& placeholder,
-                      const std::string& usual, const std::string& help,
-                      const std::function<void(const std::string&)>& set);
+                      const std::string& usual, const std::string& help, const Setter& set);
 
-  /// `set` gets a comma list; an option that is repeated adds to it.
+  /// Passes a comma-separated list to `set`. An option that is repeated adds to the list.
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
-            const std::function<void(const std::string&)>& set);
+            const Setter& set);
 
   template <class T, std::size_t N>
   void choice(const std::string& name, T& target, const std::string& help,
@@ -52,21 +53,22 @@ class CommandLine {
     });
   }
 
-  /// Errors: UsageError.
-  void parse(Args args);
+  /// Returns false where the line asks for help; then no value is set. Errors: UsageError.
+  bool parse(Args args);
 
   std::string help() const;
 
  private:
   struct Parser;
 
-  void check(const Args& args) const;
+  void refuse_extra(Args extra) const;
+  UsageError unknown_option(const std::string& arg) const;
+  UsageError in_our_words(const std::string& message) const;
   UsageError usage_error(const std::string& what) const;
 
   std::string name_, positionals_, about_;
   std::unique_ptr<Parser> parser_;
   std::vector<std::pair<std::string, const std::string*>> required_;
-  std::vector<std::pair<std::string, std::string>> usual_;  // values of options without one
 };
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// option_values.cpp: sizes, numbers, shapes and choices, independent of the locale.
+// option_values.cpp: parses sizes, numbers, shapes and choices, whatever the locale is.
 #include "app/cli/option_values.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace qrtool {
 namespace {
 
-/// The number that is the whole of `text`.
+/// Parses `text` as a number; nothing where a part of it is left over.
 template <class T>
 std::optional<T> parse_all(std::string_view text) {
   T value{};
@@ -24,7 +24,7 @@ std::optional<T> parse_all(std::string_view text) {
   return value;
 }
 
-/// 0 for a unit that is not known.
+/// Returns 0 for an unknown unit.
 double unit_bytes(std::string unit) {
   for (char& c : unit) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   if (unit.empty() || unit == "B") return 1;

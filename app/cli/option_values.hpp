@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// option_values.hpp: the values of options, from text; every error names the option, the value and
-// what is allowed.
+// option_values.hpp: parses the values of options. Every error names the option, the value and what
+// is allowed.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ struct Shape {
   index_t m = 0, n = 0;
 };
 
-/// "64x32", "1000x64x32": rows and columns last. Errors: also LimitError where the number of
-/// bytes overflows.
+/// Parses "64x32" or "1000x64x32", where rows and columns come last. Errors: UsageError; LimitError
+/// where the number of bytes overflows.
 Shape parse_shape(std::string_view option, const std::string& text);
 
 }  // namespace qrtool

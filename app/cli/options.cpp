@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.cpp: every option of every command, and its help text.
+// options.cpp: describes every option of every command with its help text.
 #include "app/cli/options.hpp"
 
 #include <fmt/format.h>
@@ -18,9 +18,6 @@
 
 namespace qrtool {
 namespace {
-
-constexpr std::array<std::string_view, 6> command_names{"factor",  "verify", "generate",
-                                                        "devices", "bench",  "help"};
 
 constexpr std::string_view overview =
     R"(usage: qrtool COMMAND [OPTION]... FILE...
@@ -62,7 +59,7 @@ const std::pair<std::string_view, std::string> backends[] = {
 constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
                                                               {"m-eps", Criteria::m_eps}};
 
-/// What `factor` and `verify` have in common.
+/// The options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
   line.value("--dataset", "PATH", "dataset in IN, as in FILE:PATH; default: the only one",
@@ -124,8 +121,8 @@ void describe(CommandLine& line, FactorOptions& o) {
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.value("--scratch", "DIR",
-             "where a matrix goes by rows, keep what lies between the two passes in DIR, not in "
-             "memory",
+             "where a matrix is factored row by row, store the data between the two passes in "
+             "DIR, not in memory",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
   add_print_options(line, o);
@@ -149,7 +146,7 @@ void describe(CommandLine& line, BenchOptions& o) {
   describe_exports(line, o);
 }
 
-/// What `devices` and `generate` have in common.
+/// The option that `devices` and `generate` share.
 template <class Options>
 void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
   line.value("--shape", "BxMxN", help, [&o](const std::string& text) {
@@ -258,48 +255,80 @@ void check(const GenerateOptions& o) {
         "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
 }
 
-/// The command with its options filled in, or its help.
+/// Returns the command with its options filled in, or its help.
 template <class Options>
 Command parse_command(std::string_view name, std::string_view positionals, std::string_view about,
                       const Args& args) {
   Options options;
   CommandLine line(name, positionals, about);
   describe(line, options);
-  if (asks_for_help(args)) return HelpRequest{line.help()};
-  line.parse(args);
+  if (!line.parse(args)) return HelpRequest{line.help()};
   check(options);
   return options;
 }
 
-Command parse_command(std::string_view name, const Args& args);
+Command parse_help(const Args& args);
+
+/// A command's name and the function that parses the rest of its line.
+struct CommandEntry {
+  std::string_view name;
+  Command (*parse)(const Args& args);
+};
+
+constexpr CommandEntry commands[] = {
+    {"factor",
+     [](const Args& args) {
+       return parse_command<FactorOptions>("factor", "IN OUT", factor_about, args);
+     }},
+    {"verify",
+     [](const Args& args) {
+       return parse_command<VerifyOptions>("verify", "IN OUT", verify_about, args);
+     }},
+    {"generate",
+     [](const Args& args) {
+       return parse_command<GenerateOptions>("generate", "--shape BxMxN OUT", generate_about, args);
+     }},
+    {"devices",
+     [](const Args& args) {
+       return parse_command<DevicesOptions>("devices", "", devices_about, args);
+     }},
+    {"bench",
+     [](const Args& args) { return parse_command<BenchOptions>("bench", "", bench_about, args); }},
+    {"help", parse_help}};
+
+std::vector<std::string_view> command_names() {
+  std::vector<std::string_view> names;
+  for (const CommandEntry& command : commands) names.push_back(command.name);
+  return names;
+}
+
+const CommandEntry* find_command(std::string_view name) {
+  const auto* found = std::find_if(std::begin(commands), std::end(commands),
+                                   [&](const CommandEntry& each) { return each.name == name; });
+  return found == std::end(commands) ? nullptr : found;
+}
+
+std::string commands_hint() {
+  return fmt::format("the commands are {}", join(command_names(), ", "));
+}
 
 UsageError unknown_command(const std::string& word) {
-  const std::string_view near = nearest(word, command_names);
+  const std::string_view near = nearest(word, command_names());
   return UsageError(fmt::format("unknown command '{}'{}", escape(word),
                                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near)),
-                    fmt::format("the commands are {}", join(command_names, ", ")));
+                    commands_hint());
 }
 
 Command parse_help(const Args& args) {
   const auto topic = std::find_if(args.begin(), args.end(),
                                   [](const std::string& arg) { return !arg.starts_with('-'); });
   if (topic == args.end() || *topic == "help") return HelpRequest{std::string(overview)};
-  if (std::find(command_names.begin(), command_names.end(), *topic) == command_names.end())
-    throw unknown_command(*topic);
-  return parse_command(*topic, {"--help"});
+  const CommandEntry* command = find_command(*topic);
+  if (command == nullptr) throw unknown_command(*topic);
+  return command->parse({"--help"});
 }
 
-Command parse_command(std::string_view name, const Args& args) {
-  if (name == "factor") return parse_command<FactorOptions>(name, "IN OUT", factor_about, args);
-  if (name == "verify") return parse_command<VerifyOptions>(name, "IN OUT", verify_about, args);
-  if (name == "generate")
-    return parse_command<GenerateOptions>(name, "--shape BxMxN OUT", generate_about, args);
-  if (name == "bench") return parse_command<BenchOptions>(name, "", bench_about, args);
-  if (name == "devices") return parse_command<DevicesOptions>(name, "", devices_about, args);
-  return parse_help(args);
-}
-
-/// No word of the line is a command.
+/// Parses a line without any command.
 Command parse_without_command(const Args& args) {
   for (const std::string& arg : args)
     if (!arg.starts_with('-')) throw unknown_command(arg);
@@ -309,8 +338,7 @@ Command parse_without_command(const Args& args) {
   if (!near.empty())
     throw UsageError(
         fmt::format("unknown option '{}'; did you mean '{}'?", escape(args.front()), near));
-  throw UsageError("a command is missing",
-                   fmt::format("the commands are {}", join(command_names, ", ")));
+  throw UsageError("a command is missing", commands_hint());
 }
 
 }  // namespace
@@ -319,13 +347,14 @@ Command parse_command_line(int argc, const char* const* argv) {
   Args args(argv + std::min(argc, 1), argv + argc);
   if (args.empty()) return HelpRequest{std::string(overview), false};
   if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};
-  // The first word that is a command; options may come before it and count as its own.
-  const auto command =
-      std::find_first_of(args.begin(), args.end(), command_names.begin(), command_names.end());
-  if (command == args.end()) return parse_without_command(args);
-  const std::string name = *command;
-  args.erase(command);
-  return parse_command(name, args);
+  // Options may come before the command; they belong to it.
+  const auto word = std::find_if(args.begin(), args.end(), [](const std::string& arg) {
+    return find_command(arg) != nullptr;
+  });
+  if (word == args.end()) return parse_without_command(args);
+  const CommandEntry& command = *find_command(*word);
+  args.erase(word);
+  return command.parse(args);
 }
 
 }  // namespace qrtool

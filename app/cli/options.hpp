@@ -16,7 +16,7 @@
 
 namespace qrtool {
 
-/// A word of --precision; no type: that of the input.
+/// A word of --precision. Without a type it means the input's type.
 struct PrecisionWord {
   std::optional<ElementType> type;
   bool is_mixed = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench.cpp: `qrtool bench`: times the tool and its baselines, case by case.
+// bench.cpp: `qrtool bench` times the tool and its baselines, case by case.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,14 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
 
-/// The files of --export-*: written once before any work, to find out that they cannot be, and
-/// again after every case.
+/// The files of --export-*. They are written once before any work, so that a file that cannot be
+/// written stops the run at once, and again after every case.
 class Exports {
  public:
   explicit Exports(const BenchOptions& o)
@@ -31,7 +32,7 @@ class Exports {
     if (!json_.empty()) write(json_, to_json(result));
     if (!csv_.empty()) write(csv_, to_csv(result));
     if (!markdown_.empty()) write(markdown_, to_markdown(result));
-    force_ = true;  // from now on they are ours
+    force_ = true;  // from now on the files are those of this run
   }
 
   const char* interrupt_message() const {
@@ -51,7 +52,7 @@ class Exports {
   bool force_;
 };
 
-/// The case with the most work decides whether `auto` takes a device.
+/// Returns the case with the most work, which decides whether `auto` takes a device.
 Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
   const auto flops = [&](const BenchCase& size) {
     return bench_flops(problem_of(size, o.type, o.mode));
@@ -63,8 +64,8 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
                     o.type, o.mode);
 }
 
-std::unique_ptr<Backend> choose_backend(const BenchOptions& o, const BenchSchedule& schedule,
-                                        const Limits& limits, const Comm& comm) {
+std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
+                                         const Limits& limits, const Comm& comm) {
   BackendRequest request = o.backend;
   request.rank = comm.rank();
   request.ranks = comm.size();
@@ -77,7 +78,8 @@ std::unique_ptr<Backend> choose_backend(const BenchOptions& o, const BenchSchedu
   }
 }
 
-/// A forced variant must exist; where it does not take a case, that case says so.
+/// Refuses a forced variant that does not exist. Where a variant does not take a case, a note of
+/// that case says so.
 void refuse_unknown_variant(const std::string& name, const Backend& backend) {
   std::vector<std::string_view> names;
   for (const Variant& variant : backend.variants()) names.push_back(variant.name);
@@ -87,12 +89,12 @@ void refuse_unknown_variant(const std::string& name, const Backend& backend) {
 
 void write_stdout_now(const std::string& text) {
   write_stdout(text);
-  std::fflush(stdout);  // a sweep that is killed has shown its rows
+  std::fflush(stdout);  // so that a sweep that is killed has shown its rows
 }
 
-ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchGround& ground,
+ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const BenchSetup& setup,
                    Comm& comm) {
-  Sweep sweep(o, schedule, ground, comm);
+  Sweep sweep(o, schedule, setup, comm);
   Exports exports(o);
   exports.write(sweep.result());
   set_interrupt_message(exports.interrupt_message());
@@ -125,17 +127,19 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
   const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   std::unique_ptr<Backend> backend;
   together(comm, [&] {
-    backend = choose_backend(o, schedule, limits, comm);
+    backend = backend_of_rank(o, schedule, limits, comm);
     refuse_unknown_variant(o.backend.variant, *backend);
   });
   if (backend->name() != "cpu" || comm.size() > 1) forget_threads(schedule.cases);
-  const BenchGround ground{*backend, o.backend.variant, limits,
-                           o.seed + static_cast<std::uint64_t>(comm.rank())};
+  const BenchSetup setup{.backend = *backend,
+                         .variant = o.backend.variant,
+                         .limits = limits,
+                         .seed = o.seed + static_cast<std::uint64_t>(comm.rank())};
   together(comm, [&] {
     if (comm.is_root()) {
-      code = run_sweep(o, schedule, ground, comm);
+      code = run_sweep(o, schedule, setup, comm);
     } else {
-      serve_ranked_tool(ground, comm);
+      serve_ranked_tool(setup, comm);
     }
   });
   return code;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// commands.hpp: one function per command; each prints its result and says how it went.
+// commands.hpp: one function per command. Each prints its result and returns the exit code.
 #pragma once
 
 #include "app/cli/options.hpp"
@@ -8,8 +8,8 @@
 
 namespace qrtool {
 
-/// Errors: every class of core/error.hpp. Nothing is left on disk then, apart from a complete
-/// output where standard output failed after the work was done.
+/// Errors: every class of core/error.hpp. An error leaves nothing on disk, except a complete output
+/// where only standard output failed.
 /// Every rank of `comm` calls it.
 ExitCode run_factor(const FactorOptions& options, Comm& comm);
 ExitCode run_verify(const VerifyOptions& options);

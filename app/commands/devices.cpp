@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// devices.cpp: `qrtool devices`: what there is to run on, and what would run there.
+// devices.cpp: `qrtool devices` lists the devices and the variants that would run there.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +9,7 @@
 #include "app/run/make_backend.hpp"
 #include "app/run/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -16,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Where problems run: the CPU, or an OpenCL device.
+/// A place where problems can run: the CPU or an OpenCL device.
 struct Place {
   std::string title;
   std::string limits_text;
@@ -37,23 +38,27 @@ std::string_view name_of(SubGroups body) {
 }
 
 Place cpu_place(const Limits& host) {
-  return {fmt::format("cpu  {}", CpuBackend(host).device()),
-          fmt::format("{} threads, {} of memory", host.threads, format_bytes(host.host_bytes)),
-          cpu_variants(), host};
+  return {.title = fmt::format("cpu  {}", CpuBackend(host).device()),
+          .limits_text =
+              fmt::format("{} threads, {} of memory", host.threads, format_bytes(host.host_bytes)),
+          .variants = cpu_variants(),
+          .limits = host};
 }
 
 Place device_place(const DeviceInfo& device, const Limits& host) {
   Limits limits = device.limits;
   limits.host_bytes = host.host_bytes;
   limits.threads = host.threads;
-  return {fmt::format("{}    {}, {}: {}, driver {}", device.index, escape(device.name),
-                      limits.is_cpu ? "a CPU" : "a GPU", escape(device.platform),
-                      escape(device.driver)),
-          fmt::format("{} of memory, buffers to {}, local memory {}, {} units, {}, {}",
-                      format_bytes(device.memory_bytes), format_bytes(limits.max_allocation_bytes),
-                      format_bytes(limits.local_bytes), limits.compute_units,
-                      limits.has_float64 ? "float64" : "no float64", name_of(device.sub_groups)),
-          list_opencl_variants(), limits};
+  return {.title = fmt::format("{}    {}, {}: {}, driver {}", device.index, escape(device.name),
+                               limits.is_cpu ? "a CPU" : "a GPU", escape(device.platform),
+                               escape(device.driver)),
+          .limits_text = fmt::format(
+              "{} of memory, buffers to {}, local memory {}, {} units, {}, {}",
+              format_bytes(device.memory_bytes), format_bytes(limits.max_allocation_bytes),
+              format_bytes(limits.local_bytes), limits.compute_units,
+              limits.has_float64 ? "float64" : "no float64", name_of(device.sub_groups)),
+          .variants = list_opencl_variants(),
+          .limits = limits};
 }
 
 std::string describe(const Place& place, const Problem& problem) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// generate.cpp: `qrtool generate`: test matrices, and Haar-distributed Q.
+// generate.cpp: `qrtool generate` writes test matrices and Haar-distributed Q.
 //
-// Q of a Gaussian matrix whose R has a positive diagonal is uniform in O(n). Source: Mezzadri, How
-// to generate random matrices from the classical compact groups, Notices AMS 54 (2007).
+// The Q of a Gaussian matrix is uniform in O(n) if the diagonal of R is positive. Source: Mezzadri,
+// How to generate random matrices from the classical compact groups, Notices AMS 54 (2007).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "core/matrices.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
@@ -25,7 +26,7 @@ namespace {
 
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
-/// Whether det A < 0, by Gaussian elimination with partial pivoting in float64.
+/// Finds the sign of det A by Gaussian elimination with partial pivoting in float64.
 template <class T>
 bool has_negative_determinant(MatrixView<const T> a) {
   const Batch<double> copy(1, a.rows, a.cols);
@@ -46,7 +47,7 @@ bool has_negative_determinant(MatrixView<const T> a) {
   return negative;
 }
 
-/// Fills chunks of matrices, one kind after another.
+/// Fills one chunk of matrices after another.
 template <class T>
 class Generator {
  public:
@@ -109,24 +110,23 @@ class Generator {
   const GenerateOptions& o_;
   Limits limits_;
   index_t count_, chunk_ = 1;
-  std::unique_ptr<Backend> backend_;  // haar
+  std::unique_ptr<Backend> backend_;  // only for kind haar
   Plan plan_;
 };
 
 OutputSpec output_spec(const GenerateOptions& o) {
-  OutputSpec spec;
-  spec.path = o.output;
-  spec.force = o.force;
-  spec.leading = o.leading;
-  spec.datasets = {{"A", o.type, o.m, o.n}};
-  spec.attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
-                     {"kind", o.kind},
-                     {"seed", static_cast<std::int64_t>(o.seed)},
-                     {"cond", o.cond}};
-  return spec;
+  return {.path = o.output,
+          .force = o.force,
+          .leading = o.leading,
+          .datasets = {{.name = "A", .type = o.type, .rows = o.m, .cols = o.n}},
+          .attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
+                         {"kind", o.kind},
+                         {"seed", static_cast<std::int64_t>(o.seed)},
+                         {"cond", o.cond}},
+          .threads = available_cores()};
 }
 
-/// The files that were written.
+/// Returns the files that were written.
 template <class T>
 std::vector<std::string> generate(const GenerateOptions& o) {
   index_t count = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify.cpp: `qrtool verify`: the errors of stored factors, and whether they pass.
+// verify.cpp: `qrtool verify` measures the errors of stored factors and says whether they pass.
 #include <fmt/format.h>
 
 #include <memory>
@@ -10,7 +10,8 @@
 #include "app/process/console.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
-#include "app/run/tally.hpp"
+#include "app/run/verdict_text.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
@@ -22,11 +23,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t listed_failures = 10;
 
-/// What was measured, and the matrices that are listed one by one.
+/// The verdict, and the matrices that are listed one by one.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
-  Tally tally;
+  Verdict verdict;
   std::vector<Measurement> listed;
   StageSeconds stages;
   double total_seconds = 0;
@@ -78,14 +79,14 @@ std::string line_of(const Measurement& m, const VerifyResult& result) {
   return text + ", " + one("lower", m.errors.lower, m.bars.lower, "") + "\n";
 }
 
-std::string verdict(const VerifyResult& result) {
-  const Tally& tally = result.tally;
-  const std::string count = format_count(tally.matrices());
-  const bool is_one = tally.matrices() == 1, pass = tally.failed() == 0;
+std::string verdict_line(const VerifyResult& result) {
+  const Verdict& verdict = result.verdict;
+  const std::string count = format_count(verdict.matrices());
+  const bool is_one = verdict.matrices() == 1, pass = verdict.failed() == 0;
   const std::string answer =
-      is_one
-          ? (pass ? "it passes" : "it fails")
-          : (pass ? "all pass" : fmt::format("{} of {} fail", format_count(tally.failed()), count));
+      is_one ? (pass ? "it passes" : "it fails")
+             : (pass ? "all pass"
+                     : fmt::format("{} of {} fail", format_count(verdict.failed()), count));
   return fmt::format("verified {} {} of {}: {}", count, is_one ? "matrix" : "matrices",
                      escape(result.input.factors.file), answer);
 }
@@ -94,16 +95,16 @@ std::string text_of(const VerifyResult& result) {
   std::string text;
   const FactoredInput& input = result.input;
   if (!input.has_q()) text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
-  if (const std::string worst = result.tally.worst_line(result.leading()); !worst.empty())
+  if (const std::string worst = worst_line(result.verdict, result.leading()); !worst.empty())
     text += fmt::format("{}{}\n", worst,
                         result.options.criteria == Criteria::m_eps
                             ? "; bars m 2^-23"
                             : fmt::format("; u = {}", unit_text(input.precision())));
   for (const Measurement& m : result.listed) text += line_of(m, result);
-  const auto left = result.tally.failed() - static_cast<index_t>(result.listed.size());
+  const auto left = result.verdict.failed() - static_cast<index_t>(result.listed.size());
   if (!result.options.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));
-  return text + verdict(result) + "\n";
+  return text + verdict_line(result) + "\n";
 }
 
 Json to_json(const Measurement& m, const VerifyResult& result) {
@@ -144,24 +145,24 @@ Json to_json(const VerifyResult& result) {
             {"by_qrtool", input.factors.by_qrtool}}},
           {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
           {"unit_roundoff", input.precision().u},
-          {"check", result.tally.to_json()},
+          {"check", to_json(result.verdict)},
           {result.options.all ? "all_matrices" : "first_failures", listed},
           {"seconds",
            {{"read", result.stages.read},
             {"check", result.stages.work},
             {"total", result.total_seconds}}},
-          {"exit", result.tally.failed() > 0 ? 1 : 0}};
+          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
 }
 
 void print_result(const VerifyResult& result) {
-  if (result.tally.matrices() == 0)
+  if (result.verdict.matrices() == 0)
     print_message(fmt::format("{}: 0 matrices", escape(result.input.a.source().file)));
   if (result.options.json) {
     write_json(to_json(result));
   } else if (!result.options.quiet) {
     write_stdout(text_of(result));
   }
-  if (result.options.quiet && result.tally.failed() > 0) print_message(verdict(result));
+  if (result.options.quiet && result.verdict.failed() > 0) print_message(verdict_line(result));
 }
 
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
@@ -184,7 +185,7 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
   Progress progress("verify", a.count(), o.quiet ? ProgressMode::never : o.progress);
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
-      result.tally.add(m.matrix, m.status, m.errors, m.bars);
+      result.verdict.add(m.matrix, m.status, m.errors, m.bars);
       const bool failing = m.status != Status::ok && result.listed.size() < listed_failures;
       if (o.all || failing) result.listed.push_back(m);
       const MatrixReport line = report_line(m);
@@ -204,9 +205,10 @@ bool holds_factors(const std::string& file) {
   }
 }
 
-std::unique_ptr<Reader> open_matrices(const VerifyOptions& o) {
+std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
   try {
-    return open_input({o.input, o.dataset, o.order});
+    return open_input(
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads});
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -221,14 +223,15 @@ ExitCode run_verify(const VerifyOptions& o) {
   const Stopwatch watch;
   for (const std::string& file : {o.input, o.factors})
     if (!o.report.empty()) refuse_same_file(file, o.report);
-  const std::unique_ptr<Reader> a = open_matrices(o);
-  StoredFactors factors = open_factors(o.factors, a->source().order);
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const std::unique_ptr<Reader> a = open_matrices(o, limits.threads);
+  StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
   const FactoredInput input{*a, factors};
   check_shapes(input);
-  const MeasurePlan plan = plan_measurement(input, host_limits(o.memory_bytes, o.threads));
+  const MeasurePlan plan = plan_measurement(input, limits);
 
   VerifyResult result{
-      .options = o, .input = input, .tally = Tally(input.has_q()), .listed = {}, .stages = {}};
+      .options = o, .input = input, .verdict = Verdict(input.has_q()), .listed = {}, .stages = {}};
   if (o.verbose) print_notes(result, plan);
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force);
@@ -236,7 +239,7 @@ ExitCode run_verify(const VerifyOptions& o) {
   if (report) report->commit();
   result.total_seconds = watch.seconds();
   print_result(result);
-  return result.tally.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }
 
 }  // namespace qrtool

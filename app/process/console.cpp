@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// console.cpp: writes to the standard streams without throwing in the middle of a line.
+// console.cpp: writes to the standard streams; a failed write throws only at the end.
 #include "app/process/console.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// console.hpp: what goes to standard output (results) and to standard error (everything else).
+// console.hpp: writes results to standard output and everything else to standard error.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,25 +7,25 @@
 
 namespace qrtool {
 
-/// From now on nothing is written: another rank does it.
+/// Writes nothing from now on. The ranks other than 0 call it.
 void silence_console();
 
-/// A piece of the result. A failure to write is found by finish_stdout.
+/// Writes a piece of the result. finish_stdout() finds a failed write.
 void write_stdout(std::string_view text);
 
-/// A JSON document and a newline. Text that is no UTF-8 is replaced, not refused.
+/// Writes a JSON document and a newline. It replaces bytes that are not UTF-8.
 void write_json(const nlohmann::ordered_json& document);
 
-/// Flushes. Errors: OutputError where anything written before did not arrive.
+/// Flushes standard output. Errors: OutputError where any write has failed.
 void finish_stdout();
 
-/// Text as it is; failures are ignored, as there is nobody left to tell.
+/// Writes the text as it is. It ignores failures, as no stream is left that could report them.
 void write_stderr(std::string_view text);
 
-/// `qrtool: message`, one line.
+/// Writes one line: `qrtool: message`.
 void print_message(std::string_view message);
 
-/// `hint: action`, one line; nothing where `action` is empty.
+/// Writes one line, `hint: action`; nothing where `action` is empty.
 void print_hint(std::string_view action);
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// progress.cpp: when the progress line is shown, and what stands in it.
+// progress.cpp: decides when the progress line is shown, and formats it.
 #include "app/process/progress.hpp"
 
 #include <fmt/format.h>

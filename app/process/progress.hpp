@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// progress.hpp: one line on standard error that says how far the work is.
+// progress.hpp: one line on standard error that shows how much of the work is done.
 #pragma once
 
 #include <chrono>
@@ -12,19 +12,19 @@ namespace qrtool {
 
 enum class ProgressMode { automatic, always, never };
 
-/// `factor  3,072/15,000  20%  41.2 matrices/s  eta 0:08`. On a terminal one line that is rewritten
-/// and at last cleared, from one second on; with `always` also plain lines into a pipe.
-/// One thread at a time.
+/// Shows `factor  3,072/15,000  20%  41.2 matrices/s  eta 0:08`. On a terminal the line appears
+/// after one second, is rewritten, and is cleared at the end. With `always` it is also printed line
+/// by line into a pipe. One thread at a time may use it.
 class Progress {
  public:
-  /// `unit`: what is counted.
+  /// `unit` names what is counted.
   Progress(std::string_view label, index_t total, ProgressMode mode,
            std::string_view unit = "matrices");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// `count` more are done.
+  /// Says that `count` more are done.
   void add(index_t count);
 
  private:
@@ -40,7 +40,7 @@ class Progress {
 /// Whether standard error is a terminal that can rewrite a line.
 bool stderr_is_terminal();
 
-/// The text of the line.
+/// Formats the line.
 std::string progress_line(std::string_view label, index_t done, index_t total, double seconds,
                           std::string_view unit = "matrices");
 

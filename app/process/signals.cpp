@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// signals.cpp: handlers that use nothing but async-signal-safe calls.
+// signals.cpp: signal handlers, which use only async-signal-safe calls.
 #include "app/process/signals.hpp"
 
 #include <signal.h>
@@ -18,8 +18,8 @@ static_assert(std::atomic<const char*>::is_always_lock_free);
 std::atomic<bool> is_one_of_several = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-/// The one of several ranks that unlinks rank 0's files speaks for all, since rank 0 may be the one
-/// that was killed.
+/// Of several ranks, the one that removes rank 0's files prints the message for all, since rank 0
+/// itself may have been killed.
 const char* choose_text(Removed removed) {
   const char* own = message.load();
   if (!is_one_of_several || removed == Removed::none) return own;
@@ -27,8 +27,8 @@ const char* choose_text(Removed removed) {
   return *own != 0 ? own : "qrtool: interrupted; nothing written\n";
 }
 
-// SA_RESETHAND has restored the default action, so that raise() ends the process as soon as the
-// handler returns and a second Ctrl-C ends it at once.
+// SA_RESETHAND restores the default action before the handler runs. So raise() ends the process
+// when the handler returns, and a second Ctrl-C ends it at once.
 extern "C" void clean_up_and_die(int signal_number) {
   const Removed removed = remove_temporary_files();
   if (signal_number != SIGPIPE) {

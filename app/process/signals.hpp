@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// signals.hpp: an interrupted run leaves no temporary file and says what is on disk.
+// signals.hpp: makes an interrupted run remove its temporary files and say what is on disk.
 #pragma once
 
 namespace qrtool {
 
-/// SIGINT, SIGTERM and SIGHUP: one line, remove the temporary files, die of the signal. SIGPIPE:
-/// the same without a line. SIGXFSZ: ignored, so that a write fails instead. A signal that the
-/// parent had set to be ignored stays ignored.
+/// On SIGINT, SIGTERM and SIGHUP the process removes its temporary files, prints one line and ends
+/// by the signal; on SIGPIPE the same without a line. SIGXFSZ is ignored, so that the write fails
+/// instead. A signal that the parent ignored stays ignored.
 void install_signal_handlers();
 
-/// What an interrupted run says after "interrupted": a string literal, as a handler reads it.
+/// Sets the line that an interrupted run prints. It must be a string literal, as a signal handler
+/// reads it at any moment.
 void set_interrupt_message(const char* literal);
 
-/// For one of several ranks, which share the temporary files of rank 0: the one that removes them
-/// says its line, or that nothing is written where it has none.
+/// Called where several ranks share the temporary files of rank 0. The rank that removes them
+/// prints its line; where it has no line, it prints that nothing is written.
 void share_interrupt_message();
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mpi_comm.cpp: ranks over MPI; the only file that knows it.
+// mpi_comm.cpp: connects ranks by MPI, which no other file knows.
 #include <mpi.h>
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace qrtool {
 namespace {
 
-/// MPI counts in int.
+/// MPI counts bytes in an int.
 constexpr std::size_t most_bytes_at_once = std::size_t{1} << 30;
 constexpr int tag = 0;
 
-/// piece(first byte, bytes) for pieces that MPI can count.
+/// Calls piece(first byte, bytes) for pieces that MPI can count.
 template <class Piece>
 void in_pieces(std::size_t bytes, Piece piece) {
   for (std::size_t done = 0; done < bytes; done += most_bytes_at_once)
@@ -78,7 +78,7 @@ class MpiComm final : public Comm {
 
  private:
   int rank_ = 0, size_ = 1, local_size_ = 1;
-  bool has_agreed_ = false;  // on a failure, in the last agree()
+  bool has_agreed_ = false;  // whether the last agree() ended in a failure
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// single_world.cpp: one process, no MPI.
+// single_world.cpp: the world of one process, without MPI.
 #include "app/ranks/world.hpp"
 
 namespace qrtool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// world.hpp: the ranks that this process is one of. mpi_comm.cpp is built into qrtool-mpi,
+// world.hpp: the ranks to which this process belongs. mpi_comm.cpp is built into qrtool-mpi,
 // single_world.cpp into qrtool.
 #pragma once
 
@@ -9,10 +9,11 @@
 
 namespace qrtool {
 
-/// To be called once, first thing. Leaving it is the destructor's work, on every rank.
+/// Must be called once, before anything else. The destructor leaves the world, on every rank.
 std::unique_ptr<Comm> join_world();
 
-/// Ends every rank: for a failure that the others do not know of. Returns where there are none.
+/// Ends every rank after a failure that the others do not know of. Returns where there are no
+/// others.
 void abandon_world(const Comm& world, int exit_code);
 
 }  // namespace qrtool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor_rows.hpp: one matrix a few rows at a time, by one process or several: R in one pass over
-// its rows, Q in a second.
+// factor_rows.hpp: factors one matrix a few rows at a time, by one process or several. A first pass
+// over its rows gives R, a second one Q.
 #pragma once
 
 #include <functional>
@@ -15,32 +15,32 @@
 
 namespace qrtool {
 
-/// What a matrix is factored from and into.
+/// The input, the plan and the output of a matrix that is factored by rows.
 struct RowJob {
   const Plan& plan;  // by rows
   Backend& backend;
   Reader& input;
   Writer* output;                           // rank 0; null elsewhere
   std::string scratch;                      // directory for the tree; empty: in memory
-  std::function<void(index_t rows)> added;  // rows that a pass is through with
+  std::function<void(index_t rows)> added;  // called with the rows that a pass has done
 };
 
-/// Time of all matrices so far.
+/// The time that all matrices have taken so far.
 struct RowSeconds {
   StageSeconds stages;
   ChunkSeconds chunks;
 };
 
-/// Factors one matrix after another. Every rank calls the same; the bits of the factors do not
-/// depend on how many there are.
+/// Factors one matrix after another. Every rank makes the same calls. The bits of the factors do
+/// not depend on the number of ranks.
 template <class T>
 class RowFactor {
  public:
   RowFactor(const RowJob& job, Comm& comm);
   ~RowFactor();
 
-  /// Writes Q and R, and returns the line of the report on every rank. Mode r: R is not checked,
-  /// since that would take a second look at A.
+  /// Writes Q and R, and returns the line of the report on every rank. In mode r it does not check
+  /// R, since that would take a second pass over A.
   MatrixReport run(index_t matrix);
   const RowSeconds& seconds() const;
 

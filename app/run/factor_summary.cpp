@@ -9,6 +9,7 @@
 
 #include "app/process/console.hpp"
 #include "app/run/join.hpp"
+#include "app/run/verdict_text.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -16,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Index of the stored shape of a dataset: leading dimensions, then its own.
+/// The stored shape of a dataset: the leading dimensions, then those of a matrix.
 std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
   std::vector<index_t> shape(leading.begin(), leading.end());
   if (!dataset.is_vector) shape.push_back(dataset.rows);
@@ -39,19 +40,19 @@ std::string written_files(const FactorResult& result) {
   return fmt::format("{} ({}/report)", escape(result.files.front()), datasets);
 }
 
-std::string verdict(const Tally& tally) {
-  const index_t passed = tally.count(Status::ok);
-  if (passed == 1 && tally.matrices() == 1) return "the matrix passes";
-  if (passed == tally.matrices()) return fmt::format("all {} pass", format_count(passed));
+std::string verdict_line(const Verdict& verdict) {
+  const index_t passed = verdict.count(Status::ok);
+  if (passed == 1 && verdict.matrices() == 1) return "the matrix passes";
+  if (passed == verdict.matrices()) return fmt::format("all {} pass", format_count(passed));
   std::string text =
-      fmt::format("{} of {} pass", format_count(passed), format_count(tally.matrices()));
+      fmt::format("{} of {} pass", format_count(passed), format_count(verdict.matrices()));
   const std::pair<Status, std::string_view> others[] = {{Status::above_bar, "above the bar"},
                                                         {Status::non_finite, "not finite"},
                                                         {Status::r_overflows, "overflow in R"},
                                                         {Status::unchecked, "unchecked"}};
   for (const auto& [status, name] : others)
-    if (tally.count(status) > 0)
-      text += fmt::format(", {} {}", format_count(tally.count(status)), name);
+    if (verdict.count(status) > 0)
+      text += fmt::format(", {} {}", format_count(verdict.count(status)), name);
   return text;
 }
 
@@ -62,15 +63,16 @@ std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
   return fmt::format(" ({:.{}f} MB/s)", speed, speed < 9.95 ? 1 : 0);
 }
 
-/// Which of the published bars, m 2^-23, factors of half-precision products meet.
+/// Says which of the published bars, m 2^-23, the factors meet although the products were made in
+/// half precision.
 std::string published_bars(const FactorResult& result) {
   const double bar = m_eps_bars(result.plan.problem.m).residual;
   const auto one = [bar](std::string_view name, double worst) {
     return fmt::format("{} {}", name, worst <= bar ? "holds" : "does not hold");
   };
   return fmt::format("mixed precision, bars of 2^-10; the published m 2^-23 = {:.2g}: {}, {}\n",
-                     bar, one("residual", result.tally.worst_residual()),
-                     one("orthogonality", result.tally.worst_orthogonality()));
+                     bar, one("residual", result.verdict.residual().error),
+                     one("orthogonality", result.verdict.orthogonality().error));
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ std::string summary(const FactorResult& result) {
                   name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
                   plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
                   format_seconds(result.chunks.factor + result.chunks.check));
-  if (const std::string worst = result.tally.worst_line(result.source.leading); !worst.empty())
+  if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
   if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
   if (problem.mode == Mode::r && plan.by_rows())
@@ -98,7 +100,7 @@ std::string summary(const FactorResult& result) {
                       format_seconds(result.stages.write),
                       rate(problem.output_bytes(), problem.count, result.stages.write),
                       format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
-  return text + fmt::format("{}; wrote {}\n", verdict(result.tally), written_files(result));
+  return text + fmt::format("{}; wrote {}\n", verdict_line(result.verdict), written_files(result));
 }
 
 Json to_json(const FactorResult& result) {
@@ -148,21 +150,32 @@ Json to_json(const FactorResult& result) {
             {"write", result.stages.write},
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
-          {"check", result.tally.to_json()},
+          {"check", to_json(result.verdict)},
           {"unit_roundoff", precision_of(problem).u},
-          {"exit", result.tally.failed() > 0 ? 1 : 0}};
+          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
+}
+
+void print_result(const FactorOptions& o, const FactorResult& result) {
+  if (result.plan.problem.count == 0)
+    print_message(fmt::format("{}: 0 matrices", escape(result.source.file)));
+  print_bad_matrices(result);
+  if (o.json) {
+    write_json(to_json(result));
+  } else if (!o.quiet) {
+    write_stdout(summary(result));
+  }
 }
 
 void print_bad_matrices(const FactorResult& result) {
-  const Tally& tally = result.tally;
+  const Verdict& verdict = result.verdict;
   const std::string file = escape(result.source.file);
-  const std::string matrices = fmt::format("{} {}", format_count(tally.matrices()),
-                                           tally.matrices() == 1 ? "matrix" : "matrices");
+  const std::string matrices = fmt::format("{} {}", format_count(verdict.matrices()),
+                                           verdict.matrices() == 1 ? "matrix" : "matrices");
   const auto say = [&](Status status, const char* what, const char* consequence) {
-    if (tally.count(status) == 0) return false;
+    if (verdict.count(status) == 0) return false;
     print_message(fmt::format(
-        "{}: {} of {} {} (first: {}){}", file, format_count(tally.count(status)), matrices, what,
-        matrix_name(result.source.leading, tally.first(status)), consequence));
+        "{}: {} of {} {} (first: {}){}", file, format_count(verdict.count(status)), matrices, what,
+        matrix_name(result.source.leading, verdict.first(status)), consequence));
     return true;
   };
   const Mode mode = result.plan.problem.mode;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor_summary.hpp: what `qrtool factor` says at its end, for people and for machines.
+// factor_summary.hpp: prints the result of `qrtool factor` for people and for machines.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "app/cli/options.hpp"
 #include "app/run/pipeline.hpp"
-#include "app/run/tally.hpp"
+#include "app/run/verdict.hpp"
 #include "core/backend.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -21,21 +22,25 @@ struct FactorResult {
   std::string backend, device;
   std::vector<std::string> files;       // that were written
   std::vector<MatrixDataset> datasets;  // in them
-  Tally tally;
+  Verdict verdict;
   StageSeconds stages;
   ChunkSeconds chunks;
   double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
-  double sync_seconds = 0;   // the output brought to the disk and renamed
+  double sync_seconds = 0;   // the output is brought to the disk and renamed
   double total_seconds = 0;
 };
 
-/// A few lines for standard output.
+/// Prints bad matrices to standard error, and then the result to standard output in the form that
+/// the options ask for.
+void print_result(const FactorOptions& options, const FactorResult& result);
+
+/// Describes the run in a few lines for standard output.
 std::string summary(const FactorResult& result);
 
 /// Schema qrtool.factor/1.
 nlohmann::ordered_json to_json(const FactorResult& result);
 
-/// One line for each kind of bad matrix, for standard error.
+/// Prints one line to standard error for each kind of bad matrix.
 void print_bad_matrices(const FactorResult& result);
 
 }  // namespace qrtool

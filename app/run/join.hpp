@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// join.hpp: a list in words. (fmt::join makes GCC 12 warn about code of its own.)
+// join.hpp: joins a list to one text. (With fmt::join, GCC 12 warns about fmt's own code.)
 #pragma once
 
 #include <fmt/format.h>

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// leaf_stream.cpp: spans of leaves to threads, largest first, and pieces of a span one by one.
+// leaf_stream.cpp: deals spans of leaves to threads, largest first; a thread reads its span piece
+// by piece.
 #include "app/run/leaf_stream.hpp"
 
 #include <algorithm>
 #include <mutex>
 
-#include "app/run/pipeline.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {
 
-// Of a span: what is read twice, a piece that two spans share, is little of it.
+// Two spans may share a piece of the file, which is then read twice; it is a small part of a span.
 constexpr std::size_t least_span_bytes = std::size_t{8} << 20;
 constexpr std::size_t most_span_bytes = std::size_t{128} << 20;
 
-/// Leaves left to the threads of one call.
+/// The leaves that no thread of a call has taken yet.
 class LeavesLeft {
  public:
   LeavesLeft(index_t first, index_t count, int threads, index_t least, index_t most)
       : next_(first), left_(count), threads_(threads), least_(least), most_(most) {}
 
-  /// A quarter of a thread's share of what is left, so that all end at about the same time.
+  /// Takes a quarter of a thread's share of the rest, so that all threads end at about the same
+  /// time.
   std::pair<index_t, index_t> take() {
     const index_t count = std::min(left_, std::clamp(left_ / (4 * threads_), least_, most_));
     const index_t first = next_;
@@ -61,7 +63,7 @@ LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span
   const MatrixView<T> rows = worker.rows.view()[0];
   const index_t n = shape_.n(), leaf = shape_.leaf_rows(), end = span.first + span.count;
   LeafOutcome outcome;
-  // Rows at .. at + held - 1 of the matrix are in memory.
+  // The memory holds rows at .. at + held - 1 of the matrix.
   for (index_t at = span.first, held = 0, stacked = 0; at < end;) {
     const Stopwatch watch;
     const index_t piece_end = std::min(worker.input->piece_end(matrix, at + held), end);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// leaf_stream.hpp: R of the leaves of a matrix straight from its file: a thread reads a piece and
-// factors it while it is in the thread's cache.
+// leaf_stream.hpp: factors the leaves of a matrix straight from its file. A thread reads a piece
+// and factors it while the piece is in its cache.
 #pragma once
 
 #include <functional>
@@ -13,21 +13,21 @@
 
 namespace qrtool {
 
-/// For R alone: nothing that is read is needed a second time, so no more of the matrix is in memory
-/// than a leaf and a piece per thread.
+/// Only for R alone, which needs no row a second time. So each thread holds no more of the matrix
+/// than a leaf and a piece.
 template <class T>
 class LeafStream {
  public:
-  /// Null where several readers are no faster than `input`, or would take more than `bytes`.
+  /// Returns null where several readers are no faster than `input` or would take more than `bytes`.
   static std::unique_ptr<LeafStream> open(const Reader& input, const TallShape& shape, int threads,
                                           std::size_t bytes);
 
-  /// R_i of leaves first .. first + count - 1 into r, one below the other. `added` is told how many
-  /// rows are done, by one thread at a time.
+  /// Writes R_i of leaves first .. first + count - 1 into r, one below the other. Calls `added`
+  /// with the number of rows that are done, from one thread at a time.
   LeafOutcome factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
                      const std::function<void(index_t rows)>& added);
 
-  /// Of all threads together, divided by their number.
+  /// The mean over all threads.
   double read_seconds() const;
 
  private:
@@ -37,7 +37,7 @@ class LeafStream {
     Batch<T> rows;
     double read_seconds = 0;
   };
-  /// Rows of the matrix.
+  /// A range of rows of the matrix.
   struct Span {
     index_t first, count;
   };

@@ -1,67 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_backend.cpp: the list of backends, and the choice among them.
+// make_backend.cpp: lists the backends and chooses among them.
 #include "app/run/make_backend.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <thread>
 #include <vector>
 
+#include "app/process/console.hpp"
 #include "app/run/opencl.hpp"
 #include "app/run/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
-#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
 namespace {
 
-/// What a core does per second on small matrices, and what a device takes to start: platform,
-/// context, kernels. Orders of magnitude: the choice matters where the two are far apart.
+/// The operations of one core per second on small matrices, and the seconds in which a device makes
+/// its platform, context and kernels. Both are rough, since the choice matters only where the two
+/// ways differ much.
 constexpr double cpu_core_flops = 2e10;
 constexpr double device_start_seconds = 0.5;
 
-/// Of R and a reduced Q.
+/// Counts the operations of R and a reduced Q.
 double flops(const Problem& p) {
   const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
   const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;
   return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
 }
 
-/// The backend that a variant's name begins with; empty without a variant.
-std::string backend_of(const std::string& variant) {
-  if (variant.empty()) return {};
-  const std::size_t slash = variant.find('/');
-  if (slash == std::string::npos)
-    throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
-                     "qrtool devices lists the variants");
-  const std::string backend = variant.substr(0, slash);
-  if (backend != "cpu" && backend != "opencl")
-    throw UsageError(fmt::format(
-        "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
-  return backend;
-}
-
-/// "auto", "cpu" or "opencl", with what --device and --variant imply.
-std::string requested_backend(const BackendRequest& request) {
-  std::string name = request.name;
-  const auto imply = [&](const std::string& implied, const std::string& by) {
-    if (implied.empty()) return;
-    if (name != "auto" && name != implied)
-      throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
-                       "leave --backend away");
-    name = implied;
-  };
-  imply(backend_of(request.variant), "--variant " + escape(request.variant));
-  if (!request.device.empty() && name == "cpu" && request.name == "auto")
-    throw UsageError(fmt::format("--device contradicts --variant {}", escape(request.variant)));
-  imply(request.device.empty() ? "" : "opencl", "--device");
-  return name;
-}
-
-/// Of the devices that --device means the one with the rank's number, in turn.
+/// Takes the devices that --device names in turn, by the rank's number.
 DeviceInfo device_of_rank(const BackendRequest& request) {
   const std::vector<DeviceInfo> devices =
       choose_opencl_devices(request.device == "all" ? "" : request.device);
@@ -72,7 +41,7 @@ bool are_equal(const DeviceInfo& one, const DeviceInfo& other) {
   return one.platform == other.platform && one.name == other.name && one.driver == other.driver;
 }
 
-/// The first GPU, or device where there is none, and all that are equal to it.
+/// Takes the first GPU, or the first device where there is no GPU, and all devices equal to it.
 std::unique_ptr<Backend> all_devices(Limits host) {
   std::vector<DeviceInfo> equal = choose_opencl_devices("");
   const DeviceInfo first = equal.front();
@@ -95,30 +64,65 @@ BackendChoice automatic_backend(const BackendRequest& request, const Problem& pr
     own.push_back(device_of_rank(request));
   AutomaticChoice choice = choose_automatically(problem, limits, own);
   if (choice.device == nullptr)
-    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason), true};
-  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason), true};
+    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason)};
+  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason)};
+}
+
+BackendChoice cpu_backend(const BackendRequest&, const Problem&, const Limits& limits) {
+  return {std::make_unique<CpuBackend>(limits), "asked for"};
+}
+
+BackendChoice opencl_backend(const BackendRequest& request, const Problem&, const Limits& limits) {
+  return {device_backend(request, limits), "asked for"};
+}
+
+/// A word of --backend and the function that makes the backend.
+struct BackendKind {
+  std::string_view name;
+  BackendChoice (*make)(const BackendRequest&, const Problem&, const Limits&);
+};
+constexpr BackendKind kinds[] = {{.name = "auto", .make = automatic_backend},
+                                 {.name = "cpu", .make = cpu_backend},
+                                 {.name = "opencl", .make = opencl_backend}};
+
+const BackendKind* find_kind(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kinds), std::end(kinds),
+                                   [&](const BackendKind& kind) { return kind.name == name; });
+  return found == std::end(kinds) ? nullptr : found;
+}
+
+/// Returns the backend with which a variant's name begins; empty without a variant.
+std::string backend_of(const std::string& variant) {
+  if (variant.empty()) return {};
+  const std::size_t slash = variant.find('/');
+  if (slash == std::string::npos)
+    throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
+                     "qrtool devices lists the variants");
+  const std::string backend = variant.substr(0, slash);
+  if (backend == "auto" || find_kind(backend) == nullptr)
+    throw UsageError(fmt::format(
+        "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
+  return backend;
+}
+
+/// Finds the one backend that --backend, --device and --variant mean together.
+const BackendKind& requested_backend(const BackendRequest& request) {
+  std::string name = request.name;
+  const auto imply = [&](const std::string& implied, const std::string& by) {
+    if (implied.empty()) return;
+    if (name != "auto" && name != implied)
+      throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
+                       "leave --backend away");
+    name = implied;
+  };
+  imply(backend_of(request.variant), "--variant " + escape(request.variant));
+  if (!request.device.empty() && name == "cpu" && request.name == "auto")
+    throw UsageError(fmt::format("--device contradicts --variant {}", escape(request.variant)));
+  imply(request.device.empty() ? "" : "opencl", "--device");
+  return *find_kind(name);
 }
 
 }  // namespace
-
-Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
-  Limits limits;
-  limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);
-  limits.threads = threads > 0 ? threads : available_cores();
-  return limits;
-}
-
-Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm) {
-  Limits limits = host_limits(memory_bytes, threads);
-  const int here = comm.local_size();
-  if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(here);
-  const auto all_cores = static_cast<int>(std::thread::hardware_concurrency());
-  // Where mpirun has bound the ranks, the cores are shared out already.
-  if (threads == 0 && limits.threads >= all_cores)
-    limits.threads = std::max(1, limits.threads / here);
-  limits.ranks = comm.size();
-  return limits;
-}
 
 bool is_worth_a_device(const Problem& problem, const Limits& host) {
   return flops(problem) / (cpu_core_flops * host.threads) > device_start_seconds;
@@ -138,10 +142,15 @@ AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
 
 BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
                            const Limits& limits) {
-  const std::string name = requested_backend(request);
-  if (name == "cpu") return {std::make_unique<CpuBackend>(limits), "asked for"};
-  if (name == "opencl") return {device_backend(request, limits), "asked for"};
-  return automatic_backend(request, problem, limits);
+  return requested_backend(request).make(request, problem, limits);
+}
+
+BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
+                             const Limits& limits, bool is_verbose) {
+  BackendChoice choice = make_backend(request, problem, limits);
+  if (is_verbose)
+    print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
+  return choice;
 }
 
 }  // namespace qrtool

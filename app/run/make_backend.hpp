@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_backend.hpp: which backend the command line means.
+// make_backend.hpp: makes the backend that the command line asks for.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
 #include "core/backend.hpp"
-#include "core/comm.hpp"
 #include "gpu/host/device.hpp"
 
 namespace qrtool {
-
-/// The user's --memory and --threads, or half of what is free and all cores.
-Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
-/// A rank's share of the machine, unless the user has said what each may use.
-Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm);
 
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, opencl
   std::string device;         // --device, implies opencl; empty: the GPUs; "all"
   std::string variant;        // --variant BACKEND/NAME, implies its backend
-  int rank = 0;               // takes number rank modulo them of the devices that are meant
+  int rank = 0;               // of the chosen devices, rank r takes number r modulo their number
   int ranks = 1;
 
+  /// Whether the user leaves the choice to the tool, which may then change it after a failure.
+  bool is_automatic() const { return name == "auto" && device.empty() && variant.empty(); }
   bool asks_for_device() const {
     return name == "opencl" || !device.empty() || variant.starts_with("opencl/");
   }
@@ -34,7 +28,6 @@ struct BackendRequest {
 struct BackendChoice {
   std::unique_ptr<Backend> backend;
   std::string reason;
-  bool is_automatic = false;  // nobody asked for this backend: another may take its place
 };
 
 /// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
@@ -42,7 +35,11 @@ struct BackendChoice {
 BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
                            const Limits& limits);
 
-/// What `auto` takes for a problem: a device, or the CPU where `device` is null.
+/// Calls make_backend(). Where `is_verbose`, it prints which backend was chosen, and why.
+BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
+                             const Limits& limits, bool is_verbose);
+
+/// The choice of `auto` for a problem: a device, or the CPU where `device` is null.
 struct AutomaticChoice {
   const DeviceInfo* device = nullptr;
   std::string reason;
@@ -50,7 +47,7 @@ struct AutomaticChoice {
 AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
                                      std::span<const DeviceInfo> devices);
 
-/// Whether the CPU would be done before a device had started.
+/// Whether the CPU would take longer for the problem than a device takes to start.
 bool is_worth_a_device(const Problem& problem, const Limits& host);
 
 }  // namespace qrtool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// measure.hpp: the errors of stored factors, a batch of small matrices or one large one at a time,
-// within a given memory.
+// measure.hpp: measures the errors of stored factors within a given memory: many small matrices at
+// a time, or a few rows of one large matrix.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@
 
 namespace qrtool {
 
-/// What was found about one matrix.
+/// The errors of one matrix and its status.
 struct Measurement {
   index_t matrix = 0;
   Status status = Status::unchecked;
@@ -23,7 +23,7 @@ struct Measurement {
   Bars bars{};
 };
 
-/// Matrices and their factors, of shapes that fit each other.
+/// Matrices and their stored factors, whose shapes fit each other.
 struct FactoredInput {
   Reader& a;
   StoredFactors& factors;
@@ -33,15 +33,15 @@ struct FactoredInput {
   index_t k() const { return std::min(a.source().m, a.source().n); }
   index_t q_cols() const;
   index_t r_rows() const;
-  /// Of the coarser type among the stored factors; of mixed precision where the file says so.
+  /// The precision of the coarser type among the stored factors, or mixed where the file says so.
   Precision precision() const;
 };
 
-/// Errors: InputError, with all shapes, where Q and R (or V and tau) cannot be factors of A.
+/// Errors: InputError with all shapes where Q and R (or V and tau) cannot be factors of A.
 void check_shapes(const FactoredInput& input);
 
 struct MeasurePlan {
-  bool by_rows = false;  // a matrix is streamed, not held
+  bool by_rows = false;  // a few rows of a matrix at a time
   index_t chunk_matrices = 1;
   index_t block_rows = 0;  // by_rows: rows of A and Q at a time
   int buffers = 1, threads = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// no_opencl.cpp: a build without the gpu layer has no devices.
+// no_opencl.cpp: takes the place of opencl.cpp in a build without the gpu layer.
 #include "app/run/opencl.hpp"
 #include "core/error.hpp"
 

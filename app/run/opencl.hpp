@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// opencl.hpp: all that app knows of OpenCL. opencl.cpp is built with the gpu layer, no_opencl.cpp
-// without it.
+// opencl.hpp: everything that app knows of OpenCL. opencl.cpp is built with the gpu layer,
+// no_opencl.cpp without it.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace qrtool {
 /// Every OpenCL device; empty where there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();
 
-/// choose_devices(wanted).
+/// Calls choose_devices(wanted).
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
 
 /// `host` holds the user's memory and threads. Errors: DeviceError.
@@ -25,7 +25,7 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 std::span<const Variant> list_opencl_variants();
 
-/// The matrix products behind `large`. Errors: DeviceError.
+/// Times the matrix products that `large` uses. Errors: DeviceError.
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);
 
 }  // namespace qrtool

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// pipeline.hpp: three stages that overlap (read | work | write), with a fixed number of chunk
-// buffers in flight.
+// pipeline.hpp: runs three stages that overlap (read | work | write) on a fixed number of buffers.
 //
 //   free --read--> filled --work--> done --write--> free
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -17,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/run/stopwatch.hpp"
+
 namespace qrtool {
 
 /// A queue of at most `capacity` items between two threads.
@@ -25,7 +25,7 @@ class BoundedQueue {
  public:
   explicit BoundedQueue(std::size_t capacity) : capacity_(capacity) {}
 
-  /// Waits for room. False, and the item dropped, once the queue is closed or cancelled.
+  /// Waits for room. Drops the item and returns false once the queue is closed or cancelled.
   bool push(T item) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || items_.size() < capacity_; });
@@ -35,7 +35,7 @@ class BoundedQueue {
     return true;
   }
 
-  /// Waits for an item. Nothing once the queue is cancelled, or closed and empty.
+  /// Waits for an item. Returns nothing once the queue is cancelled, or closed and empty.
   std::optional<T> pop() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return closed_ || !items_.empty(); });
@@ -46,14 +46,14 @@ class BoundedQueue {
     return item;
   }
 
-  /// Nothing more will come; what is there can still be taken.
+  /// Accepts no more items. Those in the queue can still be taken.
   void close() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
     changed_.notify_all();
   }
 
-  /// Nothing more will come or be taken.
+  /// Accepts no more items and drops those in the queue.
   void cancel() {
     const std::lock_guard lock(mutex_);
     closed_ = true;
@@ -69,26 +69,14 @@ class BoundedQueue {
   bool closed_ = false;
 };
 
-/// Time that each stage was busy, without waiting for its neighbours.
+/// The time that each stage was busy, without the time that it waited for the others.
 struct StageSeconds {
   double read = 0, work = 0, write = 0;
 };
 
-/// Seconds of wall time since construction.
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
-/// Passes every buffer through read(buffer) -> bool (false at the end: the buffer holds nothing),
-/// work(buffer), write(buffer), again and again, in this order for each buffer and first in, first
-/// out between buffers. `work` runs on the calling thread. The first exception of any stage stops
-/// all of them and is rethrown here.
+/// Passes the buffers through read, work and write, again and again, until read(buffer) returns
+/// false and leaves its buffer empty. Every stage takes the buffers in the same order. `work` runs
+/// on the calling thread. The first exception of any stage stops all stages and is rethrown here.
 template <class Buffer, class Read, class Work, class Write>
 StageSeconds run_pipeline(std::vector<Buffer>& buffers, Read read, Work work, Write write) {
   BoundedQueue<Buffer*> free(buffers.size()), filled(buffers.size()), done(buffers.size());
@@ -119,7 +107,7 @@ StageSeconds run_pipeline(std::vector<Buffer>& buffers, Read read, Work work, Wr
     };
   };
 
-  // Should the second thread not start, the first one must not wait for it.
+  // If the second thread cannot be started, the first one must not wait for it.
   struct CancelAtExit {
     BoundedQueue<Buffer*>&free, &filled;
     ~CancelAtExit() {

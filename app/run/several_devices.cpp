@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// several_devices.cpp: a thread per device.
+// several_devices.cpp: runs one thread per device.
 #include "app/run/several_devices.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// several_devices.hpp: a batch spread over equal devices.
+// several_devices.hpp: spreads a batch over equal devices.
 #pragma once
 
 #include <memory>
@@ -9,11 +9,12 @@
 
 namespace qrtool {
 
-/// Equal devices behind one backend: each factors an equal part of every chunk, at the same time.
-/// The bits are those of one device, since they depend on neither chunk nor position.
+/// Puts equal devices behind one backend. Each factors an equal part of every chunk, at the same
+/// time. The bits are those of one device, since they depend neither on the chunk nor on the
+/// position.
 class SeveralDevices final : public Backend {
  public:
-  /// `devices`: at least one; equal ones, of which the first says what all can do.
+  /// `devices`: at least one. They are equal, so that the limits of the first are those of all.
   explicit SeveralDevices(std::vector<std::unique_ptr<Backend>> devices);
 
   std::string name() const override { return devices_.front()->name(); }

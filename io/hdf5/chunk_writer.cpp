@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
-#include "io/file/positioned.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
@@ -17,12 +17,13 @@ namespace qrtool::hdf5 {
 constexpr std::size_t checksum_bytes = 4;
 
 ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
-                         std::size_t element_bytes)
+                         std::size_t element_bytes, int threads)
     : dataset_(dataset),
       descriptor_(descriptor),
       chunks_(Stretches::of(layout.dims, layout.chunk).value()),
       element_bytes_(element_bytes),
-      chunk_bytes_(static_cast<std::size_t>(chunks_.chunk_elements()) * element_bytes) {}
+      chunk_bytes_(static_cast<std::size_t>(chunks_.chunk_elements()) * element_bytes),
+      threads_(useful_io_threads(threads)) {}
 
 bool ChunkWriter::allocate() {
   addresses_.reserve(static_cast<std::size_t>(chunks_.size()));
@@ -83,7 +84,7 @@ ChunkWriter::Ready ChunkWriter::take_waiting(index_t chunk, index_t elements) {
 }
 
 void ChunkWriter::write(std::span<const Ready> chunks) const {
-  parallel_for(std::ssize(chunks), io_threads(), [&](index_t i, int) {
+  parallel_for(std::ssize(chunks), threads_, [&](index_t i, int) {
     std::uint32_t checksum = fletcher32(chunks[i].bytes, chunk_bytes_);
     static_assert(sizeof checksum == checksum_bytes && std::endian::native == std::endian::little);
     const TwoParts parts{

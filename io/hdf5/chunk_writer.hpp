@@ -27,8 +27,9 @@ class ChunkWriter {
  public:
   /// `dataset` has the chunks of `layout`, which are stretches. It is in a file that was created
   /// with set_locating_driver, and must stay open as long as the writer exists. `descriptor` is
-  /// that file, open for writing.
-  ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes);
+  /// that file, open for writing. At most `threads` threads write at once.
+  ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes,
+              int threads);
 
   /// Assigns places to all chunks, in ascending order, so that the file does not depend on the
   /// pieces in which it is written. Call it once, before append(). Returns false where HDF5 reports
@@ -59,6 +60,7 @@ class ChunkWriter {
   int descriptor_;
   Stretches chunks_;
   std::size_t element_bytes_, chunk_bytes_;
+  int threads_;
   std::vector<std::uint64_t> addresses_;  // of the chunks
   index_t position_ = 0;
   HostMemory waiting_;  // the elements of the chunk of position_ that have come so far

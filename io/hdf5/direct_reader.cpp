@@ -12,7 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "io/file/positioned.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/file/positioned.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/direct_reader.hpp"
 #include "io/hdf5/search.hpp"
@@ -94,7 +94,7 @@ class Hdf5Reader final : public Reader {
  public:
   /// With `is_vector` the last dimension is a matrix of one row (tau).
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
-             int threads = io_threads());
+             int threads);
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
   void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
@@ -154,7 +154,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
-  direct_ = DirectReader::open(*file_, dataset_, threads);
+  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(threads));
   is_transposed_ = order == Order::column && !is_vector;
   source_.file = file_->name;
   source_.dataset = dataset_.shown;
@@ -351,7 +351,7 @@ Order stated_order(const InputFile& file, const Dataset& dataset) {
 }
 
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
-                                    const char* lower, Order order) {
+                                    const char* lower, Order order, int threads) {
   const bool is_vector = std::string_view(upper) == "/tau";
   for (const char* path : {upper, lower}) {
     Dataset dataset = hdf5::open_dataset(*file, path);
@@ -364,24 +364,24 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
     const Order stated = stated_order(*file, dataset);
     if (stated != Order::automatic) order = stated;
     if (order == Order::automatic) order = Order::row;
-    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, is_vector);
+    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, is_vector, threads);
   }
   return nullptr;
 }
 
 }  // namespace
 
-std::unique_ptr<Reader> open_hdf5_input(const std::string& name, const std::string& path,
-                                        Order order) {
+std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
   const Session session;
-  const auto file = std::make_shared<InputFile>(hdf5::open_file(name));
-  Dataset dataset = hdf5::find_matrices(*file, path);
+  const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
+  Dataset dataset = hdf5::find_matrices(*file, spec.dataset);
+  Order order = spec.order;
   if (order == Order::automatic) order = stated_order(*file, dataset);
   if (order == Order::automatic) order = Order::row;
-  return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false);
+  return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
 }
 
-StoredFactors open_hdf5_factors(const std::string& path, Order order) {
+StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
   const Session session;
   const auto file = std::make_shared<InputFile>(hdf5::open_file(path));
   StoredFactors factors;
@@ -389,10 +389,10 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order) {
   factors.by_qrtool = hdf5::string_attribute(file->handle, "format") == "qrtool";
   factors.is_mixed =
       factors.by_qrtool && hdf5::string_attribute(file->handle, "precision") == "mixed";
-  factors.q = open_factor(file, "/Q", "/q", order);
-  factors.r = open_factor(file, "/R", "/r", order);
-  factors.v = open_factor(file, "/V", "/v", order);
-  factors.tau = open_factor(file, "/tau", "/Tau", order);
+  factors.q = open_factor(file, "/Q", "/q", order, threads);
+  factors.r = open_factor(file, "/R", "/r", order, threads);
+  factors.v = open_factor(file, "/V", "/v", order, threads);
+  factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
   return factors;
 }
 

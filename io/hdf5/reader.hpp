@@ -9,12 +9,11 @@
 
 namespace qrtool {
 
-/// Opens the dataset at `dataset`, or, where that is empty, the only one that holds matrices.
-/// Errors: InputError, LimitError.
-std::unique_ptr<Reader> open_hdf5_input(const std::string& file, const std::string& dataset,
-                                        Order order);
+/// Opens the dataset that `spec` names, or the only one that holds matrices. `spec.path` is the
+/// file alone. Errors: InputError, LimitError.
+std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec);
 
 /// Does open_factors (io/reader.hpp) for HDF5, but without its check of the shapes.
-StoredFactors open_hdf5_factors(const std::string& path, Order order);
+StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
 
 }  // namespace qrtool

@@ -43,7 +43,7 @@ struct Output {
 class Hdf5Writer final : public Writer {
  public:
   explicit Hdf5Writer(const OutputSpec& spec)
-      : leading_(spec.leading), file_(spec.path, spec.force) {}
+      : leading_(spec.leading), threads_(spec.threads), file_(spec.path, spec.force) {}
   ~Hdf5Writer() override;
 
   /// Creates the file and everything in it that is known in advance. It is not part of the
@@ -98,6 +98,7 @@ class Hdf5Writer final : public Writer {
                     Field field);
 
   std::vector<index_t> leading_;
+  int threads_;
   AtomicFile file_;
   Handle handle_, report_group_;
   std::vector<Output> matrices_, columns_;  // the datasets of factors, and those of the report
@@ -271,7 +272,8 @@ void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
                                            creation, H5P_DEFAULT)),
                           H5Dclose);
   if (layout.chunk.empty()) return;
-  created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes);
+  created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes,
+                         threads_);
   if (!created.chunks->allocate()) fail();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// faults_fixture.hpp: one input, what factoring it gives, and a look at what a run has left.
+// faults_fixture.hpp: makes one input with its expected output, and checks what a run leaves.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@ namespace qrtool::test {
 
 using Strings = std::vector<std::string>;
 
-/// The thread sanitizer takes terabytes of address space, and the OpenMP that it understands ends
-/// the process where it cannot make shared memory of its own.
+/// The thread sanitizer takes terabytes of address space. The OpenMP library that works with it
+/// ends the process where it cannot create shared memory.
 #if defined(__has_feature)
 inline constexpr bool has_thread_sanitizer = __has_feature(thread_sanitizer);
 #else
@@ -24,14 +24,14 @@ inline constexpr bool has_thread_sanitizer = false;
 
 class Faults : public testing::Test {
  protected:
-  /// Input of `count` 32 x 32 matrices, and what factoring it gives.
+  /// Writes an input of `count` 32 x 32 matrices and its expected output.
   void make_input(index_t count) {
     write_matrices<float>(a_, {count}, make_matrices<float>("gauss", count, 32, 32).view());
     ASSERT_EQ(run_tool({"factor", a_, expected_, "-q"}).exit_code, 0);
     ASSERT_EQ(before_, dir_.names());
   }
 
-  /// Nothing but input and expected output, or these and a complete output.
+  /// Expects only the input and the expected output, or these and a complete output.
   void expect_nothing_or_all(const std::string& when) {
     Strings after = before_;
     if (std::filesystem::exists(q_)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// faults_test.cpp: kills, full disks, failing calls. Under the output's name there is afterwards
-// what was there before, or a complete result, and never anything else.
+// faults_test.cpp: kills the tool, fills disks and makes calls fail. Afterwards the output's name
+// must have its old content or a complete result, and never anything else.
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@ void sleep_for(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
-/// Before the tool catches a signal the system ends it without a word.
+/// Waits until the tool handles the signal. Before that, the system would end it without a message.
 void wait_until_caught(int signal, const RunningTool& tool) {
   const std::string status = "/proc/" + std::to_string(tool.pid()) + "/status", key = "SigCgt:";
   for (int i = 0; i < 10000; ++i) {
@@ -113,7 +113,7 @@ struct FailingCall {
   int error;
 };
 
-/// The run's environment in which the Nth of these calls fails.
+/// Makes an environment in which the Nth of these calls fails.
 ToolOptions failing(const FailingCall& call, int nth, bool sticky, const std::string& log) {
   return {.environment = {{"LD_PRELOAD", QRTOOL_FAIL_NTH},
                           {"ASAN_OPTIONS", "verify_asan_link_order=0"},
@@ -124,8 +124,8 @@ ToolOptions failing(const FailingCall& call, int nth, bool sticky, const std::st
                           {"QRTOOL_FAIL_LOG", log}}};
 }
 
-/// For every N until a run in which nothing failed any more: exit 0, or 5 with a message. Then
-/// `check(result, when)` looks at the files.
+/// Lets call number N fail, for N = 1, 2, ... until a run makes fewer calls. Every run must exit
+/// with 0, or with 5 and a message. Then `check(result, when)` looks at the files.
 template <class Check>
 void fail_every_call(const std::vector<FailingCall>& calls, const Strings& arguments,
                      const std::string& log, Check check) {

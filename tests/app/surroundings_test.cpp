@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// surroundings_test.cpp: streams that are full or closed, locales, terminals, masks and little
-// memory. They change no result, and what cannot be done is said.
+// surroundings_test.cpp: runs the tool with full or closed streams, locales, terminals, masks and
+// little memory. They must change no result, and the tool must say what it cannot do.
 #include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Surroundings = Faults;
 
-/// As in sh: `2>/dev/full`, `>&-` and the like, in the child.
+/// Redirects a stream of the child, as `2>/dev/full` or `>&-` do in sh.
 std::function<void()> redirect(int descriptor, const char* path) {
   return [=] {
     close(descriptor);
@@ -121,7 +121,7 @@ TEST_F(Surroundings, AddressSpaceThatIsTooSmallIsExit6) {
   }
 }
 
-/// Runs the tool with a terminal as standard error, and gives what appeared there.
+/// Runs the tool with a terminal as standard error and returns what it printed there.
 std::string terminal_output(const Strings& arguments, const char* term) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);

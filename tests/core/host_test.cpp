@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <string>
@@ -22,6 +23,38 @@ TEST(Host, SeesMemoryAndCores) {
   EXPECT_GT(free_memory_bytes(), std::size_t{1} << 20);
   EXPECT_LT(free_memory_bytes(), std::size_t{1} << 50);
   EXPECT_GE(available_cores(), 1);
+}
+
+/// One of four ranks of which two share this machine.
+class FourRanks final : public Comm {
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 4; }
+  int local_size() const override { return 2; }
+  void send(int, std::span<const std::byte>) override {}
+  void receive(int, std::span<std::byte>) override {}
+  std::optional<Failure> agree(const std::optional<Failure>& mine) override { return mine; }
+};
+
+TEST(Host, TheUsersLimitsCount) {
+  const Limits limits = host_limits(1 << 20, 3);
+  EXPECT_EQ(limits.host_bytes, 1u << 20);
+  EXPECT_EQ(limits.threads, 3);
+  const Limits of_rank = rank_limits(1 << 20, 3, FourRanks());
+  EXPECT_EQ(of_rank.host_bytes, 1u << 20) << "what the user gives is for each rank";
+  EXPECT_EQ(of_rank.threads, 3);
+  EXPECT_EQ(of_rank.ranks, 4);
+}
+
+TEST(Host, RanksShareTheMachine) {
+  const Limits limits = host_limits({}, 0);
+  EXPECT_EQ(limits.threads, available_cores());
+  EXPECT_LE(available_cores(), machine_cores());
+  const Limits of_rank = rank_limits({}, 0, FourRanks());
+  if (available_cores() == machine_cores()) {
+    EXPECT_EQ(of_rank.threads, std::max(1, machine_cores() / 2));
+  }
+  EXPECT_LT(of_rank.host_bytes, 3 * (limits.host_bytes / 4)) << "half, as free memory varies";
 }
 
 TEST(Host, ControlGroupsOfVersion2LimitTheirChildren) {

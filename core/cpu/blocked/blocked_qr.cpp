@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/cpu/instruction_sets.hpp"
+#include "core/host.hpp"
 
 namespace qrtool {
 namespace {
@@ -38,8 +39,7 @@ const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels, const Pro
 /// The number of threads that get work, since each takes whole strips of 32 columns.
 int useful_threads(const Problem& p, int threads) {
   const index_t strips = (std::max(p.n, p.q_cols()) + 31) / 32;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  return static_cast<int>(std::min<index_t>(std::min(threads, cores), strips));
+  return static_cast<int>(std::min<index_t>(std::min(threads, machine_cores()), strips));
 }
 
 /// Lets threads wait until a panel may be read. Panels become readable one after another.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_test.cpp: cases, predictions, formats and the command; never how long anything took.
+// bench_test.cpp: tests cases, predictions, formats and the command, but never how long a run took.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -194,7 +194,7 @@ TEST(BenchData, RepeatsWhatItDrew) {
   EXPECT_NEAR(data.norms()[0], std::sqrt(1.5e6), 10);
 }
 
-/// Two cases: one measured, one of which only a baseline is.
+/// A result of two cases. Of the second one only a baseline was measured.
 BenchResult example() {
   BenchResult result;
   result.header = {.backend = "opencl",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ranks_test.cpp: R over ranks, threads that pass messages as ranks do.
+// ranks_test.cpp: tests R over ranks with threads that pass messages as ranks do.
 #include "app/bench/ranks.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 namespace qrtool {
 namespace {
 
-/// What the ranks share: messages on their way, and who has failed.
+/// The state that the ranks share: messages that are not received yet, and which ranks have failed.
 struct World {
   explicit World(int ranks)
       : sent(static_cast<std::size_t>(ranks), std::vector<Box>(static_cast<std::size_t>(ranks))),
@@ -72,7 +72,7 @@ class ThreadComm final : public Comm {
   int rank_;
 };
 
-/// Its first run fails.
+/// A tool whose first run fails.
 class FailingOnce final : public CpuBackend {
  public:
   using CpuBackend::CpuBackend;
@@ -87,18 +87,18 @@ class FailingOnce final : public CpuBackend {
   bool has_failed_ = false;
 };
 
-/// What is not as on three ranks of the CPU's own variants.
+/// How a test differs from three ranks that use the CPU's usual variants.
 struct Ranks {
   int count = 3;
   std::string variant{};
   int failing = -1;  // rank whose first run fails
 };
 
-/// body(contestant) on rank 0, while the others serve; each on a CPU backend of its own.
+/// Calls body(contestant) on rank 0 while the others serve. Each rank has a separate CPU backend.
 template <class Body>
 void on_ranks(Body body, const Ranks& ranks = {}) {
-  // LLVM 14's OpenMP, watched by the thread sanitizer, reads through a null pointer in `critical`
-  // where another thread than the main one is the first to use it.
+  // Under the thread sanitizer, LLVM 14's OpenMP reads through a null pointer in `critical` unless
+  // the main thread uses OpenMP first.
   omp_get_max_threads();
   World world(ranks.count);
   std::vector<std::jthread> threads;
@@ -109,12 +109,11 @@ void on_ranks(Body body, const Ranks& ranks = {}) {
       CpuBackend sound(limits);
       FailingOnce failing(limits);
       Backend& backend = rank == ranks.failing ? static_cast<Backend&>(failing) : sound;
-      const BenchGround ground{backend, ranks.variant, limits,
-                               7 + static_cast<std::uint64_t>(rank)};
+      const BenchSetup setup{backend, ranks.variant, limits, 7 + static_cast<std::uint64_t>(rank)};
       if (comm.is_root()) {
-        body(*make_ranked_tool(ground, comm));
+        body(*make_ranked_tool(setup, comm));
       } else {
-        serve_ranked_tool(ground, comm);
+        serve_ranked_tool(setup, comm);
       }
     });
 }

@@ -140,7 +140,7 @@ TEST(OptionValues, Numbers) {
     EXPECT_THROW(parse_number("--cond", text, 1), UsageError) << text;
 }
 
-/// One line of the table: what is typed, what stands on standard error. All exit with 2.
+/// A command line, and what it prints to standard error. All of them exit with 2.
 struct Mistake {
   std::vector<std::string> arguments;
   std::string message;
@@ -270,7 +270,7 @@ std::set<std::string> long_options(const std::string& text) {
           std::sregex_token_iterator()};
 }
 
-/// The words of `COMPREPLY` after `line` was typed and Tab pressed.
+/// Returns the words of `COMPREPLY` after the user typed `line` and pressed Tab.
 std::set<std::string> complete(const std::string& line) {
   const std::string script = QRTOOL_SOURCE_DIR "/app/cli/completion.bash";
   const std::string command = "PATH=$(dirname " QRTOOL_BINARY "):$PATH bash -c 'source " + script +

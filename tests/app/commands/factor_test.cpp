@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// factor_test.cpp: `qrtool factor` as a user runs it, and the promises of its results.
+// factor_test.cpp: runs `qrtool factor` as a user does and tests what it promises of its results.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Factor : public testing::Test {
     return dir_ / name;
   }
 
-  /// Factors into `name`, which must succeed.
+  /// Factors into `name` and expects success.
   std::string factor(const std::string& input, const std::string& name, const Strings& more = {}) {
     const ToolResult result = run_tool(Strings{"factor", input, dir_ / name, "--force"} + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -198,7 +198,7 @@ TEST_F(Factor, PrecisionFollowsTheInputUnlessAsked) {
   EXPECT_EQ(type(factor(wide, "q.h5", {"--precision", "input"})), ElementType::float64);
 }
 
-/// The bars of mixed precision are recorded, and verify goes by them.
+/// The output records the bars of mixed precision, and verify uses them.
 TEST_F(Factor, MixedPrecisionIsRecorded) {
   const std::string a = make<float>("a.h5", 3, 40, 40);
   const ToolResult done = run_tool({"factor", a, dir_ / "q.h5", "--precision", "mixed", "--json"});

@@ -28,7 +28,7 @@ class Generate : public testing::Test {
   std::string file_ = dir_ / "a.h5";
 };
 
-/// +1 or -1 for an orthogonal matrix, by cofactors.
+/// The determinant by cofactors: +1 or -1 for an orthogonal matrix.
 double determinant(MatrixView<const double> q) {
   if (q.rows == 1) return q(0, 0);
   double sum = 0;
@@ -156,7 +156,7 @@ TEST_F(Generate, HaarHasBothDeterminantsSpecialHasOne) {
 }
 
 TEST_F(Generate, HaarAnglesAreUniform) {
-  // First column of a uniform rotation of the plane: uniform on the circle.
+  // The first column of a uniform rotation of the plane is uniform on the circle.
   const index_t count = 8000;
   const Stored q = generate({"--shape", "8000x2x2", "--kind", "haar", "--special"});
   int octants[8] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verify_test.cpp: `qrtool verify` must find every planted fault, and nothing where there is none.
+// verify_test.cpp: `qrtool verify` must find every planted fault and must not report any other.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using Matrix = MatrixView<double>;
 
 constexpr index_t count = 20, m = 12, n = 8;
 
-/// Good factors of `count` matrices, which a test damages.
+/// Makes good factors of `count` matrices, which a test damages.
 class Verify : public testing::Test {
  protected:
   Verify() {
@@ -62,7 +62,8 @@ void transpose_square_part(Matrix q) {
     for (index_t j = 0; j < i; ++j) std::swap(q(i, j), q(j, i));
 }
 
-/// x <- H x for the reflection that maps e_0 to -e_0: Q and R stay factors, R is no triangle.
+/// Applies the reflection that maps e_0 to -e_0. Q and R stay factors of A, but R is not a triangle
+/// any more.
 void rotate_pair(Matrix q, Matrix r) {
   const double c = std::sqrt(0.5);
   for (index_t i = 0; i < q.rows; ++i) {
@@ -248,7 +249,7 @@ TEST_F(Verify, RAloneIsTheWeakerCheckAndSaysSo) {
 
   const Stored r = read_dataset(q_, "/R");
   r.view()[7](2, 5) += 0x1p-10;
-  // The data set is named A there, which does not matter to what is measured.
+  // The dataset is named A there. The name does not matter for what is measured.
   const auto write_r = [&] {
     OutputSpec spec;
     spec.path = foreign_;

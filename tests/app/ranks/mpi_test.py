@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""qrtool-mpi on one machine: the bits of one process for any number of ranks, and one message for a failure."""
+"""qrtool-mpi on one machine gives the bits of one process for any number of ranks, and one message for a failure."""
 import json
 import os
 import shutil
@@ -15,13 +15,13 @@ import h5py
 import numpy as np
 
 QRTOOL, MPI_TOOL, FAIL_NTH = sys.argv[1:4]
-# Open MPI keeps memory and unloads the plug-ins that took it, so that leaks of its own cannot be told from ours.
+# Open MPI keeps memory and unloads the plug-ins that allocated it. So its leaks cannot be told from ours.
 os.environ["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
 MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root"]
 
 
 def child_pids(parent):
-    """Of the ranks, below mpirun."""
+    """The process ids of the ranks that mpirun has started."""
     found = []
     for entry in os.listdir("/proc"):
         try:
@@ -72,7 +72,7 @@ class Ranks(unittest.TestCase):
 
     def test_a_tall_matrix_has_the_same_bits_on_any_number_of_ranks(self):
         self.generate("--shape", "50021x20", "--kind", "cond", "--cond", "1e5")
-        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
+        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")  # no variant is forced
         one = self.result("one.h5")
         for count in (1, 2, 3, 5, 7, 8):
             done = self.ranks(count, "factor", self.a, self.path("q.h5"), "-f")
@@ -145,6 +145,49 @@ class Ranks(unittest.TestCase):
                                     expect=3)
             self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
             self.assertIn("a.h5", self.our_messages(done)[0])
+            self.assertFalse(os.path.exists(self.path("q.h5")))
+
+    def different_ranks(self, first, second, expect=0):
+        """Runs two ranks with different options."""
+        each = [MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f", "--threads", "1"]
+        return self.run_command(*MPIRUN, "-n", "1", *each, *first, ":", "-n", "1", *each, *second, expect=expect)
+
+    def test_rank_0_plans_for_all(self):
+        # Ranks that find different amounts of free memory would cut the work differently.
+        cpu = ["--backend", "cpu"]
+        for shape, memories in (("101x200x7", ("200KiB", "1GiB")), ("60000x20", ("8MiB", "14MiB"))):
+            self.generate("--shape", shape)
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", *cpu)
+            for one, two in (memories, memories[::-1]):
+                self.different_ranks([*cpu, "--memory", one], [*cpu, "--memory", two])
+                self.expect_same(self.result("one.h5"), self.result("q.h5"))
+
+    def test_sharing_a_matrix_may_take_another_variant(self):
+        # One process takes cpu/eigen here; rows can be shared with cpu/tall alone, and the file says so.
+        self.generate("--shape", "9000x24")
+        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--variant", "cpu/tall")
+        self.ranks(2, "factor", self.a, self.path("q.h5"))
+        self.expect_same(self.result("one.h5"), self.result("q.h5"))
+        with h5py.File(self.path("q.h5")) as file:
+            self.assertEqual(file.attrs["variant"].decode(), "cpu/tall")
+
+    def test_the_variant_of_rank_0_is_that_of_all(self):
+        self.generate("--shape", "11x40x30", "--kind", "cond", "--cond", "1e4")
+        found = {}
+        for variant in ("cpu/eigen", "cpu/blocked"):
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--variant", variant)
+            found[variant] = self.result("one.h5")
+        self.assertTrue((found["cpu/eigen"]["Q"] != found["cpu/blocked"]["Q"]).any(), "nothing would show")
+        for one, two in (("cpu/eigen", "cpu/blocked"), ("cpu/blocked", "cpu/eigen")):
+            self.different_ranks(["--variant", one], ["--variant", two])
+            self.expect_same(found[one], self.result("q.h5"))
+
+    def test_ranks_do_not_mix_backends(self):
+        self.generate("--shape", "101x12x7")
+        for one, two in (("cpu", "opencl"), ("opencl", "cpu")):
+            done = self.different_ranks(["--backend", one], ["--backend", two], expect=4)
+            self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+            self.assertIn(f"rank 0 would compute on {one}, rank 1 on {two}", done.stderr)
             self.assertFalse(os.path.exists(self.path("q.h5")))
 
     def test_damage_found_by_one_rank_ends_all(self):

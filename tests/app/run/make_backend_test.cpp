@@ -9,15 +9,14 @@
 
 #include "app/run/opencl.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 
 namespace qrtool {
 namespace {
 
 TEST(MakeBackend, VariantImpliesItsBackend) {
   const Limits limits = host_limits(1 << 20, 3);
-  EXPECT_EQ(limits.host_bytes, 1u << 20);
-  EXPECT_EQ(limits.threads, 3);
-  const Problem problem{100, 8, 8};
+  const Problem problem{.count = 100, .m = 8, .n = 8};
   const auto backend = [&](const BackendRequest& request) {
     return make_backend(request, problem, limits).backend->name();
   };

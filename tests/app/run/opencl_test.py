@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The OpenCL path as a user runs it, and its faults: no platform, failed builds, memory that runs out, a lost
-device. Every failing call ends with the exit code of its class and no output, or with a correct one."""
+"""Runs the OpenCL backend as a user does, and with faults: no platform, failed builds, no memory left, a lost
+device. Every failing call must end with the exit code of its class and no output, or with a correct output."""
 import os
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ class Opencl(unittest.TestCase):
         return done
 
     def factor_failing(self, call, nth, code, expect, *options):
-        """Fails one call; the output is correct or not there."""
+        """Lets one call fail. The output must be correct or missing."""
         env = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": f"{call}:{nth}:{code}"}
         done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", *options, env=env, expect=expect)
         left = set(os.listdir(self.folder)) - {"a.h5"}

@@ -56,7 +56,7 @@ struct Buffer {
   int value = 0;
 };
 
-/// Passes 0 .. count-1 through; each stage adds a digit and may throw at one value.
+/// Passes 0 .. count - 1 through the pipeline. Each stage adds a digit and may throw at one value.
 struct Passage {
   int count;
   std::string throw_in;

@@ -70,7 +70,7 @@ TEST_F(Hdf5ChunkWriterTest, ChunksAreThoseOfHdf5) {
       {
         const Created created(layout);
         const int descriptor = open("c.h5", O_RDWR);
-        ChunkWriter writer(created.dataset, descriptor, layout, 4);
+        ChunkWriter writer(created.dataset, descriptor, layout, 4, 2);
         ASSERT_TRUE(writer.allocate());
         for (std::size_t at = 0; at < values.size(); at += step) {
           EXPECT_EQ(writer.position(), static_cast<index_t>(at));
@@ -91,7 +91,7 @@ TEST_F(Hdf5ChunkWriterTest, AnUnfinishedChunkEndsInZeros) {
   {
     const Created created(layout);
     const int descriptor = open("c.h5", O_RDWR);
-    ChunkWriter writer(created.dataset, descriptor, layout, 4);
+    ChunkWriter writer(created.dataset, descriptor, layout, 4, 2);
     ASSERT_TRUE(writer.allocate());
     writer.append(values.data(), 5);
     writer.finish();
@@ -107,7 +107,7 @@ TEST_F(Hdf5ChunkWriterTest, WritingDoesNotWaitForHdf5) {
   const hdf5::Layout layout{{12}, {4}, 0};
   const Created created(layout);
   const int descriptor = open("c.h5", O_RDWR);
-  ChunkWriter writer(created.dataset, descriptor, layout, 4);
+  ChunkWriter writer(created.dataset, descriptor, layout, 4, 2);
   ASSERT_TRUE(writer.allocate());
   const std::vector<float> values(12);
   auto busy = std::make_unique<hdf5::Session>();
@@ -122,7 +122,7 @@ TEST_F(Hdf5ChunkWriterTest, AFailedWriteIsAnError) {
   const hdf5::Layout layout{{12}, {4}, 0};
   const Created created(layout);
   const int only_for_reading = open("c.h5", O_RDONLY);
-  ChunkWriter writer(created.dataset, only_for_reading, layout, 4);
+  ChunkWriter writer(created.dataset, only_for_reading, layout, 4, 2);
   ASSERT_TRUE(writer.allocate());
   const std::vector<float> values(12);
   writer.append(values.data(), 3);  // nothing to write yet

@@ -13,7 +13,7 @@ namespace qrtool {
 
 inline std::unique_ptr<Reader> open_file(const std::string& path, const std::string& dataset = "",
                                          Order order = Order::automatic) {
-  return open_input({path, dataset, order});
+  return open_input({path, dataset, order, /*threads=*/2});
 }
 
 inline std::string input_error(const std::string& path, const std::string& dataset = "") {

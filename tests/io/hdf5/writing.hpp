@@ -30,6 +30,7 @@ inline OutputSpec factors_spec(const std::vector<index_t>& leading, index_t m, i
   spec.order = order;
   spec.datasets = {{"Q", type, m, k}, {"R", type, k, n}};
   spec.with_report = true;
+  spec.threads = 2;
   spec.attributes = {{"format", "qrtool"},
                      {"order", std::string(name_of(order))},
                      {"variant", ""},

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// positioned.cpp: preadv and pwritev until all is done.
-#include "io/file/positioned.hpp"
+// read_write_at.cpp: repeats preadv and pwritev until all bytes are transferred.
+#include "io/file/read_write_at.hpp"
 
 #include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 
 namespace qrtool {
 namespace {
@@ -60,9 +59,9 @@ void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes) {
                   SYNC_FILE_RANGE_WRITE);
 }
 
-int io_threads() {
-  constexpr unsigned most = 4;
-  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, most));
+int useful_io_threads(int threads) {
+  constexpr int most = 4;
+  return std::clamp(threads, 1, most);
 }
 
 }  // namespace qrtool

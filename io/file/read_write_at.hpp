@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// positioned.hpp: reading and writing at a place in a file, from any thread.
+// read_write_at.hpp: reading and writing at a position of a file, from any thread.
 #pragma once
 
 #include <sys/uio.h>
@@ -25,8 +25,8 @@ int write_at(int descriptor, std::uint64_t position, TwoParts parts);
 /// written to it.
 void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes);
 
-/// Threads that read or write one file at once: the copy into and out of the system's cache is
-/// what they share, and a few keep the memory busy.
-int io_threads();
+/// How many of `threads` threads should read or write one file at once. They copy into and out of
+/// the system's cache, and a few of them already use all of the memory's bandwidth.
+int useful_io_threads(int threads);
 
 }  // namespace qrtool

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_on_ranks.hpp: the steps of `qrtool factor`, taken by several ranks together.
+#pragma once
+
+#include "app/cli/options.hpp"
+#include "core/comm.hpp"
+#include "core/error.hpp"
+
+namespace qrtool {
+
+/// Every rank reads and factors its share. Rank 0 alone writes and says what came of it; its plan
+/// and its backend are those of all. A failure of one rank is thrown on all.
+ExitCode factor_on_ranks(const FactorOptions& options, Comm& comm);
+
+}  // namespace qrtool

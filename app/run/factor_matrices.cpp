@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_matrices.cpp: read | factor and check | write.
+#include "app/run/factor_matrices.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "core/comm.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+BatchView<T> part_of(const MatrixChunk<T>& chunk, const Batch<T>& part) {
+  return part.view().data == nullptr ? BatchView<T>{} : chunk.matrices(part);
+}
+
+template <class T>
+Factors<T> factors_of(const MatrixChunk<T>& chunk) {
+  return {.q = part_of(chunk, chunk.q),
+          .r = part_of(chunk, chunk.r),
+          .v = part_of(chunk, chunk.v),
+          .tau = part_of(chunk, chunk.tau)};
+}
+
+template <class T>
+std::span<MatrixReport> lines_of(MatrixChunk<T>& chunk) {
+  return {chunk.found.data(), static_cast<std::size_t>(chunk.count)};
+}
+
+}  // namespace
+
+template <class T>
+MatrixChunk<T> allocate_matrices(Backend& backend, const Plan& plan) {
+  const Problem& p = plan.problem;
+  const index_t matrices = plan.chunk_matrices;
+  const auto allocate = [&](index_t rows, index_t cols) {
+    const auto bytes = static_cast<std::size_t>(matrices * rows * cols) * sizeof(T);
+    return Batch<T>(backend.allocate(bytes), matrices, rows, cols);
+  };
+  MatrixChunk<T> chunk;
+  chunk.a = allocate(p.m, p.n);
+  if (p.wants_q()) chunk.q = allocate(p.m, p.q_cols());
+  if (p.mode != Mode::raw) chunk.r = allocate(p.r_rows(), p.n);
+  if (p.mode == Mode::raw) chunk.v = allocate(p.m, p.n);
+  if (p.mode == Mode::raw) chunk.tau = allocate(1, p.k());
+  chunk.found.resize(static_cast<std::size_t>(matrices));
+  return chunk;
+}
+
+void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
+                    std::span<const MatrixReport> lines) {
+  for (const MatrixReport& line : lines) {
+    // The report does not hold ||A||, for which the bars allow; scaled, it is at least 1/2.
+    const Errors errors{.residual = line.residual,
+                        .orthogonality = line.orthogonality,
+                        .lower = line.lower,
+                        .diagonal_ratio = line.diagonal_ratio,
+                        .norm = 0.5,
+                        .scale = line.scale};
+    verdict.add(first++, line.status, errors,
+                standard_bars(problem.m, problem.n, precision_of(problem), errors));
+  }
+}
+
+template <class T>
+index_t MatrixSteps<T>::chunks() const {
+  return (plan.problem.count + plan.chunk_matrices - 1) / plan.chunk_matrices;
+}
+
+template <class T>
+void MatrixSteps<T>::begin(MatrixChunk<T>& chunk, index_t number) const {
+  chunk.first = number * plan.chunk_matrices;
+  chunk.count = std::min(plan.chunk_matrices, plan.problem.count - chunk.first);
+}
+
+template <class T>
+void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
+  input.read(chunk.first, chunk.matrices(chunk.a));
+}
+
+template <class T>
+void MatrixSteps<T>::work(MatrixChunk<T>& chunk) {
+  const ChunkSeconds spent =
+      backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+  seconds.factor += spent.factor;
+  seconds.check += spent.check;
+  seconds.upload += spent.upload;
+  seconds.download += spent.download;
+}
+
+template <class T>
+void MatrixSteps<T>::keep(MatrixChunk<T>& chunk) {
+  const Factors<T> f = factors_of(chunk);
+  const std::pair<std::string_view, BatchView<T>> named[] = {
+      {"Q", f.q}, {"R", f.r}, {"V", f.v}, {"tau", f.tau}};
+  for (const auto& [name, values] : named)
+    if (values.data != nullptr) outputs.factors->write(name, chunk.first, values);
+  outputs.write_report(chunk.first, lines_of(chunk));
+  add_to_verdict(verdict, plan.problem, chunk.first, lines_of(chunk));
+  progress.add(chunk.count);
+}
+
+template <class T>
+std::vector<std::span<std::byte>> MatrixSteps<T>::parts(MatrixChunk<T>& chunk) const {
+  const Factors<T> f = factors_of(chunk);
+  std::vector<std::span<std::byte>> pieces;
+  for (const BatchView<T>& part : {f.q, f.r, f.v, f.tau}) {
+    if (part.data == nullptr) continue;
+    const auto entries = static_cast<std::size_t>(part.count * part.rows * part.cols);
+    pieces.push_back(writable_bytes_of(part.data, entries));
+  }
+  const std::span<MatrixReport> lines = lines_of(chunk);
+  pieces.push_back(writable_bytes_of(lines.data(), lines.size()));
+  return pieces;
+}
+
+template MatrixChunk<float> allocate_matrices(Backend&, const Plan&);
+template MatrixChunk<double> allocate_matrices(Backend&, const Plan&);
+template struct MatrixSteps<float>;
+template struct MatrixSteps<double>;
+
+}  // namespace qrtool

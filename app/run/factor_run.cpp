@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_run.cpp: the plan, the outputs, and the two ways through the matrices: whole or by rows.
+#include "app/run/factor_run.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <vector>
+
+#include "app/process/console.hpp"
+#include "app/ranks/share_stages.hpp"
+#include "app/run/factor_matrices.hpp"
+#include "app/run/factor_rows.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+std::vector<MatrixDataset> datasets_of(const Problem& p) {
+  const MatrixDataset q{.name = "Q", .type = p.type, .rows = p.m, .cols = p.q_cols()};
+  const MatrixDataset r{.name = "R", .type = p.type, .rows = p.r_rows(), .cols = p.n};
+  const MatrixDataset v{.name = "V", .type = p.type, .rows = p.m, .cols = p.n};
+  const MatrixDataset tau{
+      .name = "tau", .type = p.type, .rows = 1, .cols = p.k(), .is_vector = true};
+  if (p.mode == Mode::raw) return {v, tau};
+  if (p.mode == Mode::r) return {r};
+  return {q, r};
+}
+
+OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backend& backend,
+                       const Plan& plan) {
+  const Problem& p = plan.problem;
+  // Without its directories, which are nobody's business where the output is sent to.
+  const std::string name = source.file.substr(source.file.rfind('/') + 1);
+  return {.path = o.output,
+          .force = o.force,
+          .leading = source.leading,
+          .order = source.order,
+          .datasets = datasets_of(p),
+          .with_report = true,
+          .attributes = {{"format", "qrtool"},
+                         {"format_version", "1.0"},
+                         {"qrtool_version", QRTOOL_VERSION},
+                         {"source_file", name},
+                         {"source_dataset", source.dataset},
+                         {"mode", std::string(name_of(p.mode))},
+                         {"precision", std::string(precision_name(p))},
+                         {"arithmetic", plan.arithmetic()},
+                         {"sign", std::string(name_of(p.sign))},
+                         {"order", std::string(name_of(source.order))},
+                         {"backend", backend.name()},
+                         {"device", backend.device()},
+                         {"variant", std::string(plan.variant->name)},
+                         {"eps", precision_of(p).u}},
+          .threads = backend.limits().threads};
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
+  refuse_same_file(o.input, o.output);
+  if (!o.report.empty()) refuse_same_file(o.input, o.report);
+  return open_input(
+      {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
+}
+
+Problem problem_of(const Source& source, const FactorOptions& o) {
+  const Sign usual = o.mode == Mode::raw ? Sign::lapack : Sign::positive;
+  return {.count = source.count(),
+          .m = source.m,
+          .n = source.n,
+          .type = o.precision.type.value_or(source.type),
+          .mode = o.mode,
+          .sign = o.sign.value_or(usual),
+          .arithmetic = o.precision.is_mixed ? Arithmetic::mixed : o.arithmetic};
+}
+
+FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backend,
+                     const Stopwatch& watch)
+    : options_(options),
+      input_(input),
+      backend_(backend),
+      watch_(watch),
+      result_{.source = input.source(),
+              .plan = {},
+              .backend = backend.name(),
+              .device = backend.device(),
+              .files = {},
+              .datasets = {},
+              .verdict = Verdict(options.mode != Mode::r),
+              .stages = {},
+              .chunks = {}} {}
+
+void FactorRun::make_plan() {
+  result_.plan = qrtool::make_plan(problem_of(input_.source(), options_), backend_.variants(),
+                                   backend_.limits(), options_.backend.variant);
+  result_.datasets = datasets_of(plan().problem);
+}
+
+void FactorRun::say_plan() const {
+  const Source& source = input_.source();
+  const Limits limits = backend_.limits();
+  if (options_.verbose) {
+    print_message(fmt::format("{}: {} {} of {}, order {}, factored in {}", escape(source.file),
+                              source.dataset.empty() ? "table" : escape(source.dataset),
+                              format_shape(source.leading, source.m, source.n), source.stored_type,
+                              name_of(source.order), name_of(result_.plan.problem.type)));
+    print_message(fmt::format("at most {} of host memory and {} threads",
+                              format_bytes(limits.host_bytes), limits.threads));
+  }
+  if (options_.explain) write_stderr(explain(result_.plan, limits));
+}
+
+void FactorRun::refuse_columns() const {
+  const Plan& plan = result_.plan;
+  const Source& source = input_.source();
+  if (!plan.by_rows() || !plan.problem.wants_q() || source.order != Order::column) return;
+  throw LimitError(
+      fmt::format("{}: stored by columns: its Q cannot be written row by row", escape(source.file)),
+      "raise --memory and use one process; or --mode r; or store the input by rows");
+}
+
+void FactorRun::create_outputs() {
+  refuse_columns();
+  outputs_ =
+      Outputs::create(output_spec(options_, input_.source(), backend_, plan()), options_.report);
+  result_.files = outputs_.factors->files();
+}
+
+/// read | factor and check | write, a chunk of whole matrices at a time.
+template <class T>
+void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
+  std::vector<MatrixChunk<T>> buffers;
+  MatrixChunk<T> foreign;
+  together(comm, [&] {
+    for (int i = 0; i < plan().buffers; ++i)
+      buffers.push_back(allocate_matrices<T>(backend_, plan()));
+    if (comm.is_root() && comm.size() > 1) foreign = allocate_matrices<T>(backend_, plan());
+  });
+  result_.start_seconds = watch_.seconds();
+  Progress progress("factor", plan().problem.count, mode);
+  MatrixSteps<T> steps{.plan = plan(),
+                       .input = input_,
+                       .backend = backend_,
+                       .outputs = outputs_,
+                       .verdict = result_.verdict,
+                       .seconds = result_.chunks,
+                       .progress = progress};
+  result_.stages = share_stages(comm, steps.chunks(), buffers, foreign, steps);
+}
+
+/// One matrix after another, each a chunk of its rows at a time.
+template <class T>
+void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
+  const Problem& problem = plan().problem;
+  const index_t passes = problem.wants_q() ? 2 : 1;
+  Progress progress("factor", problem.count * problem.m * passes, mode, "rows");
+  std::optional<RowFactor<T>> factor;
+  together(comm, [&] {
+    factor.emplace(RowJob{.plan = plan(),
+                          .backend = backend_,
+                          .input = input_,
+                          .output = outputs_.factors.get(),
+                          .scratch = options_.scratch,
+                          .added = [&](index_t rows) { progress.add(rows); }},
+                   comm);
+  });
+  result_.start_seconds = watch_.seconds();
+  for (index_t b = 0; b < problem.count; ++b) {
+    const MatrixReport line = factor->run(b);
+    together(comm, [&] {
+      if (!comm.is_root()) return;
+      outputs_.write_report(b, {&line, 1});
+      add_to_verdict(result_.verdict, problem, b, {&line, 1});
+    });
+  }
+  result_.stages = factor->seconds().stages;
+  result_.chunks = factor->seconds().chunks;
+}
+
+void FactorRun::run_stages(Comm& comm) {
+  if (plan().problem.count == 0) return;
+  const bool is_quiet = options_.quiet || !comm.is_root();
+  const ProgressMode mode = is_quiet ? ProgressMode::never : options_.progress;
+  const bool is_single = plan().problem.type == ElementType::float32;
+  if (plan().by_rows()) {
+    is_single ? factor_by_rows<float>(comm, mode) : factor_by_rows<double>(comm, mode);
+  } else {
+    is_single ? factor_by_matrices<float>(comm, mode) : factor_by_matrices<double>(comm, mode);
+  }
+}
+
+void FactorRun::commit() {
+  const Stopwatch sync;
+  outputs_.commit();
+  result_.sync_seconds = sync.seconds();
+}
+
+FactorResult FactorRun::finish() {
+  result_.total_seconds = watch_.seconds();
+  return std::move(result_);
+}
+
+FactorResult factor_with_fallback(bool is_automatic, const Limits& limits,
+                                  const std::function<BackendChoice()>& choose,
+                                  const std::function<FactorResult(Backend&)>& factor_on) {
+  const auto fall_back = [&](const Error& error) {
+    print_message(fmt::format("note: {}; the CPU does it", error.what()));
+    CpuBackend cpu(limits);
+    return factor_on(cpu);
+  };
+  BackendChoice choice;
+  try {
+    choice = choose();
+  } catch (const DeviceError& error) {
+    if (!is_automatic) throw;
+    return fall_back(error);
+  }
+  const bool may_fall_back = is_automatic && choice.backend->name() != "cpu";
+  try {
+    return factor_on(*choice.backend);
+  } catch (const DeviceError& error) {
+    if (!may_fall_back) throw;
+    return fall_back(error);
+  } catch (const LimitError& error) {
+    if (!may_fall_back) throw;
+    return fall_back(error);
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_run.hpp: the steps of `qrtool factor`, from the open input to the committed output.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "app/cli/options.hpp"
+#include "app/run/factor_summary.hpp"
+#include "app/run/make_backend.hpp"
+#include "app/run/outputs.hpp"
+#include "app/run/stopwatch.hpp"
+#include "core/backend.hpp"
+#include "core/comm.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// Opens the input. Errors: UsageError where it is one of the outputs.
+std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
+
+/// What the options ask for, of the matrices that the input holds.
+Problem problem_of(const Source& source, const FactorOptions& options);
+
+/// One run on one backend. Call its steps in the order of this list.
+class FactorRun {
+ public:
+  /// `watch` has run since the start of the process. All arguments outlive the run.
+  FactorRun(const FactorOptions& options, Reader& input, Backend& backend, const Stopwatch& watch);
+
+  void make_plan();
+  /// Prints the notes of --verbose and --explain.
+  void say_plan() const;
+  void create_outputs();
+  /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
+  /// alone has outputs.
+  void run_stages(Comm& comm);
+  void commit();
+  FactorResult finish();
+
+  Plan& plan() { return result_.plan; }
+  Backend& backend() { return backend_; }
+
+ private:
+  template <class T>
+  void factor_by_matrices(Comm& comm, ProgressMode mode);
+  template <class T>
+  void factor_by_rows(Comm& comm, ProgressMode mode);
+  void refuse_columns() const;
+
+  const FactorOptions& options_;
+  Reader& input_;
+  Backend& backend_;
+  const Stopwatch& watch_;
+  Outputs outputs_;
+  FactorResult result_;
+};
+
+/// factor_on(backend) on the backend that choose() gives. Where `is_automatic` and the device
+/// fails, the CPU does everything again: results of two backends are never mixed.
+FactorResult factor_with_fallback(bool is_automatic, const Limits& limits,
+                                  const std::function<BackendChoice()>& choose,
+                                  const std::function<FactorResult(Backend&)>& factor_on);
+
+}  // namespace qrtool

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// measure_rows.cpp: stored factors of matrices that do not fit the memory, in two passes over the
+// rows of A: its magnitude first, then the errors.
+#include <algorithm>
+
+#include "app/run/measure_ways.hpp"
+#include "app/run/stopwatch.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Measures one matrix after another, a block of rows at a time.
+class RowMeasurer {
+ public:
+  RowMeasurer(const FactoredInput& input, index_t block_rows)
+      : input_(input),
+        meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows()),
+        a_(1, block_rows, input.a.source().n),
+        q_(1, block_rows, input.q_cols()),
+        r_(1, input.r_rows(), input.a.source().n) {}
+
+  Measurement measure(index_t matrix, const BarsOf& bars_of) {
+    const Magnitude magnitude = magnitude_of_a(matrix);
+    Measurement result{.matrix = matrix, .errors = {}};
+    const MatrixView<double> r = r_.view()[0];
+    input_.factors.r->read(matrix, r_.view());
+    if (magnitude.finite && magnitude_of<double>(r).finite) measure_rows(magnitude.scale(), result);
+    judge_measurement(result, magnitude.finite, bars_of, input_.has_q());
+    return result;
+  }
+
+ private:
+  /// step(first row, rows of A) for all of A.
+  template <class Step>
+  void for_each_block(index_t matrix, Step step) {
+    const index_t m = input_.a.source().m;
+    const MatrixView<double> all = a_.view()[0];
+    for (index_t row = 0; row < m; row += all.rows) {
+      const MatrixView<double> block = all.row_block(0, std::min(all.rows, m - row));
+      input_.a.read_rows(matrix, row, block);
+      step(row, block);
+    }
+  }
+
+  Magnitude magnitude_of_a(index_t matrix) {
+    Magnitude magnitude;
+    for_each_block(matrix, [&](index_t, MatrixView<double> block) {
+      magnitude.include(magnitude_of<double>(block));
+    });
+    return magnitude;
+  }
+
+  /// The errors, unless Q holds NaN or Inf.
+  void measure_rows(int scale, Measurement& result) {
+    Magnitude magnitude;
+    meter_.start<double>(r_.view()[0], scale);
+    for_each_block(result.matrix, [&](index_t row, MatrixView<double> block) {
+      const MatrixView<double> q = q_.view()[0].row_block(0, block.rows);
+      if (input_.has_q()) input_.factors.q->read_rows(result.matrix, row, q);
+      magnitude.include(magnitude_of<double>(q));
+      meter_.add_rows<double>(block, q);
+    });
+    const Errors errors = meter_.finish();
+    if (magnitude.finite) result.errors = errors;
+  }
+
+  const FactoredInput& input_;
+  ErrorMeter meter_;
+  Batch<double> a_, q_, r_;
+};
+
+}  // namespace
+
+StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
+                          const BarsOf& bars_of, const Sink& sink) {
+  const Stopwatch watch;
+  RowMeasurer measurer(input, plan.block_rows);
+  for (index_t b = 0; b < input.a.source().count(); ++b) {
+    const Measurement result = measurer.measure(b, bars_of);
+    sink({&result, 1});
+  }
+  return {.work = watch.seconds()};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// measure_ways.hpp: the two ways in which measure() goes through stored factors.
+#pragma once
+
+#include "app/run/measure.hpp"
+
+namespace qrtool {
+
+/// Chunks of whole matrices, several threads.
+StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& plan,
+                              const BarsOf& bars_of, const Sink& sink);
+
+/// One matrix after another, plan.block_rows rows at a time.
+StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
+                          const BarsOf& bars_of, const Sink& sink);
+
+/// Fills in bars and status of a matrix whose errors are known.
+void judge_measurement(Measurement& result, bool a_is_finite, const BarsOf& bars_of, bool has_q);
+
+}  // namespace qrtool

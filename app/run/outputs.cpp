@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// outputs.cpp: creates, fills and commits them; tells the signal handler what is on disk.
+#include "app/run/outputs.hpp"
+
+#include "app/process/signals.hpp"
+
+namespace qrtool {
+
+Outputs Outputs::create(const OutputSpec& spec, const std::string& report) {
+  set_interrupt_message("qrtool: interrupted; nothing written\n");
+  Outputs outputs;
+  outputs.factors = create_output(spec);
+  if (!report.empty()) outputs.report = create_report_file(report, spec.force);
+  return outputs;
+}
+
+void Outputs::write_report(index_t first, std::span<const MatrixReport> lines) {
+  factors->write_report(first, lines);
+  if (report) report->write(lines);
+}
+
+void Outputs::commit() {
+  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
+  factors->commit();
+  if (report) report->commit();
+  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+}
+
+}  // namespace qrtool

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// outputs.hpp: the files that a run writes, which appear together or not at all.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/report.hpp"
+#include "io/report_file.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// The factors with their report, and the report of --report. A process that writes nothing has
+/// neither.
+struct Outputs {
+  std::unique_ptr<Writer> factors;
+  std::unique_ptr<ReportFile> report;  // only with --report
+
+  /// Creates the temporary files. `report`: the file of --report; empty: none.
+  static Outputs create(const OutputSpec& spec, const std::string& report);
+
+  void write_report(index_t first, std::span<const MatrixReport> lines);
+  /// Gives the files their names. An interrupt afterwards says that they are complete.
+  void commit();
+};
+
+}  // namespace qrtool

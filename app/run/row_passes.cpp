@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// row_passes.cpp: what the passes do with a chunk of rows.
+#include "app/run/row_passes.hpp"
+
+#include "app/run/stopwatch.hpp"
+#include "core/comm.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+std::span<std::byte> packed_bytes(MatrixView<T> packed) {
+  return writable_bytes_of(packed.data, static_cast<std::size_t>(packed.rows * packed.cols));
+}
+
+template <class T>
+std::vector<std::span<std::byte>> parts_of_leaves(RowChunk<T>& chunk, MatrixView<T> nodes) {
+  return {writable_bytes_of(&chunk.found.outcome, 1), packed_bytes(nodes)};
+}
+
+}  // namespace
+
+template <class T>
+void LeafPass<T>::work(RowChunk<T>& chunk) {
+  const Stopwatch watch;
+  chunk.found.outcome = leaves.factor(chunk.rows(chunk.a), cut.nodes(tree, chunk));
+  seconds.factor += watch.seconds();
+}
+
+template <class T>
+void LeafPass<T>::keep(RowChunk<T>& chunk) {
+  total.include(chunk.found.outcome);
+  done(chunk.count);
+}
+
+template <class T>
+std::vector<std::span<std::byte>> LeafPass<T>::parts(RowChunk<T>& chunk) const {
+  return parts_of_leaves(chunk, cut.nodes(tree, chunk));
+}
+
+template <class T>
+void StreamPass<T>::work(RowChunk<T>& chunk) {
+  const Stopwatch watch;
+  const double read_before = stream.read_seconds();
+  chunk.found.outcome = stream.factor(matrix, cut.first_leaf(chunk.first), cut.leaves(chunk.first),
+                                      cut.nodes(tree, chunk), streamed);
+  const double read = stream.read_seconds() - read_before;
+  seconds.read += read;
+  seconds.factor += watch.seconds() - read;
+}
+
+template <class T>
+void StreamPass<T>::keep(RowChunk<T>& chunk) {
+  total.include(chunk.found.outcome);
+  kept(chunk.count);
+}
+
+template <class T>
+std::vector<std::span<std::byte>> StreamPass<T>::parts(RowChunk<T>& chunk) const {
+  return parts_of_leaves(chunk, cut.nodes(tree, chunk));
+}
+
+template <class T>
+void QPass<T>::work(RowChunk<T>& chunk) {
+  const Stopwatch watch;
+  const MatrixView<T> a = chunk.rows(chunk.a), q = chunk.rows(chunk.q);
+  leaves.form_q(a, cut.nodes(tree, chunk), q);
+  const double formed = watch.seconds();
+  ErrorMeter part = new_meter();
+  add_rows_by_parts<T>(a, q, r, threads, part);
+  chunk.found.sums = part.sums();
+  seconds.factor += formed;
+  seconds.check += watch.seconds() - formed;
+}
+
+template <class T>
+void QPass<T>::keep(RowChunk<T>& chunk) {
+  output->write_rows("Q", matrix, chunk.first, MatrixView<const T>(chunk.rows(chunk.q)));
+  total.add_sums(chunk.found.sums);
+  done(chunk.count);
+}
+
+template <class T>
+std::vector<std::span<std::byte>> QPass<T>::parts(RowChunk<T>& chunk) const {
+  std::vector<double>& sums = chunk.found.sums;
+  return {writable_bytes_of(sums.data(), sums.size()), packed_bytes(chunk.rows(chunk.q))};
+}
+
+template struct LeafPass<float>;
+template struct LeafPass<double>;
+template struct StreamPass<float>;
+template struct StreamPass<double>;
+template struct QPass<float>;
+template struct QPass<double>;
+
+}  // namespace qrtool

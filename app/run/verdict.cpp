@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdict.cpp: adds up the report of a batch.
+#include "app/run/verdict.hpp"
+
+#include <cmath>
+
+namespace qrtool {
+
+void WorstError::include(double measured, double bar, index_t of_matrix) {
+  // No error can be better than 0, also where the bar is 0 (a matrix without columns).
+  const double measured_ratio = measured == 0 ? 0 : measured / bar;
+  if (matrix >= 0 && measured_ratio <= ratio) return;
+  if (matrix >= 0 && std::isnan(ratio)) return;
+  *this = {.error = measured, .ratio = measured_ratio, .matrix = of_matrix};
+}
+
+void Verdict::add(index_t matrix, Status status, const Errors& errors, const Bars& bars) {
+  const auto s = static_cast<std::size_t>(status);
+  ++matrices_;
+  if (counts_[s]++ == 0) firsts_[s] = matrix;
+  if (status != Status::ok && status != Status::above_bar) return;
+  residual_.include(errors.residual, bars.residual, matrix);
+  if (has_q_) orthogonality_.include(errors.orthogonality, bars.orthogonality, matrix);
+  lower_.include(errors.lower, bars.lower, matrix);
+}
+
+index_t Verdict::failed() const {
+  return count(Status::above_bar) + count(Status::non_finite) + count(Status::r_overflows);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdict.hpp: what a batch's report amounts to: counts per status and the worst errors.
+#pragma once
+
+#include <array>
+
+#include "core/batch.hpp"
+#include "core/ratios.hpp"
+#include "core/report.hpp"
+
+namespace qrtool {
+
+/// The error with the largest ratio to its bar so far. NaN is worse than any number.
+struct WorstError {
+  double error = 0, ratio = 0;
+  index_t matrix = -1;  // -1: nothing was measured
+
+  void include(double measured, double bar, index_t of_matrix);
+};
+
+class Verdict {
+ public:
+  explicit Verdict(bool has_q) : has_q_(has_q) {}
+
+  void add(index_t matrix, Status status, const Errors& errors, const Bars& bars);
+
+  bool has_q() const { return has_q_; }
+  index_t matrices() const { return matrices_; }
+  index_t count(Status status) const { return counts_[static_cast<std::size_t>(status)]; }
+  index_t first(Status status) const { return firsts_[static_cast<std::size_t>(status)]; }
+  /// Above the bar, not finite, or R too large.
+  index_t failed() const;
+
+  const WorstError& residual() const { return residual_; }
+  const WorstError& orthogonality() const { return orthogonality_; }
+  const WorstError& lower() const { return lower_; }
+
+ private:
+  bool has_q_;
+  index_t matrices_ = 0;
+  std::array<index_t, 5> counts_{}, firsts_{};
+  WorstError residual_, orthogonality_, lower_;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdict_text.cpp: names matrices as the input does, and the worst errors.
+#include "app/run/verdict_text.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "app/run/join.hpp"
+
+namespace qrtool {
+
+using Json = nlohmann::ordered_json;
+
+std::string matrix_name(std::span<const index_t> leading, index_t matrix) {
+  if (leading.size() < 2) return fmt::format("{}", matrix);
+  std::vector<index_t> position(leading.size());
+  for (std::size_t d = leading.size(); d-- > 0; matrix /= leading[d])
+    position[d] = matrix % leading[d];
+  return fmt::format("[{}]", join(position, ","));
+}
+
+std::string worst_line(const Verdict& verdict, std::span<const index_t> leading) {
+  if (verdict.residual().matrix < 0) return {};
+  const auto one = [&](std::string_view name, const WorstError& worst,
+                       std::string_view of_its_bar) {
+    std::string text = fmt::format("{} {:.2g}", name, worst.error);
+    if (worst.error != 0)
+      text += fmt::format(" ({:.2g}{}, matrix {})", worst.ratio, of_its_bar,
+                          matrix_name(leading, worst.matrix));
+    return text;
+  };
+  std::string line = "worst " + one("residual", verdict.residual(), " of its bar");
+  if (verdict.has_q()) line += ", " + one("orthogonality", verdict.orthogonality(), "");
+  return line + ", " + one("lower", verdict.lower(), "");
+}
+
+Json to_json(const Verdict& verdict) {
+  const auto one = [](const WorstError& worst) -> Json {
+    if (worst.matrix < 0) return nullptr;
+    return {{"error", worst.error}, {"ratio", worst.ratio}, {"matrix", worst.matrix}};
+  };
+  return {{"matrices", verdict.matrices()},
+          {"passed", verdict.count(Status::ok)},
+          {"failed", verdict.failed()},
+          {"status",
+           {{"ok", verdict.count(Status::ok)},
+            {"above_bar", verdict.count(Status::above_bar)},
+            {"non_finite", verdict.count(Status::non_finite)},
+            {"r_overflows", verdict.count(Status::r_overflows)},
+            {"unchecked", verdict.count(Status::unchecked)}}},
+          {"worst",
+           {{"residual", one(verdict.residual())},
+            {"orthogonality", one(verdict.orthogonality())},
+            {"lower", one(verdict.lower())}}}};
+}
+
+}  // namespace qrtool

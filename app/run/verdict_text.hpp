@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// verdict_text.hpp: a verdict in words and as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "app/run/verdict.hpp"
+
+namespace qrtool {
+
+/// Position in the leading dimensions: "17", or "[1,2]" where there are several.
+std::string matrix_name(std::span<const index_t> leading, index_t matrix);
+
+/// "worst residual 3.1e-16 (0.05 of its bar, matrix 17), orthogonality ..."; empty where nothing
+/// was measured.
+std::string worst_line(const Verdict& verdict, std::span<const index_t> leading);
+
+/// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as null.
+nlohmann::ordered_json to_json(const Verdict& verdict);
+
+}  // namespace qrtool
