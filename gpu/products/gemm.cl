@@ -44,12 +44,15 @@
 // halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm, not
 // they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms, of packed_
 // after 16.
-#include "gpu/common/common.clh"
-
 #ifndef PRODUCT_BODY
 #define PRODUCT_BODY 0
 #endif
 #define HAS_UNITS (PRODUCT_BODY == 1 || PRODUCT_BODY == 2)
+#if HAS_UNITS || PRODUCT_BODY == 4
+#define MMA 1  // these bodies are NVIDIA's alone
+#endif
+#include "gpu/common/common.clh"
+
 #ifndef WIDE_M
 #define WIDE_M 128
 #endif
@@ -180,12 +183,6 @@ INLINE float4 get_words(__local const ELEMENT* from) {
 }
 #elif HAS_UNITS
 #define ELEMENT ushort
-// Two halves in a word, the nearest to x (in the lower 16 bits) and y.
-INLINE uint pack_halves(float x, float y) {
-  uint word;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
-  return word;
-}
 // hi: x cut to 11 bits; lo: the rest.
 INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
 #if PARTS == 2
@@ -196,60 +193,14 @@ INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
   *(__local uint2*)to = (uint2)(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
 #endif
 }
-// Four 8 x 8 matrices of halves, as fragments of 16 x 16.
-INLINE uint4 load_matrices(__local const ushort* from) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"((uint)(size_t)from)
-               : "memory");
-  return x;
-}
-INLINE uint4 load_transposed(__local const ushort* from) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"((uint)(size_t)from)
-               : "memory");
-  return x;
-}
-// c (16 x 8) += a (16 x 16) b (16 x 8)
-INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
-}
 #else
-// A copy into local memory that does not wait: `width` entries, 1 or 2, `left` of them from memory and zeros
-// after that.
+// Begins to copy `width` entries, 1 or 2: `left` of them, and zeros after that.
 INLINE void copy_doubles(__local double* to, __global const double* from, int left,
                          const int width) {
-  if (width == 2) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
-                 :
-                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
-                 : "memory");
-  }
-}
-// c (16 x 8) += a (16 x 8) b (8 x 8)
-INLINE void multiply_doubles(double* c, double4 a, double2 b) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-      : "d"(a.x), "d"(a.y), "d"(a.z), "d"(a.w), "d"(b.x), "d"(b.y));
+  begin_copy(local_address(to), from, 8 * width, 8 * left);
 }
 #endif
 
-#if HAS_UNITS || PRODUCT_BODY == 4
-#define MMA 1  // these bodies are NVIDIA's alone
-#include "gpu/common/copy.clh"
-#endif
 #if HAS_UNITS
 #include "gpu/products/packed_tile.clh"
 #elif PRODUCT_BODY == 5
@@ -314,7 +265,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REA
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) multiply_doubles(sums[i], (double4)(x), (double2)(x));
+    for (int i = 0; i < 8; ++i) mma_eight(sums[i], (double4)(x), (double2)(x));
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) sink += (float)sums[i][0];
@@ -329,7 +280,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REA
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) multiply_16x8(sums[i], (uint4)(word), (uint2)(word));
+    for (int i = 0; i < 8; ++i) mma_halves(sums[i], (uint4)(word), (uint2)(word));
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) sink += sums[i][0];
