@@ -1,49 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm.cl: the matrix products behind large.cl, row-major, any shape (BLAS gemm).
 //
-//   kernel                        what it does                                   group per
+//   kernel                      what it does                                 group per
 //   wide_, narrow_
-//     subtract_product            C := C - A B                                   matrix x tile
-//     transposed_product          Z_s := A_s'B_s, s = 0, 1, ..                   matrix x slab x tile
-//   packed_subtract_product,      in place of wide_ with bodies 1, 2: A, and B of the first, as
-//   packed_transposed_product     pack_halves_of has split them into halves
-//   packed_transposed_packed      the same as the second, Z packed as B of the first
-//   transpose_operand             A of wide_subtract_product with body 5
+//     subtract_product          C := C - A B                                 matrix x tile
+//     transposed_product        Z_s := A_s'B_s, s = 0, 1, ..                 matrix x slab x tile
+//   packed_subtract_product,    in place of wide_ with bodies 1, 2: A, and B of the first, as
+//   packed_transposed_product   pack_halves_of has split them into halves
+//   packed_transposed_packed    the same as the second, Z packed as B of the first
+//   transpose_operand           A of wide_subtract_product with body 5
 //
-//   peak                          the rate of the instruction behind them        any
+//   peak                        the rate of the instruction behind them      any
 //
 //   A_s and B_s are rows s slab_depth .. of A and B: a product with few tiles and many terms is cut
 //   so that there are groups enough; the caller adds the Z_s up. gemm_tile.clh has the tile.
 //
-// Defines, set in product.cpp            range            meaning
-//   REAL                                 float, double    element type
-//   PRODUCT_BODY                         0 .. 5           0 fma, any device; NVIDIA's matrix units:
-//                                                         1 three products of halves, 2 one; 3 fma
-//                                                         of halves in local memory, any device;
-//                                                         4 float64 on the matrix units; 5 fma of
-//                                                         float32, any device, A of wide_subtract
-//                                                         transposed (float_tile.clh)
-//   WIDE_M, WIDE_N                       64, 128          tile of wide_*; of packed_* 128
-//   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
-//   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
-//   BUFFERS                              1, 2             stages in local memory
-//   STAGES                               2, 3             the same of body 4
-//   WIDE_DEPTH, WIDE_STAGES              8, 16; 2 .. 4    terms and stages of wide_ with body 5
-//   MMA                                  0, 1             copy.clh, body 5
-//   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0,
-//                                                         3, 5
-//   WIDE_WARP_M, .._N, NARROW_WARP_M, .. 16 .. 64         tile of 32 work-items: multiples of 16 x 32,
-//                                                         (4 x 4 squares per work-item) without
-//                                                         matrix units, of 16 x 16 with them
-//   A_ALIGNMENT, B_ALIGNMENT             1, 2, 4          REAL that rows of A; of B, C and Z begin at
+// Defines, set in product.cpp        range            meaning
+//   STORED, REAL, SUB_GROUP_BODY                      common.clh
+//   PRODUCT_BODY                     0 .. 5           0 fma, any device; 3 the same with stages of
+//                                                     halves, for --precision mixed; 5 the same of
+//                                                     float32, A of wide_subtract transposed
+//                                                     (float_tile.clh); NVIDIA's matrix units:
+//                                                     1 three products of halves, 2 one, 4 float64
+//   WIDE_M, WIDE_N                   64, 128          tile of wide_*; of packed_* 128
+//   NARROW_M, NARROW_N               32, 64           tile of narrow_*
+//   DEPTH                            8, 16, 32        terms per stage; bodies 1, 2: 16, 32
+//   BUFFERS                          1, 2             stages in local memory
+//   STAGES                           2, 3             the same of body 4
+//   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
+//   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
+//   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32
+//   NARROW_WARP_M, NARROW_WARP_N                      (4 x 4 squares per work-item) without matrix
+//                                                     units, of 16 x 16 with them
+//   A_ALIGNMENT, B_ALIGNMENT         1, 2, 4          REAL that rows of A begin at; of B, C and Z
 // Group size: tile / warp's tile x 32.
 // Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2, 5 about as much.
 //
 // Body 1 keeps float32's accuracy: x = hi + lo, each a half, 22 bits of 24 in all, the product
-// hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to where
-// halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm, not
-// they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms, of packed_
-// after 16.
+// hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to
+// where halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm,
+// not they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms,
+// of packed_ after 16.
 #ifndef PRODUCT_BODY
 #define PRODUCT_BODY 0
 #endif
@@ -70,9 +67,6 @@
 #endif
 #ifndef BUFFERS
 #define BUFFERS 2
-#endif
-#ifndef PAD
-#define PAD 4
 #endif
 #ifndef WIDE_WARP_M
 #define WIDE_WARP_M (HAS_UNITS ? 64 : 32)
@@ -101,6 +95,8 @@
 #ifndef WIDE_STAGES
 #define WIDE_STAGES 4
 #endif
+// Entries between the rows of a stage in local memory; bodies without matrix units.
+#define PAD 4
 #define SETTLE 64
 #define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
 

@@ -114,7 +114,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
            job.magnitudes, shape);
     return;
   }
-  launch("store_r", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
+  launch("finish_strips", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
          job.magnitudes, shape, StripShape{0, ld});
   if (!p.wants_q()) return;
   const index_t q_strips = ceil_divide(p.q_cols(), panel_width);

@@ -98,7 +98,7 @@ void Run::apply_t(double bound, bool transposed) {
     return;
   }
   if (step_.z_slabs > 1) {
-    launch_("sum_slabs", ceil_divide(job_.count * step_.z_slab, 4 * group_size), group_size, w[z],
+    launch_("sum_z_slabs", ceil_divide(job_.count * step_.z_slab, 4 * group_size), group_size, w[z],
             shape_, step_);
   }
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
@@ -212,8 +212,8 @@ void Run::finish() {
             job_.magnitudes, job_.tau, shape_);
     return;
   }
-  launch_("store_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(), w[codes],
-          w[signs], job_.r, job_.magnitudes, shape_, step_);
+  launch_("finish_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(),
+          w[codes], w[signs], job_.r, job_.magnitudes, shape_, step_);
 }
 
 void Run::run() {

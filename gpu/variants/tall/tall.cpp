@@ -191,8 +191,9 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
          slab_codes, shape, slabs);
   launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, slab_sums, inverse,
          slabs);
-  launch("factor_gram", job.count, job.params.at("FACTOR_GROUP"), inverse, slab_codes, job.work[3],
-         job.work[4], job.work[5], job.r, job.magnitudes, shape, slabs, condition_limit(p));
+  launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), inverse, slab_codes,
+         job.work[3], job.work[4], job.work[5], job.r, job.magnitudes, shape, slabs,
+         condition_limit(p));
 }
 
 /// Levels that one launch of factor_level takes, and blocks of the first of them per group.
