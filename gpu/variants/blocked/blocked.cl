@@ -28,9 +28,12 @@
 //   STORED = REAL, SUB_GROUP_BODY                         common.clh
 //   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
 //   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
-//   STAGE                                4..32, 4 i       reflectors in local memory at a time
+//   STAGE                                4, 8, 16, 32     reflectors in local memory at a time
 //   ALIGNMENT                            1, 2, 4          REAL that rows of A, Q and work begin at
-// Group size: 32 / LANE_COLUMNS x 32. Local memory: STAGE (32 TILE_ROWS + 8) + 3 x 32^2 REAL.
+//   FLAGGED                              0, 1             common.clh
+// Group size: 32 / LANE_COLUMNS x 32.
+// Local memory: STAGE (32 TILE_ROWS + 32 / STAGE, or 0 where STAGE is 4) + 3 x 32^2 + 98 REAL and
+// 32 int; without shuffles among 32 lanes 4 LANE_COLUMNS REAL more per work-item.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
 // panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
 #define PANEL 32
