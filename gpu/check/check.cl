@@ -31,7 +31,8 @@
 //   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
 //   VECTOR                           1, 2, 4          MMA 1: entries that are copied at a time, at
 //                                                     most 16 bytes; divides rows of A, Q and R
-// Work-group: 256, MMA 1: 128. Local memory: 512 MICRO + 256 doubles, MMA 1: at most 42 KB.
+// Work-group: 256; MMA 1 and FACTOR float: 128.
+// Local memory: 512 MICRO + 256 doubles; MMA 1: at most 42 KB.
 #include "gpu/check/check.clh"
 
 #define IS_WIDE_float 0

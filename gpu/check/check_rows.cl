@@ -19,6 +19,7 @@
 //   plain and scaled at their end (check_units.clh says why).
 //
 // Defines, set in device_check.cpp   range          meaning
+//   STORED, FACTOR                   float          check.clh
 //   SUB_GROUP_BODY, MMA              1              common.clh, mma.clh
 //   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
 //   BLOCKS                           1 .. 4         columns of A and of Q, of 16

@@ -7,7 +7,7 @@
 //                   ||A'A - R'R||^2
 //
 // Defines, set in device_check.cpp   range            meaning
-//   STORED                           float, double    type of A, Q and R
+//   STORED, FACTOR                   float, double    type of A, Q and R; FACTOR is STORED
 // Local memory: none. Group size 1. One launch: measure, groups = matrices.
 #include "gpu/check/check.clh"
 

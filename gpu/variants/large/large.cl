@@ -42,12 +42,13 @@
 //                                                         apply_panel_t; PANEL times that is
 //                                                         1024 or more
 //   and those of gemm.cl
-// Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
-// form_v 8 PANEL (PANEL + 9) bytes.
+// Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + PANEL + 512 REAL,
+// and with GRAM 8 PANEL double and 256 float more; form_v with GRAM PANEL (PANEL + 9) double.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k
 // REAL, X per block BLOCK x BLOCK REAL, v m x v_ld REAL, whose place T'Z takes, Z, which sums of
-// slabs share, prepared V and T, and with GRAM 5 squares in double. A NaN or Inf makes its own
-// matrix NaN: nothing is shared between matrices.
+// slabs share, wide_q m x q_cols REAL where Q has another type, done 1 int, prepared V and T, and
+// with GRAM 5 squares in double. A NaN or Inf makes its own matrix NaN: nothing is shared between
+// matrices.
 #include "gpu/products/gemm.cl"
 
 #ifndef GRAM

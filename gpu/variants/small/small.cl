@@ -15,10 +15,12 @@
 //   WANT_Q                             0, 1           whether Q is formed
 //   RAW                                0, 1           V\R and tau in place of R
 //   FULL                               0, 1           1: A, Q and R fill the tile
+//   FLAGGED                            0, 1, s        common.clh
 // The matrix has at most TILE_ROWS ROW_SPLITS rows; it and Q at most LANE_COLUMNS LANES_ACROSS
 // columns. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
-// Local memory per matrix: SHOWN_STRIDE + 3 columns REAL and columns int; body 0 adds 1 REAL per
-// lane. One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
+// Local memory per matrix: SHOWN_STRIDE + 3 columns + 2 REAL and columns int; where lanes that
+// share a column have no shuffles 2 LANE_COLUMNS + 1 REAL more per lane.
+// One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
 // ceil(count / (s MATRICES)).
 #include "gpu/common/tile.clh"
 

@@ -35,11 +35,15 @@
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           whether Q is formed, or its first rows
+//   GRAM_GROUP                        128, 256       group of sum_gram; 128 with GRAM_BODY 2 and
+//                                                    more than 32 columns
 //   FACTOR_GROUP                      256            group of factor_tall_gram
-// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
-// GRAM_BODY 2: 128). Local memory: at most 36 KiB.
+//   PRODUCT_GROUP                     128, 256       group of form_q_gram; 128 with GRAM_BODY 2
+// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 but for the three above.
+// Local memory: at most 36 KiB (tall.cpp has the number).
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
-// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n WIDE, tops n x n REAL.
+// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n wide_t, tops n x n REAL,
+// and for find_signs 2 x n x n double.
 #define MATRICES 1
 #ifndef TILE_ROWS
 #define TILE_ROWS 16
