@@ -74,6 +74,7 @@ struct Limits {
   std::size_t local_bytes = 0;
   int max_group = 0;
   int compute_units = 0;
+  int shuffle_lanes = 1;  // work-items that exchange values without local memory
   bool is_cpu = true;
   bool has_float64 = true;
   bool fast_float64 = false;      // at half the rate of float32 or more

@@ -57,6 +57,8 @@ struct GpuVariant {
   bool host_decides = false;
   /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are done one by one.
   bool takes_flags = false;
+  /// Local memory of the work-group that takes most, bytes. Null: not stated.
+  std::size_t (*local_bytes)(const Problem&, const Limits&) = nullptr;
   /// Whether the errors are measured without barriers too (check_vector.cl), for CPU devices.
   bool checks_by_vectors = false;
 };
@@ -87,6 +89,9 @@ Defines defines_for(const Problem& problem, const Params& params, ElementType re
 inline int aligned_entries(index_t entries) {
   return entries % 4 == 0 ? 4 : entries % 2 == 0 ? 2 : 1;
 }
+
+/// What a work-group wants of a device: an empty reason where the device has it.
+std::string group_objection(int work_items, std::size_t local_bytes, const Limits& limits);
 
 inline index_t ceil_divide(index_t a, index_t b) { return (a + b - 1) / b; }
 

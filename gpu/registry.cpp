@@ -108,6 +108,12 @@ std::string general_objection(const Problem& p, const Limits& limits) {
   return {};
 }
 
+std::string group_objection(int work_items, std::size_t local_bytes, const Limits& limits) {
+  if (work_items <= limits.max_group && local_bytes <= limits.local_bytes) return {};
+  return fmt::format("needs {} work-items and {} bytes of local memory per group", work_items,
+                     local_bytes);
+}
+
 Defines defines_for(const Problem& problem, const Params& params, ElementType real) {
   const auto c_name = [](ElementType type) {
     return type == ElementType::float32 ? "float" : "double";

@@ -162,6 +162,8 @@ inline constexpr int small_narrow_step_columns = 32;
 /// half).
 inline constexpr std::int64_t blocked_min_rows = 32;
 inline constexpr std::int64_t blocked_max_row_bytes = 4096;
+/// Columns at most: kernels count the entries of 32 rows in 32 bits.
+inline constexpr std::int64_t blocked_max_columns = 1 << 25;
 /// Columns per work-item of a strip of 32: 2, 4, 8. 512 x 512 takes 1.15 ms with 4, 1.56 with 8;
 /// 1000 of 512 x 256 take 14.0 and 14.6. Short columns have room for 8.
 inline constexpr int blocked_lane_columns = 4;

@@ -31,7 +31,8 @@
 //   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
 //   VECTOR                           1, 2, 4          MMA 1: entries that are copied at a time, at
 //                                                     most 16 bytes; divides rows of A, Q and R
-// Work-group: 256, MMA 1: 128. Local memory: 512 MICRO + 256 doubles, MMA 1: at most 42 KB.
+// Work-group: 256; MMA 1 and FACTOR float: 128.
+// Local memory: 512 MICRO + 256 doubles; MMA 1: at most 42 KB.
 #include "gpu/check/check.clh"
 
 #define IS_WIDE_float 0
@@ -119,7 +120,7 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const FA
   const Matrix left = matrix_q(q, shape, matrix), right = matrix_r(r, shape, matrix, scaling);
   Sums sums;
   clear_sums(&sums);
-  add_terms(&sums, space, &left, row0, &right, col0, 0, min(shape.q_cols, col0 + TILE), true);
+  add_tile_terms(&sums, space, &left, row0, &right, col0, 0, min(shape.q_cols, col0 + TILE), true);
 
   STORED entries[ENTRIES];
   load_entries(entries, a + matrix * shape.m * shape.n, shape, row0, col0);
@@ -131,8 +132,8 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const FA
     error = fma(d, d, error);
     norm = fma(x, x, norm);
   }
-  error = sum_over_group(error, scratch);
-  norm = sum_over_group(norm, scratch);
+  error = sum_of_group(error, scratch);
+  norm = sum_of_group(norm, scratch);
   if (get_local_id(0) == 0) {
     partial[2 * get_group_id(0)] = error;
     partial[2 * get_group_id(0) + 1] = norm;
@@ -172,10 +173,11 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
   Sums sums;
   clear_sums(&sums);
   const int first = slab * shape.slab_rows, last = min(shape.m, first + shape.slab_rows);
-  add_terms(&sums, space, &rows, row0, &rows, col0, first, last, false);
+  add_tile_terms(&sums, space, &rows, row0, &rows, col0, first, last, false);
   if (is_r_alone && slab == slabs - 1) {
     negate_sums(&sums);
-    add_terms(&sums, space, &upper, row0, &upper, col0, 0, min(shape.r_rows, row0 + TILE), false);
+    add_tile_terms(&sums, space, &upper, row0, &upper, col0, 0, min(shape.r_rows, row0 + TILE),
+                   false);
     negate_sums(&sums);
   }
 
@@ -193,7 +195,7 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
     }
   }
   // Off the diagonal a tile stands for its mirror image too.
-  squares = sum_over_group(row0 == col0 ? squares : 2 * squares, scratch);
+  squares = sum_of_group(row0 == col0 ? squares : 2 * squares, scratch);
   if (slabs == 1 && get_local_id(0) == 0) partial[get_group_id(0)] = squares;
 }
 

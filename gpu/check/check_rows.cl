@@ -19,6 +19,7 @@
 //   plain and scaled at their end (check_units.clh says why).
 //
 // Defines, set in device_check.cpp   range          meaning
+//   STORED, FACTOR                   float          check.clh
 //   SUB_GROUP_BODY, MMA              1              common.clh, mma.clh
 //   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
 //   BLOCKS                           1 .. 4         columns of A and of Q, of 16
@@ -151,7 +152,7 @@ INLINE Seen seen_by_warp(Seen s) {
 
 // Eight terms of 16 rows or columns, what a work-item has of them.
 typedef Quarter Terms[2];
-INLINE void add_products(Block c, const Terms x, const Terms y) {
+INLINE void add_eight_terms(Block c, const Terms x, const Terms y) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) add_quarter(c, x[i], y[i]);
 }
@@ -181,19 +182,20 @@ INLINE void get_rows(const Warp* at, Terms x, __local const float* from) {
 }
 
 // own += X'X, 8 rows.
-INLINE void add_gram(const Warp* at, Block own[OWN], const Share* share, __local const float* x) {
+INLINE void add_rows_to_gram(const Warp* at, Block own[OWN], const Share* share,
+                             __local const float* x) {
   Terms left, right;
   sync_warp();  // here and below: keeps the compiler from loading all before it multiplies
   get_columns(at, left, x + 16 * share->operands[0]);
   get_columns(at, right, x + 16 * share->operands[1]);
-  add_products(own[0], left, right);
+  add_eight_terms(own[0], left, right);
 #if OWN > 2
-  if (share->own > 2) add_products(own[2], left, left);
+  if (share->own > 2) add_eight_terms(own[2], left, left);
 #endif
 #if OWN > 1
   if (share->own > 1) {
     get_columns(at, left, x + 16 * share->operands[2]);
-    add_products(own[1], left, right);
+    add_eight_terms(own[1], left, right);
   }
 #endif
 }
@@ -211,7 +213,7 @@ INLINE void subtract_r_gram(const Warp* at, Block own[OWN], const Share* share,
       Terms left, right;
       get_r_columns(at, left, r + k * R_LD + row);
       get_r_columns(at, right, r + k * R_LD + col);
-      add_products(own[s], left, right);
+      add_eight_terms(own[s], left, right);
     }
     flip_block(own[s]);
   }
@@ -257,7 +259,7 @@ INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const floa
       if (j >= k / 16) {
         sync_warp();
         get_r_columns(at, right, r + k * R_LD + 16 * j);
-        add_products(sum[j], left, right);
+        add_eight_terms(sum[j], left, right);
       }
     }
   }
@@ -351,7 +353,7 @@ __kernel GROUP void measure_rows(__global const float* a, __global const float* 
     barrier(CLK_LOCAL_MEM_FENCE);
     if (share.own > 0) {
 #pragma unroll 1
-      for (int k = 0; k < ROWS; k += 8) add_gram(at, own, &share, xs + k * X_LD);
+      for (int k = 0; k < ROWS; k += 8) add_rows_to_gram(at, own, &share, xs + k * X_LD);
     }
 #if WANT_Q
     squares.residual = add_residual(at, sum, xs + 16 * warp * X_LD, rs, squares.residual);

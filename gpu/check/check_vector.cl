@@ -7,7 +7,7 @@
 //                   ||A'A - R'R||^2
 //
 // Defines, set in device_check.cpp   range            meaning
-//   STORED                           float, double    type of A, Q and R
+//   STORED, FACTOR                   float, double    type of A, Q and R; FACTOR is STORED
 // Local memory: none. Group size 1. One launch: measure, groups = matrices.
 #include "gpu/check/check.clh"
 
@@ -44,7 +44,7 @@ INLINE double sum_of(double8 x) {
 }
 
 // ||A||^2 and ||A - QR||^2.
-INLINE double2 measure_residual(const Matrix* a, const Matrix* q, const Matrix* r) {
+INLINE double2 measure_residual_of_pack(const Matrix* a, const Matrix* q, const Matrix* r) {
   double norm = 0, norm_rest = 0, residual = 0, residual_rest = 0;
   for (int i = 0; i < a->rows; i += ROWS) {
     double8 norms = 0, squares = 0;
@@ -94,7 +94,7 @@ INLINE void gram_tile(const Matrix* m, int p, int j, Tile* sum) {
 }
 
 // ||X'X - Y||^2, where Y is I, or Z'Z.
-INLINE double measure_gram(const Matrix* x, const Matrix* z, bool is_identity) {
+INLINE double measure_gram_of_pack(const Matrix* x, const Matrix* z, bool is_identity) {
   const int n = x->columns;
   double total = 0, total_rest = 0;
   for (int p = 0; p < n; p += ROWS) {
@@ -145,8 +145,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void measure(
   const Matrix q_b = {q + b * shape.m * shape.q_cols, shape.m, shape.q_cols, one};
   const Matrix r_b = {r + b * shape.r_rows * shape.n, shape.r_rows, shape.n, scaling};
   const bool has_q = shape.q_cols > 0;
-  const double2 squares = measure_residual(&a_b, &q_b, &r_b);
-  const double gram = sqrt(measure_gram(has_q ? &q_b : &a_b, &r_b, has_q));
+  const double2 squares = measure_residual_of_pack(&a_b, &q_b, &r_b);
+  const double gram = sqrt(measure_gram_of_pack(has_q ? &q_b : &a_b, &r_b, has_q));
   DeviceErrors e;
   e.norm = sqrt(squares.x);
   e.residual = has_q ? relative(sqrt(squares.y), e.norm) : relative(gram, squares.x);

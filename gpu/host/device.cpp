@@ -103,6 +103,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
   info.sub_groups = sub_groups_of(extensions);
+  info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
   const int capability = compute_capability(device, info.sub_groups);
   info.limits.fast_float64 = info.limits.is_cpu || capability == 60 || capability == 70 ||
                              capability == 80 || capability == 90 || capability == 100;
@@ -147,6 +148,18 @@ std::vector<DeviceInfo> find_devices(std::span<const DeviceInfo> devices, std::s
 }
 
 }  // namespace
+
+int shuffle_lanes(SubGroups sub_groups) {
+  switch (sub_groups) {
+    case SubGroups::nvidia_ptx:
+      return 32;
+    case SubGroups::khr_shuffle:
+      return 8;
+    case SubGroups::local_memory:
+      break;
+  }
+  return 1;
+}
 
 std::vector<DeviceHandle> device_handles() {
   static const PrivateCache cache;

@@ -15,6 +15,9 @@ namespace qrtool {
 /// Which body of the sub-group operations a device runs (gpu/common/common.clh).
 enum class SubGroups { local_memory = 0, nvidia_ptx = 1, khr_shuffle = 2 };
 
+/// Work-items that a body lets add up values without local memory (WIDEST_SUM of common.clh).
+int shuffle_lanes(SubGroups sub_groups);
+
 /// One OpenCL device in words and numbers.
 struct DeviceInfo {
   int index = 0;  // as --device takes it

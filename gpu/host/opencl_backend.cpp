@@ -21,6 +21,7 @@ DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   }
   if (options.portable) {
     info.sub_groups = SubGroups::local_memory;
+    info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
     info.limits.float64_products = false;
     info.limits.has_nvidia_mma = false;
   }

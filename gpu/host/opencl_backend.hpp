@@ -22,7 +22,8 @@ struct OpenclOptions {
   Limits host;
   /// Pretends that CL_DEVICE_MAX_MEM_ALLOC_SIZE is this; 0: as it is.
   std::size_t pretend_max_allocation = 0;
-  /// Leaves out what only some devices have: sub-groups by local memory.
+  /// Leaves out what only some devices have: the kernels' bodies for any device run. For tests on a
+  /// GPU (QRTOOL_TEST_PORTABLE).
   bool portable = false;
 };
 

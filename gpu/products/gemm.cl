@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm.cl: the matrix products behind large.cl, row-major, any shape (BLAS gemm).
 //
-//   kernel                        what it does                                   group per
+//   kernel                      what it does                                 group per
 //   wide_, narrow_
-//     subtract_product            C := C - A B                                   matrix x tile
-//     transposed_product          Z_s := A_s'B_s, s = 0, 1, ..                   matrix x slab x tile
-//   packed_subtract_product,      in place of wide_ with bodies 1, 2: A, and B of the first, as
-//   packed_transposed_product     pack_halves_of has split them into halves
-//   packed_transposed_packed      the same as the second, Z packed as B of the first
-//   transpose_operand             A of wide_subtract_product with body 5
+//     subtract_product          C := C - A B                                 matrix x tile
+//     transposed_product        Z_s := A_s'B_s, s = 0, 1, ..                 matrix x slab x tile
+//   packed_subtract_product,    in place of wide_ with bodies 1, 2: A, and B of the first, as
+//   packed_transposed_product   pack_halves_of has split them into halves
+//   packed_transposed_packed    the same as the second, Z packed as B of the first
+//   transpose_operand           A of wide_subtract_product with body 5
 //
-//   peak                          the rate of the instruction behind them        any
+//   peak                        the rate of the instruction behind them      any
 //
 //   A_s and B_s are rows s slab_depth .. of A and B: a product with few tiles and many terms is cut
 //   so that there are groups enough; the caller adds the Z_s up. gemm_tile.clh has the tile.
 //
-// Defines, set in product.cpp            range            meaning
-//   REAL                                 float, double    element type
-//   PRODUCT_BODY                         0 .. 5           0 fma, any device; NVIDIA's matrix units:
-//                                                         1 three products of halves, 2 one; 3 fma
-//                                                         of halves in local memory, any device;
-//                                                         4 float64 on the matrix units; 5 fma of
-//                                                         float32, any device, A of wide_subtract
-//                                                         transposed (float_tile.clh)
-//   WIDE_M, WIDE_N                       64, 128          tile of wide_*; of packed_* 128
-//   NARROW_M, NARROW_N                   32, 64           tile of narrow_*
-//   DEPTH                                8, 16, 32        terms per stage; bodies 1, 2: 16, 32
-//   BUFFERS                              1, 2             stages in local memory
-//   STAGES                               2, 3             the same of body 4
-//   WIDE_DEPTH, WIDE_STAGES              8, 16; 2 .. 4    terms and stages of wide_ with body 5
-//   MMA                                  0, 1             copy.clh, body 5
-//   PAD                                  0, 4, 8          REAL between rows in local memory, bodies 0,
-//                                                         3, 5
-//   WIDE_WARP_M, .._N, NARROW_WARP_M, .. 16 .. 64         tile of 32 work-items: multiples of 16 x 32,
-//                                                         (4 x 4 squares per work-item) without
-//                                                         matrix units, of 16 x 16 with them
-//   A_ALIGNMENT, B_ALIGNMENT             1, 2, 4          REAL that rows of A; of B, C and Z begin at
+// Defines, set in product.cpp        range            meaning
+//   STORED, REAL, SUB_GROUP_BODY                      common.clh
+//   PRODUCT_BODY                     0 .. 5           0 fma, any device; 3 the same with stages of
+//                                                     halves, for --precision mixed; 5 the same of
+//                                                     float32, A of wide_subtract transposed
+//                                                     (float_tile.clh); NVIDIA's matrix units:
+//                                                     1 three products of halves, 2 one, 4 float64
+//   WIDE_M, WIDE_N                   64, 128          tile of wide_*; of packed_* 128
+//   NARROW_M, NARROW_N               32, 64           tile of narrow_*
+//   DEPTH                            8, 16, 32        terms per stage; bodies 1, 2: 16, 32
+//   BUFFERS                          1, 2             stages in local memory
+//   STAGES                           2, 3             the same of body 4
+//   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
+//   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
+//   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32
+//   NARROW_WARP_M, NARROW_WARP_N                      (4 x 4 squares per work-item) without matrix
+//                                                     units, of 16 x 16 with them
+//   A_ALIGNMENT, B_ALIGNMENT         1, 2, 4          REAL that rows of A begin at; of B, C and Z
 // Group size: tile / warp's tile x 32.
 // Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2, 5 about as much.
 //
 // Body 1 keeps float32's accuracy: x = hi + lo, each a half, 22 bits of 24 in all, the product
-// hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to where
-// halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm, not
-// they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms, of packed_
-// after 16.
-#include "gpu/common/common.clh"
-
+// hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to
+// where halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm,
+// not they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms,
+// of packed_ after 16.
 #ifndef PRODUCT_BODY
 #define PRODUCT_BODY 0
 #endif
 #define HAS_UNITS (PRODUCT_BODY == 1 || PRODUCT_BODY == 2)
+#if HAS_UNITS || PRODUCT_BODY == 4
+#define MMA 1  // these bodies are NVIDIA's alone
+#endif
+#include "gpu/common/common.clh"
+
 #ifndef WIDE_M
 #define WIDE_M 128
 #endif
@@ -67,9 +67,6 @@
 #endif
 #ifndef BUFFERS
 #define BUFFERS 2
-#endif
-#ifndef PAD
-#define PAD 4
 #endif
 #ifndef WIDE_WARP_M
 #define WIDE_WARP_M (HAS_UNITS ? 64 : 32)
@@ -98,6 +95,8 @@
 #ifndef WIDE_STAGES
 #define WIDE_STAGES 4
 #endif
+// Entries between the rows of a stage in local memory; bodies without matrix units.
+#define PAD 4
 #define SETTLE 64
 #define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
 
@@ -180,12 +179,6 @@ INLINE float4 get_words(__local const ELEMENT* from) {
 }
 #elif HAS_UNITS
 #define ELEMENT ushort
-// Two halves in a word, the nearest to x (in the lower 16 bits) and y.
-INLINE uint pack_halves(float x, float y) {
-  uint word;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
-  return word;
-}
 // hi: x cut to 11 bits; lo: the rest.
 INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
 #if PARTS == 2
@@ -196,60 +189,14 @@ INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
   *(__local uint2*)to = (uint2)(pack_halves(x.x, x.y), pack_halves(x.z, x.w));
 #endif
 }
-// Four 8 x 8 matrices of halves, as fragments of 16 x 16.
-INLINE uint4 load_matrices(__local const ushort* from) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"((uint)(size_t)from)
-               : "memory");
-  return x;
-}
-INLINE uint4 load_transposed(__local const ushort* from) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"((uint)(size_t)from)
-               : "memory");
-  return x;
-}
-// c (16 x 8) += a (16 x 16) b (16 x 8)
-INLINE void multiply_16x8(float* c, uint4 a, uint2 b) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b.x), "r"(b.y));
-}
 #else
-// A copy into local memory that does not wait: `width` entries, 1 or 2, `left` of them from memory and zeros
-// after that.
+// Begins to copy `width` entries, 1 or 2: `left` of them, and zeros after that.
 INLINE void copy_doubles(__local double* to, __global const double* from, int left,
                          const int width) {
-  if (width == 2) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
-                 :
-                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
-                 : "memory");
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
-                 :
-                 : "r"((uint)(size_t)to), "l"(from), "r"(8 * left)
-                 : "memory");
-  }
-}
-// c (16 x 8) += a (16 x 8) b (8 x 8)
-INLINE void multiply_doubles(double* c, double4 a, double2 b) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
-      : "d"(a.x), "d"(a.y), "d"(a.z), "d"(a.w), "d"(b.x), "d"(b.y));
+  begin_copy(local_address(to), from, 8 * width, 8 * left);
 }
 #endif
 
-#if HAS_UNITS || PRODUCT_BODY == 4
-#define MMA 1  // these bodies are NVIDIA's alone
-#include "gpu/common/copy.clh"
-#endif
 #if HAS_UNITS
 #include "gpu/products/packed_tile.clh"
 #elif PRODUCT_BODY == 5
@@ -314,7 +261,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REA
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) multiply_doubles(sums[i], (double4)(x), (double2)(x));
+    for (int i = 0; i < 8; ++i) mma_eight(sums[i], (double4)(x), (double2)(x));
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) sink += (float)sums[i][0];
@@ -329,7 +276,7 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REA
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) multiply_16x8(sums[i], (uint4)(word), (uint2)(word));
+    for (int i = 0; i < 8; ++i) mma_halves(sums[i], (uint4)(word), (uint2)(word));
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) sink += sums[i][0];

@@ -2,7 +2,10 @@
 // product.cpp: how the kernels of gemm.cl are built and launched.
 #include "gpu/products/product.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
 
 #include "gpu/tuning.hpp"
 
@@ -73,6 +76,56 @@ Params product_params(ElementType real, ProductBody body, int alignment, int nar
     if (is_nvidia) params[std::string(most_registers)] = tuning::product_floats_registers;
   }
   return params;
+}
+
+std::size_t product_local_bytes(ElementType real, const Params& params) {
+  const auto body = static_cast<ProductBody>(params.at("PRODUCT_BODY"));
+  const int depth = params.at("DEPTH"), buffers = params.at("BUFFERS");
+  const auto sides = [&](const std::string& kind) {
+    return std::pair{params.at(kind + "_M"), params.at(kind + "_N")};
+  };
+  const auto bytes = [](int entries, std::size_t size) {
+    return ceil_divide(entries * static_cast<index_t>(size), 16) * 16;
+  };
+  const auto plain = [&](const std::string& kind) {  // gemm_tile.clh, bodies without matrix units
+    const auto [rows, cols] = sides(kind);
+    const std::size_t size = body == ProductBody::stored_halves ? 2 : size_of(real);
+    return bytes(buffers * depth * (rows + cols + 2 * 4), size);
+  };
+  const auto units = [&](const std::string& kind, int parts) {  // gemm_tile.clh, halves
+    const auto [rows, cols] = sides(kind);
+    const int a = std::max(depth * (rows + 8), rows * (depth + 8));
+    return bytes(buffers * parts * (a + depth * (cols + 8)), 2);
+  };
+  const auto doubles = [&](const std::string& kind) {  // double_tile.clh
+    const auto [rows, cols] = sides(kind);
+    const int a = std::max(rows * (depth + 4), depth * (rows + 4));
+    return bytes(params.at("STAGES") * (a + depth * (cols + 4)), sizeof(double));
+  };
+  index_t most = 0;
+  switch (body) {
+    case ProductBody::fma:
+    case ProductBody::stored_halves:
+      most = std::max(plain("WIDE"), plain("NARROW"));
+      break;
+    case ProductBody::doubles:
+      most = std::max(doubles("WIDE"), doubles("NARROW"));
+      break;
+    case ProductBody::floats: {  // float_tile.clh
+      const auto [rows, cols] = sides("WIDE");
+      const int stages = params.at("WIDE_STAGES") * params.at("WIDE_DEPTH");
+      most = std::max(bytes(stages * (rows + cols), sizeof(float)), plain("NARROW"));
+      break;
+    }
+    case ProductBody::three_halves:
+    case ProductBody::half: {  // packed_tile.clh
+      const int parts = body == ProductBody::three_halves ? 2 : 1;
+      const index_t stage = 8 * parts * 32 * 16, stage_of_b = stage + 16 * (packed_tile + 4) * 4;
+      most = std::max({4 * stage, 2 * stage_of_b, units("NARROW", parts)});
+      break;
+    }
+  }
+  return static_cast<std::size_t>(most);
 }
 
 index_t product_tiles(const Params& params, ProductKind kind, index_t rows, index_t cols) {

@@ -22,6 +22,9 @@ enum class ProductBody {
 Params product_params(ElementType real, ProductBody body, int alignment, int narrow,
                       bool is_nvidia);
 
+/// Local memory of the work-group of gemm.cl that takes most, bytes.
+std::size_t product_local_bytes(ElementType real, const Params& params);
+
 enum class ProductKind { wide, narrow };
 
 /// Tiles of a rows x cols product.

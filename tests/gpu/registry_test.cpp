@@ -20,6 +20,7 @@ Limits gpu_limits() {
   limits.local_bytes = 48 << 10;
   limits.max_group = 1024;
   limits.compute_units = 100;
+  limits.shuffle_lanes = 32;
   limits.is_cpu = false;
   return limits;
 }

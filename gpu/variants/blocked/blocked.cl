@@ -6,7 +6,7 @@
 //   factor_first         strip 0 of A D -> V\R and T (geqr2, larft)              matrix
 //   factor_step L > 0    strips t >= L: C := (I - V T' V') C with panel L-1      matrix x strip
 //                        (larfb); then strip L -> V\R and T
-//   store_r              R := R D^-1 with signs; or finish_raw: V and tau        matrix x 32 rows
+//   finish_strips        R := R D^-1 with signs; or finish_raw: V and tau        matrix x 32 rows
 //   form_q_step i        strips t > i: Q := (I - V T V') Q with panel i, for     matrix x strip
 //                        i = panels - 1, .., 0, -1 (orgqr)
 //
@@ -28,9 +28,12 @@
 //   STORED = REAL, SUB_GROUP_BODY                         common.clh
 //   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
 //   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
-//   STAGE                                4..32, 4 i       reflectors in local memory at a time
+//   STAGE                                4, 8, 16, 32     reflectors in local memory at a time
 //   ALIGNMENT                            1, 2, 4          REAL that rows of A, Q and work begin at
-// Group size: 32 / LANE_COLUMNS x 32. Local memory: STAGE (32 TILE_ROWS + 8) + 3 x 32^2 REAL.
+//   FLAGGED                              0, 1             common.clh
+// Group size: 32 / LANE_COLUMNS x 32.
+// Local memory: STAGE (32 TILE_ROWS + 32 / STAGE, or 0 where STAGE is 4) + 3 x 32^2 + 98 REAL and
+// 32 int; without shuffles among 32 lanes 4 LANE_COLUMNS REAL more per work-item.
 // Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
 // panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
 #define PANEL 32
@@ -220,7 +223,7 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
 
 // T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1. Lane i
 // holds row i.
-INLINE void form_t(const Lane* at, __global REAL* t) {
+INLINE void form_strip_t(const Lane* at, __global REAL* t) {
   const int i = get_local_id(0);
   if (i < PANEL) {
     REAL row[PANEL];
@@ -284,7 +287,7 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
   const Block block = {v_space, w_space, tw_space, t_space, scratch}
 
 // V\R and T of the panel that the tile holds, from first_row down.
-INLINE void factor_panel(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
+INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
   const int item = get_local_id(0);
   for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) at->gram[i] = 0;
   if (item < PANEL) at->weights[item] = at->tops[item] = 0;
@@ -295,7 +298,7 @@ INLINE void factor_panel(Lane* at, Tile tile, int width, __global REAL* tops, __
     for (int c = 0; c < LANE_COLUMNS; ++c) factor_column(at, tile, c, j + c, 0);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  form_t(at, t);
+  form_strip_t(at, t);
   if (item < width) tops[item] = at->tops[item];
 }
 
@@ -314,7 +317,7 @@ __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, 
   load_strip(&at, tile, a + matrix * shape.m * shape.n, shape.n, shape.m, columns);
   barrier(CLK_LOCAL_MEM_FENCE);
   scale_strip(&at, tile, codes + matrix * shape.n, columns, column_codes);
-  factor_panel(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k,
+  factor_strip(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k,
                t + matrix * panels * PANEL * PANEL);
   store_strip(&at, tile, work + matrix * shape.m * step.ld, step.ld, shape.m, columns);
 }
@@ -363,7 +366,7 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
   at.words = WORDS_OF(shape.m - first_col);
   barrier(CLK_LOCAL_MEM_FENCE);
   const int panels = (shape.k + PANEL - 1) / PANEL;
-  factor_panel(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col,
+  factor_strip(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col,
                t + (matrix * panels + strip) * PANEL * PANEL);
   store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
 }

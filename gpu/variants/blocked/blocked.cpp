@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "gpu/check/host_check.hpp"
+#include "gpu/common/tile_lanes.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
 
@@ -30,21 +31,39 @@ int lane_columns(const Problem& p, const Limits& limits) {
 
 int group_size(int lane_columns) { return panel_width / lane_columns * panel_width; }
 
-/// Reflectors in local memory at a time: the most that fit, a power of two.
-int stage(const Problem& p) {
+LaneTile strip_tile(const Problem& p, const Limits& limits) {
+  const int columns = lane_columns(p, limits);
+  return {lane_rows(p), columns, panel_width / columns, panel_width};
+}
+
+/// Local memory of factor_step with `stage` reflectors at a time: these, or the vectors that lanes
+/// show in their place; V'C, T V'C and T; three numbers and a code per column; what lanes without
+/// shuffles exchange.
+std::size_t local_bytes_with(const Problem& p, const Limits& limits, int stage) {
+  const LaneTile tile = strip_tile(p, limits);
+  const int pad = stage < 8 ? 0 : panel_width / stage;
+  const int reflectors = std::max(stage * (tile.rows() + pad), tile.shown_entries());
+  const int exchanged = tile.has_shuffles(limits) ? 0 : 4 * tile.columns_per_lane * tile.lanes();
+  const int reals = reflectors + 3 * panel_width * panel_width + 3 * panel_width + 2 + exchanged;
+  return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(cl_int);
+}
+
+/// Reflectors in local memory at a time: a power of two, the most that fit the device and the
+/// number of bytes that was found best.
+int stage(const Problem& p, const Limits& limits) {
   const int most = p.type == ElementType::float32 ? tuning::blocked_stage_bytes
                                                   : tuning::blocked_wide_stage_bytes;
   const int row_bytes = panel_width * lane_rows(p) * static_cast<int>(size_of(p.type));
   int reflectors = panel_width;
-  while (reflectors > 4 && reflectors * row_bytes > most) reflectors /= 2;
+  while (reflectors > 4 && (reflectors * row_bytes > most ||
+                            local_bytes_with(p, limits, reflectors) > limits.local_bytes)) {
+    reflectors /= 2;
+  }
   return reflectors;
 }
 
-/// Reflectors, V'C, T V'C and T; the rest is what lanes without shuffles exchange.
-std::size_t local_bytes(const Problem& p) {
-  const int rows = panel_width * lane_rows(p);
-  const int reals = stage(p) * (rows + 8) + 3 * panel_width * panel_width + 3 * panel_width + 2;
-  return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(int) + 4;
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  return local_bytes_with(p, limits, stage(p, limits));
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -55,11 +74,12 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, "takes " + std::to_string(tuning::blocked_min_rows) + " to " +
                        std::to_string(most_rows) + " rows"};
   }
-  const int group = group_size(lane_columns(p, limits));
-  if (group > limits.max_group || local_bytes(p) > limits.local_bytes) {
-    return {false, "needs " + std::to_string(group) + " work-items and " +
-                       std::to_string(local_bytes(p)) + " bytes of local memory per group"};
+  if (p.n > tuning::blocked_max_columns) {
+    return {false, "takes at most " + std::to_string(tuning::blocked_max_columns) + " columns"};
   }
+  const int group = group_size(lane_columns(p, limits));
+  const std::string needs = group_objection(group, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
   return {true, "strips of columns fit the registers of " + std::to_string(group) + " work-items"};
 }
 
@@ -79,7 +99,7 @@ Params tune(const Problem& p, const Limits& limits) {
   const int alignment = aligned_entries(all);
   return {{"TILE_ROWS", lane_rows(p)},
           {"LANE_COLUMNS", lane_columns(p, limits)},
-          {"STAGE", stage(p)},
+          {"STAGE", stage(p, limits)},
           {"ALIGNMENT", alignment}};
 }
 
@@ -114,7 +134,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
            job.magnitudes, shape);
     return;
   }
-  launch("store_r", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
+  launch("finish_strips", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
          job.magnitudes, shape, StripShape{0, ld});
   if (!p.wants_q()) return;
   const index_t q_strips = ceil_divide(p.q_cols(), panel_width);
@@ -131,14 +151,19 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(block
 }  // namespace
 
 GpuVariant blocked_variant() {
-  GpuVariant variant{{"opencl/blocked", "to 1024 rows; strips of columns in registers, compact WY",
-                      fits, tune, host_check_bytes, device_bytes, arithmetic},
-                     "gpu/variants/blocked/blocked.cl",
-                     workspace,
-                     enqueue,
-                     computes_in};
-  variant.takes_flags = true;
-  return variant;
+  return {.plan = {.name = "opencl/blocked",
+                   .summary = "to 1024 rows; strips of columns in registers, compact WY",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic},
+          .file = "gpu/variants/blocked/blocked.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .takes_flags = true,
+          .local_bytes = local_bytes};
 }
 
 }  // namespace qrtool

@@ -6,7 +6,7 @@
 //   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
 //            G(d, c) -= L(d, b) L(c, b)'; R = L'
 //   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
-//   form_q   Q = A X, rounded once
+//   make_q   Q = A X, rounded once
 //   guard    T bounds ||I - Q'Q|| (gram_guard.clh)
 //
 // Three routes follow from T, and routes[matrix] says which one the matrix took:
@@ -100,7 +100,8 @@ INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Lay
 }
 
 // The diagonal of G to `squares`; ones for columns past n.
-INLINE void take_diagonal(const Warp* at, Block gram, __local double* squares, int n, int first) {
+INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squares, int n,
+                               int first) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int i = QUAD_ROW(w, at->g);
@@ -111,7 +112,7 @@ INLINE void take_diagonal(const Warp* at, Block gram, __local double* squares, i
   }
 }
 
-// ---- form_q
+// ---- make_q
 
 // 16 x 16 entries of A.
 INLINE void get_entries(const Warp* at, Block x, __local const float* from, Layout a,
@@ -135,7 +136,7 @@ INLINE void put_entries(const Warp* at, const Block x, __local float* to, Layout
 }
 
 // 16 rows of A -> of Q, in place, from the last columns on; tile: X' below the diagonal.
-INLINE void form_q(const Warp* at, const Tile* tile, __local const double* pivots,
+INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivots,
                    __local float* rows, Layout a) {
 #pragma unroll
   for (int pair = 0; pair < (BLOCKS + 1) / 2; ++pair) {
@@ -173,7 +174,7 @@ typedef struct {
   __local double *squares, *spread, *pivots;  // a^2, h^2, X(b, b)
 } Shared;
 
-INLINE void store_nan(__global float* to, index_t count, int item, const int lanes) {
+INLINE void store_warp_nan(__global float* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
 
@@ -196,8 +197,8 @@ INLINE float max_of_warp(const Warp* at, float x) {
 }
 
 // A'A, block rows first .. last - 1, squares of the norms apart.
-INLINE void form_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
-                      Layout layout, const int first, const int last, float* largest) {
+INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
+                           Layout layout, const int first, const int last, float* largest) {
   const int slab_count = SLABS(layout.m);
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
@@ -222,7 +223,7 @@ INLINE void form_gram(const Warp* at, Tile* tile, Shared room, __global const fl
 #pragma unroll
     for (int b = 0; b < BLOCKS; ++b) {
       if (b <= c && c >= first && c < last) {
-        if (b == c) take_diagonal(at, sums[BLOCK_AT(c, c)], room.squares, layout.n, 16 * c);
+        if (b == c) take_tile_diagonal(at, sums[BLOCK_AT(c, c)], room.squares, layout.n, 16 * c);
         put_tile(at, tile, sums[BLOCK_AT(c, b)], c, b);
       }
     }
@@ -255,7 +256,7 @@ INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __glob
     sync_warp();
 #pragma unroll 1
     for (int row = 0; row < min(SLAB, layout.m - i * SLAB); row += 16) {
-      form_q(at, tile, room.pivots, slab + layout.shift + row * layout.stride, layout);
+      make_q(at, tile, room.pivots, slab + layout.shift + row * layout.stride, layout);
     }
     sync_warp();
     store_slab(slab, q, layout, i * SLAB, at->lane);
@@ -270,10 +271,10 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
                            Layout layout, Factor r) {
   float largest = 0;
 #if PARKED
-  form_gram(at, tile, room, a, layout, HELD, BLOCKS, &largest);
+  form_tile_gram(at, tile, room, a, layout, HELD, BLOCKS, &largest);
   sync_warp();
 #endif
-  form_gram(at, tile, room, a, layout, 0, HELD, &largest);
+  form_tile_gram(at, tile, room, a, layout, 0, HELD, &largest);
   factor_tile(at, tile, r, room.pivots);
   if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
@@ -363,7 +364,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
   const int lane = get_local_id(0);
   sync_warp();
   if (!is_finite) {
-    store_nan(r, n * n, lane, 32);
-    if (WANT_Q) store_nan(q, shape.m * (index_t)n, lane, 32);
+    store_warp_nan(r, n * n, lane, 32);
+    if (WANT_Q) store_warp_nan(q, shape.m * (index_t)n, lane, 32);
   }
 }

@@ -6,7 +6,7 @@
 //   scale_columns        A -> work = A D, D = diag(2^-e_j), largest entry 1/2..1    matrix x 32
 //   blocks of BLOCK columns; in a block, panels P of PANEL columns:
 //     gram_panel         sums of P'P in float64                                     matrix x slab
-//     sum_gram           G = P'P                                                    matrix x part
+//     sum_panel_gram     G = P'P                                                    matrix x part
 //     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU), P1 the top
 //                        square, S the signs of its pivots; R_panel = -S R          matrix
 //     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                           matrix x rows
@@ -16,13 +16,13 @@
 //   then for the block   Z = V'C, Z := T'Z (apply_t), C -= V Z                      gemm.cl
 //                        with products of halves, or with body 5, V and T
 //                        (form_block_t) are prepared first, and T'Z is a product too
-//   store_r              R := R D^-1 with signs; or finish_v and store_tau          any
+//   finish_r             R := R D^-1 with signs; or finish_v and store_tau          any
 //   form_q, blocks in reverse: load_v, or V packed, or both; begin_q, Z = V'Q, Z := T Z, Q -= V Z
 //
-//        J    j    j+PANEL  J+BLOCK          v: the block's reflectors, zeros above their diagonal,
-//      R | R  | R  |  R   |   R      |          in a buffer of their own
-//    J --+----+----+------+----------|       x: T of the block is kept as X, T_p on the diagonal and
-//        | V\R|  R |  R   | C        |          -V_i'V_p T_p above it: T' is applied panel by panel
+//        J    j    j+PANEL  J+BLOCK       v: the block's reflectors, zeros above their diagonal,
+//      R | R  | R  |  R   |   R      |       in a buffer of their own
+//    J --+----+----+------+----------|    x: T of the block is kept as X, T_p on the diagonal and
+//        | V\R|  R |  R   | C        |       -V_i'V_p T_p above it: T' is applied panel by panel
 //    j   |    +----+------|          |
 //        |    | P  | rest |          |
 //
@@ -42,12 +42,13 @@
 //                                                         apply_panel_t; PANEL times that is
 //                                                         1024 or more
 //   and those of gemm.cl
-// Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + 512 REAL and 4 KiB;
-// form_v 8 PANEL (PANEL + 9) bytes.
-// Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k REAL,
-// X per block BLOCK x BLOCK REAL, v m x v_ld REAL, whose place T'Z takes, Z, which sums of slabs
-// share, prepared V and T, and with GRAM 5 squares in double. A NaN or Inf makes its own matrix NaN:
-// nothing is shared between matrices.
+// Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + PANEL + 512 REAL,
+// and with GRAM 8 PANEL double and 256 float more; form_v with GRAM PANEL (PANEL + 9) double.
+// Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k
+// REAL, X per block BLOCK x BLOCK REAL, v m x v_ld REAL, whose place T'Z takes, Z, which sums of
+// slabs share, wide_q m x q_cols REAL where Q has another type, done 1 int, prepared V and T, and
+// with GRAM 5 squares in double. A NaN or Inf makes its own matrix NaN: nothing is shared between
+// matrices.
 #include "gpu/products/gemm.cl"
 
 #ifndef GRAM
@@ -127,6 +128,7 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
 #include "gpu/variants/large/panel_triangles.clh"
 #endif
 #include "gpu/variants/large/panel.clh"
+// Uses what panel.clh defines.
 #include "gpu/variants/large/block_t.clh"
 
 // ---- Q
@@ -149,8 +151,8 @@ __kernel GROUP void load_v(__global const REAL* work, __global REAL* v, FactorSh
 
 // Rows and columns of Q that the block is the first to touch, columns of the identity with R's
 // signs; from row and column at.block on, 32 rows per group.
-__kernel GROUP void begin_q(__global REAL* q, __global const int* codes,
-                            __global const REAL* signs, FactorShape shape, BlockShape at) {
+__kernel GROUP void begin_q(__global REAL* q, __global const int* codes, __global const REAL* signs,
+                            FactorShape shape, BlockShape at) {
   __local int code;
   const int rows = shape.m - at.block, end = at.block + at.block_width;
   index_t matrix;
@@ -158,8 +160,8 @@ __kernel GROUP void begin_q(__global REAL* q, __global const int* codes,
   const int last = min(shape.m, first + 32);
   const bool is_last = end == shape.k;
   q += matrix * shape.m * shape.q_cols;
-  const bool is_finite = code_of_matrix(codes + matrix * shape.n, shape.n, &code, GROUP_SIZE) !=
-                         MAGNITUDE_NON_FINITE;
+  const bool is_finite =
+      code_of_matrix(codes + matrix * shape.n, shape.n, &code, GROUP_SIZE) != MAGNITUDE_NON_FINITE;
   for (int row = first + get_local_id(0) / 64; row < last; row += GROUP_SIZE / 64) {
     const int stop = is_last || row < end ? shape.q_cols : end;
     for (int col = at.block + get_local_id(0) % 64; col < stop; col += 64) {
@@ -174,9 +176,9 @@ __kernel GROUP void begin_q(__global REAL* q, __global const int* codes,
 
 // R := R D^-1 with signs, zeros below the diagonal, 32 rows per group; the code of the matrix goes
 // to `magnitudes`. R may be where work is. + 0 turns -0 into +0.
-__kernel GROUP void store_r(__global const REAL* work, __global const int* codes,
-                            __global const REAL* signs, __global STORED* r,
-                            __global int* magnitudes, FactorShape shape, BlockShape at) {
+__kernel GROUP void finish_r(__global const REAL* work, __global const int* codes,
+                             __global const REAL* signs, __global STORED* r,
+                             __global int* magnitudes, FactorShape shape, BlockShape at) {
   __local int code;
   const int blocks = (shape.r_rows + 31) / 32;
   index_t matrix;

@@ -98,7 +98,7 @@ void Run::apply_t(double bound, bool transposed) {
     return;
   }
   if (step_.z_slabs > 1) {
-    launch_("sum_slabs", ceil_divide(job_.count * step_.z_slab, 4 * group_size), group_size, w[z],
+    launch_("sum_z_slabs", ceil_divide(job_.count * step_.z_slab, 4 * group_size), group_size, w[z],
             shape_, step_);
   }
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, bound);
@@ -212,8 +212,8 @@ void Run::finish() {
             job_.magnitudes, job_.tau, shape_);
     return;
   }
-  launch_("store_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(), w[codes],
-          w[signs], job_.r, job_.magnitudes, shape_, step_);
+  launch_("finish_r", job_.count * ceil_divide(p_.r_rows(), 32), group_size, work_buffer(),
+          w[codes], w[signs], job_.r, job_.magnitudes, shape_, step_);
 }
 
 void Run::run() {
@@ -283,12 +283,31 @@ Params tune(const Problem& p, const Limits& limits) {
   return params;
 }
 
+/// Of the steps that take most: products, products with T, and a panel's factor.
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  const Params params = tune(p, limits);
+  const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
+  const auto panel = static_cast<std::size_t>(panel_width(p));
+  const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
+  const std::size_t t_square = real * panel * (panel + 4);
+  const std::size_t apply_t = real * entries("BLOCK") * entries("STRIP") + t_square;
+  const std::size_t apply_panel_t = real * panel * entries("PANEL_STRIP") + t_square;
+  std::size_t factor_panel = real * (2 * group_size + panel * panel + panel), form_v = 0;
+  std::size_t gram = 0;
+  if (params.at("GRAM") != 0) {
+    factor_panel += wide * 8 * panel + sizeof(float) * group_size;
+    form_v = wide * panel * (panel + 1 + 8);
+    gram = wide * std::max<std::size_t>(32 * panel, group_size);
+  }
+  return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
+                   factor_panel, form_v, gram});
+}
+
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  if (limits.max_group < group_size) {
-    return {false, "needs work-groups of " + std::to_string(group_size)};
-  }
+  const std::string needs = group_objection(group_size, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
   return {true, "takes every shape"};
 }
 
@@ -299,13 +318,19 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(large
 }  // namespace
 
 GpuVariant large_variant() {
-  return {{"opencl/large", "any shape; blocks of panels by Gram matrices, compact WY", fits, tune,
-           host_check_bytes, device_bytes, arithmetic, false, nullptr, nullptr, nullptr, false,
-           tuned_arithmetic},
-          "gpu/variants/large/large.cl",
-          workspace,
-          enqueue,
-          computes_in};
+  return {.plan = {.name = "opencl/large",
+                   .summary = "any shape; blocks of panels by Gram matrices, compact WY",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic,
+                   .tuned_arithmetic = tuned_arithmetic},
+          .file = "gpu/variants/large/large.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .local_bytes = local_bytes};
 }
 
 }  // namespace qrtool

@@ -34,8 +34,8 @@ void Run::factor_panel() {
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
   if (!is_double(p_)) {
     launch_("gram_panel", count * step_.gram_slabs, group_size, a, job_.work[z], shape_, step_);
-    launch_("sum_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size, job_.work[z],
-            w[squares], step_);
+    launch_("sum_panel_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size,
+            job_.work[z], w[squares], step_);
   }
   launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
           shape_, step_);

@@ -2,12 +2,12 @@
 // small.cl: Householder QR of a batch of small matrices, each wholly in the registers of a few
 // lanes (LAPACK geqr2, org2r).
 //
-//   load     A D -> tile, D = diag(2^-e_j), largest entry of a column 1/2..1; zeros around it
-//   factor   column j = 0, 1, ..: its owners show the reflector; every lane applies it to its own
-//            columns (tile.clh has both steps, tile_lanes.clh the layout)
-//   store_r  the upper part of the tile times D^-1, with signs; or V\R and tau
-//   form_q   column j = k-1, .., 0: the reflector is shown again, column j itself becomes e_j, and
-//            it is applied to the columns >= j. Q takes the place of the reflectors.
+//   load             A D -> tile, D = diag(2^-e_j), largest entry of a column 1/2..1; zeros around
+//   factor_lanes     column j = 0, 1, ..: its owners show the reflector; every lane applies it to
+//                    its own columns (tile.clh has both steps, tile_lanes.clh the layout)
+//   store_r_of_tile  the upper part of the tile times D^-1, with signs; or V\R and tau
+//   form_q_in_tile   column j = k-1, .., 0: the reflector is shown again, column j itself becomes
+//                    e_j, and it is applied to the columns >= j. Q takes the reflectors' place.
 //
 // Defines, set in small.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
@@ -15,10 +15,12 @@
 //   WANT_Q                             0, 1           whether Q is formed
 //   RAW                                0, 1           V\R and tau in place of R
 //   FULL                               0, 1           1: A, Q and R fill the tile
+//   FLAGGED                            0, 1, s        common.clh
 // The matrix has at most TILE_ROWS ROW_SPLITS rows; it and Q at most LANE_COLUMNS LANES_ACROSS
 // columns. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
-// Local memory per matrix: SHOWN_STRIDE + 3 columns REAL and columns int; body 0 adds 1 REAL per
-// lane. One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
+// Local memory per matrix: SHOWN_STRIDE + 3 columns + 2 REAL and columns int; where lanes that
+// share a column have no shuffles 2 LANE_COLUMNS + 1 REAL more per lane.
+// One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
 // ceil(count / (s MATRICES)).
 #include "gpu/common/tile.clh"
 
@@ -38,7 +40,7 @@
         : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
 
 // tile := Q
-INLINE void form_q(const Lane* at, Tile tile, int k) {
+INLINE void form_q_in_tile(const Lane* at, Tile tile, int k) {
   // Columns from k on start as columns of the identity (a complete Q has them).
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -80,8 +82,8 @@ INLINE bool load(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __globa
 }
 
 // R, or V\R: zeros or v below the diagonal. + 0 turns -0 into +0.
-INLINE void store_r(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __global STORED* r,
-                    FactorShape shape, bool is_finite) {
+INLINE void store_r_of_tile(const Lane* at, Tile tile, int exponents[LANE_COLUMNS],
+                            __global STORED* r, FactorShape shape, bool is_finite) {
   const int rows = FULL ? (RAW ? ROWS : COLUMNS) : RAW ? shape.m : shape.r_rows;
   const STORED nothing = is_finite ? (STORED)0 : (STORED)NAN;
   REAL factors[LANE_COLUMNS], inverse[LANE_COLUMNS];
@@ -111,7 +113,8 @@ INLINE void store_r(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __gl
 }
 
 // tau = 2 / v'v of the v that is stored: it keeps I - tau v v' orthogonal where v was rounded.
-INLINE void store_tau(const Lane* at, Tile tile, __global STORED* tau, int k, bool is_finite) {
+INLINE void store_tau_of_tile(const Lane* at, Tile tile, __global STORED* tau, int k,
+                              bool is_finite) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
@@ -132,8 +135,8 @@ INLINE void store_tau(const Lane* at, Tile tile, __global STORED* tau, int k, bo
 }
 
 // Q, its columns with the signs of R's rows.
-INLINE void store_q(const Lane* at, Tile tile, __global STORED* q, FactorShape shape,
-                    bool is_finite) {
+INLINE void store_q_of_tile(const Lane* at, Tile tile, __global STORED* q, FactorShape shape,
+                            bool is_finite) {
   REAL signs[LANE_COLUMNS];
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -208,16 +211,17 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
              FULL || exists ? shape.m : 0, shape.n, column_codes + slot * COLUMNS, &code);
     if (exists && lane == 0) magnitudes[matrix] = code;
 
-    factor_tile(&at, tile, shape.k);
+    factor_lanes(&at, tile, shape.k);
     sync_tile();
     const index_t r_rows = RAW ? shape.m : shape.r_rows;
-    if (exists) store_r(&at, tile, exponents, r + matrix * r_rows * shape.n, shape, is_finite);
+    if (exists)
+      store_r_of_tile(&at, tile, exponents, r + matrix * r_rows * shape.n, shape, is_finite);
     if (RAW) {
-      store_tau(&at, tile, q + matrix * shape.k, exists ? shape.k : 0, is_finite);
+      store_tau_of_tile(&at, tile, q + matrix * shape.k, exists ? shape.k : 0, is_finite);
     }
     if (WANT_Q) {
-      form_q(&at, tile, shape.k);
-      if (exists) store_q(&at, tile, q + matrix * shape.m * shape.q_cols, shape, is_finite);
+      form_q_in_tile(&at, tile, shape.k);
+      if (exists) store_q_of_tile(&at, tile, q + matrix * shape.m * shape.q_cols, shape, is_finite);
     }
     if (FLAGGED > 1) sync_tile();  // the next matrix takes the same local memory
   }

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "gpu/check/host_check.hpp"
+#include "gpu/common/tile_lanes.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
 
@@ -14,24 +15,16 @@ namespace {
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows); }
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
-/// A tile of the small family that a matrix fits in.
-struct Tile {
-  int rows_per_lane, columns_per_lane, lanes_across, row_splits;
-  int lanes() const { return lanes_across * row_splits; }
-  int columns() const { return columns_per_lane * lanes_across; }
-  int rows() const { return rows_per_lane * row_splits; }
-};
-
 int power_of_two(index_t x) {
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(x, 1))));
 }
 
-Tile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_columns) {
+LaneTile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_columns) {
   const index_t columns = std::max<index_t>({p.n, p.q_cols(), 1}), rows = std::max<index_t>(p.m, 1);
   const int budget =
       tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
   const bool is_narrow = columns <= tuning::small_narrow_columns;
-  Tile tile{};
+  LaneTile tile{};
   tile.lanes_across = is_narrow
                           ? power_of_two(ceil_divide(columns, tuning::small_narrow_lane_columns))
                           : std::max(tuning::small_least_lanes_across,
@@ -53,30 +46,35 @@ Tile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_columns
 }
 
 /// Of a matrix that is done again while the others wait: more lanes than the batch would want.
-Tile choose_flagged_tile(const Problem& p) {
+LaneTile choose_flagged_tile(const Problem& p) {
   for (const int lane_columns : {2, 4}) {
-    const Tile tile = choose_tile(p, lane_columns);
+    const LaneTile tile = choose_tile(p, lane_columns);
     if (tile.lanes() <= tuning::small_flagged_lanes) return tile;
   }
   return choose_tile(p);
 }
 
-/// Bytes of local memory for one matrix: the shown vectors, padded, four numbers per column, and
-/// what lanes without shuffles exchange.
-int local_bytes(const Problem& p, const Tile& tile) {
-  const int shown = 2 * tile.row_splits * (tile.rows_per_lane + 4) + 32;
-  const int reals = shown + 3 * tile.columns() + 2 + (2 * tile.columns_per_lane + 1) * tile.lanes();
-  return reals * static_cast<int>(size_of(computes_in(p))) +
-         tile.columns() * static_cast<int>(sizeof(int));
-}
-
-int matrices_per_group(const Tile& tile) {
+int matrices_per_group(const LaneTile& tile) {
   // NVIDIA's sub-groups must be full: a group has 32 lanes at least.
   return std::max(1, tuning::small_group_size / tile.lanes());
 }
 
+/// For each matrix of a group the vectors that lanes show, two more numbers, and three numbers and
+/// a code per column; what lanes without shuffles exchange. Compilers may leave out what R alone,
+/// or V and tau, do not need.
+std::size_t local_bytes_of(const Problem& p, const LaneTile& tile, const Limits& limits) {
+  const int matrices = matrices_per_group(tile);
+  const int reals = matrices * (tile.shown_entries() + 3 * tile.columns() + 2) +
+                    tile.exchanged_entries(limits, matrices);
+  return static_cast<std::size_t>(reals) * size_of(computes_in(p)) +
+         static_cast<std::size_t>(matrices * tile.columns()) * sizeof(cl_int);
+}
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  return local_bytes_of(p, choose_tile(p), limits);
+}
+
 /// Whether A, Q and R fill the tile, so that no entry needs a test.
-bool is_full(const Problem& p, const Tile& tile) {
+bool is_full(const Problem& p, const LaneTile& tile) {
   return p.m == tile.rows() && p.n == tile.columns() && p.m >= p.n &&
          (p.q_cols() == 0 || p.q_cols() == p.n) && p.n % tile.row_splits == 0;
 }
@@ -88,26 +86,23 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, "takes at most " + std::to_string(tuning::small_max_rows) + " rows and " +
                        std::to_string(tuning::small_max_columns) + " columns of A and Q"};
   }
-  const Tile tile = choose_tile(p);
+  const LaneTile tile = choose_tile(p);
   const int group = matrices_per_group(tile) * tile.lanes();
-  const auto local = static_cast<std::size_t>(matrices_per_group(tile)) *
-                     static_cast<std::size_t>(local_bytes(p, tile));
   const auto registers =
       static_cast<index_t>(size_of(computes_in(p))) * tile.rows() * tile.columns();
   if (registers > tuning::small_matrix_bytes) {
     return {false, "needs more than " + std::to_string(tuning::small_matrix_bytes) +
                        " bytes of registers per matrix"};
   }
-  if (tile.row_splits > tuning::small_max_row_splits ||
-      group > std::min(tuning::small_max_group_size, limits.max_group) ||
-      local > limits.local_bytes) {
-    return {false, "needs " + std::to_string(group) + " work-items and " + std::to_string(local) +
-                       " bytes of local memory per group"};
+  if (tile.row_splits > tuning::small_max_row_splits || group > tuning::small_max_group_size) {
+    return {false, "needs " + std::to_string(group) + " work-items per group"};
   }
+  const std::string needs = group_objection(group, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
   return {true, "a matrix fits the registers of " + std::to_string(tile.lanes()) + " work-items"};
 }
 
-Params params_of(const Problem& p, const Tile& tile) {
+Params params_of(const Problem& p, const LaneTile& tile) {
   const int step = tile.columns() <= tuning::small_narrow_step_columns
                        ? tuning::small_narrow_column_step
                        : tuning::small_column_step;
@@ -149,12 +144,18 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(small
 }  // namespace
 
 GpuVariant small_variant() {
-  return {{"opencl/small", "to 128 columns and 512 rows; each matrix in registers", fits, tune,
-           host_check_bytes, device_bytes, arithmetic},
-          "gpu/variants/small/small.cl",
-          workspace,
-          enqueue,
-          computes_in};
+  return {.plan = {.name = "opencl/small",
+                   .summary = "to 128 columns and 512 rows; each matrix in registers",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic},
+          .file = "gpu/variants/small/small.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .local_bytes = local_bytes};
 }
 
 GpuVariant flagged_small_variant() {

@@ -6,7 +6,7 @@
 //   step                 what it does                                          group per
 //   sum_gram             A'A over one slab of rows                             slab
 //   sum_slabs            A'A                                                   32 entries
-//   factor_gram          A'A = L D L'; R, R^-1; the route                      matrix
+//   factor_tall_gram     A'A = L D L'; R, R^-1; the route                      matrix
 //   or, GRAM_BODY 0:
 //   measure_columns      the largest entry of each column over one slab        slab
 //   choose_scales        of each column; the route is the tree                 matrix
@@ -35,11 +35,15 @@
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
 //   WANT_Q                            0, 1           whether Q is formed, or its first rows
-//   FACTOR_GROUP                      256            group of factor_gram
-// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 (sum_gram and form_q_gram with
-// GRAM_BODY 2: 128). Local memory: at most 36 KiB.
+//   GRAM_GROUP                        128, 256       group of sum_gram; 128 with GRAM_BODY 2 and
+//                                                    more than 32 columns
+//   FACTOR_GROUP                      256            group of factor_tall_gram
+//   PRODUCT_GROUP                     128, 256       group of form_q_gram; 128 with GRAM_BODY 2
+// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 but for the three above.
+// Local memory: at most 36 KiB (tall.cpp has the number).
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
-// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n WIDE, tops n x n REAL.
+// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n wide_t, tops n x n REAL,
+// and for find_signs 2 x n x n double.
 #define MATRICES 1
 #ifndef TILE_ROWS
 #define TILE_ROWS 16
@@ -153,9 +157,9 @@ INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
 }
 
 // tile := rows of A 2^-e or of a level, zeros around them.
-INLINE void load_block(const Lane* at, Tile tile, __global const STORED* a,
-                       __global const wide_t* levels, __global const int* codes, int rows,
-                       bool is_first) {
+INLINE void load_tree_block(const Lane* at, Tile tile, __global const STORED* a,
+                            __global const wide_t* levels, __global const int* codes, int rows,
+                            bool is_first) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
@@ -262,8 +266,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_lev
         own_signs[i] = 1;
       }
       sync_tile();
-      load_block(&at, tile, a + first, levels + level.offset + first, codes, rows, level.is_first);
-      factor_tile(&at, tile, k);
+      load_tree_block(&at, tile, a + first, levels + level.offset + first, codes, rows,
+                      level.is_first);
+      factor_lanes(&at, tile, k);
       sync_tile();
       if (level.rows <= ROWS) {
         store_root_r(&at, tile, codes, signs + matrix * N, r + matrix * N * N, route == ROUTE_TREE);

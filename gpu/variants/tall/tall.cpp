@@ -7,6 +7,7 @@
 
 #include "core/tall.hpp"
 #include "gpu/check/host_check.hpp"
+#include "gpu/common/tile_lanes.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
 
@@ -36,15 +37,9 @@ index_t block_rows(const Problem& p) {
   return std::min(rows, tuning::tall_max_block_rows);
 }
 
-/// The lanes of a block (gpu/common/tile.clh).
-struct Tile {
-  int rows_per_lane, columns_per_lane, lanes_across, row_splits;
-  int lanes() const { return lanes_across * row_splits; }
-};
-
-Tile choose_tile(const Problem& p, const Limits& limits) {
+LaneTile choose_tile(const Problem& p, const Limits& limits) {
   const int n = static_cast<int>(p.n), rows = static_cast<int>(block_rows(p));
-  Tile tile{};
+  LaneTile tile{};
   tile.lanes_across = n <= 4 ? 1 : n <= 8 ? 2 : n <= 16 ? 4 : n <= 64 ? 8 : 16;
   tile.columns_per_lane = static_cast<int>(ceil_divide(n, tile.lanes_across));
   const int most_rows =
@@ -57,14 +52,38 @@ Tile choose_tile(const Problem& p, const Limits& limits) {
   return tile;
 }
 
-/// What factor_level keeps in local memory, and what multiply_level does.
-std::size_t local_bytes(const Problem& p, const Tile& tile) {
-  const int shown = 2 * tile.row_splits * (tile.rows_per_lane + 4) + 32;
-  const int columns = tile.columns_per_lane * tile.lanes_across;
-  const int reals = shown + 3 * columns + 2 + (2 * tile.columns_per_lane + 1) * tile.lanes();
-  const auto across = static_cast<std::size_t>(ceil_divide(p.n, 16) * 16);
-  const std::size_t product = sizeof(double) * (product_rows * 17 + 16 * across);
-  return std::max(static_cast<std::size_t>(reals) * size_of(computes_in(p)), product);
+/// Work-items per group of sum_gram (GRAM_GROUP).
+int gram_group(const Problem& p, const Limits& limits) {
+  return gram_body(p, limits) == 2 && p.n > tuning::tall_narrow_columns ? 128 : plain_group;
+}
+
+/// Doubles of sum_gram (GRAM_SCRATCH). By matrix products: a ring of rows, or the sums of all
+/// warps, which take its place.
+int gram_scratch(const Problem& p, const Limits& limits) {
+  const int n = static_cast<int>(p.n), across = static_cast<int>(ceil_divide(n, 16));
+  if (gram_body(p, limits) == 1) return 16 * 16 * across;
+  if (n <= 48) return 128 * (n <= 8 ? 1 : n <= 16 ? 2 : n <= 32 ? 5 : 11);
+  constexpr int tiles = 18;
+  const int warps = gram_group(p, limits) / 32;
+  const int ring = n > 64 ? 2 * 32 * (128 + 8) : warps * 4 * 8 * (64 + 8);  // floats
+  return std::max(ring / 2, tiles * 128);
+}
+
+/// Of the steps that take most: the tree's blocks, the products with its Q, A'A and its factor.
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  const LaneTile tile = choose_tile(p, limits);
+  const int reals = tile.shown_entries() + 3 * tile.columns() + 2 +
+                    tile.exchanged_entries(limits, 1);  // factor_level
+  const auto across = static_cast<std::size_t>(ceil_divide(p.n, 16));
+  const bool has_gram = gram_body(p, limits) != 0;
+  const std::size_t wide = has_gram ? sizeof(double) : size_of(computes_in(p));
+  std::size_t bytes = std::max({static_cast<std::size_t>(reals) * size_of(computes_in(p)),
+                                wide * (product_rows * 17 + 256 * across),  // multiply_level
+                                sizeof(cl_int) * static_cast<std::size_t>(p.n)});
+  if (!has_gram) return bytes;
+  const std::size_t sums = static_cast<std::size_t>(gram_scratch(p, limits));
+  const std::size_t factor = 80 * across + 16 + plain_group;  // factor_tall_gram
+  return std::max(bytes, sizeof(double) * std::max(sums, factor) + sizeof(cl_int));
 }
 
 /// Rows of the levels, the first being A's.
@@ -87,18 +106,16 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, "takes more than " + std::to_string(block_rows(p)) + " rows of " +
                        std::to_string(p.n) + " columns"};
   }
-  const Tile tile = choose_tile(p, limits);
+  const LaneTile tile = choose_tile(p, limits);
   const int group = std::max(tile.lanes(), plain_group);
-  if (group > limits.max_group || local_bytes(p, tile) > limits.local_bytes) {
-    return {false, "needs " + std::to_string(group) + " work-items and " +
-                       std::to_string(local_bytes(p, tile)) + " bytes of local memory per group"};
-  }
+  const std::string needs = group_objection(group, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
   return {true, gram_body(p, limits) == 0 ? "a tree of blocks of rows"
                                           : "Cholesky of A'A, or a tree of blocks of rows"};
 }
 
 Params tune(const Problem& p, const Limits& limits) {
-  const Tile tile = choose_tile(p, limits);
+  const LaneTile tile = choose_tile(p, limits);
   const bool has_products = gram_body(p, limits) == 2;
   return {{"COLUMNS_OF_A", static_cast<int>(p.n)},
           {"GRAM_BODY", gram_body(p, limits)},
@@ -108,7 +125,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"ROW_SPLITS", tile.row_splits},
           {"COLUMN_STEP", tile.lanes_across},
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
-          {"GRAM_GROUP", has_products && p.n > tuning::tall_narrow_columns ? 128 : plain_group},
+          {"GRAM_GROUP", gram_group(p, limits)},
           {"FACTOR_GROUP", plain_group},
           {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
@@ -128,7 +145,19 @@ double condition_limit(const Problem& p) {
   return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
 }
 
-/// slab_sums, slab_codes, inverse, codes, routes, signs, levels, tops, work of find_signs.
+/// The work buffers, in the order of workspace().
+enum Buffer {
+  slab_sums,
+  slab_codes,
+  inverse,
+  codes,
+  routes,
+  signs,
+  levels,
+  tops,
+  sign_work  // of find_signs
+};
+
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
   const auto n = static_cast<std::size_t>(p.n);
@@ -178,21 +207,22 @@ std::size_t first_joined_level(const Problem& p) {
 
 void enqueue_scales(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const SlabShape slabs = slabs_of(job.problem);
-  launch("measure_columns", job.count * slabs.count, plain_group, job.a, job.work[1], shape, slabs);
-  launch("choose_scales", job.count, plain_group, job.work[1], job.work[3], job.work[4],
-         job.work[5], job.magnitudes, slabs);
+  launch("measure_columns", job.count * slabs.count, plain_group, job.a, job.work[slab_codes],
+         shape, slabs);
+  launch("choose_scales", job.count, plain_group, job.work[slab_codes], job.work[codes],
+         job.work[routes], job.work[signs], job.magnitudes, slabs);
 }
 
 void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
   const SlabShape slabs = slabs_of(p);
-  const cl::Buffer &slab_sums = job.work[0], &slab_codes = job.work[1], &inverse = job.work[2];
-  launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, slab_sums,
-         slab_codes, shape, slabs);
-  launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, slab_sums, inverse,
+  const std::vector<cl::Buffer>& w = job.work;
+  launch("sum_gram", job.count * slabs.count, job.params.at("GRAM_GROUP"), job.a, w[slab_sums],
+         w[slab_codes], shape, slabs);
+  launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, w[slab_sums], w[inverse],
          slabs);
-  launch("factor_gram", job.count, job.params.at("FACTOR_GROUP"), inverse, slab_codes, job.work[3],
-         job.work[4], job.work[5], job.r, job.magnitudes, shape, slabs, condition_limit(p));
+  launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
+         w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(p));
 }
 
 /// Levels that one launch of factor_level takes, and blocks of the first of them per group.
@@ -231,26 +261,25 @@ void enqueue_tree(const FactorJob& job, const FactorShape& shape, Launcher& laun
     LevelShape level = level_shape(p, tree.first, ceil_divide(blocks, tree.span), blocks);
     level.levels = static_cast<int>(tree.levels);
     level.span = static_cast<int>(tree.span);
-    launch("factor_level", job.count * level.groups, lanes, job.a, job.q, job.work[6], job.work[3],
-           job.work[4], job.work[5], job.work[7], job.r, shape, level);
+    launch("factor_level", job.count * level.groups, lanes, job.a, job.q, job.work[levels],
+           job.work[codes], job.work[routes], job.work[signs], job.work[tops], job.r, shape, level);
   }
 }
 
 void enqueue_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
-  const cl::Buffer &inverse = job.work[2], &routes = job.work[4], &signs = job.work[5],
-                   &levels = job.work[6];
+  const std::vector<cl::Buffer>& w = job.work;
   if (job.params.at("GRAM_BODY") != 0) {
     const int parts =
         static_cast<int>(std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
-    launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, inverse, routes,
-           signs, job.q, shape, parts);
+    launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, w[inverse],
+           w[routes], w[signs], job.q, shape, parts);
   }
   for (std::size_t l = level_rows(p).size() - 1; l-- > 0;) {
     const index_t tiles = ceil_divide(level_rows(p)[l], product_rows);
     const LevelShape level = level_shape(p, l, tiles, tuning::tall_product_groups);
-    launch("multiply_level", job.count * level.groups, plain_group, job.q, levels, routes, signs,
-           shape, level);
+    launch("multiply_level", job.count * level.groups, plain_group, job.q, w[levels], w[routes],
+           w[signs], shape, level);
   }
 }
 
@@ -266,8 +295,9 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   if (p.sign == Sign::lapack) {
     LevelShape level = level_shape(p, 0, 1, 1);
     level.levels = static_cast<int>(level_rows(p).size()) - 1;
-    launch("find_signs", job.count, plain_group, job.a, job.work[2], job.work[6], job.work[7],
-           job.work[4], job.work[5], job.r, job.work[8], shape, level);
+    launch("find_signs", job.count, plain_group, job.a, job.work[inverse], job.work[levels],
+           job.work[tops], job.work[routes], job.work[signs], job.r, job.work[sign_work], shape,
+           level);
   }
   if (p.wants_q()) enqueue_q(job, shape, launch);
 }
@@ -289,16 +319,21 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(tall_
 }  // namespace
 
 GpuVariant tall_variant() {
-  GpuVariant variant{
-      {"opencl/tall", "tall, to 128 columns; Cholesky of A'A in float64, or a tree of blocks", fits,
-       tune, host_check_bytes, device_bytes, arithmetic},
-      "gpu/variants/tall/tall.cl",
-      workspace,
-      enqueue,
-      computes_in};
-  variant.plan.row_state_bytes = row_state_bytes;
-  variant.plan.leaf_rows = leaf_rows;
-  return variant;
+  return {
+      .plan = {.name = "opencl/tall",
+               .summary = "tall, to 128 columns; Cholesky of A'A in float64, or a tree of blocks",
+               .fits = fits,
+               .tune = tune,
+               .host_workspace_bytes = host_check_bytes,
+               .device_workspace_bytes = device_bytes,
+               .arithmetic = arithmetic,
+               .row_state_bytes = row_state_bytes,
+               .leaf_rows = leaf_rows},
+      .file = "gpu/variants/tall/tall.cl",
+      .workspace = workspace,
+      .enqueue = enqueue,
+      .computes_in = computes_in,
+      .local_bytes = local_bytes};
 }
 
 }  // namespace qrtool

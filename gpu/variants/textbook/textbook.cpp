@@ -11,6 +11,11 @@ namespace {
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
+/// A sign per column, and the matrix's code.
+std::size_t local_bytes(const Problem& p, const Limits&) {
+  return size_of(computes_in(p)) * static_cast<std::size_t>(p.n) + sizeof(cl_int);
+}
+
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
@@ -19,6 +24,8 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, "takes at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
   }
   if (p.mode == Mode::raw) return {false, "keeps no reflectors"};
+  const std::string needs = group_objection(static_cast<int>(p.n), local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
   return {true, "square, at most " + std::to_string(tuning::textbook_max_columns) + " columns"};
 }
 
@@ -40,12 +47,19 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(textb
 }  // namespace
 
 GpuVariant textbook_variant() {
-  return {{"opencl/textbook", "small square; every reflector formed and multiplied: a baseline",
-           fits, tune, host_check_bytes, device_bytes, arithmetic, true},
-          "gpu/variants/textbook/textbook.cl",
-          workspace,
-          enqueue,
-          computes_in};
+  return {.plan = {.name = "opencl/textbook",
+                   .summary = "small square; every reflector formed and multiplied: a baseline",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic,
+                   .only_when_forced = true},
+          .file = "gpu/variants/textbook/textbook.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .local_bytes = local_bytes};
 }
 
 }  // namespace qrtool

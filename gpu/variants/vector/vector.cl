@@ -10,8 +10,8 @@
 //   load       A D -> pack, D = diag(2^-e_j), lane by lane
 //   factor     column j: sums down the column, a reflector per lane, applied to four columns at a
 //              time
-//   store_r    the upper part times D^-1, with signs
-//   form_q     column j = k-1, .., 0: H_j to rows and columns from j on of the identity
+//   store_r_of_pack    the upper part times D^-1, with signs
+//   form_q_of_pack     column j = k-1, .., 0: H_j to rows and columns from j on of the identity
 //
 // Defines, set in vector.cpp            range    meaning
 //   STORED, REAL                                 common.clh
@@ -85,8 +85,8 @@ INLINE void make_reflectors(__global realv* column, int j, int m, __global realv
 }
 
 // Four columns x := H_j x, those before `first` excepted; v is column j, 1 in row j.
-INLINE void apply_reflector(__global const realv* v, realv tau, int j, int m, __global realv* x,
-                            int first) {
+INLINE void apply_reflector_to_pack(__global const realv* v, realv tau, int j, int m,
+                                    __global realv* x, int first) {
   __global realv* top = x + j * 4;
   realv w0 = top[0], w1 = top[1], w2 = top[2], w3 = top[3];
   for (int begin = j + 1; begin < m; begin += SUM_ROWS) {
@@ -124,19 +124,21 @@ INLINE void factor_pack(__global realv* pack, int m, int n, int k, __global real
   for (int j = 0; j < k; ++j) {
     __global realv* column = pack + COLUMN((index_t)m, j);
     make_reflectors(column, j, m, tau);
-    if (j % 4 < 3) apply_reflector(column, tau[j], j, m, pack + PANEL((index_t)m, j), j % 4 + 1);
+    if (j % 4 < 3)
+      apply_reflector_to_pack(column, tau[j], j, m, pack + PANEL((index_t)m, j), j % 4 + 1);
     for (int c = (j / 4 + 1) * 4; c < n; c += 4)
-      apply_reflector(column, tau[j], j, m, pack + PANEL((index_t)m, c), 0);
+      apply_reflector_to_pack(column, tau[j], j, m, pack + PANEL((index_t)m, c), 0);
   }
 }
 
-INLINE void form_q(__global const realv* pack, int m, int k, int q_cols, __global const realv* tau,
-                   __global realv* q) {
+INLINE void form_q_of_pack(__global const realv* pack, int m, int k, int q_cols,
+                           __global const realv* tau, __global realv* q) {
   for (index_t e = 0; e < (index_t)m * ((q_cols + 3) / 4 * 4); ++e) q[e] = 0;
   for (int c = 0; c < q_cols; ++c) q[COLUMN((index_t)m, c) + (index_t)c * 4] = 1;
   for (int j = k - 1; j >= 0; --j)
     for (int c = j / 4 * 4; c < q_cols; c += 4)
-      apply_reflector(pack + COLUMN((index_t)m, j), tau[j], j, m, q + PANEL((index_t)m, c), 0);
+      apply_reflector_to_pack(pack + COLUMN((index_t)m, j), tau[j], j, m, q + PANEL((index_t)m, c),
+                              0);
 }
 
 // Signs of R_ii, in the place of tau.
@@ -151,8 +153,8 @@ INLINE void choose_signs(__global const realv* pack, int m, int k, int positive,
   }
 }
 
-INLINE void store_r(__global realv* pack, FactorShape s, int l, __global realv* signs,
-                    __global const int* codes, bool is_finite, __global STORED* r) {
+INLINE void store_r_of_pack(__global realv* pack, FactorShape s, int l, __global realv* signs,
+                            __global const int* codes, bool is_finite, __global STORED* r) {
   for (int j = 0; j < s.n; ++j) {
     const int e = scale_of(codes[j * LANES + l]);
     const REAL up = pow2(e / 2), up_again = pow2(e - e / 2);
@@ -167,8 +169,8 @@ INLINE void store_r(__global realv* pack, FactorShape s, int l, __global realv* 
   }
 }
 
-INLINE void store_q(__global realv* pack, FactorShape s, int l, __global realv* signs,
-                    bool is_finite, __global STORED* q) {
+INLINE void store_q_of_pack(__global realv* pack, FactorShape s, int l, __global realv* signs,
+                            bool is_finite, __global STORED* q) {
   for (int j = 0; j < s.q_cols; ++j) {
     const REAL sign = j < s.k ? lanes_of(signs + j)[l] : (REAL)1;
     __global const REAL* column = lanes_of(pack + COLUMN((index_t)s.m, j)) + l;
@@ -197,13 +199,13 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void factor_vector(
       if (l < count) magnitudes[matrix] = code;
     }
     factor_pack(pack, s.m, s.n, s.k, tau);
-    if (s.q_cols > 0) form_q(pack, s.m, s.k, s.q_cols, tau, q);
+    if (s.q_cols > 0) form_q_of_pack(pack, s.m, s.k, s.q_cols, tau, q);
     choose_signs(pack, s.m, s.k, s.positive, tau);
     for (int l = 0; l < count; ++l) {
       const index_t matrix = first + l;
       const bool is_finite = magnitudes[matrix] != MAGNITUDE_NON_FINITE;
-      store_r(pack, s, l, tau, codes, is_finite, r_out + matrix * s.r_rows * s.n);
-      if (s.q_cols > 0) store_q(q, s, l, tau, is_finite, q_out + matrix * s.m * s.q_cols);
+      store_r_of_pack(pack, s, l, tau, codes, is_finite, r_out + matrix * s.r_rows * s.n);
+      if (s.q_cols > 0) store_q_of_pack(q, s, l, tau, is_finite, q_out + matrix * s.m * s.q_cols);
     }
   }
 }

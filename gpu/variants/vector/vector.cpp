@@ -32,6 +32,8 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Params tune(const Problem& p, const Limits&) { return {{"LANES", static_cast<int>(lanes(p))}}; }
 
+std::size_t local_bytes(const Problem&, const Limits&) { return 0; }
+
 std::vector<std::size_t> workspace(const Problem&) { return {}; }
 
 /// A and Q in whole panels of four columns, tau, codes.
@@ -53,17 +55,20 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(vecto
 }  // namespace
 
 GpuVariant vector_variant() {
-  return {{"opencl/vector", "batches on CPU devices; a matrix per SIMD lane, no barriers", fits,
-           tune, host_check_bytes, device_bytes, arithmetic},
-          "gpu/variants/vector/vector.cl",
-          workspace,
-          enqueue,
-          computes_in,
-          slots,
-          nullptr,
-          false,
-          false,
-          true};
+  return {.plan = {.name = "opencl/vector",
+                   .summary = "batches on CPU devices; a matrix per SIMD lane, no barriers",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic},
+          .file = "gpu/variants/vector/vector.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .slots = slots,
+          .local_bytes = local_bytes,
+          .checks_by_vectors = true};
 }
 
 }  // namespace qrtool

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A kernel's head lists the defines that the kernel reads from outside, and no others; what its host
+half sets is among them. Functions of kernels have names of their own."""
+import collections
+import pathlib
+import re
+import sys
+
+# The host half of each kernel file; others set their defines there too.
+HOSTS = {
+    "blocked.cl": ["blocked.cpp"],
+    "gemm.cl": ["product.cpp"],
+    "large.cl": ["large.cpp", "product.cpp"],
+    "small.cl": ["small.cpp"],
+    "tall.cl": ["tall.cpp"],
+    "textbook.cl": ["textbook.cpp"],
+    "vector.cl": ["vector.cpp"],
+    "gram.cl": ["gram.cpp"],
+    "gram_tiles.cl": ["gram_tiles.cpp"],
+}
+# Bodies of the same functions, of which an #if chooses one.
+ALTERNATIVES = [{"check_plain.clh", "check_units.clh"}, {"gemm_tile.clh", "double_tile.clh"},
+                {"tall_sums.clh", "tall_sums_ring.clh"}]
+NO_DEFINE = {"MOST_REGISTERS"}  # a compiler's option
+
+
+def with_includes(root, path, seen):
+    if path in seen:
+        return
+    seen.append(path)
+    for name in re.findall(r'^#include "([^"]+)"', path.read_text(), re.M):
+        with_includes(root, root / name, seen)
+
+
+def head_of(text):
+    lines = []
+    for line in text.split("\n"):
+        if not line.startswith("//"):
+            break
+        lines.append(line)
+    return "\n".join(lines)
+
+
+def defaults_of(text):
+    """Defines that may come from outside: #ifndef X, #define X."""
+    return set(re.findall(r"^#ifndef (\w+)\n#define \1 \S", text, re.M))
+
+
+def functions_of(text):
+    """Names of the functions that a file defines."""
+    text = re.sub(r"//.*", "", text)
+    for match in re.finditer(r"^(?:INLINE|__kernel)\b(.*?)\{", text, re.M | re.S):
+        head = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", match[1])
+        yield re.match(r"[\w\s*]*?(TILE\(\w+\)|\w+)\s*\(", head.strip())[1]
+
+
+def main():
+    root = pathlib.Path(sys.argv[1])
+    faults = []
+    files = sorted([*(root / "gpu").rglob("*.cl"), *(root / "gpu").rglob("*.clh")])
+    owners = collections.defaultdict(set)
+    for path in files:
+        text = path.read_text()
+        for name in functions_of(text):
+            owners[name].add(path.name)
+        if "asm" in re.findall(r"\w+", text) and path.name != "nvidia.clh":
+            faults.append(f"{path.name}: inline PTX belongs in nvidia.clh")
+        faults += [f"{path.name}:{i}: more than 100 columns"
+                   for i, line in enumerate(text.split("\n"), 1) if len(line) > 100]
+    for name, where in owners.items():
+        if len(where) > 1 and not any(where <= bodies for bodies in ALTERNATIVES):
+            faults.append(f"{name} is defined in {', '.join(sorted(where))}")
+
+    for path in files:
+        if path.suffix != ".cl":
+            continue
+        parts = []
+        with_includes(root, path, parts)
+        heads = "\n".join(head_of(part.read_text()) for part in parts)
+        read = set().union(*(defaults_of(part.read_text()) for part in parts))
+        listed = set(re.findall(r"\b[A-Z][A-Z_0-9]+\b", heads))
+        faults += [f"{path.name}: no head lists {name}" for name in sorted(read - listed)]
+        code = "\n".join(re.sub(r"//.*", "", part.read_text()) for part in parts)
+        for line in head_of(path.read_text()).split("Defines")[-1].split("\n")[1:]:
+            table = re.match(r"//   ((?:[A-Z][A-Z_0-9]*(?:, | = |,)?)+)(?:  |$)", line)
+            for name in re.findall(r"[A-Z_0-9]{3,}", table[1] if table else ""):
+                if not re.search(rf"\b{name}\b", code):
+                    faults.append(f"{path.name} lists {name}, which it does not read")
+        for host in HOSTS.get(path.name, []):
+            text = next((root / "gpu").rglob(host)).read_text()
+            set_here = set(re.findall(r'(?:\{|\[)"([A-Z][A-Z_0-9]+)"', text)) - NO_DEFINE
+            for name in sorted(set_here):
+                if not re.search(rf"\b{name}\b", code):
+                    faults.append(f"{host} sets {name}, which {path.name} does not read")
+                if name not in listed:
+                    faults.append(f"{host} sets {name}, which no head of {path.name} lists")
+    print("\n".join(faults) or f"{len(files)} files")
+    return 1 if faults or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// local_memory_test.cpp: the local memory that a variant states is what its kernels take, and on
+// devices with little of it the plan takes what fits.
+#include <algorithm>
+#include <set>
+
+#include "core/plan.hpp"
+#include "gpu/host/session.hpp"
+#include "gpu/registry.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+
+namespace qrtool::test {
+namespace {
+
+constexpr index_t sides[][2] = {{1, 1},    {1, 7},    {9, 1},     {5, 4},     {8, 8},
+                                {16, 16},  {17, 33},  {33, 32},   {64, 64},   {65, 63},
+                                {100, 20}, {130, 65}, {300, 10},  {512, 3},   {128, 128},
+                                {1023, 5}, {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}};
+
+/// Every problem that a test below asks about.
+std::vector<Problem> problems() {
+  std::vector<Problem> list;
+  for (const auto& [m, n] : sides) {
+    for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+      for (const Mode mode : {Mode::reduced, Mode::r, Mode::raw}) {
+        list.push_back({100, m, n, type, mode, Sign::positive});
+      }
+    }
+  }
+  return list;
+}
+
+/// The most that a kernel of the program takes.
+std::size_t most_local_bytes(const cl::Program& program, const cl::Device& device) {
+  std::vector<cl::Kernel> kernels;
+  cl::Program(program).createKernels(&kernels);
+  std::size_t most = 0;
+  for (const cl::Kernel& kernel : kernels) {
+    const auto bytes = kernel.getWorkGroupInfo<CL_KERNEL_LOCAL_MEM_SIZE>(device);
+    most = std::max(most, static_cast<std::size_t>(bytes));
+  }
+  return most;
+}
+
+class LocalMemory : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+};
+
+TEST_P(LocalMemory, IsAsStated) {
+  const auto named = [](const GpuVariant& v) { return v.plan.name == GetParam(); };
+  const GpuVariant& variant = *std::ranges::find_if(gpu_variants(), named);
+  ASSERT_NE(variant.local_bytes, nullptr);
+  Session& session = session_for(device_under_test());
+  const Limits limits = backend().limits();
+  std::set<Defines> seen;
+  for (const Problem& p : problems()) {
+    if (!variant.plan.fits(p, limits).ok) continue;
+    const Defines defines = defines_for(p, variant.plan.tune(p, limits), variant.computes_in(p));
+    if (!seen.insert(defines).second) continue;
+    const cl::Program program = session.programs.get(variant.file, defines, GetParam());
+    // PoCL leaves out the signs of R, which `blocked` writes and never reads.
+    const std::size_t unread = GetParam() == "opencl/blocked" ? 32 * size_of(p.type) : 0;
+    const std::size_t stated = variant.local_bytes(p, limits) - unread;
+    const std::size_t taken = most_local_bytes(program, session.device);
+    SCOPED_TRACE(testing::Message() << p.m << "x" << p.n << ", " << name_of(p.type));
+    if (p.mode == Mode::reduced) {
+      EXPECT_EQ(stated, taken);
+    } else {
+      EXPECT_GE(stated, taken);  // compilers leave out what a mode does not need
+    }
+  }
+  EXPECT_FALSE(seen.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
+                         testing::Values("opencl/vector", "opencl/small", "opencl/blocked",
+                                         "opencl/tall", "opencl/large", "opencl/textbook"),
+                         [](const testing::TestParamInfo<std::string>& test) {
+                           return test.param.substr(test.param.find('/') + 1);
+                         });
+
+/// A GPU that has neither shuffles nor matrix units.
+Limits plain_gpu(std::size_t local_bytes) {
+  Limits limits;
+  limits.host_bytes = std::size_t{8} << 30;
+  limits.device_bytes = std::size_t{64} << 30;
+  limits.max_allocation_bytes = std::size_t{16} << 30;
+  limits.local_bytes = local_bytes;
+  limits.max_group = 1024;
+  limits.compute_units = 100;
+  limits.is_cpu = false;
+  limits.fast_float64 = true;
+  return limits;
+}
+
+TEST(LocalMemoryOfDevices, PlanTakesWhatFits) {
+  for (const std::size_t local_bytes : {32 << 10, 48 << 10, 64 << 10}) {
+    const Limits limits = plain_gpu(local_bytes);
+    for (const Problem& p : problems()) {
+      for (const GpuVariant& variant : gpu_variants()) {
+        if (variant.local_bytes == nullptr || !variant.plan.fits(p, limits).ok) continue;
+        EXPECT_LE(variant.local_bytes(p, limits), local_bytes) << variant.plan.name;
+      }
+    }
+  }
+}
+
+TEST(LocalMemoryOfDevices, BlockedTakesFewerReflectorsAtATime) {
+  const Problem p{100, 512, 128, ElementType::float32, Mode::reduced, Sign::positive};
+  const Variant blocked = blocked_variant().plan;
+  Limits nvidia = plain_gpu(48 << 10);
+  nvidia.shuffle_lanes = 32;
+  EXPECT_EQ(blocked.tune(p, nvidia).at("STAGE"), 16);
+  EXPECT_EQ(blocked.tune(p, plain_gpu(48 << 10)).at("STAGE"), 8);
+  EXPECT_TRUE(blocked.fits(p, plain_gpu(64 << 10)).ok);
+  Problem wide = p;
+  wide.type = ElementType::float64;
+  EXPECT_TRUE(blocked.fits(wide, nvidia).ok);
+  EXPECT_FALSE(blocked.fits(wide, plain_gpu(64 << 10)).ok);  // 72 KiB
+}
+
+TEST(LocalMemoryOfDevices, LargeAsksForIt) {
+  const Problem p{1, 2000, 2000, ElementType::float64, Mode::reduced, Sign::positive};
+  EXPECT_FALSE(large_variant().plan.fits(p, plain_gpu(32 << 10)).ok);
+  EXPECT_TRUE(large_variant().plan.fits(p, plain_gpu(48 << 10)).ok);
+}
+
+}  // namespace
+}  // namespace qrtool::test
