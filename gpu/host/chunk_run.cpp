@@ -193,6 +193,12 @@ void ChunkRun<T>::launch(Flight& flight) {
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
   engine_.factor(variant_, buffers.job, flight.factored);
+  if (!flight.routes.empty()) {
+    // In the queue of the kernels: the next sub-chunk's kernels overwrite this buffer.
+    engine_.compute.enqueueReadBuffer(buffers.job.work[0], CL_FALSE, 0,
+                                      sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
+                                      nullptr, &flight.routed);
+  }
   engine_.check(variant_, buffers, flight.checked);
   engine_.compute.flush();
 
@@ -207,18 +213,13 @@ void ChunkRun<T>::launch(Flight& flight) {
   engine_.download.enqueueReadBuffer(buffers.errors, CL_FALSE, 0,
                                      sizeof(DeviceErrors) * flight.errors.size(),
                                      flight.errors.data(), nullptr, &flight.downloads.back());
-  if (!flight.routes.empty()) {
-    flight.downloads.emplace_back();
-    engine_.download.enqueueReadBuffer(job.work[0], CL_FALSE, 0,
-                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
-                                       nullptr, &flight.downloads.back());
-  }
   engine_.download.flush();
 }
 
 template <class T>
 void ChunkRun<T>::collect(Flight& flight) {
   cl::Event::waitForEvents(flight.downloads);
+  if (!flight.routes.empty()) flight.routed.wait();
   seconds_.upload += seconds_of(flight.uploads);
   seconds_.download += seconds_of(flight.downloads);
   seconds_.factor += seconds_between(flight.begun, flight.factored);

@@ -44,7 +44,7 @@ class ChunkRun {
     index_t first = 0, count = 0;
     std::unique_ptr<DeviceBuffers> buffers;
     std::vector<cl::Event> uploads, downloads;
-    cl::Event begun, factored, checked;
+    cl::Event begun, factored, routed, checked;
     std::vector<DeviceErrors> errors;
     std::vector<cl_int> routes;  // of a variant that has a choice
   };

@@ -11,11 +11,11 @@
 //
 // Three routes follow from T, and routes[matrix] says which one the matrix took:
 //   first pass    T is below Q's bar.
-//   second pass   T is at most 1/4 and R is accurate to float32: Q takes A's place, and the second
-//                 pass makes it orthogonal (CholeskyQR2). ||I - Q1'Q1|| <= 1/4 leaves Q1 a condition
-//                 number of at most sqrt(5/3), so that this pass needs no guard; its own factor, I
-//                 but for errors that R's accuracy bounds, is not stored.
-//   reflectors    Householder reflectors do the matrix again (`small` or `blocked`, FLAGGED).
+//   second pass   T is at most 1/4 and R is accurate to float32: Q replaces A, and the second pass
+//                 makes it orthogonal (CholeskyQR2). Because ||I - Q1'Q1|| <= 1/4, the condition
+//                 number of Q1 is at most sqrt(5/3), and this pass needs no guard. Its own factor
+//                 is close to I, as R is accurate, and is not stored.
+//   reflectors    Householder reflectors factor the matrix again (`small` or `blocked`, FLAGGED).
 // Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
 // algorithm", ETNA 44 (2015).
 //

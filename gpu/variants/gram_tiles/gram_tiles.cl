@@ -268,9 +268,9 @@ INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int
   }
 }
 
-// A strip of 16 rows: s := s X by substitution, s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for
-// q > p, X the inverse of the square's L'. The square's own X would do it in one product, but its
-// errors reach further (gram_guard.clh).
+// A strip of 16 rows: s := s X, where X is the inverse of the square's L', by substitution:
+// s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for q > p. One product with X would do as well,
+// but its rounding errors are larger (gram_guard.clh).
 INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* columns, Slot slot,
                         int b, int blocks) {
   copy_column(columns, slot, b, 0, blocks, at->item);

@@ -96,6 +96,28 @@ TEST_F(FlaggedMatrices, HaveTheSameBitsWhoeverDecides) {
   EXPECT_EQ(factors(variant, some), by_device);
 }
 
+TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
+  SKIP_WITHOUT_OPENCL();
+  constexpr index_t many = 96;
+  Problem problem = problem_;
+  problem.count = many;
+  Batch<float> a(many, rows, cols);
+  for (index_t b = 0; b < many; ++b) {
+    const MatrixView<float> matrix = a.view()[b];
+    fill_matrix<float>({.kind = "gauss"}, b, matrix);
+    for (index_t i = 0; i < rows && b % 3 == 1; ++i) matrix(i, 7) = matrix(i, 3);
+  }
+  OpenclOptions options = test_options();
+  options.pretend_max_allocation = 8 * problem.input_bytes();
+  OpenclBackend limited(device_under_test(), options);
+  const Result<float> result = factor<float>(limited, plan_for(problem, "opencl/gram"), a.view());
+  for (index_t b = 0; b < many; ++b) {
+    EXPECT_EQ(result.report[static_cast<std::size_t>(b)].route,
+              b % 3 == 1 ? Route::reflectors : Route::first_pass)
+        << b;
+  }
+}
+
 /// Gaussian; column `col` of matrix b is column 0 but for 2^-(b / 4 + 4) of itself.
 std::vector<float> nearly_dependent(const Problem& problem, index_t col) {
   std::vector<float> a(static_cast<std::size_t>(problem.count * problem.m * problem.n));
