@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// check.cl: the errors of every matrix of a batch in float64, as core/ratios.hpp defines them
-// (compare LAPACK's TESTING/LIN/dqrt01). A and R are scaled by the matrix's power of two.
+// check.cl: measures the errors of every matrix of a batch in float64, with the definitions of
+// core/ratios.hpp (compare LAPACK's TESTING/LIN/dqrt01). A and R are divided by the matrix's power
+// of two.
 //
 //   step                   what it does                                        group per
 //   form_q_from_reflectors Q and R (float64) from V\R and tau (raw only)      matrix x columns
@@ -10,10 +11,10 @@
 //   measure_r              lower part, diagonal and range of R                 matrix x rows
 //   finish_errors          sums of the tiles and rows                          matrix
 //
-// The Gram matrix is symmetric: tiles on and above its diagonal are measured, those above count
-// twice. Sums have a fixed order; sums of many terms are compensated (Kahan) where a plain one,
-// biased where all terms are equal, would show. Products take R for what it is, upper triangular:
-// what lies below its diagonal counts as `lower`.
+// The Gram matrix is symmetric: only tiles on and above its diagonal are measured, and those above
+// count twice. All sums have a fixed order. Sums of many terms are compensated (Kahan) if the bias
+// of a plain sum of equal terms would be visible. Products use R as an upper triangular matrix; the
+// entries below its diagonal are measured as `lower`.
 //
 //        tile columns ->                          slab_rows
 //      +----+----+----+        X = Q or A      +-----------+ -> X0'X0  \
@@ -21,8 +22,8 @@
 //      | x2 | 1  |    |        slabs:          | X1        | -> X1'X1  /
 //      | 1  |    |    |  ti                    +-----------+
 //
-// The sums of a tile have two bodies, check_plain.clh and check_units.clh. check_rows.cl takes
-// float32 of few columns in one pass.
+// The sums of a tile have two bodies, check_plain.clh and check_units.clh. check_rows.cl measures
+// float32 matrices of few columns in one pass.
 //
 // Defines, set in device_check.cpp   range            meaning
 //   STORED                           float, double    type of A, V and tau
@@ -39,7 +40,7 @@
 #define IS_WIDE_double 1
 #define IS_WIDE JOIN(IS_WIDE_, FACTOR)
 
-// Rows one after the other. R counts as upper triangular.
+// Adjacent rows of a matrix. R is used as upper triangular.
 typedef struct {
   __global const FACTOR* x;
   int rows, cols;
@@ -64,8 +65,8 @@ INLINE Matrix matrix_r(__global const FACTOR* r, CheckShape shape, index_t matri
   return m;
 }
 
-// Q := H_1 .. H_k [I; 0], a column per work-item, backward, and a column of R. No exchange between
-// work-items.
+// Q := H_1 .. H_k [I; 0]: each work-item computes one column, from the last reflector to the first,
+// and copies one column of R. Work-items exchange nothing.
 __kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global const STORED* tau,
                                            __global double* q, __global double* r,
                                            CheckShape shape) {
@@ -96,8 +97,9 @@ __kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global co
   }
 }
 
-// Tile number -> first row and column. The columns of BAND rows of tiles one after the other: what
-// groups that run together read is little. From the right: their sums are the longest.
+// Tile number -> first row and column. Tiles are numbered by columns within BAND rows of tiles, so
+// that groups that run at the same time read few operands. Columns are numbered from the right,
+// because their sums are the longest.
 #define BAND 16
 INLINE void place_of_tile(int tile, CheckShape shape, int* row0, int* col0) {
   const int across = (shape.n + TILE - 1) / TILE, down = (shape.m + TILE - 1) / TILE;
@@ -152,8 +154,8 @@ INLINE void place_of_gram_tile(int tile, int size, int* row0, int* col0) {
   *col0 = (first + tile) * TILE;
 }
 
-// X = Q, or A for R alone, in slabs of rows; for R alone the last one takes R'R off.
-// gram_slabs = 1: partial[matrix][tile] = ||.||^2. Else gram[matrix][slab] = the slab's X'X.
+// X = Q, or A for R alone, in slabs of rows. For R alone the last slab subtracts R'R.
+// gram_slabs = 1: partial[matrix][tile] = ||.||^2. Otherwise gram[matrix][slab] = X'X of the slab.
 __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR* r,
                                  __global const int* magnitudes, __global double* partial,
                                  __global double* gram, CheckShape shape) {
@@ -194,12 +196,12 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
       if (slabs > 1) gram[(index_t)row * size + col] = sum;
     }
   }
-  // Off the diagonal a tile stands for its mirror image too.
+  // A tile off the diagonal also counts for its mirror image.
   squares = sum_of_group(row0 == col0 ? squares : 2 * squares, scratch);
   if (slabs == 1 && get_local_id(0) == 0) partial[get_group_id(0)] = squares;
 }
 
-// parts[matrix][slab] of shape.r_slab_rows rows of R.
+// parts[matrix][slab] for slabs of shape.r_slab_rows rows of R.
 __kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magnitudes,
                               __global RSummary* parts, CheckShape shape) {
   __local double scratch[GROUP_SIZE];
@@ -209,7 +211,7 @@ __kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magn
   const int last = min(shape.r_rows, (slab + 1) * shape.r_slab_rows);
   r += matrix * shape.r_rows * shape.n;
   RSummary s = no_summary();
-  // Loads that are under way together: of several rows, or of one.
+  // A group loads from several rows at the same time, or from one row.
   const int lanes = min(shape.n, GROUP_SIZE), across = GROUP_SIZE / lanes, col = item % lanes;
   const int first = slab * shape.r_slab_rows + (item < across * lanes ? item / lanes : last);
   if (lanes < GROUP_SIZE || shape.n == GROUP_SIZE) {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// check_rows.cl: the errors of check.cl for float32 of at most 64 columns in one pass over A, Q and
-// R, on NVIDIA's float64 matrix units.
+// check_rows.cl: the errors of check.cl for float32 matrices of at most 64 columns, in one pass
+// over A, Q and R, on NVIDIA's float64 matrix units.
 //
-//   measure_rows    everything, where a matrix is one slab of rows           matrix x slab
-//   combine_gram    as in check.cl, of several slabs                         matrix x 16 entries
-//   finish_errors   the same                                                 matrix
+//   measure_rows    everything, if a matrix is one slab of rows              matrix x slab
+//   combine_gram    as in check.cl, for several slabs                        matrix x 16 entries
+//   finish_errors   as in check.cl                                           matrix
 //
-//   R lies in local memory, with zeros below its diagonal, beside it 16 WARPS rows of Q at a time:
+//   R is in local memory with zeros below its diagonal, together with 16 WARPS rows of Q at a time:
 //
-//             16 BLOCKS                  residual  A - QR   16 rows each time 32 work-items
-//           +----------+   +----------+                     (a warp), sums that begin with -A; past
-//           | warp 0   |   | R        |                     R's diagonal there is nothing to add
+//             16 BLOCKS                  residual  A - QR   32 work-items (a warp) have 16 rows;
+//           +----------+   +----------+                     their sums begin with -A, and skip the
+//           | warp 0   |   | R        |                     zeros below R's diagonal
 //           | warp 1   | x |          |  gram      X'X      blocks of 16 x 16 on and above the
-//           | ..       |   +----------+                     diagonal, shared among the warps and
-//           +----------+                                    kept from rows to rows
+//           | ..       |   +----------+                     diagonal; the warps share them and keep
+//           +----------+                                    their sums for the next rows
 //
-//   R alone: X = A, ||A||^2 is the trace of A'A, and R'R is taken off at the end. Sums are
-//   plain and scaled at their end (check_units.clh says why).
+//   For R alone X = A, ||A||^2 is the trace of A'A, and R'R is subtracted at the end. The sums are
+//   plain sums and are scaled at the end (check_units.clh gives the reason).
 //
 // Defines, set in device_check.cpp   range          meaning
 //   STORED, FACTOR                   float          check.clh
@@ -44,11 +44,12 @@
 
 #define ROWS (16 * WARPS)
 #define COLUMNS (16 * BLOCKS)
-// Entries from row to row: products read from different banks, by pairs along a row of X.
+// Distance of rows: with it products read from different banks, in pairs along a row of X.
 #define X_LD (COLUMNS + 8)
 #define R_LD (COLUMNS + 4)
 
-// What a warp sums of X'X, a digit per warp: blocks (o0, o1), (o2, o1), (o0, o0), or fewer.
+// The blocks of X'X that a warp sums, one digit per warp: blocks (o0, o1), (o2, o1), (o0, o0), or
+// fewer.
 #if BLOCKS == 4
 #define OPERANDS 0x0020, 0x3231, 0x1131
 #define OWN_OF_WARP 0x2233
@@ -75,7 +76,7 @@
 #define OWN 1
 #endif
 
-// The columns that a warp's blocks are of, and how many it has.
+// The block columns of a warp's blocks, and their number.
 typedef struct {
   int operands[3], own;
 } Share;
@@ -90,7 +91,7 @@ INLINE Share share_of(int warp) {
 INLINE int row_of_own(const Share* share, const int s) { return share->operands[s == 1 ? 2 : 0]; }
 INLINE int col_of_own(const Share* share, const int s) { return share->operands[s == 2 ? 0 : 1]; }
 
-// Starts to copy `rows` rows of a matrix of n columns, zeros where there are none.
+// Starts the copies of `rows` rows of a matrix of n columns; rows that do not exist become zeros.
 INLINE void copy_rows(__local float* to, const int ld, __global const float* from, int n,
                       int rows_left, const int rows) {
 #pragma unroll 4
@@ -102,14 +103,14 @@ INLINE void copy_rows(__local float* to, const int ld, __global const float* fro
   }
 }
 
-// What R itself shows, not scaled.
+// The measurements of R itself, before scaling.
 typedef struct {
   double lower;
   float smallest, largest;
   int is_finite;
 } Seen;
 
-// What the work-item has copied of R: looked at, then zero below the diagonal.
+// Measures the entries of R that the work-item has copied, then makes them zero below the diagonal.
 INLINE Seen prepare_r(__local float* r, int diagonal) {
   Seen s = {0, INFINITY, 0, 1};
 #pragma unroll 2
@@ -138,7 +139,7 @@ INLINE Seen both_seen(Seen x, Seen y) {
                   x.is_finite & y.is_finite};
   return s;
 }
-// By all of a warp.
+// Combines the measurements of a warp; all of its work-items call it.
 INLINE Seen seen_by_warp(Seen s) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
@@ -150,14 +151,14 @@ INLINE Seen seen_by_warp(Seen s) {
   return s;
 }
 
-// Eight terms of 16 rows or columns, what a work-item has of them.
+// The part that a work-item holds of eight terms of 16 rows or columns.
 typedef Quarter Terms[2];
 INLINE void add_eight_terms(Block c, const Terms x, const Terms y) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) add_quarter(c, x[i], y[i]);
 }
-// 16 columns of 8 rows of X, or of R, or 16 rows of X, from their first entry on. The terms are t
-// and t + 4 of X'X, 2 t and 2 t + 1 of products with R.
+// Loads 16 columns of 8 rows of X or of R, or 16 rows of X. `from`: their first entry. The terms of
+// a work-item are t and t + 4 for X'X, and 2 t and 2 t + 1 for products with R.
 INLINE void get_columns(const Warp* at, Terms x, __local const float* from) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -181,11 +182,11 @@ INLINE void get_rows(const Warp* at, Terms x, __local const float* from) {
   }
 }
 
-// own += X'X, 8 rows.
+// own += X'X of 8 rows.
 INLINE void add_rows_to_gram(const Warp* at, Block own[OWN], const Share* share,
                              __local const float* x) {
   Terms left, right;
-  sync_warp();  // here and below: keeps the compiler from loading all before it multiplies
+  sync_warp();  // here and below: the compiler cannot load everything before it multiplies
   get_columns(at, left, x + 16 * share->operands[0]);
   get_columns(at, right, x + 16 * share->operands[1]);
   add_eight_terms(own[0], left, right);
@@ -219,7 +220,7 @@ INLINE void subtract_r_gram(const Warp* at, Block own[OWN], const Share* share,
   }
 }
 
-// x := -A(16 x 16), zeros where there is nothing.
+// x := -A (16 x 16), with zeros for entries that do not exist.
 INLINE void load_negative(const Warp* at, Block x, __global const float* a, int n, int rows_left,
                           int cols_left) {
 #pragma unroll
@@ -247,7 +248,7 @@ INLINE double add_squares(const Block x, double sum) {
 }
 
 #if WANT_Q
-// ||A - QR||^2 of 16 rows. sum: -A, q and r in local memory.
+// |A - QR||^2 of 16 rows. sum: -A; q and r are in local memory.
 INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const float* q,
                            __local const float* r, double squares) {
 #pragma unroll 1
@@ -269,7 +270,7 @@ INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const floa
 }
 #endif
 
-// What the warp's blocks have on the diagonal of X'X.
+// The diagonal entries of X'X in the warp's blocks, summed.
 INLINE double trace_of(const Warp* at, Block own[OWN], const Share* share) {
   double trace = 0;
 #pragma unroll
@@ -285,7 +286,7 @@ INLINE double trace_of(const Warp* at, Block own[OWN], const Share* share) {
 
 INLINE double scaled_square(double x, Scaling by) { return scaled(scaled(x, by), by); }
 
-// Of the warp's blocks: ||.||^2, or to memory where there are more slabs.
+// Returns ||.||^2 of the warp's blocks, or writes the blocks to memory if there are several slabs.
 INLINE double finish_gram(const Warp* at, Block own[OWN], const Share* share, Scaling scaling,
                           __global double* gram, CheckShape shape) {
   double squares = 0;
@@ -306,8 +307,8 @@ INLINE double finish_gram(const Warp* at, Block own[OWN], const Share* share, Sc
   return squares;
 }
 
-// gram_slabs = 1: errors[matrix]. Else partial[matrix][slab] = {||A - QR||^2, ||A||^2},
-// gram[matrix][slab] = the slab's X'X, and parts[matrix].
+// gram_slabs = 1: errors[matrix]. Otherwise partial[matrix][slab] = {||A - QR||^2, ||A||^2},
+// gram[matrix][slab] = X'X of the slab, and parts[matrix].
 __kernel GROUP void measure_rows(__global const float* a, __global const float* q,
                                  __global const float* r, __global const int* magnitudes,
                                  __global double* partial, __global double* gram,
@@ -323,7 +324,7 @@ __kernel GROUP void measure_rows(__global const float* a, __global const float* 
   const int warp = item / 32, columns = shape.gram_size;
   const Warp here = {item % 32, item % 32 / 4, item % 4, 0};
   const Warp* at = &here;
-  // Some warps have more blocks than others: which ones changes from group to group.
+  // Some warps have more blocks than others. Which ones have more is different in each group.
   const Share share = share_of((warp + (int)get_group_id(0)) % WARPS);
   a += (matrix * shape.m + first) * shape.n;
   __global const float* x = WANT_Q ? q + (matrix * shape.m + first) * columns : a;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// check_vector.cl: the errors of every matrix of a batch in float64, as check.cl measures them, on
-// CPU devices: a work-item takes a matrix, in tiles of 4 rows of 8 columns, without barriers.
+// check_vector.cl: the errors of every matrix of a batch in float64, with the definitions of
+// check.cl, for CPU devices. A work-item measures a whole matrix in tiles of 4 rows and 8 columns,
+// without barriers.
 //
 //   ||A - QR||^2    x (4 rows of A) -= q r_p for p < k            tile by tile of A
-//   ||I - Q'Q||^2   tiles of the Gram matrix on and above its diagonal, those above twice; R alone:
-//                   ||A'A - R'R||^2
+//   ||I - Q'Q||^2   tiles of the Gram matrix on and above its diagonal; those above count twice.
+//                   For R alone: ||A'A - R'R||^2
 //
 // Defines, set in device_check.cpp   range            meaning
 //   STORED, FACTOR                   float, double    type of A, Q and R; FACTOR is STORED
@@ -13,7 +14,7 @@
 
 #define COLUMNS 8
 #define ROWS 4
-// Rows that are summed plainly.
+// Number of rows that are summed plainly.
 #define SUM_ROWS 32
 
 typedef struct {
@@ -28,7 +29,7 @@ INLINE double entry(const Matrix* m, int i, int j) {
              : 0.0;
 }
 
-// Entries (i, j), .., (i, j + 7); zeros beyond the matrix.
+// Entries (i, j), .., (i, j + 7), with zeros outside the matrix.
 INLINE double8 entries(const Matrix* m, int i, int j) {
   __global const STORED* x = m->x + (index_t)i * m->columns + j;
   if (i < m->rows && j + COLUMNS <= m->columns)
@@ -71,7 +72,7 @@ typedef struct {
   double8 x[ROWS];
 } Tile;
 
-// sum := rows p .. p + 3 of X'X, columns from j on.
+// sum := rows p .. p + 3 of X'X, for 8 columns from j on.
 INLINE void gram_tile(const Matrix* m, int p, int j, Tile* sum) {
   Tile rest;
   for (int t = 0; t < ROWS; ++t) sum->x[t] = rest.x[t] = 0;
@@ -93,7 +94,7 @@ INLINE void gram_tile(const Matrix* m, int p, int j, Tile* sum) {
   }
 }
 
-// ||X'X - Y||^2, where Y is I, or Z'Z.
+// |X'X - Y||^2 with Y = I or Y = Z'Z.
 INLINE double measure_gram_of_pack(const Matrix* x, const Matrix* z, bool is_identity) {
   const int n = x->columns;
   double total = 0, total_rest = 0;
@@ -117,7 +118,7 @@ INLINE double measure_gram_of_pack(const Matrix* x, const Matrix* z, bool is_ide
   return total;
 }
 
-// What R itself shows.
+// The measurements of R itself.
 INLINE void summarise_r(const Matrix* r, DeviceErrors* e) {
   double lower = 0, smallest = INFINITY, largest = 0;
   e->r_is_finite = 1;

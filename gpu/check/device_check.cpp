@@ -7,26 +7,26 @@
 namespace qrtool {
 namespace {
 
-/// check.cl with one body or the other, or check_rows.cl.
+/// check.cl with the plain body or with matrix units, or check_rows.cl.
 enum class Body { plain, units, rows };
 
-/// Entries that a group of combine_gram sums.
+/// Number of entries that a group of combine_gram sums.
 constexpr index_t combined_entries = 16;
-/// What measure_r leaves of a slab of R: four double.
+/// Number of doubles that measure_r writes for a slab of R.
 constexpr index_t summary_numbers = 4;
 
 struct Layout {
   Body body;
   int group_size;
   index_t q_cols, r_rows, gram_size;
-  int micro;          // of the plain body: a tile is 16 micro x 16 micro
-  int blocks, warps;  // of check_rows.cl
+  int micro;          // for the plain body: a tile is 16 micro x 16 micro
+  int blocks, warps;  // for check_rows.cl
   index_t residual_parts, gram_tiles, gram_parts;
   index_t slabs, slab_rows, r_slabs, r_slab_rows;
 };
 
 bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
-/// Q and R of raw are formed in float64.
+/// Raw results: Q and R are formed in float64.
 bool has_wide_factors(const Problem& p) { return is_raw(p) || p.type == ElementType::float64; }
 index_t q_cols(const Problem& p) { return is_raw(p) ? p.k() : p.q_cols(); }
 
@@ -66,7 +66,7 @@ void cut_into_slabs(const Problem& p, Layout& layout) {
   layout.r_slab_rows = std::max<index_t>(1, layout.r_rows);
 }
 
-/// has_units: float64 products of NVIDIA's matrix units.
+/// has_units: the device has NVIDIA's float64 matrix units.
 Layout layout_of(const Problem& p, bool has_units) {
   Layout layout{};
   layout.body = body_of(p, has_units);
@@ -104,7 +104,7 @@ CheckShape check_shape(const Problem& p, const Layout& layout, index_t count) {
   return shape;
 }
 
-/// Entries that are copied at a time, 16 bytes at most.
+/// Number of entries that are copied at a time: at most 16 bytes.
 int vector_entries(const Problem& p) {
   const int most = has_wide_factors(p) ? 2 : 4;
   const index_t q = q_cols(p);

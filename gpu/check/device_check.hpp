@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_check.hpp: the errors of every matrix of a sub-chunk, measured on the device
-// (check.cl).
+// device_check.hpp: measures the errors of every matrix of a sub-chunk on the device (check.cl).
 #pragma once
 
 #include <vector>
@@ -9,7 +8,7 @@
 
 namespace qrtool {
 
-/// Bytes per matrix of each work buffer of the check, on any device.
+/// Sizes of the check's work buffers in bytes per matrix. They are the same on all devices.
 std::vector<std::size_t> check_workspace(const Problem& problem);
 
 struct CheckProgram {
@@ -18,12 +17,12 @@ struct CheckProgram {
 };
 CheckProgram check_program(const Problem& problem, const Limits& limits);
 
-/// Writes a DeviceErrors per matrix into `errors`. work: as check_workspace asked. `launch` knows
-/// the program that check_program names.
+/// Enqueues the kernels that write a DeviceErrors per matrix to `errors`. work: buffers of the
+/// sizes that check_workspace gives. `launch` holds the program that check_program names.
 void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector<cl::Buffer>& work,
                    const cl::Buffer& errors, Launcher& launch);
 
-/// The same without barriers, for Q and R: not for raw's reflectors.
+/// The program of the check without barriers. It measures Q and R, not raw's reflectors.
 CheckProgram vector_check_program(const Problem& problem);
 void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_check.cpp: verdicts, and a second measurement by the host.
+// host_check.cpp: verdicts, and the second measurement by the host.
 #include "gpu/check/host_check.hpp"
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 index_t measured_q_cols(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.q_cols(); }
 index_t measured_r_rows(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.r_rows(); }
 
-/// Of measuring one matrix: QR and Q'Q, or A'A and R'R.
+/// Number of operations to measure one matrix: QR and Q'Q, or A'A and R'R.
 double operations_of(const Problem& p) {
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const auto q = static_cast<double>(measured_q_cols(p));
@@ -64,7 +64,7 @@ struct HostCheck<T>::Workspace {
     }
   }
   ErrorMeter meter;
-  Batch<double> q, wide_a, wide_r;  // raw
+  Batch<double> q, wide_a, wide_r;  // for raw
 };
 
 std::size_t host_check_bytes(const Problem& p) {
@@ -103,7 +103,7 @@ MatrixReport HostCheck<T>::measure(MatrixView<const T> a, const Factors<T>& out,
   return report_of(problem_, errors);
 }
 
-/// Q from V and tau as they were stored, R the upper part of V\R.
+/// Q from the stored V and tau, and R from the upper part of V\R.
 template <class T>
 Errors HostCheck<T>::measure_reflectors(MatrixView<const T> a, const Factors<T>& out, index_t b,
                                         int scale) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// host_check.hpp: the verdict on a matrix, from what the device measured or measured anew by the
-// host.
+// host_check.hpp: the verdict on a matrix, from the device's measurement or from a second one by
+// the host.
 #pragma once
 
 #include <memory>
@@ -13,24 +13,24 @@
 
 namespace qrtool {
 
-/// A line of the report from the device's measurement.
+/// The line of the report for the errors that the device measured.
 MatrixReport judge_device(const Problem& problem, const DeviceErrors& errors);
 
-/// Host bytes that measuring one matrix takes; 0 where the host does not measure matrices of this
-/// size (tuning::host_sample_operations).
+/// Bytes of host memory for the measurement of one matrix; 0 if the host does not measure matrices
+/// of this size (tuning::host_sample_operations).
 std::size_t host_check_bytes(const Problem& problem);
 
-/// Re-measures matrices with core's ErrorMeter, within a budget of operations.
+/// Measures matrices again with core's ErrorMeter, within a budget of operations.
 template <class T>
 class HostCheck {
  public:
   explicit HostCheck(const Problem& problem);
   ~HostCheck();
 
-  /// Whether the budget allows one more matrix.
+  /// Whether the budget is large enough for one more matrix.
   bool can_measure() const;
 
-  /// Line of the report for matrix b of the factors.
+  /// Measures matrix b of the factors and returns its line of the report.
   MatrixReport measure(MatrixView<const T> a, const Factors<T>& out, index_t b);
 
  private:
