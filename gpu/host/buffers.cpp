@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffers.cpp: device memory, divided and kept.
+// buffers.cpp: divides the device's memory among sub-chunks and keeps buffers for later chunks.
 #include "gpu/host/buffers.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,8 @@ std::size_t largest(const MatrixBytes& bytes) {
   return most;
 }
 
-/// Buffers of a pool that all sets share, at most; those of the sets follow.
+/// Largest number of buffers in a pool that all sets share. The buffers of the sets have higher
+/// indices.
 constexpr std::size_t most_shared = 32;
 
 [[noreturn]] void refuse(const Problem& p, std::size_t needed, std::string_view what,
@@ -82,7 +83,7 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
 cl::Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
   if (entries_.size() <= entry) entries_.resize(entry + 1);
   Entry& kept = entries_[entry];
-  // A buffer of 0 bytes is an error in OpenCL.
+  // OpenCL does not allow a buffer of 0 bytes.
   const std::size_t needed = std::max<std::size_t>(bytes, 64);
   if (kept.bytes < needed) {
     kept = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffers.hpp: how many matrices the device takes at a time, and the buffers that hold them.
+// buffers.hpp: the number of matrices on the device at a time, and the buffers that hold them.
 #pragma once
 
 #include <vector>
@@ -10,45 +10,47 @@
 
 namespace qrtool {
 
-/// Device bytes of one matrix, buffer by buffer.
+/// Bytes that one matrix needs on the device, for each buffer.
 struct MatrixBytes {
   std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors; once per buffer set
-  std::vector<std::size_t> work;   // of the variant; once
-  std::vector<std::size_t> check;  // of the check; once
-  Slots slots = {};                // of the variant; once, whatever the batch
+  std::vector<std::size_t> work;   // buffers of the variant; once
+  std::vector<std::size_t> check;  // buffers of the check; once
+  Slots slots = {};                // slots of the variant; once, independent of the batch size
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
 
-/// A chunk is cut into sub-chunks of `matrices`; `sets` of them are on the device at once.
+/// A chunk is cut into sub-chunks of `matrices` matrices; `sets` sub-chunks are on the device at
+/// once.
 struct SubChunks {
   index_t matrices = 1;
   int sets = 1;
 };
 
-/// The cut for a chunk of `count` matrices: at most about `wanted_bytes` of input and output per
-/// sub-chunk, within the device's memory and largest allocation.
-/// Errors: LimitError where one matrix does not fit, with the bytes that it needs.
+/// Cuts a chunk of `count` matrices into sub-chunks with at most about `wanted_bytes` of input and
+/// output each, within the device's memory and largest allocation.
+/// Errors: LimitError if a single matrix does not fit; the message has the bytes that it needs.
 SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limits& limits,
                     index_t count, std::size_t wanted_bytes);
 
-/// A sub-chunk's buffers on the device.
+/// The buffers of a sub-chunk on the device.
 struct DeviceBuffers {
   FactorJob job;
   cl::Buffer errors;
   std::vector<cl::Buffer> check_work;
 };
 
-/// Buffers that grow and are kept from chunk to chunk.
+/// Buffers that grow if needed and are kept for the next chunks.
 class BufferPool {
  public:
   explicit BufferPool(cl::Context context) : context_(std::move(context)) {}
 
-  /// The buffers of set `set` for `count` matrices. Problem and params must outlive the result.
-  /// Errors: cl::Error where the device's memory is short.
+  /// Returns the buffers of set `set` for `count` matrices. Problem and params must outlive the
+  /// result.
+  /// Errors: cl::Error if the device has too little memory.
   DeviceBuffers get(const Problem& problem, const Params& params, const MatrixBytes& bytes,
                     index_t count, int set);
 
-  /// Gives all of it back.
+  /// Frees all buffers.
   void clear() { entries_.clear(); }
 
  private:

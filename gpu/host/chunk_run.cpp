@@ -18,7 +18,7 @@ namespace {
 
 using Size3 = std::array<cl::size_type, 3>;
 
-/// A region of `view`'s matrix b, as the rectangle commands take it.
+/// A region of `view`'s matrix b in the form that OpenCL's rectangle commands need.
 template <class T>
 struct Rectangle {
   Rectangle(BatchView<T> view, index_t b)
@@ -36,7 +36,7 @@ std::size_t packed_bytes(BatchView<T> view) {
   return static_cast<std::size_t>(view.count * view.rows * view.cols) * sizeof(T);
 }
 
-/// Copies a batch to the device; the events of the first and the last command are appended.
+/// Copies a batch to the device, and appends the events of the first and the last command.
 template <class T>
 void write(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<const T> view,
            std::vector<cl::Event>& events) {
@@ -56,7 +56,7 @@ void write(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<co
   }
 }
 
-/// Copies a batch from the device, as write does.
+/// Copies a batch from the device, and appends events in the same way.
 template <class T>
 void read(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<T> view,
           std::vector<cl::Event>& events) {
@@ -122,7 +122,7 @@ ChunkSeconds ChunkRun<T>::run() {
     SubChunks cut =
         cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_, wanted_bytes);
     cut.sets = std::min(cut.sets, most_sets);
-    // Outlives an exception until the queues are drained: copies into it may be under way.
+    // Declared outside `try`, because copies into it may be running until the queues are drained.
     std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
     try {
       run_from_first_open(cut, flights);
@@ -137,7 +137,7 @@ ChunkSeconds ChunkRun<T>::run() {
                                      engine_.info.text(), plan_.problem.m, plan_.problem.n),
                          "--backend cpu works in host memory");
       }
-      // Half as much per sub-chunk; a single matrix gives up its neighbours in flight.
+      // Halves the size of a sub-chunk. If it is a single matrix, fewer sets are used.
       if (cut.matrices == 1) most_sets = cut.sets - 1;
       const std::size_t per_matrix = plan_.problem.input_bytes() + plan_.problem.output_bytes();
       wanted_bytes = per_matrix * static_cast<std::size_t>(cut.matrices) / 2;
@@ -153,7 +153,7 @@ template <class T>
 void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flights) {
   const index_t begin_open = open_;
   const index_t sub_chunks = ceil_divide(a_.count - begin_open, cut.matrices);
-  // The next upload is on its way before the host may have to wait for a decision.
+  // The next upload starts before the host may have to wait for a decision.
   const index_t ahead = std::max(cut.sets - 2, 0), behind = cut.sets - 1 - ahead;
   const auto flight = [&](index_t i) -> Flight& {
     return flights[static_cast<std::size_t>(i % cut.sets)];
@@ -184,17 +184,19 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   engine_.upload.flush();
 }
 
-/// All that follows the upload.
+/// Enqueues everything that follows the upload.
 template <class T>
 void ChunkRun<T>::launch(Flight& flight) {
   const DeviceBuffers& buffers = *flight.buffers;
   const index_t first = flight.first, count = flight.count;
-  // A marker of its own: a command that waits for another queue has no time on every driver.
+  // A separate marker, because some drivers give no times for a command that waits for another
+  // queue.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
   engine_.factor(variant_, buffers.job, flight.factored);
   if (!flight.routes.empty()) {
-    // In the queue of the kernels: the next sub-chunk's kernels overwrite this buffer.
+    // This read is in the queue of the kernels, because the kernels of the next sub-chunk overwrite
+    // the buffer.
     engine_.compute.enqueueReadBuffer(buffers.job.work[0], CL_FALSE, 0,
                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
                                       nullptr, &flight.routed);
@@ -231,9 +233,9 @@ void ChunkRun<T>::collect(Flight& flight) {
   open_ = flight.first + flight.count;
 }
 
-/// Verdicts by the device's numbers. Where the host's second measurement of a sampled matrix comes
-/// to another verdict the device is not to be believed: the host then measures every matrix of the
-/// sub-chunk (as far as its budget goes) and its numbers stand.
+/// Judges the matrices by the device's measurements. If the host's second measurement of a sampled
+/// matrix gives a different verdict, the device is not trusted: the host then measures every matrix
+/// of the sub-chunk (within its budget), and its measurements are used.
 template <class T>
 void ChunkRun<T>::judge_all(const Flight& flight) {
   for (index_t i = 0; i < flight.count; ++i) {
@@ -251,7 +253,7 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
       i = 0;
       continue;
     }
-    // every step-th, and the last
+    // Every step-th matrix, and the last one.
     i = i + step < flight.count || i == flight.count - 1 ? i + step : flight.count - 1;
   }
   for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {

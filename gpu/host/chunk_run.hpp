@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// chunk_run.hpp: one call of OpenclBackend::factor: sub-chunks through upload, compute and
-// download, overlapped.
+// chunk_run.hpp: one call of OpenclBackend::factor: upload, compute and download of sub-chunks
+// overlap.
 //
-//   upload    | 0 | 1 | 2 | 3 |              in-order queues; events order them:
+//   upload    | 0 | 1 | 2 | 3 |              The queues are in order. Events give this order:
 //   compute       | 0 | 1 | 2 | 3 |          upload -> factor, check -> download
 //   download          | 0 | 1 | 2 | 3 |
-//   host                  | 0 | 1 | 2 | 3 |  verdicts, a sample measured anew
+//   host                  | 0 | 1 | 2 | 3 |  verdicts; the host measures a sample again
 #pragma once
 
 #include <memory>
@@ -18,14 +18,14 @@
 
 namespace qrtool {
 
-/// From the end of `first` to the end of `last`, by the device's clock.
+/// Seconds from the end of `first` to the end of `last`, by the device's clock.
 double seconds_between(const cl::Event& first, const cl::Event& last);
-/// From the start of the first to the end of the last.
+/// Seconds from the start of the first event to the end of the last one.
 double seconds_of(const std::vector<cl::Event>& events);
 
-/// Whether smaller sub-chunks may help.
+/// Whether the error is a lack of memory, so that smaller sub-chunks may help.
 bool is_memory_short(const cl::Error& error);
-/// A failed call as the user should see it.
+/// Throws the error of a failed call with a message for the user.
 [[noreturn]] void throw_device_error(const cl::Error& error, const DeviceInfo& info,
                                      std::string_view where);
 
@@ -39,14 +39,14 @@ class ChunkRun {
   ChunkSeconds run();
 
  private:
-  /// A sub-chunk on its way.
+  /// The state of a sub-chunk from upload to download.
   struct Flight {
     index_t first = 0, count = 0;
     std::unique_ptr<DeviceBuffers> buffers;
     std::vector<cl::Event> uploads, downloads;
     cl::Event begun, factored, routed, checked;
     std::vector<DeviceErrors> errors;
-    std::vector<cl_int> routes;  // of a variant that has a choice
+    std::vector<cl_int> routes;  // empty if the variant has no routes
   };
 
   void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
@@ -64,7 +64,7 @@ class ChunkRun {
   std::span<MatrixReport> report_;
   HostCheck<T> host_check_;
   ChunkSeconds seconds_;
-  index_t open_ = 0;  // first matrix that has not come back
+  index_t open_ = 0;  // first matrix whose results are not yet on the host
 };
 
 }  // namespace qrtool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cpp: OpenCL devices, listed and chosen.
+// device.cpp: lists and chooses OpenCL devices.
 #include "gpu/host/device.hpp"
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@
 namespace qrtool {
 namespace {
 
-/// PoCL has no devices where it cannot write its cache ($XDG_CACHE_HOME/pocl or ~/.cache/pocl):
-/// it then gets a private folder, removed at exit.
+/// PoCL has no devices if it cannot write to its cache ($XDG_CACHE_HOME/pocl or ~/.cache/pocl). In
+/// this case it gets a private folder, which is removed at exit.
 class PrivateCache {
  public:
   PrivateCache() {
@@ -74,7 +74,8 @@ SubGroups sub_groups_of(const std::string& extensions) {
   return SubGroups::local_memory;
 }
 
-/// NVIDIA's compute capability (10 major + minor), which tells the rate of float64; 0 of others.
+/// NVIDIA's compute capability (10 major + minor), from which the rate of float64 is known; 0 for
+/// other devices.
 int compute_capability(const cl::Device& device, SubGroups sub_groups) {
   if (sub_groups != SubGroups::nvidia_ptx) return 0;
   constexpr cl_device_info major_nv = 0x4000, minor_nv = 0x4001;
@@ -128,7 +129,7 @@ std::string list_in_words(std::span<const DeviceInfo> devices) {
   return text;
 }
 
-/// Those for which `is_meant` holds.
+/// The devices for which `is_meant` is true.
 template <class IsMeant>
 std::vector<DeviceInfo> select(std::span<const DeviceInfo> devices, IsMeant is_meant) {
   std::vector<DeviceInfo> meant;
@@ -165,7 +166,7 @@ std::vector<DeviceHandle> device_handles() {
   static const PrivateCache cache;
   std::vector<DeviceHandle> handles;
   std::vector<cl::Platform> platforms;
-  // Without a platform the loader answers with an error, and a platform may be without devices.
+  // Without a platform the loader returns an error, and a platform may have no devices.
   try {
     cl::Platform::get(&platforms);
   } catch (const cl::Error&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.hpp: what OpenCL devices there are, and which one is meant.
+// device.hpp: lists OpenCL devices and finds the one that the user names.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,38 @@
 
 namespace qrtool {
 
-/// Which body of the sub-group operations a device runs (gpu/common/common.clh).
+/// The bodies of the sub-group operations (gpu/common/common.clh); a device runs one of them.
 enum class SubGroups { local_memory = 0, nvidia_ptx = 1, khr_shuffle = 2 };
 
-/// Work-items that a body lets add up values without local memory (WIDEST_SUM of common.clh).
+/// Number of work-items that can add values without local memory (WIDEST_SUM of common.clh).
 int shuffle_lanes(SubGroups sub_groups);
 
-/// One OpenCL device in words and numbers.
+/// Name and properties of one OpenCL device.
 struct DeviceInfo {
-  int index = 0;  // as --device takes it
+  int index = 0;  // the number for --device
   std::string platform, name, vendor, driver, version;
-  Limits limits;  // the device's fields; memory already less what the driver needs
+  Limits limits;  // the device's fields; memory without the share that the driver needs
   std::uint64_t memory_bytes = 0;
   SubGroups sub_groups = SubGroups::local_memory;
-  bool exact_division = false;  // correctly rounded float32 division and square root on request
+  bool exact_division = false;  // correctly rounded float32 division and square root are possible
 
-  /// "NVIDIA H200 (driver 580.65)".
+  /// Name and driver, such as "NVIDIA H200 (driver 580.65)".
   std::string text() const;
 };
 
-/// Every device of every platform, in the order that OpenCL gives them; empty without OpenCL.
+/// Every device of every platform in OpenCL's order; an empty list without OpenCL.
 std::vector<DeviceInfo> list_devices();
 
-/// The devices that `wanted` means, in their order, at least one: the one with that index, or all
-/// with that part of a name whatever its case; empty: the GPUs, else all.
-/// Errors: DeviceError where there is no device at all or no such one; it lists what there is.
+/// The devices that `wanted` names, in their order, at least one. `wanted` is an index, or a part
+/// of a name, where upper and lower case are equal; the result has all devices with that part. If
+/// it is empty, the result is all GPUs, or all devices if there is no GPU.
+/// Errors: DeviceError if there is no device at all, or none with this name; the message lists the
+/// devices.
 std::vector<DeviceInfo> choose_devices(std::string_view wanted);
-/// The same among `devices`, whose indices count them.
+/// The same for a given list; an index is a position in `devices`.
 std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
                                        std::string_view wanted);
-/// The first of them.
+/// The first device that `wanted` names.
 DeviceInfo choose_device(std::string_view wanted);
 
 }  // namespace qrtool

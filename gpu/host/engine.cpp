@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine.cpp: the steps of a sub-chunk on the device: a variant, what it flags again, the check.
+// engine.cpp: the steps of a sub-chunk on the device: the variant, the flagged matrices, the check.
 #include "gpu/host/engine.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine.hpp: a device's queues and buffers, and the steps of a sub-chunk there: the kernels of a
-// variant, reflectors for the matrices that it leaves to them, the check.
+// engine.hpp: the queues and buffers of a device, and the steps of a sub-chunk there: the kernels
+// of a variant, reflectors for the matrices that the variant has flagged, and the check.
 #pragma once
 
 #include <vector>
@@ -12,14 +12,15 @@
 
 namespace qrtool {
 
-/// What a backend keeps from call to call.
+/// The state that a backend keeps between calls.
 struct Engine {
   Engine(const DeviceInfo& device_info, Session& device_session);
 
-  /// Enqueues the stages of `buffers` in the compute queue; `after`: an event at the end.
+  /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
+  /// the end.
   void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
   void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
-  /// Waits for all queues; errors are not of interest any more.
+  /// Waits for all queues and ignores errors.
   void drain() noexcept;
 
   DeviceInfo info;
@@ -29,12 +30,12 @@ struct Engine {
   BufferPool pool;
 
  private:
-  /// The matrices whose route in job.work[0] is `reflectors`, by the variant that `first` names for
-  /// them. False where the host has seen that there is none.
+  /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
+  /// Returns false if the host has read the routes and none is `reflectors`.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
-  /// Matrix b of a job, in buffers of its own.
+  /// Factors matrix b of a job, with separate buffers for this matrix.
   void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
-  /// Waits for the compute queue.
+  /// Reads the routes; waits for the compute queue.
   std::vector<cl_int> read_routes(const FactorJob& job);
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// launcher.cpp: puts kernels of a program into a queue.
+// launcher.cpp: enqueues kernels of a program.
 #include "gpu/host/launcher.hpp"
 
 namespace qrtool {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// launcher.hpp: puts kernels of a program into a queue.
+// launcher.hpp: enqueues kernels of a program.
 #pragma once
 
 #include <map>
@@ -11,7 +11,8 @@
 
 namespace qrtool {
 
-/// Kernel objects, made once; one per thread, since setting arguments is not thread-safe.
+/// Kernel objects, which are made once. Each thread needs its own cache, because setting arguments
+/// is not thread-safe.
 class KernelCache {
  public:
   cl::Kernel& get(const cl::Program& program, const std::string& name);
@@ -22,12 +23,13 @@ class KernelCache {
 
 class Launcher {
  public:
-  /// `routes`: of the matrices, for a program built with FLAGGED; every kernel's last argument.
+  /// `routes`: the routes of the matrices, for a program built with FLAGGED; they are the last
+  /// argument of every kernel.
   Launcher(KernelCache& kernels, const cl::CommandQueue& queue, const cl::Program& program,
            const cl::Buffer& routes = {})
       : kernels_(kernels), queue_(queue), program_(program), routes_(routes) {}
 
-  /// Enqueues `groups` work-groups of `group_size` work-items; nothing for no groups.
+  /// Enqueues `groups` work-groups of `group_size` work-items; does nothing if `groups` is 0.
   template <class... Args>
   void operator()(const char* name, index_t groups, int group_size, const Args&... args) {
     if (groups == 0) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// opencl.hpp: the one place that includes OpenCL's C++ binding. The host asks for 1.2 only.
+// opencl.hpp: the only file that includes OpenCL's C++ binding. The host needs only OpenCL 1.2.
 #pragma once
 
 #define CL_HPP_ENABLE_EXCEPTIONS

@@ -28,7 +28,7 @@ DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   return info;
 }
 
-/// Q = I and R of no entries: what a matrix without rows or columns has.
+/// Writes the factors of a matrix without rows or columns: Q = I, and R has no entries.
 template <class T>
 void fill_empty(index_t count, const Factors<T>& out, std::span<MatrixReport> report) {
   for (index_t b = 0; b < count; ++b) {
@@ -73,7 +73,7 @@ HostMemory OpenclBackend::allocate(std::size_t bytes) {
   try {
     const cl::Buffer pinned(engine_->session.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                             std::max<std::size_t>(bytes, 64));
-    // A queue of its own: unmapping must not wait for, or be waited for by, the work of others.
+    // A separate queue, so that unmapping and other work do not wait for each other.
     const cl::CommandQueue queue(engine_->session.context, engine_->session.device);
     void* mapped = queue.enqueueMapBuffer(pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
                                           std::max<std::size_t>(bytes, 64));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // opencl_backend.hpp: QR on an OpenCL device.
 //
-// A chunk is cut into sub-chunks that fit the device; upload, compute and download of neighbours
-// overlap. The device measures the errors of every matrix beside its factors; the host re-measures
-// the first, the last and one in a thousand of each sub-chunk. Where their verdicts differ the
-// host's stands, and the host measures the rest of that sub-chunk too.
+// A chunk is cut into sub-chunks that fit the device; upload, compute and download of adjacent
+// sub-chunks overlap. The device factors every matrix and measures its errors. In each sub-chunk
+// the host measures the first matrix, the last one and one in a thousand again. If the verdicts
+// differ, the host's verdict is used, and the host also measures the other matrices of that
+// sub-chunk.
 #pragma once
 
 #include <memory>
@@ -18,12 +19,13 @@
 namespace qrtool {
 
 struct OpenclOptions {
-  /// Memory, threads, ranks and scratch of the user; the device's fields are taken from the device.
+  /// The user's limits for memory, threads, ranks and scratch. The backend sets the device's
+  /// fields.
   Limits host;
-  /// Pretends that CL_DEVICE_MAX_MEM_ALLOC_SIZE is this; 0: as it is.
+  /// Test value used instead of CL_DEVICE_MAX_MEM_ALLOC_SIZE; 0: the device's own value.
   std::size_t pretend_max_allocation = 0;
-  /// Leaves out what only some devices have: the kernels' bodies for any device run. For tests on a
-  /// GPU (QRTOOL_TEST_PORTABLE).
+  /// Uses only the kernel bodies that run on any device. This is for tests on a GPU
+  /// (QRTOOL_TEST_PORTABLE).
   bool portable = false;
 };
 
@@ -41,8 +43,8 @@ class OpenclBackend : public Backend {
   std::span<const Variant> variants() const override;
   Limits limits() const override;
 
-  /// Pinned memory, which the device copies from and to at full speed; ordinary memory where the
-  /// driver has none left.
+  /// Allocates pinned memory, which the device copies from and to at full speed; if the driver has
+  /// none left, ordinary memory.
   HostMemory allocate(std::size_t bytes) override;
 
   ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
@@ -55,25 +57,25 @@ class OpenclBackend : public Backend {
   std::unique_ptr<Engine> engine_;
 };
 
-/// Factors data that stays on the device, for measuring: uploaded once, run as often as wanted.
-/// All matrices must fit the device at once.
+/// Factors data that stays on the device, for measurements: it is uploaded once and may be factored
+/// any number of times. All matrices must fit on the device at once.
 class ResidentRun {
  public:
   struct Seconds {
-    double factor = 0, check = 0;  // by the device's clock
+    double factor = 0, check = 0;  // seconds, by the device's clock
   };
 
-  /// Uploads. `plan` must outlive the run. Errors: DeviceError, LimitError.
+  /// Uploads the matrices. `plan` must outlive the run. Errors: DeviceError, LimitError.
   ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const float> a);
   ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const double> a);
   ~ResidentRun();
 
-  /// Factors and checks every matrix once; returns when the device has finished.
+  /// Factors and checks every matrix once. Returns when the device has finished.
   Seconds run();
-  /// Factors without a check and copies the first to.size() bytes of R: one wait for both.
+  /// Factors without a check and copies the first to.size() bytes of R; there is one wait for both.
   void run_to_r(std::span<std::byte> to);
 
-  /// What the last run's check measured, by matrix.
+  /// The errors that the check of the last run measured, one report per matrix.
   std::vector<MatrixReport> report() const;
 
  private:

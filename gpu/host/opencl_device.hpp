@@ -14,7 +14,7 @@ struct DeviceHandle {
   cl::Device device;
 };
 
-/// As list_devices, with handles.
+/// The devices of list_devices with their handles.
 std::vector<DeviceHandle> device_handles();
 
 }  // namespace qrtool

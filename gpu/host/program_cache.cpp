@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache.cpp: builds programs and reports what a compiler had to say.
+// program_cache.cpp: builds programs and reports the compiler's messages.
 #include "gpu/host/program_cache.hpp"
 
 #include <fmt/format.h>
@@ -18,8 +18,8 @@ std::string_view text_of(std::string_view file) {
   throw InternalError(fmt::format("there is no kernel file {}", file));
 }
 
-/// On a CPU loops over register tiles stay loops: unrolled they take its compiler ten times as long
-/// and gain nothing. Line numbers stay as they are, and so does `unroll 1`.
+/// Removes `unroll` pragmas for CPUs. Unrolled loops over register tiles take the CPU compiler ten
+/// times as long and are not faster. Line numbers do not change, and `unroll 1` is kept.
 std::string without_unrolling(std::string_view text) {
   constexpr std::string_view pragma = "#pragma unroll";
   std::string result;
@@ -34,7 +34,7 @@ std::string without_unrolling(std::string_view text) {
   }
 }
 
-/// The first lines of a build log that say something, indented.
+/// The first lines of a build log that are not blank, indented.
 std::string first_lines(std::string_view log, int lines) {
   std::string text;
   while (lines > 0 && !log.empty()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache.hpp: (kernel file, defines) -> program of one device, built once per process.
+// program_cache.hpp: (kernel file, defines) -> a program of one device, which is built once per
+// process.
 #pragma once
 
 #include <map>
@@ -12,11 +13,11 @@
 
 namespace qrtool {
 
-/// -D defines of a program by name.
+/// The -D defines of a program: name -> value.
 using Defines = std::map<std::string, std::string>;
 
-/// The one that is no define: registers per work-item at most, for NVIDIA's compiler. It applies to
-/// kernels without reqd_work_group_size.
+/// The only name that is not a define: the largest number of registers per work-item, for NVIDIA's
+/// compiler. It applies to kernels without reqd_work_group_size.
 inline constexpr std::string_view most_registers = "MOST_REGISTERS";
 
 class ProgramCache {
@@ -24,11 +25,11 @@ class ProgramCache {
   ProgramCache(cl::Context context, cl::Device device, DeviceInfo info)
       : context_(std::move(context)), device_(std::move(device)), info_(std::move(info)) {}
 
-  /// The program of the kernel file with these defines. `user` is named in an error: the variant.
-  /// Errors: DeviceError with the first lines of the build log.
+  /// Returns the program of the kernel file with these defines. `user` is the variant's name for
+  /// error messages. Errors: DeviceError with the first lines of the build log.
   cl::Program get(std::string_view file, const Defines& defines, std::string_view user);
 
-  /// Builds a program from a text of the caller's, without keeping it.
+  /// Builds a program from the caller's text and does not keep it.
   cl::Program build(std::string_view text, const Defines& defines, std::string_view user) const;
 
   std::size_t size() const { return programs_.size(); }
@@ -40,7 +41,7 @@ class ProgramCache {
   cl::Device device_;
   DeviceInfo info_;
   std::mutex mutex_;
-  std::map<std::string, cl::Program> programs_;  // by file and options
+  std::map<std::string, cl::Program> programs_;  // key: file and options
 };
 
 }  // namespace qrtool

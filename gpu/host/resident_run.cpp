@@ -47,7 +47,7 @@ struct ResidentRun::State {
     }
   }
 
-  /// body() ends with a wait.
+  /// body() must end with a wait.
   template <class Body>
   void guard(Body body) const {
     try {
@@ -58,8 +58,8 @@ struct ResidentRun::State {
     }
   }
 
-  /// Every byte of the results becomes that of a NaN, so that a run which leaves some of them alone
-  /// does not pass by those of the one before; and the host enqueues the run meanwhile.
+  /// Sets every byte of the results to that of a NaN, so that a run which does not write a result
+  /// cannot pass with the result of the previous run. The host enqueues the run during this time.
   void poison_results() const {
     const FactorJob& job = buffers->job;
     for (const cl::Buffer& result : {job.q, job.r, job.v, job.tau}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// session.cpp: contexts that live as long as the process.
+// session.cpp: contexts that exist until the process ends.
 #include "gpu/host/session.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace qrtool {
 
 Session& session_for(const DeviceInfo& info) {
   static std::mutex mutex;
-  // Never destroyed: drivers may be gone before the destructors of static objects run.
+  // Never destroyed, because drivers may be unloaded before the destructors of static objects run.
   static auto& sessions = *new std::map<std::pair<int, SubGroups>, std::unique_ptr<Session>>;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Session>& session = sessions[{info.index, info.sub_groups}];

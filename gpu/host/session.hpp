@@ -17,8 +17,8 @@ struct Session {
   ProgramCache programs;
 };
 
-/// The session of a device as list_devices numbers it; made on first use. `info.sub_groups` chooses
-/// among the bodies of the sub-group operations.
+/// Returns the session of a device with the index of list_devices, and makes it at the first use.
+/// `info.sub_groups` chooses the body of the sub-group operations.
 Session& session_for(const DeviceInfo& info);
 
 }  // namespace qrtool
