@@ -5,15 +5,16 @@
 //   wide_, narrow_
 //     subtract_product          C := C - A B                                 matrix x tile
 //     transposed_product        Z_s := A_s'B_s, s = 0, 1, ..                 matrix x slab x tile
-//   packed_subtract_product,    in place of wide_ with bodies 1, 2: A, and B of the first, as
-//   packed_transposed_product   pack_halves_of has split them into halves
+//   packed_subtract_product,    used instead of wide_ with bodies 1, 2: A, and B of the first, are
+//   packed_transposed_product   halves that pack_halves_of has made
 //   packed_transposed_packed    the same as the second, Z packed as B of the first
 //   transpose_operand           A of wide_subtract_product with body 5
 //
 //   peak                        the rate of the instruction behind them      any
 //
-//   A_s and B_s are rows s slab_depth .. of A and B: a product with few tiles and many terms is cut
-//   so that there are groups enough; the caller adds the Z_s up. gemm_tile.clh has the tile.
+//   A_s and B_s are rows s slab_depth .. of A and B. A product with few tiles and many terms is cut
+//   into slabs, so that there are enough groups; the caller adds the Z_s. gemm_tile.clh shows the
+//   tile.
 //
 // Defines, set in product.cpp        range            meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
@@ -36,17 +37,17 @@
 // Group size: tile / warp's tile x 32.
 // Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2, 5 about as much.
 //
-// Body 1 keeps float32's accuracy: x = hi + lo, each a half, 22 bits of 24 in all, the product
-// hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale, powers of two, bring A and B to
-// where halves are normal numbers: entries below 2^-14 / scale lose bits that their column's norm,
-// not they, would miss. Sums of the matrix units are settled into float32 after every SETTLE terms,
-// of packed_ after 16.
+// Body 1 has the accuracy of float32: x = hi + lo, where each part is a half; together they have 22
+// of 24 bits. The product is hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale are powers
+// of two that scale A and B to the range where halves are normal numbers. Entries below 2^-14 /
+// scale lose bits; the loss is small compared with the norm of their column. Sums of the matrix
+// units are added to float32 sums after every SETTLE terms, and in packed_ kernels after 16.
 #ifndef PRODUCT_BODY
 #define PRODUCT_BODY 0
 #endif
 #define HAS_UNITS (PRODUCT_BODY == 1 || PRODUCT_BODY == 2)
 #if HAS_UNITS || PRODUCT_BODY == 4
-#define MMA 1  // these bodies are NVIDIA's alone
+#define MMA 1  // only NVIDIA devices run these bodies
 #endif
 #include "gpu/common/common.clh"
 
@@ -95,7 +96,7 @@
 #ifndef WIDE_STAGES
 #define WIDE_STAGES 4
 #endif
-// Entries between the rows of a stage in local memory; bodies without matrix units.
+// Entries added to each row of a stage in local memory, for bodies without matrix units.
 #define PAD 4
 #define SETTLE 64
 #define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
@@ -104,7 +105,7 @@ typedef struct {
   float a, b, result;
 } Scales;
 
-// Four entries, `left` of them inside the matrix.
+// Loads four entries, of which the first `left` exist.
 INLINE real4 load_words(__global const REAL* x, int left, const int alignment) {
   if (left >= 4) {
     if (alignment == 4) return *(__global const real4*)x;
@@ -115,7 +116,7 @@ INLINE real4 load_words(__global const REAL* x, int left, const int alignment) {
                  (REAL)0);
 }
 
-// What is done with entries of C.
+// The operation on entries of C.
 #define TAKE_NEGATIVE 0
 #define STORE 1
 #define STORE_NEGATIVE 2
@@ -179,7 +180,7 @@ INLINE float4 get_words(__local const ELEMENT* from) {
 }
 #elif HAS_UNITS
 #define ELEMENT ushort
-// hi: x cut to 11 bits; lo: the rest.
+// hi: x cut to 11 bits; lo: the remainder.
 INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
 #if PARTS == 2
   const float4 hi = as_float4(as_uint4(x) & 0xffffe000u), lo = x - hi;
@@ -190,7 +191,8 @@ INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
 #endif
 }
 #else
-// Begins to copy `width` entries, 1 or 2: `left` of them, and zeros after that.
+// Starts the copy of `width` entries (1 or 2): the first `left` of them exist, the others become
+// zeros.
 INLINE void copy_doubles(__local double* to, __global const double* from, int left,
                          const int width) {
   begin_copy(local_address(to), from, 8 * width, 8 * left);
@@ -235,8 +237,8 @@ INLINE void copy_doubles(__local double* to, __global const double* from, int le
 #undef WARP_M
 #undef WARP_N
 
-// The rate of the body's instruction: 16 independent sums per work-item, or 8 of the matrix units'.
-// x: 0, unknown to the compiler.
+// Measures the rate of the body's instruction, with 16 independent sums per work-item, or 8 on the
+// matrix units. x: 0, but unknown to the compiler.
 __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REAL* out, int steps,
                                                                     float x) {
   float sink = 0;

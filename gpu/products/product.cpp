@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// product.cpp: how the kernels of gemm.cl are built and launched.
+// product.cpp: the build parameters of the kernels of gemm.cl, and their launches.
 #include "gpu/products/product.hpp"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace qrtool {
 namespace {
 
-/// Halves end at 65504.
+/// Exponent bound of halves, whose largest number is 65504.
 constexpr int largest_exponent = 15;
 
-/// Side of a tile, and work-items, of packed_tile.clh.
+/// Side of a tile of packed_tile.clh, which is also its number of work-items.
 constexpr index_t packed_tile = 128;
 constexpr int packed_group = 128;
 
@@ -23,7 +23,7 @@ float scale_for(double bound) {
   return static_cast<float>(std::ldexp(1.0, largest_exponent - std::ilogb(bound) - 1));
 }
 
-/// Whether the matrix units multiply halves, which want scales and tiles of their own.
+/// Whether the matrix units multiply halves. These need scales and their own tiles.
 bool has_halves(ProductBody body) {
   return body == ProductBody::three_halves || body == ProductBody::half;
 }
@@ -87,7 +87,7 @@ std::size_t product_local_bytes(ElementType real, const Params& params) {
   const auto bytes = [](int entries, std::size_t size) {
     return ceil_divide(entries * static_cast<index_t>(size), 16) * 16;
   };
-  const auto plain = [&](const std::string& kind) {  // gemm_tile.clh, bodies without matrix units
+  const auto plain = [&](const std::string& kind) {  // gemm_tile.clh, without matrix units
     const auto [rows, cols] = sides(kind);
     const std::size_t size = body == ProductBody::stored_halves ? 2 : size_of(real);
     return bytes(buffers * depth * (rows + cols + 2 * 4), size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// product_rates.cpp: the products of gemm.cl, timed.
+// product_rates.cpp: measures the speed of the products of gemm.cl.
 #include "gpu/products/product_rates.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int repeats = 7, checked = 128, slabs = 4;
 
-/// A body's program with A (rows x depth), B (depth x rows), C and Z (rows x rows).
+/// The program of a body with A (rows x depth), B (depth x rows), C and Z (rows x rows).
 template <class T>
 class Bench {
  public:
@@ -31,7 +31,7 @@ class Bench {
         kernels_, queue_,
         session_.programs.get("gpu/products/gemm.cl",
                               defines_for(problem, params_, element_type<T>), "bench --gemm"));
-    // Both operands of both products: rows x rows entries serve as any of them.
+    // Buffers of rows x rows entries are large enough for each operand of both products.
     std::mt19937 random(1);
     std::uniform_real_distribution<double> uniform(-1, 1);
     host_.resize(static_cast<std::size_t>(rows()) * static_cast<std::size_t>(rows()));
@@ -87,7 +87,7 @@ class Bench {
     return s;
   }
 
-  /// An operand as the wide products take it.
+  /// An operand in the form that the wide products need.
   struct Operand {
     cl::Buffer buffer;
     int ld;
@@ -143,7 +143,7 @@ class Bench {
            seconds([&] { (*launch_)("peak", groups, 256, c_, steps, 0.0F); });
   }
 
-  /// Of checked x checked entries of 0 - A B.
+  /// The relative error of checked x checked entries of 0 - A B.
   double error() {
     ProductShape s = shape(depth());
     s.rows = s.cols = checked;
