@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cl: QR of a batch in float32, to 80 columns, by Gram matrices in float64 (CholeskyQR):
-// products and no dependent columns, for devices whose float64 is as fast as their float32.
+// gram.cl: QR of a batch of matrices in float32 with at most 80 columns, by Gram matrices in
+// float64 (CholeskyQR). It consists of products, without columns that depend on one another, and is
+// meant for devices whose float64 is as fast as their float32.
 //
-//   gram     G = A'A, in float64: the products of float32 are exact, nothing over- or underflows
+//   gram     G = A'A, in float64: products of float32 are exact and neither overflow nor underflow
 //   factor   G = L L', by blocks: X(b, b) = L(b, b)'^-1, L(c, b) = G(c, b) X(b, b),
 //            G(d, c) -= L(d, b) L(c, b)'; R = L'
 //   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
@@ -19,9 +20,9 @@
 // Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
 // algorithm", ETNA 44 (2015).
 //
-// One kernel, factor_gram: 32 work-items hold a matrix's blocks, one triangle of them, in registers
-// (gram_tile.clh). All products are S T' (quad_block.clh). A passes through local memory by slabs,
-// and Q takes its place there on its way back (gram_slab.clh).
+// There is one kernel, factor_gram. 32 work-items hold one triangle of a matrix's blocks in
+// registers (gram_tile.clh). All products are S T' (quad_block.clh). A is read in slabs through
+// local memory, and Q is written through the same slabs (gram_slab.clh).
 //
 // Defines, set in gram.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                          common.clh, mma.clh
@@ -53,30 +54,30 @@
 #include "gpu/variants/gram/gram_slab.clh"
 #include "gpu/variants/gram/gram_tile.clh"
 
-// The portable body has no second pass: compilers for CPUs take minutes for a loop around all
-// barriers.
+// The portable body has no second pass, because compilers for CPUs take minutes for a loop that
+// contains all barriers.
 #define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
 
-// Rows of A per step of the Gram matrix.
+// Number of rows of A in a step of the Gram matrix.
 #define STEP (MMA ? 8 : 16)
 
 // ---- gram
 
-// The first of the consecutive rows of a slab that a lane has in step k: a sum's terms may come in
-// any order, and this one spreads the work-items over the banks of local memory.
+// The first of the adjacent rows of a slab that a lane has in step k. The terms of a sum may come
+// in any order; in this order the work-items read from different banks of local memory.
 INLINE int gram_row(const Warp* at, int k, int rows) {
   const bool is_spread = (STEP == 8 ? !FULL : 0) & (rows - (k & ~15) > 8);
   return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
 }
 
-// sums += A'A of a slab, block rows first .. last - 1; `largest`: of |a_ij|.
+// sums += A'A of a slab, for block rows first .. last - 1. `largest`: the largest |a_ij|.
 INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Layout a, int rows,
                      const int first, const int last, float* largest) {
   const bool exists[2] = {FULL || at->g < a.last, FULL || at->g + 8 < a.last};
 #pragma unroll 1
   for (int k = 0; k < rows; k += STEP) {
     __local const float* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
-    Block x[BLOCKS];  // word w: columns QUAD_ROW
+    Block x[BLOCKS];  // word w has the columns QUAD_ROW
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
 #pragma unroll
@@ -99,7 +100,7 @@ INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Lay
   }
 }
 
-// The diagonal of G to `squares`; ones for columns past n.
+// Copies the diagonal of G to `squares`; the diagonal is then set to 1 for columns past n.
 INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squares, int n,
                                int first) {
 #pragma unroll
@@ -114,7 +115,7 @@ INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squar
 
 // ---- make_q
 
-// 16 x 16 entries of A.
+// Loads 16 x 16 entries of A.
 INLINE void get_entries(const Warp* at, Block x, __local const float* from, Layout a,
                         const int quads, const bool is_last) {
 #pragma unroll
@@ -135,7 +136,7 @@ INLINE void put_entries(const Warp* at, const Block x, __local float* to, Layout
   }
 }
 
-// 16 rows of A -> of Q, in place, from the last columns on; tile: X' below the diagonal.
+// Replaces 16 rows of A by rows of Q, starting with the last columns. tile: X' below the diagonal.
 INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivots,
                    __local float* rows, Layout a) {
 #pragma unroll
@@ -171,14 +172,15 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
 
 typedef struct {
   __local float* slabs;
-  __local double *squares, *spread, *pivots;  // a^2, h^2, X(b, b)
+  __local double *squares, *spread, *pivots;  // a_j^2, h_j^2, X(b, b)
 } Shared;
 
 INLINE void store_warp_nan(__global float* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
 
-// max of x, not negative: floats order like their bits.
+// The largest x, which must not be negative: the bits of such floats have the order of their
+// values.
 INLINE float max_of_warp(const Warp* at, float x) {
 #if MMA
 #pragma unroll
@@ -196,7 +198,7 @@ INLINE float max_of_warp(const Warp* at, float x) {
 #endif
 }
 
-// A'A, block rows first .. last - 1, squares of the norms apart.
+// A'A for block rows first .. last - 1, and separately the squares of the columns' norms.
 INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
                            Layout layout, const int first, const int last, float* largest) {
   const int slab_count = SLABS(layout.m);
@@ -230,7 +232,7 @@ INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global con
   }
 }
 
-// Blocks of X' above the diagonal, but for the last row's, which are X' already.
+// Transposes the blocks above the diagonal; those of the last row of blocks are already X'.
 INLINE void transpose_inverse(const Warp* at, Tile* tile) {
 #pragma unroll
   for (int c = 1; c < BLOCKS - 1; ++c) {
@@ -246,7 +248,8 @@ INLINE void transpose_inverse(const Warp* at, Tile* tile) {
   }
 }
 
-// Q := A X, slab by slab from the last, which are in local memory yet. q may be a.
+// Q := A X, slab by slab, beginning with the last ones, which are still in local memory. q may be
+// a.
 INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __global const float* a,
                            __global float* q, Layout layout) {
 #pragma unroll 1
@@ -266,7 +269,7 @@ INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __glob
   }
 }
 
-// The matrix: G -> L -> X in `tile`, R stored. Returns the largest |a_ij|.
+// Factors the matrix: G -> L -> X in `tile`. Stores R and returns the largest |a_ij|.
 INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global const float* a,
                            Layout layout, Factor r) {
   float largest = 0;
@@ -290,7 +293,7 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   return sum_of_warp(at, trace);
 }
 
-// The route that a matrix takes (gram_guard.clh).
+// The route of a matrix (gram_guard.clh).
 INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
   RowSums plain, spread;
   sum_rows(at, &plain, tile, room.pivots, room.squares);
