@@ -2,32 +2,33 @@
 // gram_tiles.cl: QR of wider matrices in float32 by Gram matrices in float64 (CholeskyQR), in tiles
 // of 64 x 64 (LAPACK potrf, trtri), for devices whose float64 is as fast as their float32.
 //
-//   N tiles across, squares of 2 x 2 of them; G = A'A = L L', X = L'^-1:
+//   There are N tiles across, and squares of 2 x 2 tiles; G = A'A = L L', X = L'^-1:
 //
-//   factor_whole       one square: G, L and X in the registers of a group. Or
-//   form_gram          G, in float64: the products of float32 are exact
+//   factor_whole       for a single square: G, L and X in the registers of a group. Otherwise:
+//   form_gram          G, in float64: products of float32 are exact
 //   for every square b:
 //     update_trailing  G(d, c) -= L(d, b - 1) L(c, b - 1)'    b <= c <= d
 //                      Y(d, l) -= L(d, b - 1) X(l, b - 1)'    l < b <= d, Y = X'
-//                      and in one of its groups, the square: G(b, b) -> L(b, b), X(b, b)
+//                      and one of its groups factors the square: G(b, b) -> L(b, b), X(b, b)
 //     form_panel       L(c, b) L(b, b)' = G(c, b)             c > b, by substitution
 //                      X(l, b) L(b, b)' = Y(b, l)'            l < b
 //   form_q             Q = A X, rounded once
-//   finish             T bounds ||I - Q'Q|| (gram_guard.clh). Where it is too large, routes[matrix]
-//                      says so, and Householder reflectors do the matrix again. There is no second
-//                      pass as in gram.cl: it would be the whole chain of launches once more
+//   finish             T bounds ||I - Q'Q|| (gram_guard.clh). If T is too large, routes[matrix]
+//                      says so, and Householder reflectors factor the matrix again. There is no
+//                      second pass as in gram.cl, because it would repeat all these launches.
 //
-//          l<b   b   >b           G below the diagonal. A panel moves what it makes to the other
-//        +-----+---+-----+        side of it: L(c, b) to tile (b, c), until X(b, c) takes its
-//      l |  X  | X |     |        place; the room that this leaves below is that of Y, whose sums
-//        +-----+---+-----+        grow from step to step. R = L' is stored as it comes.
+//          l<b   b   >b           G is below the diagonal. A panel moves its results to the other
+//        +-----+---+-----+        side of the diagonal: L(c, b) is in tile (b, c) until X(b, c)
+//      l |  X  | X |     |        replaces it. Y uses the tiles below that become free, and its
+//        +-----+---+-----+        sums grow in every step. R = L' is stored at once.
 //      b |  Y  | G |  L  |
 //        |  Y  | G |  G  |
 //        +-----+---+-----+
 //
-// Work memory: a slot per matrix in flight (slot.clh). Groups of four or eight times 32
-// work-items (warps); the latter without reqd_work_group_size: where it stands NVIDIA's compiler
-// does not heed the limit of registers that gram_tiles.cpp sets. Launch order: as above.
+// The work memory has a slot for each matrix that is factored at a time (slot.clh). Groups have
+// four or eight times 32 work-items (warps). The kernels with eight are declared without
+// reqd_work_group_size, because NVIDIA's compiler then obeys the limit of registers that
+// gram_tiles.cpp sets. Launch order: as above.
 //
 // Defines, set in gram_tiles.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                     1          common.clh, mma.clh
@@ -43,8 +44,8 @@
 
 // ---- form_gram
 
-// Rows of A that are copied together, and how many times; entries from row to row: a product's
-// work-items read from different banks.
+// Number of rows of A that are copied together, number of such copies, and distance of rows; with
+// it the work-items of a product read from different banks.
 #define SLAB_ROWS 16
 #define SLABS 3
 #define SLAB_LD (TILE + 4)
@@ -63,7 +64,7 @@ INLINE SlabCopy slab_copy(__global const float* a, FactorShape shape, int tile, 
   return copy;
 }
 
-// Starts the copies of rows row, row + COPY_ROWS, .. of SLAB_ROWS, zeros past the last row.
+// Starts the copies of rows row, row + COPY_ROWS, .. of SLAB_ROWS, with zeros past the last row.
 INLINE void copy_slab(SlabCopy* copy, __local float* to, __global const float* a, FactorShape shape,
                       int row) {
 #pragma unroll
@@ -91,7 +92,7 @@ INLINE float largest_of_slab(__local const float* from, float largest) {
   return largest;
 }
 
-// The diagonal of G to `squares`; ones for columns past n.
+// Copies the diagonal of G to `squares`; the diagonal is then set to 1 for columns past n.
 INLINE void take_diagonal(const Warp* at, Block gram, __global double* squares, int columns) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
@@ -103,12 +104,12 @@ INLINE void take_diagonal(const Warp* at, Block gram, __global double* squares, 
   }
 }
 
-// Groups: TILE_AT(N, 0) per matrix, matrices from `first` on in the slots. Each warp sums a
-// quadrant of 32 x 32 of a tile (c, b) of G.
+// Groups: TILE_AT(N, 0) per matrix; the slots hold the matrices from `first` on. Each warp sums a
+// 32 x 32 quadrant of a tile (c, b) of G.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
     __global const float* a, __global double* work, FactorShape shape, int first) {
   __local float slabs[SLABS][2][SLAB_ENTRIES] __attribute__((aligned(16)));
-  __local int magnitude;  // floats that are not negative order like their bits
+  __local int magnitude;  // the bits of floats >= 0 have the order of their values
   __local double room[2];
   const Place at = place_of(room);
   const int pairs = TILE_AT(tiles_across(shape), 0), pair = get_group_id(0) % pairs;
@@ -121,7 +122,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   a += (first + index) * (index_t)shape.m * shape.n;
   if (at.item == 0) magnitude = 0;
 
-  // The quadrant above the diagonal is not needed: whose it is changes from group to group.
+  // The quadrant above the diagonal is not needed. Which warp it belongs to is different in each
+  // group.
   const int quadrant = (at.index + (int)get_group_id(0)) % WARPS;
   const int down = quadrant / 2 * 32, across = quadrant % 2 * 32;
   const bool is_needed = !is_diagonal || down >= across;
@@ -184,7 +186,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
 
 // ---- factor_whole
 
-// Groups: one per matrix, of two tiles at most.
+// Groups: one per matrix. Matrices have at most two tiles across.
 __kernel void factor_whole(__global const float* a, __global float* r, __global double* work,
                            FactorShape shape, int first) {
   __local double shared[SQUARE_ROOM] __attribute__((aligned(16)));
@@ -215,7 +217,7 @@ __kernel void factor_whole(__global const float* a, __global float* r, __global 
 
 // ---- update_trailing
 
-// Groups: first the squares, one per matrix; then, for b > 0, `targets` per matrix.
+// Groups: first one per matrix for the squares; then, for b > 0, `targets` per matrix.
 __kernel void update_trailing(__global float* r, __global double* work, FactorShape shape,
                               int first, int count, int b, int targets) {
   __local double shared[SQUARE_ROOM] __attribute__((aligned(16)));
@@ -241,7 +243,7 @@ __kernel void update_trailing(__global float* r, __global double* work, FactorSh
 
 // ---- form_panel
 
-// Local memory: column p of the square's L, X(p, p) in place of L(p, p).
+// Local memory: column p of the square's L, with X(p, p) instead of L(p, p).
 #define COLUMN_ROOM (SIDE_BLOCKS * BLOCK_ROOM)
 
 INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks, int item) {
@@ -254,7 +256,7 @@ INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks,
   }
 }
 
-// Columns 16 k .. of the panel that becomes tile row `other`: of G, or of Y transposed.
+// Loads columns 16 k .. of the panel that becomes tile row `other`: from G, or from Y transposed.
 INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int strip, int k) {
   const int tile = 2 * b + k / BLOCKS, within = k % BLOCKS * 16;
   if (other > 2 * b) {
@@ -268,9 +270,9 @@ INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int
   }
 }
 
-// A strip of 16 rows: s := s X, where X is the inverse of the square's L', by substitution:
-// s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for q > p. One product with X would do as well,
-// but its rounding errors are larger (gram_guard.clh).
+// A strip of 16 rows: s := s X by substitution, where X is the inverse of the square's L': s(p) :=
+// s(p) X(p, p), then s(q) -= s(p) L(q, p)' for q > p. A single product with X is mathematically the
+// same, but its rounding errors are larger (gram_guard.clh).
 INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* columns, Slot slot,
                         int b, int blocks) {
   copy_column(columns, slot, b, 0, blocks, at->item);
@@ -302,7 +304,7 @@ INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* c
   }
 }
 
-// Diagonal blocks of X of square b to local memory, and a^2 of their columns.
+// Copies the diagonal blocks of X of square b to local memory, and a_j^2 of their columns.
 INLINE void load_pivots(const Place* at, __local double* pivots, __local double* squares, Slot slot,
                         int b, int blocks) {
   const int row = at->item / 8, col = at->item % 8 * 2;
@@ -316,7 +318,7 @@ INLINE void load_pivots(const Place* at, __local double* pivots, __local double*
   sync_group();
 }
 
-// slot.spread of the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
+// Computes slot.spread for the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
 INLINE void spread_square(const Place* at, __local double* room, Slot slot,
                           __global const float* r, int n, int b) {
   const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
@@ -327,8 +329,8 @@ INLINE void spread_square(const Place* at, __local double* room, Slot slot,
   if (at->item < 16 * blocks) slot.spread[SIDE * b + at->item] = squares[2 * SIDE + at->item];
 }
 
-// Groups: one for each tile row that is not the square's, a warp makes 16 rows; and one for what
-// the guard needs of the square.
+// Groups: one for each tile row outside the square, where a warp computes 16 rows; and one more
+// that computes the square's numbers for the guard.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel(
     __global float* r, __global double* work, FactorShape shape, int first, int b) {
   __local double columns[2 * COLUMN_ROOM] __attribute__((aligned(16)));
@@ -356,7 +358,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
   const SquareOf of = {r, shape.n, shape.n, 0, slot, 0, false, false};
   FactorShape of_r = shape;
   of_r.m = shape.n;
-  sync_group();  // the last column has been read
+  sync_group();  // all work-items have read the last column
   __local double* squares = columns;
   if (at.item < TILE) squares[at.item] = slot.squares[other * TILE + at.item];
   sync_group();
@@ -388,14 +390,15 @@ INLINE void store_nan(__global float* to, index_t count, int item) {
   for (index_t i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
-// Sums over 16 adjacent work-items.
+// Sums x over 16 adjacent work-items.
 INLINE float sum_of_sixteen(float x) {
 #pragma unroll
   for (int offset = 8; offset > 0; offset /= 2) x += shuffle_xor_float(x, offset);
   return x;
 }
 
-// Of the block rows of X: the squares of D X, and of H X or of the diagonal block of D X.
+// For each block row of X: the sum of squares of D X, and that of H X or of the diagonal block of D
+// X.
 INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
                            __local float* plain, __local float* other) {
   const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
@@ -417,7 +420,7 @@ INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
   sync_group();
 }
 
-// T / (g u), or the bound that needs no H.
+// T / (g u), or the upper bound that needs no H.
 INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, float share,
                             __local float* plain, __local float* other, __local double* sums) {
   sum_block_rows(at, slot, n, has_spread, plain, other);
@@ -444,7 +447,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
   const int tiles = tiles_across(shape);
   const Slot slot = slot_at(work, shape, get_group_id(0));
   const index_t matrix = first + get_group_id(0);
-  // With one square the h are found only where they are needed.
+  // With one square, h is computed only if it is needed.
   const bool has_spread = tiles > 2;
   double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums);
   if (!has_spread && !(guard <= limits.most)) {
