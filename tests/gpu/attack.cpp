@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attack.cpp: qrtool_attack, a program for a machine with a GPU. It factors as many matrices of the
-// attack families as asked for, judges every one by the report of its backend, and the worst of
-// each batch by the host's own measurement too. The tests run a small part of the same.
+// attack.cpp: qrtool_attack, a program for a machine with a GPU. It factors any number of matrices
+// of the attack families and judges each one by the report of its backend. The host also measures
+// the worst matrix of each batch again. The tests run a small part of the same matrices.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -29,9 +29,9 @@
 namespace qrtool::test {
 namespace {
 
-constexpr std::size_t most_batch_bytes = std::size_t{512} << 20;  // of A; two are in memory
+constexpr std::size_t most_batch_bytes = std::size_t{512} << 20;  // of A; two batches are in memory
 constexpr int most_failures_shown = 20;
-constexpr index_t samples_of_r = 64;  // of each batch
+constexpr index_t samples_of_r = 64;  // samples in each batch
 
 struct Options {
   std::vector<std::string> variants{"plan"}, shapes, families;
@@ -41,11 +41,11 @@ struct Options {
   int threads = static_cast<int>(std::thread::hardware_concurrency());
 };
 
-/// What is known of a set of matrices; the same for a family, for a shape and for all.
+/// Counts and worst errors of a set of matrices: a family, a shape, or all of them.
 struct Tally {
   index_t matrices = 0, bad = 0;
-  double residual = 0;       // the worst, in bars
-  double orthogonality = 0;  // the same; for R alone the backward error of the sampled ones
+  double residual = 0;       // the worst, in units of the bar
+  double orthogonality = 0;  // the same; for R alone the backward error of the samples
   index_t first_pass = 0, second_pass = 0, reflectors = 0;
 
   double worst() const { return std::max(residual, orthogonality); }
@@ -61,7 +61,7 @@ struct Tally {
   }
 };
 
-/// Rows of a table in the order in which they were first met.
+/// The rows of a table, in the order in which they first occurred.
 class Table {
  public:
   Tally& row(const std::string& name) {
@@ -91,11 +91,11 @@ class Table {
   std::vector<std::string> order_;
 };
 
-/// One report as a tally of one matrix. A matrix counts as above its bar, too, where its report
-/// says that it is not finite or that R overflows: no family has such matrices.
+/// Converts a report to the tally of one matrix. A matrix also counts as above its bar if its
+/// report says that it is not finite or that R overflows, because no family has such matrices.
 Tally tally_of(const Problem& p, const MatrixReport& report) {
   const double bar = standard_bars(p.m, p.n, precision_of(p), {}).orthogonality;
-  // NaN in place of an error must not pass for a small one.
+  // A NaN instead of an error must not count as a small error.
   const auto in_bars = [&](double error) { return std::isnan(error) ? INFINITY : error / bar; };
   Tally t;
   t.matrices = 1;
@@ -109,7 +109,7 @@ Tally tally_of(const Problem& p, const MatrixReport& report) {
   return t;
 }
 
-/// The families and shapes that were asked for.
+/// The families and shapes that the user asked for.
 std::vector<AttackFamily> chosen_families(const std::vector<std::string>& names) {
   const std::span<const AttackFamily> all = attack_families();
   if (names.empty()) return {all.begin(), all.end()};
@@ -144,7 +144,7 @@ OpenclOptions host_options(int threads) {
   return options;
 }
 
-/// Backends are made when a variant first needs them.
+/// The backends; each one is made when a variant first needs it.
 class Backends {
  public:
   explicit Backends(int threads) : options_(host_options(threads)) {}
@@ -167,7 +167,7 @@ class Backends {
   std::optional<OpenclBackend> opencl_;
 };
 
-/// Runs one variant and collects what becomes of the matrices.
+/// Runs one variant and collects the results of its matrices.
 class Attack {
  public:
   Attack(const Options& options, Backends& backends)
@@ -176,7 +176,7 @@ class Attack {
         families_(chosen_families(options.families)),
         shapes_(chosen_shapes(options.shapes)) {}
 
-  /// `variant`: a name of a backend's list, or empty for the choice of the OpenCL backend's plan.
+  /// `variant`: a name from a backend's list; if it is empty, the OpenCL backend's plan chooses.
   template <class T>
   Tally run(const std::string& variant) {
     Table by_family, by_shape;
@@ -212,7 +212,7 @@ class Attack {
     try {
       plan = make_plan(problem, backend.variants(), backend.limits(), variant);
     } catch (const UsageError&) {
-      return;  // this variant does not take this shape
+      return;  // the variant does not accept this shape
     }
     if (plan->by_rows()) return;
     const auto by_bytes = static_cast<index_t>(most_batch_bytes / problem.input_bytes());
@@ -225,7 +225,7 @@ class Attack {
     const auto fill = [&](index_t first, BatchView<T> a) {
       fill_attack_batch<T>(families_, o_.matrices, o_.seed, first, o_.threads, a);
     };
-    // The next batch is filled while the device works on this one.
+    // The host fills the next batch while the device factors this one.
     if (all > 0) fill(0, batches.a(0, std::min(most, all)));
     int turn = 0;
     for (index_t first = 0; first < all; first += most, turn ^= 1) {
@@ -274,8 +274,8 @@ class Attack {
     }
   }
 
-  /// R alone: backward errors of matrices from all over the batch, in the place that reports have
-  /// for the orthogonality.
+  /// For R alone: computes backward errors of samples from the whole batch, and stores them in the
+  /// report's field for the orthogonality.
   template <class T>
   void sample_r(const Problem& p, BatchView<T> a, const Factors<T>& out,
                 std::vector<MatrixReport>& reports) const {
@@ -290,7 +290,7 @@ class Attack {
     });
   }
 
-  /// The host's errors replace the device's where the host finds the larger ones.
+  /// The host's errors replace the device's errors if they are larger.
   template <class T>
   static void measure_again(const Problem& p, BatchView<T> a, const Factors<T>& out, index_t b,
                             MatrixReport& report) {
@@ -306,7 +306,7 @@ class Attack {
     if (host.bad > device.bad || host.worst() > device.worst()) report = by_host;
   }
 
-  /// Two batches of A and one of factors, in memory that the device copies from and to fast.
+  /// Two batches of A and one of factors, in memory that the device copies fast.
   template <class T>
   class Batches {
    public:
@@ -339,8 +339,8 @@ class Attack {
   int failures_ = 0;
 };
 
-/// Names as make_plan knows them: "plan" is its own choice, "gram" is "opencl/gram", "all" is the
-/// plan's choice and every variant of both backends.
+/// The names for make_plan: "plan" is the plan's own choice, "gram" means "opencl/gram", and "all"
+/// is the plan's choice and every variant of both backends.
 std::vector<std::string> variant_names(const Options& o) {
   std::vector<std::string> names;
   for (const std::string& name : o.variants) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attack_test.cpp: some of every attack family through the variants that any device has; the
-// program qrtool_attack runs as many as wanted through those of a GPU.
+// attack_test.cpp: a few matrices of every attack family, factored by the variants that run on any
+// device. The program qrtool_attack factors any number of them with the variants of a GPU.
 #include "tests/support/attack.hpp"
 
 #include <ostream>
@@ -12,7 +12,8 @@
 namespace qrtool::test {
 namespace {
 
-/// What is run. Every case has kernels of its own, and compiling those takes most of the time.
+/// The matrices that a case runs. Each case has its own kernels, and most of the time is spent
+/// compiling them.
 struct AttackCase {
   std::string variant;
   AttackShape shape;
@@ -24,7 +25,7 @@ struct AttackCase {
   }
 };
 
-/// `gram` takes up to 16 columns on a device without matrix instructions.
+/// `gram` accepts up to 16 columns on a device without matrix instructions.
 const std::vector<AttackCase> cases{
     {"gram", {40, 16}, Mode::reduced, 20},   {"gram", {40, 16}, Mode::r, 20},
     {"gram", {16, 12}, Mode::reduced, 20},   {"tall", {2000, 16}, Mode::reduced, 6},

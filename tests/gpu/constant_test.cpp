@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// constant_test.cpp: constant matrices. After the first reflector all columns are the same rounding
-// errors; reflectors have to end them in a few steps, not leave them to dozens of others that are
-// all but parallel, in whose T all digits cancel. And matrices that are constant but for noise at
-// the rounding unit: their columns then have many equal entries, whose squares have to add up to
+// constant_test.cpp: constant matrices. After the first reflector all columns contain the same
+// rounding errors. The reflectors must bring these to zero in a few steps. Otherwise dozens of
+// almost parallel reflectors follow, and all digits of T cancel.
+// The second test has matrices that are constant except for noise at the rounding unit. Their
+// columns have many equal entries, and the sum of their squares must be v'v without a bias.
 // v'v without a bias.
 #include <algorithm>
 #include <iterator>
@@ -34,9 +35,9 @@ TEST_P(ConstantMatrices, TakeFewReflectors) {
   }
 }
 
-/// Q is as orthogonal as that of other matrices, 0.4 of the bar or better. With a plain sum of the
-/// squares of tiny columns these two were at 0.76 and 0.78, and a taller one, number 4 of 300 x
-/// 257, at 1.4.
+/// Q is as orthogonal as for other matrices: 0.4 of the bar or better. With a plain sum of the
+/// squares of tiny columns these two matrices were at 0.76 and 0.78 of the bar, and a taller one,
+/// number 4 of 300 x 257, was at 1.4.
 TEST_P(ConstantMatrices, WithNoiseAtTheRoundingUnitStayOrthogonal) {
   SKIP_WITHOUT_OPENCL();
   constexpr index_t n = 96, numbers[] = {667, 2556};

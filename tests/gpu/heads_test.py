@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel's head lists the defines that the kernel reads from outside, and no others; what its host
-half sets is among them. Functions of kernels have names of their own."""
+"""The head of a kernel file must list exactly the defines that the kernel reads from outside,
+including those that its host half sets. Functions of kernels must have different names."""
 import collections
 import pathlib
 import re
 import sys
 
-# The host half of each kernel file; others set their defines there too.
+# The host half of each kernel file. Other files may set defines of these kernels too.
 HOSTS = {
     "blocked.cl": ["blocked.cpp"],
     "gemm.cl": ["product.cpp"],
@@ -19,10 +19,10 @@ HOSTS = {
     "gram.cl": ["gram.cpp"],
     "gram_tiles.cl": ["gram_tiles.cpp"],
 }
-# Bodies of the same functions, of which an #if chooses one.
+# Files that define the same functions; an #if chooses one of them.
 ALTERNATIVES = [{"check_plain.clh", "check_units.clh"}, {"gemm_tile.clh", "double_tile.clh"},
                 {"tall_sums.clh", "tall_sums_ring.clh"}]
-NO_DEFINE = {"MOST_REGISTERS"}  # a compiler's option
+NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 
 
 def with_includes(root, path, seen):
@@ -43,7 +43,7 @@ def head_of(text):
 
 
 def defaults_of(text):
-    """Defines that may come from outside: #ifndef X, #define X."""
+    """Defines that may be set from outside: #ifndef X, #define X."""
     return set(re.findall(r"^#ifndef (\w+)\n#define \1 \S", text, re.M))
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every kernel file compiles alone, for float and for double, with the portable and with NVIDIA's body; 77 (skipped)
-where there is no clang."""
+"""Compiles every kernel file separately, for float and for double, with the portable body and
+with NVIDIA's. Returns 77 (skipped) without clang."""
 import itertools
 import pathlib
 import shutil
@@ -16,7 +16,7 @@ BODIES["halves"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=1", "-DB_ALIGNMENT=4"]
 BODIES["floats"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=5", "-DB_ALIGNMENT=4"]
 BODIES["portable floats"] = ["-DPRODUCT_BODY=5"]
 NVIDIA_ALONE = {"check_rows.cl", "gram_tiles.cl"}
-# Bodies of products for float32 alone.
+# Bodies of products that exist only for float32.
 SINGLES = {"halves", "floats", "portable floats"}
 PRODUCTS = {"gemm.cl", "large.cl"}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// local_memory_test.cpp: the local memory that a variant states is what its kernels take, and on
-// devices with little of it the plan takes what fits.
+// local_memory_test.cpp: the local memory that a variant states equals what its kernels need, and
+// on devices with little local memory the plan chooses variants that fit.
 #include <algorithm>
 #include <set>
 
@@ -17,7 +17,7 @@ constexpr index_t sides[][2] = {{1, 1},    {1, 7},    {9, 1},     {5, 4},     {8
                                 {100, 20}, {130, 65}, {300, 10},  {512, 3},   {128, 128},
                                 {1023, 5}, {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}};
 
-/// Every problem that a test below asks about.
+/// All problems that the tests below use.
 std::vector<Problem> problems() {
   std::vector<Problem> list;
   for (const auto& [m, n] : sides) {
@@ -30,7 +30,7 @@ std::vector<Problem> problems() {
   return list;
 }
 
-/// The most that a kernel of the program takes.
+/// The largest local memory of the program's kernels.
 std::size_t most_local_bytes(const cl::Program& program, const cl::Device& device) {
   std::vector<cl::Kernel> kernels;
   cl::Program(program).createKernels(&kernels);
@@ -59,7 +59,7 @@ TEST_P(LocalMemory, IsAsStated) {
     const Defines defines = defines_for(p, variant.plan.tune(p, limits), variant.computes_in(p));
     if (!seen.insert(defines).second) continue;
     const cl::Program program = session.programs.get(variant.file, defines, GetParam());
-    // PoCL leaves out the signs of R, which `blocked` writes and never reads.
+    // PoCL removes the signs of R from the kernel, because `blocked` writes and never reads them.
     const std::size_t unread = GetParam() == "opencl/blocked" ? 32 * size_of(p.type) : 0;
     const std::size_t stated = variant.local_bytes(p, limits) - unread;
     const std::size_t taken = most_local_bytes(program, session.device);
@@ -67,7 +67,7 @@ TEST_P(LocalMemory, IsAsStated) {
     if (p.mode == Mode::reduced) {
       EXPECT_EQ(stated, taken);
     } else {
-      EXPECT_GE(stated, taken);  // compilers leave out what a mode does not need
+      EXPECT_GE(stated, taken);  // compilers remove arrays that a mode does not use
     }
   }
   EXPECT_FALSE(seen.empty());

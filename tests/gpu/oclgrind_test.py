@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Races and accesses out of bounds of every variant, seen by oclgrind, which always exits 0: its log must be
-empty, and the factors must verify. 77 (skipped) where there is no oclgrind. Its --uninitialized is left out:
-version 21.10 itself crashes on structs in private memory."""
+"""Looks for races and accesses out of bounds in every variant with oclgrind. oclgrind always
+exits with 0, so its log must be empty, and the factors must be right. Returns 77 (skipped) without
+oclgrind. The option --uninitialized is not used, because version 21.10 itself crashes on structs in
+private memory."""
 import os
 import shutil
 import subprocess

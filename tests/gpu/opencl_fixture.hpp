@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// opencl_fixture.hpp: what the tests of the OpenCL backend share: a backend, batches whose padding
-// is watched, errors measured by the host.
+// opencl_fixture.hpp: helpers for the tests of the OpenCL backend: a backend, batches whose padding
+// is checked, and errors that the host measures.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 
 namespace qrtool::test {
 
-/// The device that QRTOOL_TEST_DEVICE names, or the default.
+/// The device that QRTOOL_TEST_DEVICE names, or the default device.
 inline DeviceInfo device_under_test() {
   const char* wanted = std::getenv("QRTOOL_TEST_DEVICE");
   return choose_device(wanted == nullptr ? "" : wanted);
@@ -28,12 +28,12 @@ inline DeviceInfo device_under_test() {
 inline OpenclOptions test_options() {
   OpenclOptions options;
   options.host.host_bytes = std::size_t{1} << 30;
-  // The bodies for any device, on one that has others.
+  // Use the portable bodies on a device that has others.
   options.portable = std::getenv("QRTOOL_TEST_PORTABLE") != nullptr;
   return options;
 }
 
-/// A backend without restrictions, made once.
+/// A backend without restrictions, which is made once.
 inline OpenclBackend& backend() {
   static OpenclBackend instance(device_under_test(), test_options());
   return instance;
@@ -42,8 +42,8 @@ inline OpenclBackend& backend() {
 #define SKIP_WITHOUT_OPENCL() \
   if (list_devices().empty()) GTEST_SKIP() << "no OpenCL device"
 
-/// A batch with `padding` more elements after each row and matrix, filled with a pattern that must
-/// come back. Entries start as NaN.
+/// A batch with `padding` extra elements after each row and matrix. They contain a pattern that
+/// must not change. Entries start as NaN.
 template <class T>
 class PaddedBatch {
  public:
@@ -84,7 +84,7 @@ class PaddedBatch {
   BatchView<T> view_;
 };
 
-/// Factors of a batch with their report.
+/// The factors of a batch with their report.
 template <class T>
 struct Result {
   Result() = default;
@@ -118,7 +118,7 @@ Result<T> factor(OpenclBackend& with, const Plan& plan, BatchView<const T> a, in
 
 template <class T>
 bool same_bits(MatrixView<const T> x, MatrixView<const T> y) {
-  if (x.cols == 0) return y.cols == 0;  // nothing to point to
+  if (x.cols == 0) return y.cols == 0;  // there is no element to compare
   for (index_t i = 0; i < x.rows; ++i) {
     const auto bytes = static_cast<std::size_t>(x.cols) * sizeof(T);
     if (std::memcmp(x.data + i * x.ld, y.data + i * y.ld, bytes) != 0) return false;
@@ -126,7 +126,7 @@ bool same_bits(MatrixView<const T> x, MatrixView<const T> y) {
   return true;
 }
 
-/// Whether matrix b of x and matrix c of y have the same factors, bit for bit.
+/// Whether matrix b of x and matrix c of y have the same factors, bit by bit.
 template <class T>
 bool same_factors(Result<T>& x, index_t b, Result<T>& y, index_t c) {
   const Factors<T> f = x.factors(), g = y.factors();
@@ -134,7 +134,7 @@ bool same_factors(Result<T>& x, index_t b, Result<T>& y, index_t c) {
          same_bits<T>(f.v[b], g.v[c]) && same_bits<T>(f.tau[b], g.tau[c]);
 }
 
-/// Errors of one matrix by core's ErrorMeter.
+/// The errors of one matrix, measured by core's ErrorMeter.
 template <class T>
 Errors measure_on_host(const Problem& p, MatrixView<const T> a, const Factors<T>& out, index_t b) {
   const int scale = magnitude_of(a).scale();

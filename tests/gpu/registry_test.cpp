@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// registry_test.cpp: what the plan is told about the variants; no device is needed.
+// registry_test.cpp: the properties of the variants that the plan uses; no device is needed.
 #include "gpu/registry.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   wide.count = 3;
   EXPECT_EQ(chosen(wide, limits), "opencl/large");
   EXPECT_EQ(chosen(problem(130, 80), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/small");  // half a tile would be empty
+  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/small");  // half of a tile would be empty
   EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
   EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// variants_test.cpp: every variant of the registry, float and double, on shapes around its own
-// block sizes and every kind of matrix, at the plain bar.
+// variants_test.cpp: every variant of the registry in float and double, on shapes near its block
+// sizes and on every kind of matrix, with the plain bar.
 #include "gpu/registry.hpp"
 
 #include <cmath>
@@ -17,10 +17,10 @@ struct Shape {
   index_t m, n;
 };
 
-/// Around the edges of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns),
-/// panels and strips of `blocked` (32 columns), panels of `large` (32, 64 from 128 columns on) and
-/// its blocks (128), few rows
-/// (16), slabs of the check (1024 rows). Variants leave out what they do not take.
+/// Shapes near the limits of every variant: tiles of `small` (4, 8, .. 512 rows, 4 .. 128 columns),
+/// panels and strips of `blocked` (32 columns), panels of `large` (32 columns; 64 from 128 columns
+/// on) and its blocks (128), few rows (16), slabs of the check (1024 rows). A variant skips the
+/// shapes that it does not accept.
 const std::vector<Shape> shapes{{1, 1},    {1, 7},    {9, 1},    {2, 2},     {3, 5},    {4, 4},
                                 {5, 4},    {8, 8},    {15, 15},  {16, 16},   {17, 17},  {16, 15},
                                 {12, 40},  {17, 33},  {31, 31},  {32, 32},   {33, 32},  {40, 17},
@@ -28,7 +28,7 @@ const std::vector<Shape> shapes{{1, 1},    {1, 7},    {9, 1},    {2, 2},     {3,
                                 {96, 80},  {300, 10}, {512, 3},  {128, 128}, {1023, 5}, {1024, 33},
                                 {1100, 2}, {4100, 3}, {210, 200}};
 
-/// What a case runs: the kinds, one NaN matrix among them.
+/// The matrices of a case: all kinds, and one matrix with a NaN.
 template <class T>
 struct Kinds {
   explicit Kinds(Shape shape)
@@ -51,7 +51,8 @@ struct Kinds {
   index_t nan_at = 0;
 };
 
-/// The first of some shapes that a variant takes: small, with rows enough for `blocked`, tall.
+/// A test uses the first of these shapes that a variant accepts: a small one, one with enough rows
+/// for `blocked`, a tall one.
 constexpr Shape representative[] = {{20, 20}, {40, 40}, {600, 17}};
 
 class Variants : public testing::TestWithParam<std::string> {
@@ -95,7 +96,8 @@ void expect_all_nan(MatrixView<const T> x) {
   }
 }
 
-/// R's form: +0 below the diagonal, a diagonal that is not negative (nor -0) where so asked.
+/// Checks the form of R: +0 below the diagonal, and, if the sign is positive, a diagonal that is
+/// not negative and not -0.
 template <class T>
 void expect_r_form(const Problem& p, MatrixView<const T> r) {
   for (index_t i = 0; i < r.rows; ++i) {
@@ -124,7 +126,7 @@ void expect_good(const Problem& p, MatrixView<const T> a, Result<T>& result, ind
   const MatrixReport& device = result.report[static_cast<std::size_t>(b)];
   EXPECT_EQ(device.status, Status::ok);
   EXPECT_EQ(device.scale, magnitude_of(a).scale());
-  // Sums in another order: float64's own rounding shows where the errors are of that size.
+  // The sums have a different order, so errors of the size of float64's rounding unit differ.
   const double noise = 8 * 0x1p-52 * std::sqrt(static_cast<double>(p.m));
   EXPECT_NEAR(device.residual, host.residual, 1e-3 * host.residual + noise);
   EXPECT_NEAR(device.diagonal_ratio, host.diagonal_ratio, 1e-12);
@@ -179,11 +181,11 @@ TEST_P(Variants, OtherModesAndSigns) {
   }
   check_shape<double>({33, 20}, Mode::complete, Sign::lapack);
   check_shape<double>({33, 20}, Mode::r, Sign::positive);
-  // Slabs of A'A, and R'R.
+  // Slabs of A'A, and R'R subtracted.
   if (GetParam() != "opencl/tall") check_shape<float>({4100, 3}, Mode::r, Sign::positive);
 }
 
-/// R and the signs are those of the CPU backend, up to rounding.
+/// R and the signs are the same as in the CPU backend, except for rounding.
 TEST_P(Variants, AgreesWithTheCpu) {
   CpuBackend cpu({.host_bytes = std::size_t{1} << 30, .threads = 1});
   for (const Shape shape : {Shape{33, 33}, {40, 20}, {20, 40}, {600, 17}}) {
@@ -206,7 +208,8 @@ TEST_P(Variants, AgreesWithTheCpu) {
   }
 }
 
-/// The same bits twice, one by one, in sub-chunks, padded, beside a NaN and without it.
+/// The bits are the same in a second run, one matrix at a time, in sub-chunks, with padding, and
+/// with or without a NaN in another matrix.
 template <class T>
 void check_determinism(const Plan& plan, Shape shape) {
   const Problem& p = plan.problem;
@@ -277,7 +280,7 @@ TEST_P(Variants, RAloneHasTheBitsOfReduced) {
   }
 }
 
-/// factor(2^p A) = (Q, 2^p R), bit for bit.
+/// factor(2^p A) = (Q, 2^p R), bit by bit.
 TEST_P(Variants, PowersOfTwoOnlyScaleR) {
   const Shape shape = taken_shape();
   Problem p = problem<float>(shape, Mode::reduced);
@@ -303,7 +306,7 @@ TEST_P(Variants, PowersOfTwoOnlyScaleR) {
 }
 
 /// The ends of the range: denormal numbers, numbers whose column norm overflows, Inf, columns of
-/// very different size, a tail too small to square.
+/// very different size, and a tail that is too small to be squared.
 TEST_P(Variants, EndsOfTheRange) {
   const Shape shape = taken_shape();
   Problem p = problem<float>(shape, Mode::reduced);
@@ -332,7 +335,7 @@ TEST_P(Variants, EndsOfTheRange) {
     EXPECT_LE(host.orthogonality, bars.orthogonality);
     EXPECT_EQ(result.report[static_cast<std::size_t>(b)].status, Status::ok);
   }
-  // Q stays good where only R overflows.
+  // Q is accurate if only R overflows.
   const MatrixView<float> q = result.q.view()[1];
   for (index_t j = 0; j < p.n; ++j) {
     double sum = 0;
@@ -341,7 +344,7 @@ TEST_P(Variants, EndsOfTheRange) {
   }
 }
 
-/// float32 with few rows meets the published bar of m 2^-23 to the letter.
+/// float32 with few rows meets the published bar of m 2^-23 without any tolerance.
 TEST_P(Variants, FewRowsMeetThePublishedBar) {
   const Shape shape{2, 2};
   Problem p = problem<float>(shape, Mode::reduced);
@@ -358,8 +361,8 @@ TEST_P(Variants, FewRowsMeetThePublishedBar) {
   }
 }
 
-/// What only tall matrices can be: blocks of rows that are zero or of another scale, columns that
-/// repeat, condition numbers at which A'A is of no use.
+/// Properties of tall matrices only: blocks of rows that are zero or have a different scale,
+/// repeated columns, and condition numbers for which A'A is useless.
 template <class T>
 Batch<T> hard_tall_matrices(Shape shape) {
   constexpr int kinds = 7;
@@ -370,10 +373,10 @@ Batch<T> hard_tall_matrices(Shape shape) {
   fill_matrix<T>({.kind = "cond", .cond = 1e3}, 1, a[1]);
   for (index_t i = 0; i < shape.m; ++i) {
     for (index_t j = 0; j < shape.n; ++j) {
-      if (j >= 2) a[2](i, j) = a[2](i, j - 2);   // two columns, repeated
+      if (j >= 2) a[2](i, j) = a[2](i, j - 2);   // two columns are repeated
       if (i % 3 != 1) a[3](i, j) = 0;            // zero rows
-      if (i >= 512 && i < 1536) a[4](i, j) = 0;  // a block of the tree, and more
-      if (i + 4 < shape.m) a[5](i, j) = 0;       // rank 4, at the end
+      if (i >= 512 && i < 1536) a[4](i, j) = 0;  // a block of the tree, and more rows
+      if (i + 4 < shape.m) a[5](i, j) = 0;       // rank 4, in the last rows
       a[6](i, j) = static_cast<T>(static_cast<double>(a[6](i, j)) *
                                   std::pow(10.0, -30 + static_cast<double>(9 * (i / 300 % 8))));
     }
@@ -398,10 +401,10 @@ void check_tall(Shape shape, Mode mode, Sign sign, const std::string& variant) {
 TEST_P(Variants, TallMatrices) {
   if (GetParam() != "opencl/tall") GTEST_SKIP() << "other variants have the shapes above";
   std::vector<Shape> tall{{5000, 3}, {2000, 17}};
-  // A program for each number of columns; a compiler for CPUs takes some 10 s for one.
+  // Each number of columns needs a program, and a compiler for CPUs takes about 10 s for it.
   if (!backend().limits().is_cpu) {
     tall.insert(tall.end(), {{3001, 10}, {3001, 33}, {3001, 64}, {2000, 100}, {2000, 128}});
-    tall.push_back({12000, 128});  // groups of the tree that go on with levels of their own
+    tall.push_back({12000, 128});  // groups that go on with the next levels of the tree
   }
   for (const Shape shape : tall) {
     check_shape<float>(shape, Mode::reduced, Sign::positive);
@@ -413,7 +416,7 @@ TEST_P(Variants, TallMatrices) {
   check_tall<float>({2000, 17}, Mode::r, Sign::lapack, GetParam());
 }
 
-/// Where A'A is taken, LAPACK's signs come from the top block of Q.
+/// If A'A is used, LAPACK's signs are computed from the top block of Q.
 TEST_P(Variants, SingleHasTheSignsOfDouble) {
   const Shape shape = taken_shape();
   Problem p = problem<float>(shape, Mode::r, Sign::lapack);

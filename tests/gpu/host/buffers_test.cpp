@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// buffers_test.cpp: chunks are cut to the device's memory; no device is needed.
+// buffers_test.cpp: chunks are cut to fit the device's memory; no device is needed.
 #include "gpu/host/buffers.hpp"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@ namespace qrtool {
 namespace {
 
 const Problem problem{1000, 64, 64, ElementType::float32, Mode::reduced, Sign::positive};
-const MatrixBytes bytes{{100, 100, 50}, {1000}, {250}};  // 250 per set, 1250 once
+const MatrixBytes bytes{{100, 100, 50}, {1000}, {250}};  // 250 bytes per set, 1250 once
 
 Limits limits(std::size_t device_bytes, std::size_t max_allocation_bytes) {
   Limits l;
@@ -65,7 +65,7 @@ TEST(CutChunk, SaysWhatOneMatrixNeeds) {
   }
 }
 
-/// What a plan states is what the pool takes.
+/// The workspace in a plan is the memory that the pool allocates.
 TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
   for (const GpuVariant& variant : gpu_variants()) {
     for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// device_test.cpp: the list of devices, and which one a word means.
+// device_test.cpp: the list of devices, and the devices that a name or an index chooses.
 #include "gpu/host/device.hpp"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST_F(Devices, UnknownOnesAreAnsweredWithTheList) {
   }
 }
 
-/// A machine with a CPU device, two equal GPUs and another one.
+/// A machine with a CPU device, two equal GPUs and a third, different GPU.
 std::vector<DeviceInfo> made_up() {
   std::vector<DeviceInfo> devices;
   for (const char* name : {"pthread-Epyc", "NVIDIA H200", "NVIDIA H200", "Other GPU 1"}) {

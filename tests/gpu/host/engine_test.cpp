@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// engine_test.cpp: the engine factors matrices of the route `reflectors` again, whoever looks at
-// the routes; near singular matrices that `gram` keeps come out right; resident runs.
+// engine_test.cpp: the engine factors matrices of the route `reflectors` again, both if the host
+// and if the device reads the routes; nearly singular matrices that `gram` accepts have accurate
+// factors; resident runs.
 #include "gpu/host/engine.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace qrtool::test {
 namespace {
 
-/// Q, R and the route of every matrix, as a variant by Gram matrices leaves them.
+/// Q, R and the route of every matrix, as a variant by Gram matrices writes them.
 struct GramResult {
   std::vector<float> q, r;
   std::vector<cl_int> routes;
@@ -46,7 +47,7 @@ GramResult run_gram(const GpuVariant& variant, const Problem& problem,
   return result;
 }
 
-/// Before anything is done again.
+/// The factors before any matrix is factored again.
 GramResult run_gram_once(GpuVariant variant, const Problem& problem, const std::vector<float>& a) {
   variant.again = nullptr;
   return run_gram(variant, problem, a);
@@ -64,7 +65,7 @@ class FlaggedMatrices : public ::testing::Test {
     return {std::move(result.q), std::move(result.r)};
   }
 
-  /// Gaussian; the flagged ones have a column twice.
+  /// Gaussian matrices; in the flagged ones two columns are equal.
   static std::vector<float> matrices(std::initializer_list<index_t> flagged) {
     std::vector<float> a(static_cast<std::size_t>(count * rows * cols));
     for (index_t b = 0; b < count; ++b) {
@@ -118,7 +119,8 @@ TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
   }
 }
 
-/// Gaussian; column `col` of matrix b is column 0 but for 2^-(b / 4 + 4) of itself.
+/// Gaussian matrices. In matrix b, column `col` is column 0 with a relative change of 2^-(b / 4 +
+/// 4).
 std::vector<float> nearly_dependent(const Problem& problem, index_t col) {
   std::vector<float> a(static_cast<std::size_t>(problem.count * problem.m * problem.n));
   for (index_t b = 0; b < problem.count; ++b) {
@@ -145,7 +147,7 @@ double distance_from_orthogonal(const MatrixView<const float> q) {
   return std::sqrt(squares);
 }
 
-// max |A - QR| beside the norm of A's column
+// max |A - QR| divided by the norm of A's column
 double residual_of(const MatrixView<const float> a, const MatrixView<const float> q,
                    const MatrixView<const float> r) {
   double worst = 0;
@@ -165,7 +167,7 @@ double residual_of(const MatrixView<const float> a, const MatrixView<const float
 
 class NearlyDependentColumns : public ::testing::TestWithParam<std::pair<index_t, index_t>> {
  protected:
-  static constexpr index_t count = 80;  // the last is off by 2^-23.75 of its column
+  static constexpr index_t count = 80;  // in the last one the column is changed by 2^-23.75
 
   void SetUp() override {
     SKIP_WITHOUT_OPENCL();
@@ -218,7 +220,8 @@ TEST_P(NearlyDependentColumns, GoToReflectorsWhereTheyAreDependent) {
   for (const cl_int route : factors.routes) EXPECT_EQ(route, ROUTE_REFLECTORS);
 }
 
-/// Of 1500 of these the sums of A'A have left this one with the largest error beside its guard.
+/// Among 1500 such matrices, this one has the largest error of the sums of A'A relative to its
+/// guard.
 TEST(GramGuard, StopsWhatMissesTheBar) {
   SKIP_WITHOUT_OPENCL();
   const Problem problem{1, 512, 130, ElementType::float32, Mode::reduced, Sign::positive};

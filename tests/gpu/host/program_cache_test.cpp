@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// program_cache_test.cpp: programs are built once; what a compiler rejects is said with its line.
+// program_cache_test.cpp: each program is built once, and an error message has the line that the
+// compiler rejected.
 #include "gpu/host/program_cache.hpp"
 
 #include <gtest/gtest.h>
@@ -58,7 +59,7 @@ TEST_F(Programs, FailureNamesVariantDeviceAndLine) {
   for (const KernelSource& source : kernel_sources()) {
     if (source.name == "gpu/variants/textbook/textbook.cl") text = source.text;
   }
-  // A line number counts the file's own lines, whatever was included before.
+  // The line number counts the lines of the file itself, without the included files.
   const std::size_t kernel = text.find("__kernel");
   ASSERT_NE(kernel, std::string::npos);
   text.insert(kernel, "no_such_type x;\n");
@@ -74,7 +75,7 @@ TEST_F(Programs, FailureNamesVariantDeviceAndLine) {
     const auto line = std::stoi(text.substr(file + 6)) - 1 +
                       std::count(text.begin() + static_cast<std::ptrdiff_t>(file),
                                  text.begin() + static_cast<std::ptrdiff_t>(kernel), '\n');
-    // NVIDIA's compiler does not heed #line: it counts the lines of the whole text.
+    // NVIDIA's compiler ignores #line and counts the lines of the whole text.
     if (what.find("<kernel>:") != std::string::npos) return;
     EXPECT_NE(what.find("textbook.cl:" + std::to_string(line)), std::string::npos) << what;
   }

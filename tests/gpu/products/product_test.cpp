@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// product_test.cpp: every body of the matrix products at odd shapes against float64, each entry
-// written once and nothing beside it.
+// product_test.cpp: compares every body of the matrix products with float64 at odd shapes. Each
+// entry is written once, and no memory outside the result is written.
 #include "gpu/products/product.hpp"
 
 #include <algorithm>
@@ -19,12 +19,12 @@ namespace {
 struct Size {
   int rows, cols, depth;
 };
-/// Around the tiles of 32, 64 and 128, and the 16 terms of a stage.
+/// Sizes near the tiles of 32, 64 and 128, and near the 16 terms of a stage.
 const std::vector<Size> sizes{{1, 1, 1},     {3, 5, 7},     {64, 130, 17},
                               {130, 67, 33}, {33, 200, 70}, {129, 257, 64}};
 constexpr int matrices = 2, slabs = 2;
 
-/// A device with the programs of one body.
+/// A device, with the programs of one body.
 template <class T>
 class Products {
  public:
@@ -68,8 +68,8 @@ std::vector<T> random_entries(index_t count, unsigned seed) {
   return x;
 }
 
-/// Sums of `depth` terms in -1 .. 1: an error of 2^-22 in each half product, of 2^-10 with one
-/// half.
+/// The bound for sums of `depth` terms in -1 .. 1: each product of halves has an error of 2^-22, or
+/// of 2^-10 with one half per number.
 template <class T>
 double tolerance(ProductBody body, int depth) {
   const bool is_half = body == ProductBody::half || body == ProductBody::stored_halves;
@@ -89,7 +89,7 @@ PackShape pack_shape(int rows, int cols, int ld) {
   return shape;
 }
 
-/// X as the wide products of halves take it, and how their shape counts it.
+/// X in the form that the wide products of halves need, and its first entry and distances.
 struct Operand {
   cl::Buffer buffer;
   int ld;
@@ -102,7 +102,7 @@ Operand operand(Products<T>& on, ProductKind kind, Packing packing, const std::v
   if (kind != ProductKind::wide || !takes_packed(on.params())) return {plain, ld, rows * ld};
   const PackShape shape = pack_shape(rows, cols, ld);
   const index_t blocks = index_t{shape.row_blocks} * shape.col_blocks;
-  // Nothing of what is not written may be read.
+  // The buffer starts as NaN, so that a read of an entry that was not written is found.
   const Operand to{on.buffer(std::vector<T>(
                        static_cast<std::size_t>(matrices * blocks * packed_block_bytes) / sizeof(T),
                        std::numeric_limits<T>::quiet_NaN())),
@@ -114,7 +114,7 @@ Operand operand(Products<T>& on, ProductKind kind, Packing packing, const std::v
   return to;
 }
 
-/// A of a wide C -= A B as body floats takes it.
+/// A of a wide C -= A B in the form that body floats needs.
 template <class T>
 Operand turned(Products<T>& on, const std::vector<T>& x, int rows, int cols, int ld) {
   const PackShape shape = pack_shape(rows, cols, ld);
@@ -215,7 +215,7 @@ void check_transposed(Products<T>& on, ProductBody body, ProductKind kind, Size 
   }
 }
 
-/// C -= D (A'B), the product in brackets left packed for the other one.
+/// C -= D (A'B), where the product in brackets stays packed as an operand of the other one.
 void check_packed_result(Products<float>& on, ProductBody body, Size size) {
   const std::vector<float> a = random_entries<float>(matrices * size.depth * size.rows, 7),
                            b = random_entries<float>(matrices * size.depth * size.cols, 8),
@@ -311,7 +311,7 @@ TEST_F(Product, OfSingles) {
 
 TEST_F(Product, OfSinglesTransposed) {
   check_body<float>(ProductBody::floats, 64);
-  // Sums of more than 256 terms go through memory.
+  // Sums of more than 256 terms are added in memory.
   Products<float> on(ProductBody::floats, 64);
   check_transposed<float>(on, ProductBody::floats, ProductKind::wide, {20, 9, 1100}, 0);
 }
@@ -337,7 +337,7 @@ TEST_F(Product, OfDoublesOnUnits) {
   check_body<double>(ProductBody::doubles, 32);
 }
 
-/// Bounds are met with room to spare: the largest entry times its scale is a half.
+/// The scales keep the bounds in range: the largest entry times its scale is a finite half.
 TEST(ProductScales, KeepHalvesInRange) {
   const Params halves =
       product_params(ElementType::float32, ProductBody::three_halves, 1, 64, false);
