@@ -72,10 +72,10 @@ inline constexpr std::int64_t gram_columns = 80;
 /// Largest number of columns without matrix instructions. 16 .. 32. It is one block of 16 columns,
 /// because PoCL 3.1 takes minutes to compile two.
 inline constexpr std::int64_t gram_portable_columns = 16;
-/// Smallest number of columns for which `gram` is faster than `small`. The kernel alone is faster
-/// from 17 columns on: 32 x 32 takes 0.073 ms, and 0.087 ms in `small`; 33 x 17 takes 0.064 ms, and
-/// 0.074 ms in `small`. With the test of the flags and the matrices that are factored again, 32 x
-/// 32 takes 0.153 ms, the same as in `small`, and 33 x 17 takes 0.124 instead of 0.106 ms.
+/// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
+/// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
+/// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
+/// 32 x 32 takes 0.153 ms, the same as in `small`, and 33 x 17 takes 0.124 instead of 0.106 ms.
 inline constexpr std::int64_t gram_least_columns = 33;
 /// g / sqrt(m), where g is the growth of rounding errors in sums of m products (gram_guard.clh).
 /// The true error divided by 2^-53 sqrt(m) ||D X||^2 is 0.1 to 0.3 for random matrices. On an H200
@@ -84,8 +84,8 @@ inline constexpr std::int64_t gram_least_columns = 33;
 /// stops; `gram_tiles` has only reflectors.
 inline constexpr double gram_guard_per_root = 2;
 inline constexpr double gram_tiles_guard_per_root = 1.4;
-/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). With p =
-/// 4 the true error was at most 0.51 of the bound in all simulations.
+/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). With
+/// p = 4 the true error was at most 0.51 of the bound in all simulations.
 inline constexpr double gram_inverse_error = 4;
 /// The largest ||I - Q'Q|| of the first pass of `gram` from which the second pass makes Q
 /// orthogonal.

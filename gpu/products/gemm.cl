@@ -18,30 +18,32 @@
 //
 // Defines, set in product.cpp        range            meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
-//   PRODUCT_BODY                     0 .. 5           0 fma, any device; 3 the same with stages of
-//                                                     halves, for --precision mixed; 5 the same of
-//                                                     float32, A of wide_subtract transposed
-//                                                     (float_tile.clh); NVIDIA's matrix units:
-//                                                     1 three products of halves, 2 one, 4 float64
+//   PRODUCT_BODY                     0 .. 5           0: fma, on any device
+//                                                     3: fma with stages of halves, for
+//                                                        --precision mixed
+//                                                     5: fma of float32, with A of wide_subtract_
+//                                                        transposed (float_tile.clh)
+//                                                     on NVIDIA's matrix units: 1: three products
+//                                                     of halves, 2: one product, 4: float64
 //   WIDE_M, WIDE_N                   64, 128          tile of wide_*; of packed_* 128
 //   NARROW_M, NARROW_N               32, 64           tile of narrow_*
 //   DEPTH                            8, 16, 32        terms per stage; bodies 1, 2: 16, 32
 //   BUFFERS                          1, 2             stages in local memory
-//   STAGES                           2, 3             the same of body 4
+//   STAGES                           2, 3             stages in local memory with body 4
 //   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
 //   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
 //   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32
 //   NARROW_WARP_M, NARROW_WARP_N                      (4 x 4 squares per work-item) without matrix
 //                                                     units, of 16 x 16 with them
-//   A_ALIGNMENT, B_ALIGNMENT         1, 2, 4          REAL that rows of A begin at; of B, C and Z
+//   A_ALIGNMENT, B_ALIGNMENT         1, 2, 4          divides the offsets of rows of A; of B, C, Z
 // Group size: tile / warp's tile x 32.
 // Local memory: BUFFERS DEPTH (TILE_M + TILE_N + 2 PAD) REAL; bodies 1, 2, 5 about as much.
 //
 // Body 1 has the accuracy of float32: x = hi + lo, where each part is a half; together they have 22
 // of 24 bits. The product is hi hi + hi lo + lo hi (Ootomo, Yokota). a_scale and b_scale are powers
-// of two that scale A and B to the range where halves are normal numbers. Entries below 2^-14 /
-// scale lose bits; the loss is small compared with the norm of their column. Sums of the matrix
-// units are added to float32 sums after every SETTLE terms, and in packed_ kernels after 16.
+// of two that scale A and B to the range where halves are normal numbers. Entries below
+// 2^-14 / scale lose bits; the loss is small compared with the norm of their column. Sums of the
+// matrix units are added to float32 sums after every SETTLE terms, and in packed_ kernels after 16.
 #ifndef PRODUCT_BODY
 #define PRODUCT_BODY 0
 #endif

@@ -270,9 +270,9 @@ INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int
   }
 }
 
-// A strip of 16 rows: s := s X by substitution, where X is the inverse of the square's L': s(p) :=
-// s(p) X(p, p), then s(q) -= s(p) L(q, p)' for q > p. A single product with X is mathematically the
-// same, but its rounding errors are larger (gram_guard.clh).
+// A strip of 16 rows: s := s X by substitution, where X is the inverse of the square's L':
+// s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for q > p. A single product with X is
+// mathematically the same, but its rounding errors are larger (gram_guard.clh).
 INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* columns, Slot slot,
                         int b, int blocks) {
   copy_column(columns, slot, b, 0, blocks, at->item);
