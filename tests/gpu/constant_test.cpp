@@ -4,7 +4,6 @@
 // almost parallel reflectors follow, and all digits of T cancel.
 // The second test has matrices that are constant except for noise at the rounding unit. Their
 // columns have many equal entries, and the sum of their squares must be v'v without a bias.
-// v'v without a bias.
 #include <algorithm>
 #include <iterator>
 #include <span>
