@@ -61,8 +61,9 @@ int matrices_per_group(const LaneTile& tile) {
 }
 
 /// Bytes of local memory per group. Each matrix needs the vectors that lanes show, two more
-/// numbers, and three numbers and a code per column. Lanes without shuffles also exchange their sums there.
-/// This is an upper bound: the compiler may drop arrays that a run without Q does not use.
+/// numbers, and three numbers and a code per column. Lanes without shuffles also exchange their
+/// sums there. This is an upper bound: the compiler may drop arrays that a run without Q does not
+/// use.
 std::size_t local_bytes_of(const Problem& p, const LaneTile& tile, const Limits& limits) {
   const int matrices = matrices_per_group(tile);
   const int reals = matrices * (tile.shown_entries() + 3 * tile.columns() + 2) +
