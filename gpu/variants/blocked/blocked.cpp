@@ -84,7 +84,7 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "strips of columns fit the registers of " + std::to_string(group) + " work-items"};
 }
 
-/// True if V\R is computed in an output buffer: that of V, or that of Q.
+/// True if V\R is computed in an output buffer: the buffer of V or the buffer of Q.
 bool works_in_output(const Problem& p) {
   return p.mode == Mode::raw || (p.wants_q() && p.n <= p.m);
 }
