@@ -35,8 +35,9 @@ std::span<const Variant> opencl_variants() {
 }
 
 const GpuVariant& gpu_variant(const Variant& variant) {
-  for (const GpuVariant& candidate : gpu_variants()) {
-    if (candidate.plan.name == variant.name) return candidate;
+  const std::span<const Variant> plans = opencl_variants();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (&plans[i] == &variant) return gpu_variants()[i];
   }
   throw InternalError(fmt::format("{} is no variant of the OpenCL backend", variant.name));
 }

@@ -35,7 +35,7 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;  // the /report group, or out.report.csv
   std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
-  int threads = 1;  // that write at once, at the most
+  int threads = 1;                                                 // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the

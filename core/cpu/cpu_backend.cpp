@@ -6,7 +6,6 @@
 #include <atomic>
 #include <exception>
 #include <fstream>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -54,16 +53,6 @@ ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Fa
   }
   return total;
 }
-
-/// Factors chunk after chunk of a plan. Its workspaces stay: memory that was given back and taken
-/// again had to be mapped and cleared anew, which took a tenth of the time of 64x64 and 512x256.
-template <class T>
-class ChunkFactor {
- public:
-  virtual ~ChunkFactor() = default;
-  virtual ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
-                           std::span<MatrixReport> report) = 0;
-};
 
 /// `arguments`: of every worker, after the problem.
 template <class Worker, class... Arguments>
@@ -171,16 +160,35 @@ class TallMatrices final : public ChunkFactor<T> {
   ErrorMeter meter_;
 };
 
+}  // namespace
+
 template <class T>
-std::unique_ptr<ChunkFactor<T>> make_chunk_factor(const Plan& plan) {
-  const std::string_view name = plan.variant->name;
-  if (name == batched_name) return std::make_unique<WorkerPerThread<BatchedWorker<T>, T>>(plan);
-  if (name == tall_name) return std::make_unique<TallMatrices<T>>(plan);
-  if (name == blocked_name) return std::make_unique<BlockedTeams<T>>(plan);
+ChunkFactorPointer<T> make_batched(const Plan& plan) {
+  return std::make_unique<WorkerPerThread<BatchedWorker<T>, T>>(plan);
+}
+template ChunkFactorPointer<float> make_batched(const Plan&);
+template ChunkFactorPointer<double> make_batched(const Plan&);
+
+template <class T>
+ChunkFactorPointer<T> make_tall(const Plan& plan) {
+  return std::make_unique<TallMatrices<T>>(plan);
+}
+template ChunkFactorPointer<float> make_tall(const Plan&);
+template ChunkFactorPointer<double> make_tall(const Plan&);
+
+template <class T>
+ChunkFactorPointer<T> make_blocked(const Plan& plan) {
+  return std::make_unique<BlockedTeams<T>>(plan);
+}
+template ChunkFactorPointer<float> make_blocked(const Plan&);
+template ChunkFactorPointer<double> make_blocked(const Plan&);
+
+template <class T>
+ChunkFactorPointer<T> make_eigen(const Plan& plan) {
   return std::make_unique<WorkerPerThread<EigenWorker<T>, T>>(plan);
 }
-
-}  // namespace
+template ChunkFactorPointer<float> make_eigen(const Plan&);
+template ChunkFactorPointer<double> make_eigen(const Plan&);
 
 /// The last plan's.
 struct CpuBackend::Kept {
@@ -196,13 +204,13 @@ struct CpuBackend::Kept {
 
   template <class T>
   ChunkFactor<T>& chunk_factor() {
-    auto& kept = std::get<std::unique_ptr<ChunkFactor<T>>>(by_type);
-    if (!kept) kept = make_chunk_factor<T>(plan);
+    auto& kept = std::get<ChunkFactorPointer<T>>(by_type);
+    if (!kept) kept = std::get<CpuVariant::Make<T>>(cpu_variant(*plan.variant).make)(plan);
     return *kept;
   }
 
   Plan plan;
-  std::tuple<std::unique_ptr<ChunkFactor<float>>, std::unique_ptr<ChunkFactor<double>>> by_type;
+  std::tuple<ChunkFactorPointer<float>, ChunkFactorPointer<double>> by_type;
 };
 
 CpuBackend::CpuBackend(const Limits& limits) : limits_(limits) {}

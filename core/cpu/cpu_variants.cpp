@@ -12,6 +12,7 @@
 #include "core/cpu/check/checker.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/error.hpp"
 
 namespace qrtool {
 namespace {
@@ -151,21 +152,65 @@ std::size_t eigen_workspace_bytes(const Problem& p) {
 }
 
 constexpr std::array variants{
-    Variant{batched_name, "to 128 columns, many matrices; one matrix per SIMD lane", batched_fits,
-            no_params, batched_workspace_bytes, no_device_bytes, arithmetic, false, batched_pays},
-    Variant{tall_name,
-            "many more rows than columns; a tree over row blocks, threads share a matrix",
-            tall_fits, no_params, tall_workspace_bytes, no_device_bytes, arithmetic, false,
-            tall_pays, tall_shared_bytes, tall_row_state_bytes},
-    Variant{blocked_name, "larger; one matrix in strips of columns, which threads can share",
-            blocked_fits, no_params, blocked_workspace_bytes, no_device_bytes, arithmetic, false,
-            blocked_pays, nullptr, nullptr, true},
-    Variant{"cpu/eigen", "any shape; Householder by Eigen, one matrix per thread", eigen_fits,
-            no_params, eigen_workspace_bytes, no_device_bytes, arithmetic},
+    CpuVariant{.plan = {.name = "cpu/batched",
+                        .summary = "to 128 columns, many matrices; one matrix per SIMD lane",
+                        .fits = batched_fits,
+                        .tune = no_params,
+                        .host_workspace_bytes = batched_workspace_bytes,
+                        .device_workspace_bytes = no_device_bytes,
+                        .arithmetic = arithmetic,
+                        .pays = batched_pays},
+               .make = {make_batched<float>, make_batched<double>}},
+    CpuVariant{
+        .plan = {.name = "cpu/tall",
+                 .summary =
+                     "many more rows than columns; a tree over row blocks, threads share a matrix",
+                 .fits = tall_fits,
+                 .tune = no_params,
+                 .host_workspace_bytes = tall_workspace_bytes,
+                 .device_workspace_bytes = no_device_bytes,
+                 .arithmetic = arithmetic,
+                 .pays = tall_pays,
+                 .shared_workspace_bytes = tall_shared_bytes,
+                 .row_state_bytes = tall_row_state_bytes},
+        .make = {make_tall<float>, make_tall<double>}},
+    CpuVariant{
+        .plan = {.name = "cpu/blocked",
+                 .summary = "larger; one matrix in strips of columns, which threads can share",
+                 .fits = blocked_fits,
+                 .tune = no_params,
+                 .host_workspace_bytes = blocked_workspace_bytes,
+                 .device_workspace_bytes = no_device_bytes,
+                 .arithmetic = arithmetic,
+                 .pays = blocked_pays,
+                 .shares_matrix = true},
+        .make = {make_blocked<float>, make_blocked<double>}},
+    CpuVariant{.plan = {.name = "cpu/eigen",
+                        .summary = "any shape; Householder by Eigen, one matrix per thread",
+                        .fits = eigen_fits,
+                        .tune = no_params,
+                        .host_workspace_bytes = eigen_workspace_bytes,
+                        .device_workspace_bytes = no_device_bytes,
+                        .arithmetic = arithmetic},
+               .make = {make_eigen<float>, make_eigen<double>}},
 };
+
+/// The same as the plan sees them, in the same order.
+constexpr auto plans = [] {
+  std::array<Variant, variants.size()> list{};
+  for (std::size_t i = 0; i < list.size(); ++i) list[i] = variants[i].plan;
+  return list;
+}();
 
 }  // namespace
 
-std::span<const Variant> cpu_variants() { return variants; }
+std::span<const Variant> cpu_variants() { return plans; }
+
+const CpuVariant& cpu_variant(const Variant& variant) {
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (&plans[i] == &variant) return variants[i];
+  }
+  throw InternalError(fmt::format("{} is no variant of the CPU backend", variant.name));
+}
 
 }  // namespace qrtool

@@ -1,12 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu_variants.hpp: the names by which the backend runs a variant. Private to core/cpu.
+// cpu_variants.hpp: the CPU variants as the backend runs them. Private to core/cpu.
 #pragma once
 
-#include <string_view>
+#include <memory>
+#include <span>
+#include <tuple>
+
+#include "core/backend.hpp"
 
 namespace qrtool {
 
-inline constexpr std::string_view batched_name = "cpu/batched", tall_name = "cpu/tall",
-                                  blocked_name = "cpu/blocked";
+/// Factors chunk after chunk of a plan. Its workspaces stay: memory that was given back and taken
+/// again had to be mapped and cleared anew, which took a tenth of the time of 64x64 and 512x256.
+template <class T>
+class ChunkFactor {
+ public:
+  virtual ~ChunkFactor() = default;
+  virtual ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
+                           std::span<MatrixReport> report) = 0;
+};
+
+template <class T>
+using ChunkFactorPointer = std::unique_ptr<ChunkFactor<T>>;
+
+// These functions make what factors the chunks of a plan. cpu_backend.cpp defines them for float
+// and for double.
+template <class T>
+ChunkFactorPointer<T> make_batched(const Plan& plan);
+template <class T>
+ChunkFactorPointer<T> make_tall(const Plan& plan);
+template <class T>
+ChunkFactorPointer<T> make_blocked(const Plan& plan);
+template <class T>
+ChunkFactorPointer<T> make_eigen(const Plan& plan);
+
+struct CpuVariant {
+  template <class T>
+  using Make = ChunkFactorPointer<T> (*)(const Plan&);
+
+  Variant plan;
+  std::tuple<Make<float>, Make<double>> make;
+};
+
+/// Returns the variant that a plan chose. Errors: InternalError for one of another backend.
+const CpuVariant& cpu_variant(const Variant& variant);
 
 }  // namespace qrtool

@@ -26,10 +26,26 @@ Fit pays_for_many(const Problem& p, const Limits&) {
   return p.count >= 10 ? Fit{true, "pays"} : Fit{false, "pays from 10 on"};
 }
 
+Variant variant_named(std::string_view name, Fit (*fits)(const Problem&, const Limits&)) {
+  return {.name = name,
+          .summary = "",
+          .fits = fits,
+          .tune = no_params,
+          .host_workspace_bytes = workspace,
+          .device_workspace_bytes = no_bytes,
+          .arithmetic = arithmetic};
+}
+
+Variant baseline() {
+  Variant variant = variant_named("test/baseline", fits_all);
+  variant.only_when_forced = true;
+  return variant;
+}
+
 const std::array variants{
-    Variant{"test/baseline", "", fits_all, no_params, workspace, no_bytes, arithmetic, true},
-    Variant{"test/small", "", fits_small, no_params, workspace, no_bytes, arithmetic},
-    Variant{"test/general", "", fits_all, no_params, workspace, no_bytes, arithmetic},
+    baseline(),
+    variant_named("test/small", fits_small),
+    variant_named("test/general", fits_all),
 };
 
 Plan plan_for(Problem problem, std::size_t memory, int threads, std::string_view forced = {}) {

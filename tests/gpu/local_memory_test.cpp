@@ -12,10 +12,10 @@
 namespace qrtool::test {
 namespace {
 
-constexpr index_t sides[][2] = {{1, 1},    {1, 7},    {9, 1},     {5, 4},     {8, 8},
-                                {16, 16},  {17, 33},  {33, 32},   {64, 64},   {65, 63},
-                                {100, 20}, {130, 65}, {300, 10},  {512, 3},   {128, 128},
-                                {1023, 5}, {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}};
+constexpr index_t sides[][2] = {
+    {1, 1},     {1, 7},    {9, 1},    {5, 4},     {8, 8},     {16, 16},   {17, 33},
+    {33, 32},   {64, 64},  {65, 63},  {100, 20},  {130, 65},  {300, 10},  {512, 3},
+    {128, 128}, {1023, 5}, {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}, {40, 6}};
 
 /// All problems that the tests below use.
 std::vector<Problem> problems() {
@@ -74,8 +74,9 @@ TEST_P(LocalMemory, IsAsStated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
-                         testing::Values("opencl/vector", "opencl/small", "opencl/blocked",
-                                         "opencl/tall", "opencl/large", "opencl/textbook"),
+                         testing::Values("opencl/vector", "opencl/gram", "opencl/small",
+                                         "opencl/blocked", "opencl/tall", "opencl/large",
+                                         "opencl/textbook"),
                          [](const testing::TestParamInfo<std::string>& test) {
                            return test.param.substr(test.param.find('/') + 1);
                          });
@@ -124,6 +125,30 @@ TEST(LocalMemoryOfDevices, LargeAsksForIt) {
   const Problem p{1, 2000, 2000, ElementType::float64, Mode::reduced, Sign::positive};
   EXPECT_FALSE(large_variant().plan.fits(p, plain_gpu(32 << 10)).ok);
   EXPECT_TRUE(large_variant().plan.fits(p, plain_gpu(48 << 10)).ok);
+}
+
+/// The numbers are the sums of the local arrays in NVIDIA's compiled code, as other devices have no
+/// matrix products of float64.
+TEST(LocalMemoryOfDevices, GramVariantsAskForIt) {
+  const auto float32 = [](index_t m, index_t n) {
+    return Problem{1, m, n, ElementType::float32, Mode::reduced, Sign::positive};
+  };
+  const GpuVariant gram = gram_variant(), tiles = gram_tiles_variant();
+  Limits limits = plain_gpu(48 << 10);
+  limits.shuffle_lanes = 32;
+  limits.float64_products = true;
+  EXPECT_EQ(gram.local_bytes(float32(20, 10), limits), 7424u);
+  EXPECT_EQ(gram.local_bytes(float32(35, 33), limits), 19968u);
+  EXPECT_EQ(gram.local_bytes(float32(64, 64), limits), 25600u);
+  EXPECT_EQ(gram.local_bytes(float32(160, 80), limits), 44288u);
+  EXPECT_EQ(tiles.local_bytes(float32(512, 128), limits), 43776u);  // form_q's
+  EXPECT_EQ(tiles.local_bytes(float32(3000, 700), limits), 43776u);
+  EXPECT_TRUE(gram.plan.fits(float32(160, 80), limits).ok);
+  EXPECT_TRUE(tiles.plan.fits(float32(512, 128), limits).ok);
+  limits.local_bytes = 42 << 10;
+  EXPECT_TRUE(gram.plan.fits(float32(64, 64), limits).ok);
+  EXPECT_FALSE(gram.plan.fits(float32(160, 80), limits).ok);
+  EXPECT_FALSE(tiles.plan.fits(float32(512, 128), limits).ok);
 }
 
 }  // namespace

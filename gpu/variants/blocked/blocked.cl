@@ -1,41 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked.cl: Householder QR of a batch, panel by panel, compact WY, every strip of 32 columns in
-// the registers of one work-group (LAPACK geqrf, orgqr).
+// blocked.cl: Householder QR of a batch in blocks of 32 columns with the compact WY form. A strip
+// is 32 columns; one work-group holds it in its registers (LAPACK geqrf, orgqr).
 //
-//   step                 what it does                                            group per
-//   factor_first         strip 0 of A D -> V\R and T (geqr2, larft)              matrix
-//   factor_step L > 0    strips t >= L: C := (I - V T' V') C with panel L-1      matrix x strip
-//                        (larfb); then strip L -> V\R and T
-//   finish_strips        R := R D^-1 with signs; or finish_raw: V and tau        matrix x 32 rows
-//   form_q_step i        strips t > i: Q := (I - V T V') Q with panel i, for     matrix x strip
-//                        i = panels - 1, .., 0, -1 (orgqr)
+//   launches, in this order   what they do                                   one group for each
+//   factor_first              factors strip 0 of A D: V\R and T              matrix
+//                             (geqr2, larft)
+//   factor_step L > 0         strips t >= L: C := (I - V T' V') C with       matrix x strip
+//                             panel L-1 (larfb); then it factors strip L
+//   finish_strips             R := R D^-1 with signs;                        matrix x 32 rows
+//   or finish_raw             V and tau
+//   form_q_step i             strips t > i: Q := (I - V T V') Q with         matrix x strip
+//                             panel i, i = panels - 1, .., 0, -1 (orgqr)
 //
-//        32 L - 32   32 L                      Rows of panel L-1 and below are all that a strip
-//      R | R       |  R   |                    touches. D = diag(2^-e_j) brings the largest entry
-//        +---------+------+------+             of a column to 1/2..1; every strip scales itself
-//        | V\R     | C    | C    |             where it is read for the first time, from A.
-//        | panel   | next |      |             The next panel is updated and factored by one
-//        | L-1     | panel|      |             group while the others update theirs.
+//        32 L - 32   32 L                      A strip in step L uses only the rows of panel L-1
+//      R | R       |  R   |                    and the rows below. D = diag(2^-e_j) brings the
+//        +---------+------+------+             largest entry of a column to 1/2..1. Each strip is
+//        | V\R     | C    | C    |             scaled when it is first read from A. One group
+//        | panel   | next |      |             updates and factors the next panel while the
+//        | L-1     | panel|      |             other groups update their strips.
 //
-// Q takes the place of V\R where they share a buffer: strip t of Q is begun by its own reflectors,
-// by the group that overwrites them, in the step after the one in which all others read them. Rows
-// above are zeros of the identity until then, and not read.
+// V\R is R with the reflectors V below its diagonal. Q may overwrite V\R in the same buffer. Step t
+// is the last in which other strips read the reflectors of panel t. In step t - 1 the group of
+// strip t starts with columns of the identity, applies the reflectors of panel t, and overwrites
+// them with Q. The rows above panel t are zeros of the identity until then, so the kernel does not
+// read them.
 //
-// Reflectors are I - g v v' with v = [top; x], not scaled to a leading 1 (tile.clh): work holds x
-// below the diagonal and beta on it, `tops` the tops, T(i, i) = g_i.
+// Reflectors are I - g v v' with v = [top; x]. They are not scaled to a leading 1 (tile.clh).
+// `work` holds x below the diagonal and beta on it, `tops` holds top, and T(i, i) = g_i.
 //
 // Defines, set in blocked.cpp            range            meaning
 //   STORED = REAL, SUB_GROUP_BODY                         common.clh
-//   TILE_ROWS                            4..32, 4 i       rows per lane: of a column / 32
-//   LANE_COLUMNS                         2, 4, 8          columns per lane, side by side
+//   TILE_ROWS                            4..32, 4 i       rows per lane; 32 lanes share a column
+//   LANE_COLUMNS                         2, 4, 8          adjacent columns per lane
 //   STAGE                                4, 8, 16, 32     reflectors in local memory at a time
-//   ALIGNMENT                            1, 2, 4          REAL that rows of A, Q and work begin at
+//   ALIGNMENT                            1, 2, 4          rows of A, Q and work begin at multiples
+//                                                         of so many REAL
 //   FLAGGED                              0, 1             common.clh
 // Group size: 32 / LANE_COLUMNS x 32.
-// Local memory: STAGE (32 TILE_ROWS + 32 / STAGE, or 0 where STAGE is 4) + 3 x 32^2 + 98 REAL and
-// 32 int; without shuffles among 32 lanes 4 LANE_COLUMNS REAL more per work-item.
-// Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, tops k REAL, T per
-// panel 32 x 32 REAL. A NaN or Inf makes its own matrix NaN: nothing is shared between matrices.
+// Local memory: STAGE (32 TILE_ROWS + pad) + 3 x 32^2 + 98 REAL and 32 int, with pad = 32 / STAGE,
+// or 0 if STAGE is 4. Without shuffles among 32 lanes, each work-item needs 4 LANE_COLUMNS REAL
+// more. Buffers per matrix: work m x ld REAL (it may share the buffer of Q, V or R), codes n int,
+// tops k REAL, T 32 x 32 REAL for each panel. Matrices share no data, so a NaN or Inf spoils only
+// its own.
 #define PANEL 32
 #define ROW_SPLITS 32
 #define COLUMN_STEP 32
@@ -57,23 +63,26 @@
 
 #define GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
 #define PLANES (STAGE / 4)
-// Rows of a plane of four reflectors; the planes of a row lie in different banks.
+// Local memory holds the reflectors in planes of four: word i of a plane is row i of its four
+// reflectors. The padding puts the planes of one row into different banks.
 #define PLANE_STRIDE (ROWS + (STAGE < 8 ? 0 : 32 / STAGE))
 #define STAGES (PANEL / STAGE)
-// A lane's share of four reflectors times its columns; `PARTS` lanes end with the same sum.
+// A lane forms one sum for each of four reflectors and each of its columns. The 32 lanes of a
+// column then add theirs up. Each lane receives one total; PARTS adjacent lanes receive the same
+// one.
 #define SUMS (4 * LANE_COLUMNS)
 #define PARTS (32 / SUMS)
 
-// The local memory of a group. What shares a place is never alive at once.
+// The local memory of a group. Arrays that share memory are never in use at the same time.
 typedef struct {
   __local real4* v;       // STAGE reflectors, planes of four
   __local REAL* w;        // PANEL x PANEL: V'C
   __local REAL* tw;       // PANEL x PANEL: T V'C
   __local REAL* t;        // PANEL x PANEL
-  __local REAL* scratch;  // SUMS x GROUP_SIZE, without shuffles: no fewer than SCRATCH
+  __local REAL* scratch;  // without shuffles: SUMS x GROUP_SIZE, which is at least SCRATCH
 } Block;
 
-// A panel's reflectors in global memory: V from its first row and column on, tops, T.
+// The reflectors of a panel in global memory. v points to the panel's first row and column.
 typedef struct {
   __global const REAL* v;
   __global const REAL* tops;
@@ -82,7 +91,7 @@ typedef struct {
   int rows, width;
 } Panel;
 
-// Reflectors p = stage STAGE .. + STAGE - 1 of the panel, zeros above `top`.
+// block->v := reflectors stage STAGE .. stage STAGE + STAGE - 1 of the panel, zeros above `top`.
 INLINE void load_stage(const Lane* at, const Block* block, const Panel* panel, int stage) {
   for (int i = get_local_id(0); i < LIVE_END(at) * PLANES; i += GROUP_SIZE) {
     const int row = i / PLANES, plane = i % PLANES, p = stage * STAGE + 4 * plane;
@@ -99,7 +108,8 @@ INLINE void load_stage(const Lane* at, const Block* block, const Panel* panel, i
 }
 
 #if SHUFFLES
-// Lanes `offset` apart share their sums: each is left with `kept`, or with the only one.
+// One step of the sums over 32 lanes. Lanes `offset` apart exchange halves of their sums, and each
+// keeps `kept` of them. If only one sum is left (kept = 0), both lanes receive its total.
 INLINE void halve_sums(const Lane* at, REAL sums[SUMS], const int offset, const int kept) {
   const bool upper = (at->s & offset) != 0;
   if (kept == 0) sums[0] += shuffle_xor(sums[0], offset);
@@ -112,10 +122,10 @@ INLINE void halve_sums(const Lane* at, REAL sums[SUMS], const int offset, const 
 }
 #endif
 
-// w(p, :) := sums over the 32 lanes of a column, p = first .. first + 3. sums[q LANE_COLUMNS + c]
-// belongs to reflector first + q and column c.
+// w(p, :) := the sums over the 32 lanes of a column, for p = first .. first + 3.
+// sums[q LANE_COLUMNS + c] belongs to reflector first + q and column c.
 INLINE void reduce_sums(const Lane* at, const Block* block, REAL sums[SUMS], int first) {
-  const int kept = at->s / PARTS;  // the sum that this lane ends with
+  const int kept = at->s / PARTS;  // the index of the sum that this lane receives
 #if SHUFFLES
   halve_sums(at, sums, 16, SUMS / 2);
   halve_sums(at, sums, 8, SUMS / 4);
@@ -136,11 +146,13 @@ INLINE void reduce_sums(const Lane* at, const Block* block, REAL sums[SUMS], int
   }
 }
 
-// Tile := (I - V T V') tile, or with T'. The panel and the tile begin in the same row.
+// tile := (I - V T V') tile, or (I - V T' V') tile if `transposed`. The panel and the tile begin in
+// the same row.
 INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Panel* panel,
                         const bool transposed) {
   const int item = get_local_id(0);
   for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) block->t[i] = panel->t[i];
+  // w := V' tile
 #pragma unroll 1
   for (int stage = 0; stage < STAGES; ++stage) {
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -172,6 +184,7 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  // tw := -T w or -T' w
   const int col = item % PANEL;
 #pragma unroll 1
   for (int p = item / PANEL; p < PANEL; p += GROUP_SIZE / PANEL) {
@@ -184,10 +197,11 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
     block->tw[p * PANEL + col] = -sum;
   }
   barrier(CLK_LOCAL_MEM_FENCE);
+  // tile += V tw, last stage first, because that stage is still in local memory
 #pragma unroll 1
   for (int stage = STAGES - 1; stage >= 0; --stage) {
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (stage < STAGES - 1) load_stage(at, block, panel, stage);  // the last one is still there
+    if (stage < STAGES - 1) load_stage(at, block, panel, stage);
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
     for (int plane = 0; plane < PLANES; ++plane) {
@@ -221,8 +235,8 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
   }
 }
 
-// T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1. Lane i
-// holds row i.
+// T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1.
+// Work-item i computes row i.
 INLINE void form_strip_t(const Lane* at, __global REAL* t) {
   const int i = get_local_id(0);
   if (i < PANEL) {
@@ -262,8 +276,8 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
 
 #define WORDS_OF(rows) (((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS))
 
-// Declares what Lane and Block point to: shown vectors share the place of the reflectors, and gram
-// that of w.
+// Declares the arrays that Lane and Block point to. The vectors that lanes show share memory with
+// the reflectors (v_space), and gram shares memory with w (w_space).
 #define LOCAL_MEMORY                                                                     \
   __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE \
                                                                  : SHOWN_STRIDE / 4];    \
@@ -286,7 +300,7 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
   __local REAL tw_space[PANEL * PANEL], t_space[PANEL * PANEL]; \
   const Block block = {v_space, w_space, tw_space, t_space, scratch}
 
-// V\R and T of the panel that the tile holds, from first_row down.
+// Factors the panel that the tile holds: tile := V\R, t := T, tops := the first entries of the v.
 INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
   const int item = get_local_id(0);
   for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) at->gram[i] = 0;
@@ -302,7 +316,7 @@ INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __
   if (item < width) tops[item] = at->tops[item];
 }
 
-// Strip 0. Groups: one per matrix.
+// Scales and factors strip 0. One group per matrix.
 __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, __global int* codes,
                                  __global REAL* tops, __global REAL* t, FactorShape shape,
                                  StripShape step FLAGS_ARGUMENT) {
@@ -322,7 +336,9 @@ __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, 
   store_strip(&at, tile, work + matrix * shape.m * step.ld, step.ld, shape.m, columns);
 }
 
-// Groups: strips L .. of every matrix, the next panels first, since they take longest.
+// Step L = step.index: updates strips t >= L with panel L-1, then factors strip L. One group per
+// strip and matrix. The groups of strip L have the lowest numbers and start first, because they
+// take longest.
 __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, __global int* codes,
                                 __global REAL* tops, __global REAL* t, FactorShape shape,
                                 StripShape step FLAGS_ARGUMENT) {
@@ -352,7 +368,8 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
     store_strip(&at, tile, to + first_row * (index_t)ld, ld, shape.m - first_row, columns);
     return;
   }
-  // The first 32 rows are R; the panel begins below them.
+  // The first 32 rows of the strip are rows of R and are stored. The others move up by one register
+  // (32 rows), because the panel begins below R.
   const int row = first_row + at.s;
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// blocked.cpp: strips of 32 columns in registers; panel, T, trailing strips, Q backward (LAPACK
-// geqrf, orgqr). Device half: blocked.cl.
+// blocked.cpp: the host half of blocked.cl: strips of 32 columns in registers; panels, T, the
+// update of the other strips, then Q from the last panel to the first (LAPACK geqrf, orgqr).
 #include <algorithm>
 
 #include "gpu/check/host_check.hpp"
@@ -16,12 +16,13 @@ constexpr int panel_width = 32;
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem& p) { return std::string(name_of(p.type)); }
 
-/// Rows per lane, rounded up to words of four.
+/// Rows per lane, rounded up to a multiple of four.
 int lane_rows(const Problem& p) {
   return static_cast<int>(ceil_divide(p.m, index_t{4} * panel_width)) * 4;
 }
 
-/// 8 on a CPU too: PoCL 3.1 gets groups of 256 wrong here.
+/// Columns per lane. A CPU has the wide lanes (8 columns) too: with groups of 256 work-items, PoCL
+/// 3.1 computes wrong results here.
 int lane_columns(const Problem& p, const Limits& limits) {
   const bool is_short =
       lane_rows(p) <= tuning::blocked_short_lane_rows && p.type == ElementType::float32;
@@ -36,9 +37,9 @@ LaneTile strip_tile(const Problem& p, const Limits& limits) {
   return {lane_rows(p), columns, panel_width / columns, panel_width};
 }
 
-/// Local memory of factor_step with `stage` reflectors at a time: these, or the vectors that lanes
-/// show in their place; V'C, T V'C and T; three numbers and a code per column; what lanes without
-/// shuffles exchange.
+/// Bytes of local memory of factor_step with `stage` reflectors at a time. One array holds either
+/// the reflectors or the vectors that lanes show. The others hold V'C, T V'C and T, three numbers
+/// and a code per column, and the sums that lanes without shuffles exchange.
 std::size_t local_bytes_with(const Problem& p, const Limits& limits, int stage) {
   const LaneTile tile = strip_tile(p, limits);
   const int pad = stage < 8 ? 0 : panel_width / stage;
@@ -48,8 +49,8 @@ std::size_t local_bytes_with(const Problem& p, const Limits& limits, int stage) 
   return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(cl_int);
 }
 
-/// Reflectors in local memory at a time: a power of two, the most that fit the device and the
-/// number of bytes that was found best.
+/// Reflectors in local memory at a time: the largest power of two that fits the device and the
+/// measured limit in tuning.hpp.
 int stage(const Problem& p, const Limits& limits) {
   const int most = p.type == ElementType::float32 ? tuning::blocked_stage_bytes
                                                   : tuning::blocked_wide_stage_bytes;
@@ -83,12 +84,12 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "strips of columns fit the registers of " + std::to_string(group) + " work-items"};
 }
 
-/// Whether V\R lies in the output: in V itself, or where Q comes to lie.
+/// True if V\R is computed in an output buffer: the buffer of V or the buffer of Q.
 bool works_in_output(const Problem& p) {
   return p.mode == Mode::raw || (p.wants_q() && p.n <= p.m);
 }
 
-/// Entries from row to row of the buffer that V\R lies in.
+/// The distance between rows, in entries, of the buffer that holds V\R.
 index_t work_columns(const Problem& p) {
   return p.mode != Mode::raw && works_in_output(p) ? p.q_cols() : p.n;
 }
@@ -103,7 +104,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"ALIGNMENT", alignment}};
 }
 
-/// work, codes, tops, T.
+/// Bytes per matrix of the buffers work, codes, tops and T.
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t real = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);

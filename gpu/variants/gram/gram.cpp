@@ -11,7 +11,10 @@ namespace qrtool {
 namespace {
 
 constexpr index_t block_columns = 16;
+constexpr int group_size = 32;
 constexpr int slab_rows = 16;
+constexpr int slab_pad = 4;          // SLAB_LD less COLUMNS
+constexpr int block_room = 16 * 18;  // BLOCK_ROOM
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
@@ -30,27 +33,6 @@ int blocks(const Problem& p, const Limits& limits) {
   return static_cast<int>(ceil_divide(std::min(most_columns(limits), p.n), block_columns));
 }
 
-Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = gram_objection(p);
-  if (!objection.empty()) return {false, objection};
-  const index_t most = most_columns(limits);
-  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
-  if (!limits.float64_products && p.m > tuning::gram_small_rows) {
-    return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
-  }
-  const Fit fallback = again(p).plan.fits(p, limits);
-  if (!fallback.ok) return fallback;
-  return {true, "products in float64, at full speed here"};
-}
-
-Fit pays(const Problem& p, const Limits& limits) {
-  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n < tuning::gram_least_columns) {
-    return {false, "pays from " + std::to_string(tuning::gram_least_columns) + " columns on"};
-  }
-  return {true, {}};
-}
-
 /// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
 /// few and the copies as long as they may be, or some slabs beside the products.
 struct Slabs {
@@ -66,6 +48,46 @@ Slabs slabs(const Problem& p, const Limits& limits) {
     return {slab_rows * rows, 1};
   }
   return {slab_rows, std::min(rows, tuning::gram_stages[columns / 16 - 1])};
+}
+
+/// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
+int held_rows(int blocks) { return blocks < 5 ? blocks : 3; }
+
+/// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
+/// `squares` and `spread`, a number per column each; the blocks that are parked.
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
+  const int count = blocks(p, limits), columns = 16 * count;
+  const Slabs slab = slabs(p, limits);
+  const int floats = slab.stages * slab.rows * (columns + slab_pad);
+  const int rooms = count + (limits.float64_products ? 1 : 2);  // ROOM
+  const int parked = triangle(count) - triangle(held_rows(count));
+  const int doubles = rooms * block_room + 2 * columns + parked * 16 * 16;
+  return static_cast<std::size_t>(floats) * sizeof(float) +
+         static_cast<std::size_t>(doubles) * sizeof(double);
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  const std::string objection = gram_objection(p);
+  if (!objection.empty()) return {false, objection};
+  const index_t most = most_columns(limits);
+  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
+  if (!limits.float64_products && p.m > tuning::gram_small_rows) {
+    return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
+  }
+  const std::string needs = group_objection(group_size, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+Fit pays(const Problem& p, const Limits& limits) {
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
+  if (p.n < tuning::gram_least_columns) {
+    return {false, "pays from " + std::to_string(tuning::gram_least_columns) + " columns on"};
+  }
+  return {true, {}};
 }
 
 Params tune(const Problem& p, const Limits& limits) {
@@ -86,7 +108,7 @@ std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const cl::Buffer& routes = job.work[0];
-  launch("factor_gram", job.count, 32, job.a, job.q, job.r, job.magnitudes, routes,
+  launch("factor_gram", job.count, group_size, job.a, job.q, job.r, job.magnitudes, routes,
          factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
 }
 
@@ -95,14 +117,20 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 }  // namespace
 
 GpuVariant gram_variant() {
-  return {{"opencl/gram", "float32 to 80 columns, by products in float64; guarded", fits, tune,
-           host_check_bytes, device_bytes, arithmetic, false, pays},
-          "gpu/variants/gram/gram.cl",
-          workspace,
-          enqueue,
-          computes_in,
-          nullptr,
-          again};
+  return {.plan = {.name = "opencl/gram",
+                   .summary = "float32 to 80 columns, by products in float64; guarded",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic,
+                   .pays = pays},
+          .file = "gpu/variants/gram/gram.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .again = again,
+          .local_bytes = local_bytes};
 }
 
 }  // namespace qrtool

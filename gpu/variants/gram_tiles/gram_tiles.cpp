@@ -27,6 +27,20 @@ GpuVariant again(const Problem& p) {
   return p.m <= blocked_rows ? blocked_variant() : large_variant();
 }
 
+/// Of the kernels that take most: form_q with its stages of A and X, factor_whole with its square
+/// and form_panel with two columns of a square.
+std::size_t local_bytes(const Problem&, const Limits&) {
+  constexpr std::size_t real = sizeof(double), tile = tuning::gram_tiles_columns;
+  constexpr std::size_t side = 128, block_room = 16 * 18;        // SIDE, BLOCK_ROOM
+  constexpr std::size_t column = side / 16 * block_room;         // COLUMN_ROOM
+  constexpr std::size_t stages = 3, a_ld = 24, x_ld = tile + 2;  // Q_STAGES, Q_LD, X_LD
+  constexpr std::size_t form_q = stages * (sizeof(float) * tile * a_ld + real * 16 * x_ld);
+  constexpr std::size_t square = 2 * column + side;  // SQUARE_ROOM
+  constexpr std::size_t factor_whole = real * (square + 32) + sizeof(cl_int);
+  constexpr std::size_t form_panel = real * 2 * column;
+  return std::max({form_q, factor_whole, form_panel});
+}
+
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = gram_objection(p);
   if (!objection.empty()) return {false, objection};
@@ -34,6 +48,8 @@ Fit fits(const Problem& p, const Limits& limits) {
     return {false, "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
   }
   if (!limits.float64_products) return {false, "needs NVIDIA's float64 matrix instructions"};
+  const std::string needs = group_objection(square_group_size, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
@@ -124,15 +140,22 @@ std::size_t device_bytes(const Problem& p) {
 }  // namespace
 
 GpuVariant gram_tiles_variant() {
-  return {{"opencl/gram_tiles", "float32, wider, by products in float64; guarded", fits, tune,
-           host_check_bytes, device_bytes, arithmetic, false, pays},
-          "gpu/variants/gram_tiles/gram_tiles.cl",
-          workspace,
-          enqueue,
-          computes_in,
-          slots,
-          again,
-          true};
+  return {.plan = {.name = "opencl/gram_tiles",
+                   .summary = "float32, wider, by products in float64; guarded",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic,
+                   .pays = pays},
+          .file = "gpu/variants/gram_tiles/gram_tiles.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .slots = slots,
+          .again = again,
+          .host_decides = true,
+          .local_bytes = local_bytes};
 }
 
 }  // namespace qrtool

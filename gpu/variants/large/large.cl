@@ -1,54 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// large.cl: Householder QR of matrices of any shape, in blocks of panels, compact WY (LAPACK geqrf,
-// orhr_col, orgqr). The products with many terms are those of gemm.cl.
+// large.cl: Householder QR of matrices of any shape, in blocks of panels, with the compact WY form
+// (LAPACK geqrf, orhr_col, orgqr). gemm.cl computes the products with many terms.
 //
-//   step                 what it does                                             group per
-//   scale_columns        A -> work = A D, D = diag(2^-e_j), largest entry 1/2..1    matrix x 32
-//   blocks of BLOCK columns; in a block, panels P of PANEL columns:
-//     gram_panel         sums of P'P in float64                                     matrix x slab
-//     sum_panel_gram     G = P'P                                                    matrix x part
-//     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU), P1 the top
-//                        square, S the signs of its pivots; R_panel = -S R          matrix
-//     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                           matrix x rows
-//     transposed_product Z = V'[V of panels before | rest of the block]             gemm.cl
-//     apply_panel_t      Z := T'Z; the left part is -X, for the block's T           matrix x strip
-//     subtract_product   rest of the block -= V Z                                   gemm.cl
-//   then for the block   Z = V'C, Z := T'Z (apply_t), C -= V Z                      gemm.cl
-//                        with products of halves, or with body 5, V and T
-//                        (form_block_t) are prepared first, and T'Z is a product too
-//   finish_r             R := R D^-1 with signs; or finish_v and store_tau          any
-//   form_q, blocks in reverse: load_v, or V packed, or both; begin_q, Z = V'Q, Z := T Z, Q -= V Z
+//   launches, in this order                                                       one group per
+//   scale_columns        work := A D; D = diag(2^-e_j) brings the largest
+//                        entry of a column to 1/2..1                              matrix x 32 cols
+//   for each block of BLOCK columns:
+//   for each panel P of PANEL columns of the block:
+//     gram_panel         sums of P'P in float64                                   matrix x slab
+//     sum_panel_gram     G = P'P                                                  matrix x part
+//     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU) with P1 the
+//                        top square of P, S the signs of the pivots;
+//                        R of the panel = -S R                                    matrix
+//     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                         matrix x rows
+//     transposed_product Z = V'[V of earlier panels | rest of the block]          gemm.cl
+//     apply_panel_t      Z := T'Z; its left part, negated, goes to X              matrix x strip
+//     subtract_product   rest of the block -= V Z                                 gemm.cl
+//   for the columns C right of the block:
+//     Z = V'C, Z := T'Z (apply_t), C -= V Z                                       gemm.cl
+//     If the products use halves, or body 5, then V and T (form_block_t) are prepared for them
+//     first, and T'Z is such a product too.
+//   finish_r             R := R D^-1 with signs; or finish_v and store_tau        matrix x 32 rows
+//   for each block from the last to the first, if Q is wanted:
+//     load_v, or V is packed, or both; then begin_q, Z = V'Q, Z := T Z, Q -= V Z
 //
-//        J    j    j+PANEL  J+BLOCK       v: the block's reflectors, zeros above their diagonal,
-//      R | R  | R  |  R   |   R      |       in a buffer of their own
-//    J --+----+----+------+----------|    x: T of the block is kept as X, T_p on the diagonal and
-//        | V\R|  R |  R   | C        |       -V_i'V_p T_p above it: T' is applied panel by panel
-//    j   |    +----+------|          |
+//        J    j    j+PANEL  J+BLOCK       v: the reflectors of the block in a buffer of their own,
+//      R | R  | R  |  R   |   R      |       with zeros above the diagonal
+//    J --+----+----+------+----------|    x: the matrix X, from which T of the block is applied
+//        | V\R|  R |  R   | C        |       panel by panel; T_p is on its diagonal, -V_i'V_p T_p
+//    j   |    +----+------|          |       is above it
 //        |    | P  | rest |          |
 //
-// Why the Gram matrix: a column by column panel waits for all of its rows once a column. A Gram
-// matrix in float64 of a float32 panel has the R factor with an error of 2^-53 cond(P)^2, columns
-// scaled, and costs one pass. Householder vectors follow from it (Ballard et al., Reconstructing
-// Householder vectors from TSQR), with LAPACK's signs, at one more. Where ||R^-1 diag(G)^1/2||_F^2
-// exceeds GRAM_LIMIT, or a pivot vanishes, factor_panel takes the panel column by column itself, as
-// it always does in float64 (GRAM 0): one group, slow, any matrix.
+// Why the Gram matrix: a panel that is factored column by column needs a pass over all of its rows
+// for every column. The Gram matrix of a float32 panel, in float64, costs one pass and gives R with
+// an error of 2^-53 cond(P)^2 (for scaled columns). A second pass gives the Householder vectors
+// with LAPACK's signs (Ballard et al., Reconstructing Householder vectors from TSQR). If
+// ||R^-1 diag(G)^1/2||_F^2 exceeds GRAM_LIMIT, or a pivot vanishes, factor_panel factors the panel
+// column by column with one group. This is slow, but works for any matrix. In float64 (GRAM 0) it
+// is the only way.
 //
 // Defines, set in large.cpp              range            meaning
 //   STORED, REAL, SUB_GROUP_BODY                          common.clh
-//   GRAM                                 0, 1             panels by Gram matrices; REAL is float
+//   GRAM                                 0, 1             1: panels by Gram matrices; REAL = float
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
-//   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group of apply_t, of
-//                                                         apply_panel_t; PANEL times that is
-//                                                         1024 or more
-//   and those of gemm.cl
-// Local memory: (BLOCK STRIP + PANEL (PANEL + 4)) REAL; factor_panel PANEL^2 + PANEL + 512 REAL,
-// and with GRAM 8 PANEL double and 256 float more; form_v with GRAM PANEL (PANEL + 9) double.
-// Buffers per matrix: work m x ld (may be the one of Q, V or R), codes n int, signs and taus k
-// REAL, X per block BLOCK x BLOCK REAL, v m x v_ld REAL, whose place T'Z takes, Z, which sums of
-// slabs share, wide_q m x q_cols REAL where Q has another type, done 1 int, prepared V and T, and
-// with GRAM 5 squares in double. A NaN or Inf makes its own matrix NaN: nothing is shared between
-// matrices.
+//   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
+//                                                         apply_panel_t; at least 1024 / PANEL
+//   and the defines of gemm.cl
+// Local memory: BLOCK STRIP + PANEL (PANEL + 4) REAL in apply_t; PANEL^2 + PANEL + 512 REAL in
+// factor_panel, with GRAM also 8 PANEL double and 256 float; with GRAM, PANEL (PANEL + 9) double in
+// form_v.
+// Buffers per matrix:
+//   work     m x ld REAL; it may share the buffer of Q, V or R
+//   codes    n int; done: 1 int; signs and taus: k REAL each
+//   x        BLOCK x BLOCK REAL per block
+//   v        m x v_ld REAL; T'Z may overwrite it
+//   z        Z in slabs; the sums of a panel's Gram matrix use the same buffer before
+//   wide_q   m x q_cols REAL, if Q is stored in another type
+//   packed_v, packed_t: V and T prepared for the products
+//   squares  5 squares of PANEL x PANEL double, with GRAM
+// Matrices share no data, so a NaN or Inf spoils only its own matrix.
 #include "gpu/products/gemm.cl"
 
 #ifndef GRAM
@@ -69,24 +80,24 @@
 #define GROUP_SIZE 256
 #define SQUARE (PANEL * PANEL)
 
-// Work-items form rows of one item per column.
+// A group is divided into rows of work-items, with one work-item per column of the matrix.
 #define SCAN_COLUMNS 32
 #define SCAN_LANES (GROUP_SIZE / SCAN_COLUMNS)
 #define PANEL_LANES (GROUP_SIZE / PANEL)
-// Terms that are added plainly before a compensated sum takes them over.
+// The number of terms that are added plainly; their sum is then added to a compensated sum.
 #define SUM_ROWS 16
 
 #define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define GROUP_OF(size) __attribute__((reqd_work_group_size(size, 1, 1)))
 #define GROUP GROUP_OF(GROUP_SIZE)
 
-// X of a block.
+// The offset of X of the block that begins at column `block`.
 INLINE index_t x_offset(index_t matrix, FactorShape shape, int block) {
   const int blocks = (shape.k + BLOCK - 1) / BLOCK;
   return (matrix * blocks + block / BLOCK) * BLOCK * BLOCK;
 }
 
-// work := A D
+// work := A D; codes[j] := the magnitude code of column j. One group per matrix and 32 columns.
 __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
                                   __global int* codes, FactorShape shape, BlockShape at) {
   __local STORED largest_of[GROUP_SIZE];
@@ -128,12 +139,12 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
 #include "gpu/variants/large/panel_triangles.clh"
 #endif
 #include "gpu/variants/large/panel.clh"
-// Uses what panel.clh defines.
+// block_t.clh uses definitions of panel.clh.
 #include "gpu/variants/large/block_t.clh"
 
 // ---- Q
 
-// v := reflectors of the block, from its first row on, 32 rows per group.
+// v := the reflectors of the block, beginning at its first row. One group per matrix and 32 rows.
 __kernel GROUP void load_v(__global const REAL* work, __global REAL* v, FactorShape shape,
                            BlockShape at) {
   const int rows = shape.m - at.block;
@@ -149,8 +160,9 @@ __kernel GROUP void load_v(__global const REAL* work, __global REAL* v, FactorSh
   }
 }
 
-// Rows and columns of Q that the block is the first to touch, columns of the identity with R's
-// signs; from row and column at.block on, 32 rows per group.
+// Sets the part of Q that no later block has touched to the identity with the signs of R: the rows
+// and columns of this block, and for the last block all rows and columns from at.block on. One
+// group per matrix and 32 rows.
 __kernel GROUP void begin_q(__global REAL* q, __global const int* codes, __global const REAL* signs,
                             FactorShape shape, BlockShape at) {
   __local int code;
@@ -174,8 +186,8 @@ __kernel GROUP void begin_q(__global REAL* q, __global const int* codes, __globa
 
 // ---- results
 
-// R := R D^-1 with signs, zeros below the diagonal, 32 rows per group; the code of the matrix goes
-// to `magnitudes`. R may be where work is. + 0 turns -0 into +0.
+// r := R D^-1 with signs, zeros below the diagonal. magnitudes[matrix] := the code of the matrix. r
+// and work may be the same buffer. The + 0 turns -0 into +0. One group per matrix and 32 rows.
 __kernel GROUP void finish_r(__global const REAL* work, __global const int* codes,
                              __global const REAL* signs, __global STORED* r,
                              __global int* magnitudes, FactorShape shape, BlockShape at) {
@@ -202,7 +214,8 @@ __kernel GROUP void finish_r(__global const REAL* work, __global const int* code
   }
 }
 
-// V\R as LAPACK's geqrf leaves it, 32 rows per group. V may be where work is.
+// v := V\R in the form of LAPACK's geqrf. v and work may be the same buffer. One group per matrix
+// and 32 rows.
 __kernel GROUP void finish_v(__global const REAL* work, __global const int* codes,
                              __global STORED* v, __global int* magnitudes, FactorShape shape,
                              BlockShape at) {
@@ -226,7 +239,8 @@ __kernel GROUP void finish_v(__global const REAL* work, __global const int* code
   }
 }
 
-// tau; where V was rounded, tau = 2 / v'v of the rounded v keeps I - tau v v' orthogonal.
+// tau := taus. If V was rounded to a narrower type, tau := 2 / v'v for the rounded v, so that
+// I - tau v v' is orthogonal. One work-item per reflector.
 __kernel GROUP void store_tau(__global const REAL* taus, __global const STORED* v,
                               __global const int* magnitudes, __global STORED* tau,
                               FactorShape shape) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// large.cpp: any shape; blocks of panels by Gram matrices, matrix products, Q backward (LAPACK
-// geqrf, orhr_col, orgqr). Device half: large.cl, gpu/products/gemm.cl.
+// large.cpp: the host half of large.cl and gpu/products/gemm.cl: any shape; blocks of panels by
+// Gram matrices, matrix products, then Q from the last block to the first (LAPACK geqrf, orhr_col,
+// orgqr).
 #include <algorithm>
 
 #include "gpu/check/host_check.hpp"
@@ -82,7 +83,8 @@ ProductShape Run::packed_z_shape() const {
   return s;
 }
 
-/// T for T'Z, or T' for T Z.
+/// Prepares T for the product T'Z (`transposed`), or T' for T Z. The product transposes its left
+/// factor.
 void Run::prepare_t(bool transposed) {
   if (!prepares()) return;
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
@@ -186,11 +188,11 @@ void Run::factor() {
   }
 }
 
-/// Q := (I - V T V') Q for rows and columns from the block's on.
+/// Q := (I - V T V') Q for rows and columns >= block.
 void Run::form_q_block(index_t block) {
   begin_block(block);
   const index_t groups = job_.count * ceil_divide(p_.m - block, 32);
-  // Q may lie where V does.
+  // Q may share the buffer of V\R, so V and T are copied before begin_q overwrites them.
   prepare_v();
   prepare_t(false);
   if (!takes_packed(job_.params)) {
@@ -221,7 +223,8 @@ void Run::run() {
   launch_("scale_columns", job_.count * ceil_divide(p_.n, 32), group_size, job_.a, work_buffer(),
           job_.work[codes], shape_, step_);
   factor();
-  // Q overwrites what lies in its place, R what lies in R's: each after the other has read it.
+  // Either Q or R may share the buffer of V\R. The one that does not share it must be first,
+  // because the other one destroys V\R.
   const bool q_first = p_.wants_q() && work_place(p_) == WorkPlace::r;
   if (!q_first) finish();
   if (p_.wants_q()) {
@@ -243,8 +246,9 @@ using namespace large;
 
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
-/// Three products of halves have float32's accuracy. A single product of halves needs no matrix
-/// units, but storage.
+/// The kernel body for products. Three products of halves are as accurate as float32, and need
+/// matrix units. A single product of halves works without matrix units: the operands are stored as
+/// halves.
 ProductBody product_body(const Problem& p, const Limits& limits) {
   const bool has_units = limits.has_nvidia_mma && may_prepare(p);
   const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
@@ -283,7 +287,8 @@ Params tune(const Problem& p, const Limits& limits) {
   return params;
 }
 
-/// Of the steps that take most: products, products with T, and a panel's factor.
+/// Bytes of local memory per group: the largest of the products, the products with T and the
+/// factorization of a panel.
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const Params params = tune(p, limits);
   const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);

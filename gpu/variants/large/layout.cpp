@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.cpp: widths of panels and blocks of `large`, and where its data lies.
+// layout.cpp: the widths of the panels and blocks of `large`, and the sizes of its buffers.
 #include "gpu/variants/large/layout.hpp"
 
 #include <algorithm>
@@ -16,26 +16,27 @@ bool has_long_blocks(const Problem& p) {
   return p.k() >= tuning::large_long_block_columns && !is_double(p);
 }
 
-/// Entries that slabs, of Z or of a panel's Gram matrix in float64, share.
+/// The number of REAL entries that all slabs of Z, or of a panel's Gram matrix, may use together.
 index_t slab_entries(const Problem& p) {
   return p.m * p.n / (may_prepare(p) ? tuning::large_packed_z_share : tuning::large_z_share);
 }
 
-/// Slabs of a Gram matrix at the most, and rows of each.
+/// The largest number of slabs of a Gram matrix. A float64 square counts as two of REAL.
 index_t most_gram_slabs(const Problem& p) {
   const index_t square = panel_width(p) * panel_width(p) * 2;
   return std::clamp<index_t>(slab_entries(p) / square, tuning::large_least_gram_slabs,
                              tuning::large_gram_slabs);
 }
 
-/// REAL that the sums of a panel's Gram matrix take, in the place of Z, which is not yet there.
+/// The number of REAL entries for the sums of a panel's Gram matrix. They use the buffer of Z,
+/// which is computed only after them.
 index_t gram_entries(const Problem& p) {
   if (is_double(p)) return 0;
   const index_t slabs = std::min(most_gram_slabs(p), ceil_divide(p.m, tuning::large_gram_rows));
   return slabs * panel_width(p) * panel_width(p) * 2;
 }
 
-/// Bytes of a packed rows x cols operand.
+/// Bytes of a packed operand of rows x cols; 0 if the products take no prepared operands.
 std::size_t packed_bytes(const Problem& p, index_t rows, index_t cols) {
   if (!may_prepare(p)) return 0;
   return static_cast<std::size_t>(packed_blocks(rows) * packed_blocks(cols) * packed_block_bytes);
@@ -89,7 +90,7 @@ index_t z_entries(const Problem& p) {
       std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
   const index_t entries =
       std::max({one, std::min(slab_entries(p), 8 * one), panels, gram_entries(p)});
-  return ceil_divide(entries, 4) * 4;  // the next matrix's begins aligned too
+  return ceil_divide(entries, 4) * 4;  // keeps Z of the next matrix aligned
 }
 
 std::vector<std::size_t> workspace(const Problem& p) {

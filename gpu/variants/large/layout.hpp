@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layout.hpp: widths of panels and blocks of `large`, and where its data lies. Private to
-// gpu.
+// layout.hpp: the widths of the panels and blocks of `large`, and the sizes of its buffers. Only
+// gpu includes it. All numbers are per matrix of the problem p, m x n with k = min(m, n).
 #pragma once
 
 #include <cstddef>
@@ -10,38 +10,44 @@
 
 namespace qrtool::large {
 
+/// The type REAL in which `large` computes.
 ElementType computes_in(const Problem& p);
 bool is_double(const Problem& p);
-/// Whether it computes in a wider type than that of the input.
+/// True if REAL is wider than the type of the input, so that the results are rounded.
 bool rounds(const Problem& p);
 
-/// Columns per panel, and per block of panels.
+/// Columns per panel.
 index_t panel_width(const Problem& p);
+/// Columns per block, a multiple of the panel's.
 index_t block_width(const Problem& p);
 
-/// Whether wide products may take operands prepared for them, packed or transposed: in float32,
-/// where panels fill their tiles, strict where blocks are long: 2048 x 2048 took 7.9 ms so and 5.8
-/// without.
+/// True if wide products may use prepared operands, packed or transposed. This is so in float32, if
+/// panels are wide enough to fill the tiles. In strict arithmetic the blocks must be long too:
+/// 2048 x 2048 took 7.9 ms with prepared operands and 5.8 ms without.
 bool may_prepare(const Problem& p);
 
 enum class WorkPlace { own, r, q, v };
 
-/// V\R lies in an output where one has its type and size: R, else Q.
+/// The buffer in which V\R is computed: an output of the right type and size, else a buffer of its
+/// own. Mode raw uses V; the others prefer R to Q.
 WorkPlace work_place(const Problem& p);
+/// The distance between rows of that buffer, in entries.
 index_t work_columns(const Problem& p);
 
-/// Columns of the buffer of a block's reflectors, and of a block's Z at the most.
+/// Columns of the buffer with the reflectors of a block, a multiple of 4.
 index_t v_columns(const Problem& p);
+/// The largest number of columns of Z, a multiple of 4.
 index_t z_columns(const Problem& p);
-/// Rows of a slab of a Gram matrix of `rows`.
+/// Rows per slab of the Gram matrix of a panel with `rows` rows.
 index_t gram_slab_rows(const Problem& p, index_t rows);
-/// REAL of Z in all its slabs, in whose place a panel's sums lie before.
+/// The number of REAL entries of the buffer z. It holds all slabs of Z, and before them the sums of
+/// a panel's Gram matrix.
 index_t z_entries(const Problem& p);
 
-/// work, codes, signs, taus, X, v and T'Z in turns, Z, Q in a wider type, squares, done, packed v,
-/// packed T.
+/// The work buffers. v holds the reflectors of a block and later T'Z; wide_q holds Q in a wider
+/// type; squares holds the triangles of a panel. The head of large.cl has the shapes.
 enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done, packed_v, packed_t };
-/// Bytes of each, per matrix.
+/// Bytes of each work buffer per matrix, in the order of Buffer.
 std::vector<std::size_t> workspace(const Problem& p);
 
 }  // namespace qrtool::large

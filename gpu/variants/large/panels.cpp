@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// panels.cpp: the panels of a block of `large`, and what these do to one another.
+// panels.cpp: factors the panels of a block of `large` and updates the rest of the block.
 #include <algorithm>
 
 #include "gpu/tuning.hpp"
@@ -7,8 +7,9 @@
 
 namespace qrtool::large {
 
-/// How many slabs, `most` at the most, fill the groups that run at a time best with a product of
-/// `depth` terms, whose Z is that of the step at hand.
+/// The number of slabs, up to `most`, for the product Z of the current step with sums of `depth`
+/// terms. More slabs leave fewer work-groups idle, but they must be added up: the choice weighs the
+/// two costs.
 index_t Run::slabs(ProductKind kind, index_t depth, index_t most) const {
   const index_t tiles =
       product_tiles(job_.params, kind, step_.z_slab / step_.z_ld, index_t{step_.z_cols});
@@ -44,7 +45,7 @@ void Run::factor_panel() {
           group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
 }
 
-/// Z = V_p'[V of panels before | rest of the block], Z := T_p'Z, rest -= V_p Z.
+/// Z = V_p'[V of earlier panels | rest of the block], Z := T_p'Z, rest -= V_p Z.
 void Run::update_block() {
   const index_t in_block = step_.first - step_.block, rows = p_.m - step_.first;
   const index_t rest = step_.block_width - in_block - step_.width, cols = in_block + rest;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// run.hpp: the steps of `large` for one job. Private to gpu.
+// run.hpp: the steps of `large` for one job. Only gpu includes it.
 #pragma once
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace qrtool::large {
 
 inline constexpr int group_size = 256;
 
-/// One call of enqueue: the job with what all steps need.
+/// One call of enqueue: the job, and the data that all of its steps share.
 class Run {
  public:
   Run(const FactorJob& used_job, Launcher& used_launch)
@@ -31,7 +31,8 @@ class Run {
   const cl::Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
   ProductShape product() const;
   index_t slabs(ProductKind kind, index_t depth, index_t most) const;
-  /// The bound of an entry of a column of m entries in -1 .. 1, and of anything orthogonal to it.
+  /// sqrt(m), a bound of the norm of a column with m entries in -1 .. 1. Orthogonal transformations
+  /// keep the norm, so it also bounds every entry of the transformed column.
   double norm_bound() const { return std::sqrt(static_cast<double>(p_.m)); }
 
   void factor();
@@ -39,21 +40,22 @@ class Run {
   void factor_panel();
   void update_block();
   void form_q_block(index_t block);
-  /// Whether wide products take V and T prepared, packed or transposed; T'Z or T Z, a product too,
-  /// then lies in the place of v.
+  /// True if wide products use prepared V and T, packed or transposed. Then T'Z or T Z is computed
+  /// by a product too, and overwrites the buffer v.
   bool prepares() const { return takes_packed(job_.params) || takes_transposed(job_.params); }
   void prepare_v();
   void prepare_t(bool transposed);
-  /// Z := T'Z or T Z, |z_ij| <= bound.
+  /// Z := T'Z if `transposed`, else T Z. All |z_ij| are at most `bound`.
   void apply_t(double bound, bool transposed);
   ProductShape packed_z_shape() const;
-  /// Columns of A or Q that the block at hand updates, from entry `first` of `to` on.
+  /// The columns of A or Q that the current block updates: m - block rows, `cols` columns, rows
+  /// `ld` entries apart, beginning at entry `first` of `to`.
   struct Target {
     const cl::Buffer& to;
     index_t ld, first, cols;
-    double bound;  // of its entries
+    double bound;  // of the absolute values of its entries
   };
-  /// Z = V'B, Z := T'Z or T Z.
+  /// Z = V'B, then Z := T'Z if `transposed`, else T Z.
   void multiply_block(const Target& b, bool transposed);
   /// B -= V Z.
   void subtract_block(const Target& b);

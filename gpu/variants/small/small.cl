@@ -1,27 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// small.cl: Householder QR of a batch of small matrices, each wholly in the registers of a few
-// lanes (LAPACK geqr2, org2r).
+// small.cl: Householder QR of a batch of small matrices. A few lanes hold a whole matrix, the tile,
+// in their registers (LAPACK geqr2, org2r).
 //
-//   load             A D -> tile, D = diag(2^-e_j), largest entry of a column 1/2..1; zeros around
-//   factor_lanes     column j = 0, 1, ..: its owners show the reflector; every lane applies it to
-//                    its own columns (tile.clh has both steps, tile_lanes.clh the layout)
-//   store_r_of_tile  the upper part of the tile times D^-1, with signs; or V\R and tau
-//   form_q_in_tile   column j = k-1, .., 0: the reflector is shown again, column j itself becomes
-//                    e_j, and it is applied to the columns >= j. Q takes the reflectors' place.
+//   load             tile := A D with zeros around it; D = diag(2^-e_j) brings the largest entry of
+//                    each column to 1/2..1
+//   factor_lanes     for j = 0, 1, ..: the lanes that own column j copy its reflector to local
+//                    memory, and every lane applies it to its own columns (tile.clh has the steps,
+//                    tile_lanes.clh has the layout)
+//   store_r_of_tile  R := the upper part of the tile times D^-1, with signs. With RAW it stores
+//                    V\R, that is R with the reflectors V below its diagonal, and
+//                    store_tau_of_tile stores tau.
+//   form_q_in_tile   for j = k-1, .., 0: the owners show the reflector again, column j becomes e_j,
+//                    and every lane applies the reflector to its columns >= j. Q overwrites the
+//                    reflectors.
 //
 // Defines, set in small.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                      common.clh
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS, ROW_SPLITS, MATRICES, COLUMN_STEP     tile_lanes.clh
-//   WANT_Q                             0, 1           whether Q is formed
-//   RAW                                0, 1           V\R and tau in place of R
+//   WANT_Q                             0, 1           1: the kernel forms Q
+//   RAW                                0, 1           1: the kernel stores V\R and tau, not R
 //   FULL                               0, 1           1: A, Q and R fill the tile
 //   FLAGGED                            0, 1, s        common.clh
-// The matrix has at most TILE_ROWS ROW_SPLITS rows; it and Q at most LANE_COLUMNS LANES_ACROSS
-// columns. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
-// Local memory per matrix: SHOWN_STRIDE + 3 columns + 2 REAL and columns int; where lanes that
-// share a column have no shuffles 2 LANE_COLUMNS + 1 REAL more per lane.
-// One launch: factor_small, groups = ceil(count / MATRICES), or, where FLAGGED = s > 1,
-// ceil(count / (s MATRICES)).
+// The matrix has at most TILE_ROWS ROW_SPLITS rows. A and Q have at most c = LANE_COLUMNS
+// LANES_ACROSS columns each. Group size: MATRICES LANES_ACROSS ROW_SPLITS.
+// Local memory per matrix: SHOWN_STRIDE + 3 c + 2 REAL and c int. If the lanes that share a column
+// have no shuffles, each lane needs 2 LANE_COLUMNS + 1 REAL more.
+// One launch: factor_small with ceil(count / MATRICES) groups. If FLAGGED = s > 1, the launch has
+// ceil(count / (s MATRICES)) groups.
 #include "gpu/common/tile.clh"
 
 #ifndef WANT_Q
@@ -34,14 +39,15 @@
 #define FULL 0
 #endif
 
-// Whether entry (i, c) of the lane's tile lies within the first rows x columns.
+// True if entry tile[c][i] of this lane is inside a matrix of rows x columns. If FULL is set, only
+// the number of rows needs a test, and it is a constant.
 #define HAS_ENTRY(i, c, rows, columns)     \
   (FULL ? ((i) + 1) * ROW_SPLITS <= (rows) \
         : at->s < (rows) - (i)*ROW_SPLITS && at->p < (columns) - (c)*LANES_ACROSS)
 
-// tile := Q
+// tile := Q = H_0 H_1 .. H_(k-1)
 INLINE void form_q_in_tile(const Lane* at, Tile tile, int k) {
-  // Columns from k on start as columns of the identity (a complete Q has them).
+  // A complete Q has more than k columns. The columns >= k start as columns of the identity.
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     const int col = at->p + c * LANES_ACROSS;
@@ -55,7 +61,8 @@ INLINE void form_q_in_tile(const Lane* at, Tile tile, int k) {
   reflect_tile(at, tile, k);
 }
 
-// tile := A D, zeros around it. exponents[c]: of the lane's columns. Returns whether A is finite.
+// tile := A D with zeros around it. exponents[c] receives e_j of the lane's column c, and
+// *matrix_code the magnitude code of A. Returns true if A is finite.
 INLINE bool load(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __global const STORED* a,
                  int m, int n, __local int* column_codes, int* matrix_code) {
   STORED largest[LANE_COLUMNS], nan_if_not_finite[LANE_COLUMNS];
@@ -81,13 +88,13 @@ INLINE bool load(const Lane* at, Tile tile, int exponents[LANE_COLUMNS], __globa
   return code != MAGNITUDE_NON_FINITE;
 }
 
-// R, or V\R: zeros or v below the diagonal. + 0 turns -0 into +0.
+// r := R with zeros below the diagonal, or V\R if RAW is set. The + 0 of the fma turns -0 into +0.
 INLINE void store_r_of_tile(const Lane* at, Tile tile, int exponents[LANE_COLUMNS],
                             __global STORED* r, FactorShape shape, bool is_finite) {
   const int rows = FULL ? (RAW ? ROWS : COLUMNS) : RAW ? shape.m : shape.r_rows;
   const STORED nothing = is_finite ? (STORED)0 : (STORED)NAN;
   REAL factors[LANE_COLUMNS], inverse[LANE_COLUMNS];
-  int last_row[LANE_COLUMNS];  // of R in the lane's columns; none where A is not finite
+  int last_row[LANE_COLUMNS];  // the last row of R in each column; -1 if A is not finite
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
     factors[c] = pow2(exponents[c]);
@@ -112,7 +119,7 @@ INLINE void store_r_of_tile(const Lane* at, Tile tile, int exponents[LANE_COLUMN
   }
 }
 
-// tau = 2 / v'v of the v that is stored: it keeps I - tau v v' orthogonal where v was rounded.
+// tau := 2 / v'v for the rounded v that is stored, so that I - tau v v' is orthogonal.
 INLINE void store_tau_of_tile(const Lane* at, Tile tile, __global STORED* tau, int k,
                               bool is_finite) {
 #pragma unroll
@@ -134,7 +141,7 @@ INLINE void store_tau_of_tile(const Lane* at, Tile tile, __global STORED* tau, i
   }
 }
 
-// Q, its columns with the signs of R's rows.
+// q := Q; column i has the sign of row i of R, so that Q R stays the same.
 INLINE void store_q_of_tile(const Lane* at, Tile tile, __global STORED* q, FactorShape shape,
                             bool is_finite) {
   REAL signs[LANE_COLUMNS];
@@ -156,7 +163,8 @@ INLINE void store_q_of_tile(const Lane* at, Tile tile, __global STORED* q, Facto
   }
 }
 
-// The sets of MATRICES that are the group's: one, or, of FLAGGED, those in which a matrix is to do.
+// The kernel works on sets of MATRICES matrices. A group has one set. If FLAGGED > 1 it looks
+// through FLAGGED sets and works on those in which at least one matrix is flagged.
 #if FLAGGED > 1
 INLINE bool any_to_do(index_t set, FactorShape shape FLAGS_ARGUMENT) {
   bool any = false;
@@ -173,7 +181,7 @@ INLINE bool any_to_do(index_t set, FactorShape shape FLAGS_ARGUMENT) {
 #define FOR_SETS(set) const index_t set = get_group_id(0);
 #endif
 
-// r is V\R and q is tau where RAW is set.
+// If RAW is set, the buffer r receives V\R and the buffer q receives tau.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_small(
     __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
     FactorShape shape FLAGS_ARGUMENT) {
@@ -195,8 +203,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
                    0};
   FOR_SETS(set) {
     const index_t matrix = set * MATRICES + slot;
-    // Lanes past the last matrix, or with one that is not to do, do as the others and store
-    // nothing.
+    // Lanes without a matrix, or whose matrix is not flagged, compute too, because all lanes must
+    // reach the barriers. They store nothing.
     const bool exists = matrix < shape.count && IS_TO_DO(matrix);
     for (int i = lane; i < COLUMNS; i += LANES) {
       column_codes[slot * COLUMNS + i] = MAGNITUDE_ZERO;
@@ -223,6 +231,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_sma
       form_q_in_tile(&at, tile, shape.k);
       if (exists) store_q_of_tile(&at, tile, q + matrix * shape.m * shape.q_cols, shape, is_finite);
     }
-    if (FLAGGED > 1) sync_tile();  // the next matrix takes the same local memory
+    if (FLAGGED > 1) sync_tile();  // the next set uses the same local memory
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// small.cpp: the whole matrix in the registers of a few lanes (LAPACK geqr2, org2r).
-// Device half: small.cl.
+// small.cpp: the host half of small.cl: a few lanes hold the whole matrix in their registers
+// (LAPACK geqr2, org2r).
 #include <algorithm>
 #include <bit>
 
@@ -34,7 +34,7 @@ LaneTile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_col
     tile.columns_per_lane = static_cast<int>(ceil_divide(columns, tile.lanes_across));
     const int lane_rows = std::min(most_rows, std::max(4, budget / tile.columns_per_lane / 4 * 4));
     tile.row_splits = power_of_two(ceil_divide(rows, lane_rows));
-    // The fewest splits that leave room: 4 more rows rather than twice the lanes.
+    // Half the splits suffice if a lane can hold 4 more rows. This is cheaper than twice the lanes.
     if (tile.row_splits > 1 && ceil_divide(rows, tile.row_splits / 2) <= lane_rows + 4 &&
         (lane_rows + 4) * tile.columns_per_lane <= budget) {
       tile.row_splits /= 2;
@@ -45,7 +45,8 @@ LaneTile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_col
   }
 }
 
-/// Of a matrix that is done again while the others wait: more lanes than the batch would want.
+/// The tile of a flagged matrix. Few matrices are flagged and all others wait for them, so each
+/// gets more lanes than in a full batch.
 LaneTile choose_flagged_tile(const Problem& p) {
   for (const int lane_columns : {2, 4}) {
     const LaneTile tile = choose_tile(p, lane_columns);
@@ -55,13 +56,14 @@ LaneTile choose_flagged_tile(const Problem& p) {
 }
 
 int matrices_per_group(const LaneTile& tile) {
-  // NVIDIA's sub-groups must be full: a group has 32 lanes at least.
+  // Shuffles need full sub-groups on NVIDIA GPUs, so a group has at least 32 lanes.
   return std::max(1, tuning::small_group_size / tile.lanes());
 }
 
-/// For each matrix of a group the vectors that lanes show, two more numbers, and three numbers and
-/// a code per column; what lanes without shuffles exchange. Compilers may leave out what R alone,
-/// or V and tau, do not need.
+/// Bytes of local memory per group. Each matrix needs the vectors that lanes show, two more
+/// numbers, and three numbers and a code per column. Lanes without shuffles also exchange their
+/// sums there. This is an upper bound: the compiler may drop arrays that a run without Q does not
+/// use.
 std::size_t local_bytes_of(const Problem& p, const LaneTile& tile, const Limits& limits) {
   const int matrices = matrices_per_group(tile);
   const int reals = matrices * (tile.shown_entries() + 3 * tile.columns() + 2) +
@@ -73,7 +75,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   return local_bytes_of(p, choose_tile(p), limits);
 }
 
-/// Whether A, Q and R fill the tile, so that no entry needs a test.
+/// True if A, Q and R fill the tile, so that the kernel need not test each entry.
 bool is_full(const Problem& p, const LaneTile& tile) {
   return p.m == tile.rows() && p.n == tile.columns() && p.m >= p.n &&
          (p.q_cols() == 0 || p.q_cols() == p.n) && p.n % tile.row_splits == 0;

@@ -1,32 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall.cl: QR of tall matrices: A'A in float64 and its Cholesky factor where that is accurate, else
-// a tree of Householder factorizations; the device chooses, matrix by matrix (LAPACK latsqr,
-// getsqrhrt; Fukaya et al., CholeskyQR; Demmel et al., TSQR; Benson et al., direct TSQR).
+// tall.cl: QR of tall matrices by one of two routes. If the Cholesky factor of A'A in float64 is
+// accurate enough, R is that factor and Q = A R^-1. Else a tree of Householder factorizations gives
+// R and Q. The device chooses the route of each matrix (LAPACK latsqr, getsqrhrt; Fukaya et al.,
+// CholeskyQR; Demmel et al., TSQR; Benson et al., direct TSQR).
 //
-//   step                 what it does                                          group per
-//   sum_gram             A'A over one slab of rows                             slab
-//   sum_slabs            A'A                                                   32 entries
-//   factor_tall_gram     A'A = L D L'; R, R^-1; the route                      matrix
-//   or, GRAM_BODY 0:
-//   measure_columns      the largest entry of each column over one slab        slab
-//   choose_scales        of each column; the route is the tree                 matrix
-//   then, on the tree's route alone:
-//   factor_level l       blocks of ROWS rows -> R, the next level's rows,      `span` blocks
-//                        and Q in place; level 0 reads A 2^-e, the last has
-//                        one block and stores R; some levels on, where the
-//                        blocks of a group are all that its next ones need
-//   find_signs           LAPACK's signs, from the top n rows of Q              matrix
-//   form_q_gram          Q := A R^-1                                           rows
-//   multiply_level l     blocks Q_l := Q_l C, C the block's rows of Q_(l+1),   block x 64 rows
-//                        for l = last - 1, .., 0
+//   launches, in this order                                                  one group per
+//   sum_gram             A'A over one slab of rows                           slab
+//   sum_slabs            A'A                                                 32 entries
+//   factor_tall_gram     A'A = L D L'; R, R^-1 and the route                 matrix
+//   or, if GRAM_BODY is 0:
+//   measure_columns      the largest entry of each column in one slab        slab
+//   choose_scales        the scale of each column; the route is the tree     matrix
+//   then, for matrices on the tree:
+//   factor_level l       factors blocks of ROWS rows. R becomes rows of      `span` blocks
+//                        the next level, Q overwrites the block. Level 0
+//                        reads A 2^-e. The last level has one block and
+//                        stores R. One launch takes several levels if a
+//                        group has all the blocks that it needs for them.
+//   then, for all matrices:
+//   find_signs           LAPACK's signs, if wanted, from the top rows of Q   matrix
+//   form_q_gram          Q := A R^-1, not for matrices on the tree           rows
+//   multiply_level l     Q_l := Q_l C for each block, C the rows of Q_(l+1)  block x 64 rows
+//                        that belong to the block, l = last - 1, .., 0;
+//                        for matrices on the tree
 //
-//        level 0      level 1     level 2     A'A is in error by c u64 ||A||^2, so Q'Q by
-//      A0 = Q0 R0 \                           c u64 cond(A)^2: `limit` is the largest
-//      A1 = Q1 R1 -- [R0 R1 R2] = Q R \       cond(A)^2, columns scaled to norm 1, that leaves
-//      A2 = Q2 R2 /                    |      float32 Q within a quarter of its bar. R^-1 is
-//      A3 = Q3 R3 \                    + R    at hand to know cond(A) by.
-//      A4 = Q4 R4 -- [R3 R4 R5] = Q R /       A block may end with fewer rows than columns: its
-//      A5 = Q5 R5 /                           R then has rows of zeros, which Q leaves at 0.
+//        level 0      level 1     level 2
+//      A0 = Q0 R0 \                           The last block of a level may have fewer rows than
+//      A1 = Q1 R1 -- [R0 R1 R2] = Q R \       columns. Its R then has rows of zeros, and the
+//      A2 = Q2 R2 /                    |      columns of Q for them are zero.
+//      A3 = Q3 R3 \                    + R
+//      A4 = Q4 R4 -- [R3 R4 R5] = Q R /
+//      A5 = Q5 R5 /
+//
+// The choice of the route: the error of A'A is c u64 ||A||^2, with u64 = 2^-53, so the error of Q'Q
+// is c u64 cond(A)^2. `limit` is the largest cond(A)^2, for columns scaled to norm 1, that keeps a
+// float32 Q within a quarter of its accuracy bar. factor_tall_gram computes cond(A) from R^-1.
 //
 // Defines, set in tall.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh
@@ -34,16 +42,17 @@
 //   GRAM_BODY                         0, 1, 2        tall_sums.clh; 0 for float64
 //   TILE_ROWS, LANE_COLUMNS, LANES_ACROSS,           tile.clh: ROWS >= 2 n
 //   ROW_SPLITS, COLUMN_STEP
-//   WANT_Q                            0, 1           whether Q is formed, or its first rows
+//   WANT_Q                            0, 1           1: Q is formed, or its first n rows for
+//                                                    LAPACK's signs
 //   GRAM_GROUP                        128, 256       group of sum_gram; 128 with GRAM_BODY 2 and
 //                                                    more than 32 columns
 //   FACTOR_GROUP                      256            group of factor_tall_gram
 //   PRODUCT_GROUP                     128, 256       group of form_q_gram; 128 with GRAM_BODY 2
-// Group size: LANES_ACROSS ROW_SPLITS for factor_level, else 256 but for the three above.
-// Local memory: at most 36 KiB (tall.cpp has the number).
+// Group size: LANES_ACROSS ROW_SPLITS for factor_level, 256 for kernels not in this table.
+// Local memory: at most 36 KiB (tall.cpp computes it).
 // Buffers per matrix: slab_sums slabs x n x n double, slab_codes slabs x n int, inverse n x n
-// double, codes n int, routes 1 int, signs n REAL, levels sum of rows x n wide_t, tops n x n REAL,
-// and for find_signs 2 x n x n double.
+// double, codes n int, routes 1 int, signs n REAL, tops n x n REAL, and for find_signs 2 x n x n
+// double; levels: the rows of all levels above the first, n wide_t per row.
 #define MATRICES 1
 #ifndef TILE_ROWS
 #define TILE_ROWS 16
@@ -73,7 +82,7 @@
 #define PLAIN_GROUP 256
 #define GROUP __attribute__((reqd_work_group_size(PLAIN_GROUP, 1, 1)))
 
-// What levels above the first are stored in.
+// The type in which the levels above the first are stored.
 #if GRAM_BODY
 typedef double wide_t;
 #else
@@ -83,13 +92,14 @@ typedef REAL wide_t;
 #define ROUTE_GRAM 0
 #define ROUTE_TREE 1
 #define ROUTE_NOT_FINITE 2
-// Without A'A it is the root that makes R NaN.
+// With A'A, factor_tall_gram stores R of a matrix that is not finite. Without it, the tree must do
+// so, and store_root_r writes NaN.
 #if GRAM_BODY
 #define IS_ON_TREE(route) ((route) == ROUTE_TREE)
 #else
 #define IS_ON_TREE(route) 1
 #endif
-// Where store_block_q stores.
+// The places where store_block_q stores a block of Q; they can be combined.
 #define STORE_IN_LEVEL 1
 #define STORE_IN_Q 2
 #define STORE_TOP 4
@@ -98,7 +108,7 @@ typedef REAL wide_t;
 
 // ---- the tree
 
-// Codes of the columns over one slab of rows.
+// slab_codes := the magnitude codes of the columns over one slab of rows.
 __kernel GROUP void measure_columns(__global const STORED* a, __global int* slab_codes,
                                     FactorShape shape, SlabShape slabs) {
   __local int codes[N];
@@ -120,6 +130,8 @@ __kernel GROUP void measure_columns(__global const STORED* a, __global int* slab
   if (item < N) slab_codes[(matrix * slabs.count + slab) * N + item] = codes[item];
 }
 
+// codes := the exponents by which the columns are scaled; routes and magnitudes := the route and
+// the code of the matrix. One group per matrix.
 __kernel GROUP void choose_scales(__global const int* slab_codes, __global int* codes,
                                   __global int* routes, __global REAL* signs,
                                   __global int* magnitudes, SlabShape slabs) {
@@ -144,7 +156,7 @@ __kernel GROUP void choose_scales(__global const int* slab_codes, __global int* 
   }
 }
 
-// tile := Q; its columns from k on are zero in the rows that there are.
+// tile := Q of the block. Its columns >= k are zero; a block with fewer rows than columns has them.
 INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
 #pragma unroll
   for (int c = 0; c < LANE_COLUMNS; ++c) {
@@ -156,7 +168,7 @@ INLINE void form_q_tile(const Lane* at, Tile tile, int k) {
   reflect_tile(at, tile, k);
 }
 
-// tile := rows of A 2^-e or of a level, zeros around them.
+// tile := the rows of a block, zeros around them: of A 2^-e on the first level, else of `levels`.
 INLINE void load_tree_block(const Lane* at, Tile tile, __global const STORED* a,
                             __global const wide_t* levels, __global const int* codes, int rows,
                             bool is_first) {
@@ -175,7 +187,7 @@ INLINE void load_tree_block(const Lane* at, Tile tile, __global const STORED* a,
   }
 }
 
-// The next level's rows: R, zeros below the diagonal.
+// next := R with zeros below the diagonal, as n rows of the next level.
 INLINE void store_block_r(const Lane* at, Tile tile, __global wide_t* next) {
 #pragma unroll
   for (int i = 0; i < TILE_ROWS; ++i) {
@@ -188,7 +200,8 @@ INLINE void store_block_r(const Lane* at, Tile tile, __global wide_t* next) {
   }
 }
 
-// R of A, its diagonal not negative. + 0 turns -0 into +0.
+// r := R of A with a diagonal >= 0, scaled back by 2^e; NaN if A is not finite. The + 0 turns -0
+// into +0.
 INLINE void store_root_r(const Lane* at, Tile tile, __global const int* codes, __global REAL* signs,
                          __global STORED* r, bool is_finite) {
 #pragma unroll
@@ -209,7 +222,8 @@ INLINE void store_root_r(const Lane* at, Tile tile, __global const int* codes, _
   }
 }
 
-// Q of the block, in place of its rows; of A's first block the top rows once more, for the signs.
+// Stores Q of the block. In a level it overwrites the rows of the block. STORE_TOP also copies the
+// top n rows of the first block of A to tops, from which find_signs takes the signs.
 INLINE void store_block_q(const Lane* at, Tile tile, __global STORED* q, __global wide_t* levels,
                           __global REAL* tops, int rows, int where) {
 #pragma unroll
@@ -227,6 +241,8 @@ INLINE void store_block_q(const Lane* at, Tile tile, __global STORED* q, __globa
   }
 }
 
+// Factors `span` blocks of a level in each group, then the blocks of the next levels that consist
+// of their R factors, `levels` levels in all.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_level(
     __global const STORED* a, __global STORED* q, __global wide_t* levels,
     __global const int* codes, __global const int* routes, __global REAL* signs,

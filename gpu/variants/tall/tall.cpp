@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall.cpp: m >> n; Cholesky of A'A in float64 where it is accurate, else a tree of Householder
-// factorizations (LAPACK latsqr, getsqrhrt). Device half: tall.cl.
+// tall.cpp: the host half of tall.cl: m >> n; Cholesky of A'A in float64 if it is accurate enough,
+// else a tree of Householder factorizations (LAPACK latsqr, getsqrhrt).
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -17,12 +17,12 @@ namespace {
 constexpr int plain_group = 256;
 constexpr index_t product_rows = 64;  // PRODUCT_ROWS of multiply_level
 
-/// What the tree computes in.
+/// The type in which the tree computes.
 ElementType computes_in(const Problem& p) {
   return p.n <= tuning::tall_few_columns ? ElementType::float64 : p.type;
 }
 
-/// Which sums of A'A run: none, plain, matrix products (GRAM_BODY).
+/// GRAM_BODY: 0 for no A'A, 1 for plain sums, 2 for matrix products.
 int gram_body(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32 || !limits.fast_float64) return 0;
   return limits.float64_products ? 2 : 1;
@@ -30,7 +30,7 @@ int gram_body(const Problem& p, const Limits& limits) {
 
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
-/// Rows of a block of the tree: as many as the registers of a group hold.
+/// Rows per block of the tree: as many as fit into the registers of a group.
 index_t block_rows(const Problem& p) {
   const auto columns = static_cast<index_t>(std::bit_ceil(static_cast<std::uint64_t>(p.n)));
   const index_t rows = tuning::tall_block_bytes / (columns * static_cast<index_t>(size_of(p.type)));
@@ -57,8 +57,8 @@ int gram_group(const Problem& p, const Limits& limits) {
   return gram_body(p, limits) == 2 && p.n > tuning::tall_narrow_columns ? 128 : plain_group;
 }
 
-/// Doubles of sum_gram (GRAM_SCRATCH). By matrix products: a ring of rows, or the sums of all
-/// warps, which take its place.
+/// GRAM_SCRATCH, the number of doubles in the local memory of sum_gram. With matrix products it
+/// holds a ring of rows, and later the sums of all warps.
 int gram_scratch(const Problem& p, const Limits& limits) {
   const int n = static_cast<int>(p.n), across = static_cast<int>(ceil_divide(n, 16));
   if (gram_body(p, limits) == 1) return 16 * 16 * across;
@@ -69,7 +69,8 @@ int gram_scratch(const Problem& p, const Limits& limits) {
   return std::max(ring / 2, tiles * 128);
 }
 
-/// Of the steps that take most: the tree's blocks, the products with its Q, A'A and its factor.
+/// Bytes of local memory per group: the largest of factor_level, multiply_level, sum_gram and
+/// factor_tall_gram.
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const LaneTile tile = choose_tile(p, limits);
   const int reals = tile.shown_entries() + 3 * tile.columns() + 2 +
@@ -86,7 +87,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   return std::max(bytes, sizeof(double) * std::max(sums, factor) + sizeof(cl_int));
 }
 
-/// Rows of the levels, the first being A's.
+/// The number of rows of each level. Level 0 is A.
 std::vector<index_t> level_rows(const Problem& p) {
   std::vector<index_t> rows{p.m};
   while (rows.back() > block_rows(p)) {
@@ -138,8 +139,9 @@ SlabShape slabs_of(const Problem& p) {
   return {static_cast<int>(ceil_divide(p.m, rows)), static_cast<int>(rows)};
 }
 
-/// The largest ||A||^2 ||A^-1||^2, columns scaled to norm 1, at which A R^-1 is orthogonal to a
-/// quarter of the bar: the sums' rounding errors grow with the terms that a lane adds in turn.
+/// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
+/// within a quarter of the bar. The rounding errors of A'A grow with the number of terms that one
+/// lane adds.
 double condition_limit(const Problem& p) {
   const double terms = 64 + slabs_of(p).rows / 8.0;
   return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
@@ -176,7 +178,8 @@ std::vector<std::size_t> workspace(const Problem& p) {
           lapack ? 2 * wide * n * n : 0};
 }
 
-/// The shape of one level, for launches that loop over its pieces with at most `most_groups`.
+/// The shape of level l for a launch whose groups loop over its `pieces`: one group per piece, but
+/// at most `most_groups`.
 LevelShape level_shape(const Problem& p, std::size_t l, index_t pieces, index_t most_groups) {
   const std::vector<index_t> rows = level_rows(p);
   LevelShape shape{};
@@ -192,7 +195,7 @@ LevelShape level_shape(const Problem& p, std::size_t l, index_t pieces, index_t 
   return shape;
 }
 
-/// The first of the levels that one group takes together, having few blocks.
+/// The first of the last levels, which have so few blocks that one group factors all of them.
 std::size_t first_joined_level(const Problem& p) {
   const std::vector<index_t> rows = level_rows(p);
   std::size_t l = rows.size() - 1;
@@ -225,14 +228,16 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
          w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(p));
 }
 
-/// Levels that one launch of factor_level takes, and blocks of the first of them per group.
+/// One launch of factor_level: its first level, the number of its levels, and the number of blocks
+/// of the first level per group.
 struct TreeLaunch {
   std::size_t first, levels;
   index_t span;
 };
 
-/// Each launch costs its time where the tree is not needed, too. Of levels that are not the last a
-/// group can combine R factors that are all its own, where none is part of two blocks.
+/// The launches of factor_level. They are few, because each costs time even if no matrix needs the
+/// tree. A group can go on to the next level if its blocks there consist of its own R factors
+/// alone. This requires that no R factor belongs to two blocks: n divides the rows of a block.
 std::vector<TreeLaunch> tree_launches(const Problem& p) {
   const std::vector<index_t> rows = level_rows(p);
   const std::size_t joined = first_joined_level(p);
@@ -302,7 +307,8 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   if (p.wants_q()) enqueue_q(job, shape, launch);
 }
 
-/// Of one by rows: 32 MiB, long enough for the copies' full speed and for sums over many slabs.
+/// Rows per leaf of a matrix that is handed over by rows. A leaf has 32 MiB: enough for the full
+/// speed of the copies and for sums over many slabs.
 index_t leaf_rows(const Problem& p) {
   const auto row_bytes = p.n * static_cast<index_t>(size_of(p.type));
   return std::max<index_t>(tuning::tall_leaf_bytes / row_bytes / 1024, 1) * 1024;

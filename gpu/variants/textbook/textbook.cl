@@ -1,27 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// textbook.cl: Householder QR of small square matrices as a textbook writes it down: each
-// reflector is formed as a matrix P and multiplied, R := P R, Q := Q P. 4 n^4 operations. It is the
-// baseline that other variants are measured against, not a way to factor matrices.
+// textbook.cl: Householder QR of small square matrices, written as in a textbook. It forms each
+// reflector as a full matrix P and computes the full products R := P R and Q := Q P. This takes
+// 4 n^4 operations. The other variants are measured against it; it is too slow for other use.
 //
-//   per column j:     v = x - beta e_j,  P = I - 2 v v' / v'v   (rows and columns j.. of it)
-//                     R := P R,  Q := Q P                        work-item t: column t of R,
-//                                                                row t of Q
+//   for each column j:   v = x - beta e_j,  P = I - 2 v v' / v'v   (v is zero above row j)
+//                        R := P R,  Q := Q P                       work-item t computes column t
+//                                                                  of R and row t of Q
 //
 // Defines, set in textbook.cpp            range    meaning
 //   STORED, REAL                                   common.clh
 //   SIZE                                  1..64    rows, columns and work-items per group
-// Local memory: (SIZE + 2) REAL. Work buffer per matrix: R, R', Q, Q', P, SIZE x SIZE REAL each.
+// Local memory: SIZE REAL and 1 int. The work buffer of a matrix holds R, the next R, Q, the next Q
+// and P, each SIZE x SIZE REAL.
+// One launch: factor, one group per matrix.
 #include "gpu/common/common.clh"
 
 #ifndef SIZE
 #define SIZE 16
 #endif
 #define ENTRIES (SIZE * SIZE)
-// Sums are taken in parts: n products of n terms each would otherwise cost more than the bar.
+// A sum of SIZE products is added in parts of SUM_TERMS. If it were added one by one, the rounding
+// errors of all SIZE steps together would exceed the accuracy bar (core/ratios.hpp).
 #define SUM_TERMS 8
 #define FENCE (CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 
-// Column t of r := A D and of q := I. Returns the column's code.
+// Writes column t of r := A D and of q := I. Returns the magnitude code of the column of A.
 INLINE int load_column(__global const STORED* a, __global REAL* r, __global REAL* q) {
   const int t = get_local_id(0);
   STORED largest = 0;
@@ -39,7 +42,7 @@ INLINE int load_column(__global const STORED* a, __global REAL* r, __global REAL
   return code;
 }
 
-// Column t of P = I - tau v v' for column j of r.
+// Writes column t of p := I - tau v v', the reflector for column j of r.
 INLINE void form_p(__global const REAL* r, int j, __global REAL* p) {
   const int t = get_local_id(0);
   REAL tail = 0, raised_tail = 0;
@@ -49,7 +52,7 @@ INLINE void form_p(__global const REAL* r, int j, __global REAL* p) {
     raised_tail = fma(raised, raised, raised_tail);
   }
   const Reflector h = make_reflector(r[j * SIZE + j], tail, raised_tail);
-  // tau from v as it was rounded: P is then orthogonal up to the rounding of its entries.
+  // tau = 2 / v'v for the rounded v, so that P is orthogonal up to the rounding of its entries.
   REAL squares = 1, rest = 0;
   for (int i = j + 1; i < SIZE; ++i) {
     const REAL v_i = r[i * SIZE + j] * h.inverse;
@@ -94,7 +97,7 @@ __kernel __attribute__((reqd_work_group_size(SIZE, 1, 1))) void factor(
         new_r += part_r;
         new_q += part_q;
       }
-      // The reflector makes these zeros; what rounding leaves is dropped.
+      // These entries are zero in exact arithmetic, so their rounding errors are dropped.
       next_r[i * SIZE + t] = t == j && i > j ? (REAL)0 : new_r;
       next_q[t * SIZE + i] = new_q;
     }

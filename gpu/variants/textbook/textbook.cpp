@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// textbook.cpp: small square matrices, one work-item per column, every reflector as a full matrix.
-// A baseline for measurements, never chosen by the plan. Device half: textbook.cl.
+// textbook.cpp: the host half of textbook.cl: small square matrices, one work-item per column,
+// every reflector as a full matrix. It is a baseline for measurements; the plan never chooses it.
 #include "gpu/check/host_check.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
@@ -11,7 +11,7 @@ namespace {
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
 
-/// A sign per column, and the matrix's code.
+/// Bytes of local memory per group: a sign per column, and the code of the matrix.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   return size_of(computes_in(p)) * static_cast<std::size_t>(p.n) + sizeof(cl_int);
 }
@@ -31,7 +31,7 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Params tune(const Problem& p, const Limits&) { return {{"SIZE", static_cast<int>(p.n)}}; }
 
-/// R and Q, each twice: a product is not formed in place. P.
+/// Bytes per matrix: R and Q, each twice because a product cannot overwrite its factor, and P.
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t matrix = size_of(computes_in(p)) * static_cast<std::size_t>(p.m * p.n);
   return {5 * matrix};

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// vector.cl: Householder QR of batches on CPU devices (LAPACK geqr2, org2r): a work-item takes as
-// many matrices as a vector has lanes, one in each. No barrier, no local memory: on a CPU every
-// barrier cuts a kernel into loops over work-items whose private variables live in memory.
+// vector.cl: Householder QR of batches on CPU devices (LAPACK geqr2, org2r). A work-item factors
+// LANES matrices at a time, one in each lane of its vectors. There is no barrier and no local
+// memory: on a CPU, a barrier cuts the kernel into loops over the work-items, and the private
+// variables that cross it go to memory.
 //
-//     matrices in memory              pack in a slot: vectors, four columns side by side
+//     matrices in memory              a pack: vectors, four columns side by side
 //     a a a   b b b   c c c   ...     [a b c ..] [a b c ..] [a b c ..]
 //     a a a   b b b   c c c           [a b c ..] [a b c ..] [a b c ..]
 //
-//   load       A D -> pack, D = diag(2^-e_j), lane by lane
-//   factor     column j: sums down the column, a reflector per lane, applied to four columns at a
-//              time
-//   store_r_of_pack    the upper part times D^-1, with signs
-//   form_q_of_pack     column j = k-1, .., 0: H_j to rows and columns from j on of the identity
+//   load_lane          pack := A D, D = diag(2^-e_j), for one lane
+//   factor_pack        for j = 0, .., k-1: sums over column j give one reflector per lane; it is
+//                      applied to four columns at a time
+//   form_q_of_pack     Q := I, then for j = k-1, .., 0: H_j is applied to rows and columns >= j
+//   store_r_of_pack    R = the upper part times D^-1, with signs
 //
 // Defines, set in vector.cpp            range    meaning
 //   STORED, REAL                                 common.clh
-//   LANES                               8, 16    matrices of a work-item: 64 bytes of REAL
-// Local memory: none. Group size 1. Slot of a group, in vectors of LANES REAL: m x n and m x q_cols
-// rounded up to four columns, k of tau, and n of codes (LANES int).
-// One launch: factor_vector, groups = min(packs, slots).
+//   LANES                               8, 16    matrices per work-item: 64 bytes of REAL
+// Local memory: none. Group size: 1. Each group has a slot in global memory. In vectors of LANES
+// REAL it holds the pack (m x n) and Q (m x q_cols), both with their columns rounded up to a
+// multiple of four, then k vectors of tau and n vectors of codes (LANES int).
+// One launch: factor_vector, min(packs, slots) groups. A group takes several packs in turn.
 #include "gpu/common/common.clh"
 
 #ifndef LANES
@@ -28,14 +30,16 @@
 
 typedef JOIN(REAL, LANES) realv;
 
-// Four columns, and the first vector of column c of a matrix with m rows.
+// The first vector of the four columns that column c is part of, and that of column c itself, in a
+// matrix with m rows.
 #define PANEL(m, c) (((c) / 4) * (m)*4)
 #define COLUMN(m, c) (PANEL(m, c) + (c) % 4)
 
-// Lanes as numbers.
+// The lanes of the vectors as single numbers.
 INLINE __global REAL* lanes_of(__global realv* x) { return (__global REAL*)x; }
 
-// Lane l := A D of one matrix; codes[j LANES + l]: of its columns. Returns the matrix's code.
+// Lane l of the pack := A D of one matrix. codes[j LANES + l] receives the magnitude code of column
+// j. Returns the code of the matrix.
 INLINE int load_lane(__global const STORED* a, int m, int n, int l, __global realv* pack,
                      __global int* codes) {
   int matrix_code = MAGNITUDE_ZERO;
@@ -58,7 +62,8 @@ INLINE int load_lane(__global const STORED* a, int m, int n, int l, __global rea
   return matrix_code;
 }
 
-// Reflectors of column j of every lane, v below the diagonal in its place.
+// Forms the reflector of column j in every lane. beta replaces the diagonal entry, and v replaces
+// the entries below it (v is 1 on the diagonal).
 INLINE void make_reflectors(__global realv* column, int j, int m, __global realv* tau) {
   realv tail = 0, raised_tail = 0;
   for (int first = j + 1; first < m; first += SUM_ROWS) {
@@ -84,7 +89,8 @@ INLINE void make_reflectors(__global realv* column, int j, int m, __global realv
   for (int i = j + 1; i < m; ++i) column[i * 4] *= inverse;
 }
 
-// Four columns x := H_j x, those before `first` excepted; v is column j, 1 in row j.
+// x := H_j x for four columns; those before number `first` (0..3) stay unchanged. v is column j
+// below the diagonal, and 1 in row j.
 INLINE void apply_reflector_to_pack(__global const realv* v, realv tau, int j, int m,
                                     __global realv* x, int first) {
   __global realv* top = x + j * 4;
@@ -141,7 +147,7 @@ INLINE void form_q_of_pack(__global const realv* pack, int m, int k, int q_cols,
                               0);
 }
 
-// Signs of R_ii, in the place of tau.
+// signs[j] := the sign by which row j of R is multiplied. It overwrites tau, which is used up.
 INLINE void choose_signs(__global const realv* pack, int m, int k, int positive,
                          __global realv* signs) {
   for (int j = 0; j < k; ++j) {
@@ -192,7 +198,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void factor_vector(
   for (index_t first = (index_t)get_group_id(0) * LANES; first < s.count; first += step) {
     const int count = (int)min((index_t)LANES, s.count - first);
     for (index_t e = PANEL((index_t)s.m, s.n); e < a_vectors; ++e) pack[e] = 0;
-    // Lanes without a matrix repeat the first.
+    // Lanes without a matrix of their own compute the first matrix again.
     for (int l = 0; l < LANES; ++l) {
       const index_t matrix = first + (l < count ? l : 0);
       const int code = load_lane(a + matrix * s.m * s.n, s.m, s.n, l, pack, codes);

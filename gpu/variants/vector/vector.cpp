@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// vector.cpp: batches on CPU devices, a matrix per SIMD lane, without barriers (LAPACK geqr2,
-// org2r). Device half: vector.cl.
+// vector.cpp: the host half of vector.cl: batches on CPU devices, a matrix per SIMD lane, without
+// barriers (LAPACK geqr2, org2r).
 #include <fmt/format.h>
 
 #include "gpu/check/host_check.hpp"
@@ -36,7 +36,8 @@ std::size_t local_bytes(const Problem&, const Limits&) { return 0; }
 
 std::vector<std::size_t> workspace(const Problem&) { return {}; }
 
-/// A and Q in whole panels of four columns, tau, codes.
+/// The bytes of a slot and the number of slots. A slot holds A and Q in whole panels of four
+/// columns, tau and the codes.
 Slots slots(const Problem& p) {
   const auto padded = [](index_t columns) { return ceil_divide(columns, 4) * 4; };
   const index_t vectors = p.m * (padded(p.n) + padded(p.q_cols())) + p.k() + p.n;

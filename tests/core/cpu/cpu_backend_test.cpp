@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+#include "core/cpu/cpu_variants.hpp"
+#include "core/error.hpp"
 #include "core/matrices.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/householder.hpp"
@@ -456,6 +458,14 @@ TEST(CpuPlanTest, EveryVariantThatIsChosenUnforcedMeetsTheBar) {
   const std::set<std::string_view> all{"cpu/batched", "cpu/blocked", "cpu/eigen", "cpu/tall"};
   EXPECT_EQ(variants_of_the_plan<float>(), all);
   EXPECT_EQ(variants_of_the_plan<double>(), all);
+}
+
+TEST(CpuVariants, EachLeadsToTheEntryThatMakesItsWorkers) {
+  for (const Variant& variant : cpu_variants()) {
+    EXPECT_EQ(cpu_variant(variant).plan.name, variant.name);
+  }
+  const Variant copy = cpu_variants().front();
+  EXPECT_THROW(cpu_variant(copy), InternalError);  // it is not a member of the list
 }
 
 }  // namespace
