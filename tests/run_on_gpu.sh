@@ -23,11 +23,6 @@ else
   (cd "$root" && cmake --build --preset release --target $targets)
 fi
 
-if [ -z "${QRTOOL_TEST_DEVICE:-}" ]; then
-  # Without a name the tests take the tool's default, which is the first GPU where there is one.
-  export QRTOOL_TEST_DEVICE=""
-fi
-
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 for test in "$build"/gpu_*_test; do

@@ -52,7 +52,7 @@ struct CollectingSteps : EveryPthChunk<Steps> {
   }
 };
 
-/// Any other rank: sends its chunks to rank 0 in place of keeping them.
+/// On every other rank: sends its chunks to rank 0 and does not keep them.
 template <class Chunk, class Steps>
 struct SendingSteps : EveryPthChunk<Steps> {
   Comm& comm;

@@ -7,7 +7,7 @@
 namespace qrtool {
 
 /// `count` matrices from number `first` on, or as many rows of one matrix, with their factors and
-/// with what is found out about them. A part that a run does not need stays empty. The buffers may
+/// with the results of measuring them. A part that a run does not need stays empty. The buffers may
 /// be larger than what they hold: the last chunk of a run is often shorter.
 template <class T, class Findings>
 struct Chunk {

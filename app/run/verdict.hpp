@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// verdict.hpp: what a batch's report amounts to: counts per status and the worst errors.
+// verdict.hpp: sums up the report of a batch: counts per status and the worst errors.
 #pragma once
 
 #include <array>

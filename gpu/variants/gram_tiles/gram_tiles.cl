@@ -397,8 +397,7 @@ INLINE float sum_of_sixteen(float x) {
   return x;
 }
 
-// For each block row of X: the sum of squares of D X, and that of H X or of the diagonal block of D
-// X.
+// For each block row of X: the sum of squares of D X, and that of H X or of D X's diagonal block.
 INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
                            __local float* plain, __local float* other) {
   const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
