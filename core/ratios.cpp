@@ -32,12 +32,20 @@ struct CompensatedSum {
   }
 };
 
+/// The number of rows up to which a whole matrix is one tile.
+constexpr index_t few_rows = 32;
+
 /// More rows make the products faster; fewer rows keep the error of the plain sum within a tile far
 /// below the bar, even where all its terms are equal and their roundings add up. With one tile for
 /// the 130 rows of a constant 130 x 65 matrix the measured error was 1.2 times its bar.
 index_t choose_tile_rows(index_t m, index_t n) {
+  if (m <= few_rows) return few_rows;  // measured again from the tile where it is close to its bar
   return std::clamp<index_t>(std::min(m, n) / 2, 16, 256);
 }
+
+/// The part of its bar from which the orthogonality of a small float64 matrix is measured again
+/// without rounding errors. Those of a plain sum are up to 0.05 of the bar at 16 rows.
+constexpr double almost_above = 0.75;
 
 /// The number of rows whose products are added in a plain sum before Kahan's sum takes over. Equal
 /// terms bias a plain sum by up to its length in units of float64. That is negligible compared with
@@ -163,10 +171,11 @@ struct Layout {
 struct ErrorMeter::State {
   using Padded = Eigen::Map<RowMatrix>;
 
-  State(index_t m, index_t all_columns, index_t q_cols, index_t r_rows)
-      : is_empty(std::min(m, all_columns) == 0),
+  State(index_t all_rows, index_t all_columns, index_t q_cols, index_t r_rows)
+      : is_empty(std::min(all_rows, all_columns) == 0),
         has_q(q_cols > 0),
-        k(std::min(m, all_columns)),
+        m(all_rows),
+        k(std::min(all_rows, all_columns)),
         n(all_columns),
         layout(m, n, q_cols, r_rows),
         memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))),
@@ -210,6 +219,7 @@ struct ErrorMeter::State {
 
   /// Adds ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles; without Q, A'A.
   void add_tile(index_t rows) {
+    rows_in_tile = rows;
     norm_a.add(a_tile.topRows(rows).squaredNorm());
     if (!has_q) {
       add_gram(a_tile, 0, rows, 0, {gram.data(), compensation.data()});
@@ -240,6 +250,33 @@ struct ErrorMeter::State {
     gram -= r_gram;
   }
 
+  /// ||I - Q'Q||. The rounding errors of this measurement must not put a float64 matrix above its
+  /// bar; a matrix of more rows than a tile is much better than its bar.
+  double orthogonality() {
+    gram.diagonal().head(layout.gram_columns).array() -= 1;
+    const double norm = gram_norm();
+    const double bar = standard_bars(m, n, double_precision, {}).orthogonality;
+    const bool is_double = summed_rows == plain_rows<double>;
+    if (!is_double || rows_in_tile != m || !(norm > almost_above * bar)) return norm;
+    for (index_t i = 0; i < layout.gram_columns; ++i) {
+      for (index_t j = i; j < layout.gram_columns; ++j) gram(i, j) = exact_product(i, j);
+    }
+    return gram_norm();
+  }
+
+  /// Entry (i, j) of Q'Q - I, as if in twice the precision. Source: Ogita, Rump, Oishi, "Accurate
+  /// sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm Dot2.
+  double exact_product(index_t i, index_t j) const {
+    double sum = i == j ? -1 : 0, lost = 0;
+    for (index_t row = 0; row < rows_in_tile; ++row) {
+      const double x = q_tile(row, i), y = q_tile(row, j), product = x * y;
+      const double next = sum + product, added = next - sum;
+      lost += std::fma(x, y, -product) + ((sum - (next - added)) + (product - added));
+      sum = next;
+    }
+    return sum + lost;
+  }
+
   /// The Frobenius norm of the symmetric matrix whose upper half is in gram.
   double gram_norm() const {
     double sum = 0;
@@ -252,7 +289,7 @@ struct ErrorMeter::State {
 
   const errors::Kernels& kernels = *errors::kernels().front();
   bool is_empty, has_q;
-  index_t k, n;
+  index_t m, k, n;
   int scale = 0;
   Layout layout;
   HostMemory memory;
@@ -262,6 +299,7 @@ struct ErrorMeter::State {
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
   index_t summed_rows = plain_rows<double>;
+  index_t rows_in_tile = 0;  // of the matrix that start() began; all of its rows where it has few
 };
 
 ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
@@ -281,6 +319,7 @@ template <class T>
 void ErrorMeter::start(MatrixView<const T> r, int scale) {
   state_->scale = scale;
   state_->summed_rows = plain_rows<T>;
+  state_->rows_in_tile = 0;
   copy_scaled(r, Scaling(scale), state_->r);
   state_->start_norms();
 }
@@ -304,8 +343,7 @@ Errors ErrorMeter::finish() {
   errors.norm = std::sqrt(s.norm_a.sum);
   double residual = std::sqrt(s.residual.sum), unit = errors.norm;
   if (s.has_q) {
-    s.gram.diagonal().head(s.layout.gram_columns).array() -= 1;
-    errors.orthogonality = s.gram_norm();
+    errors.orthogonality = s.orthogonality();
   } else {
     s.subtract_r_gram();
     residual = s.gram_norm();

@@ -226,6 +226,22 @@ TEST(Ratios, SumAMillionEqualTermsWithoutBias) {
   EXPECT_LE(errors.residual, 8 * 0x1p-52);
 }
 
+/// ||I - Q'Q|| in long double.
+double exact_orthogonality(const std::vector<double>& q, index_t m, index_t n) {
+  long double squares = 0;
+  for (index_t i = 0; i < n; ++i) {
+    for (index_t j = 0; j < n; ++j) {
+      long double sum = i == j ? -1 : 0;
+      for (index_t row = 0; row < m; ++row) {
+        sum += static_cast<long double>(q[static_cast<std::size_t>(row * n + i)]) *
+               q[static_cast<std::size_t>(row * n + j)];
+      }
+      squares += sum * sum;
+    }
+  }
+  return static_cast<double>(std::sqrt(squares));
+}
+
 TEST(Ratios, SumAFewHundredEqualTermsWithoutBias) {
   // Q = I - 2 / n 1 1': all entries off the diagonal are equal, and so are the products.
   constexpr index_t n = 450;
@@ -235,19 +251,35 @@ TEST(Ratios, SumAFewHundredEqualTermsWithoutBias) {
   ErrorMeter meter(n, n, n, n);
   const Errors errors =
       meter.measure<double>({a.data(), n, n, n}, {q.data(), n, n, n}, {a.data(), n, n, n}, 0);
-  long double squares = 0;
-  for (index_t i = 0; i < n; ++i) {
-    for (index_t j = 0; j < n; ++j) {
-      long double sum = i == j ? -1 : 0;
-      for (index_t row = 0; row < n; ++row) {
-        sum += static_cast<long double>(q[static_cast<std::size_t>(row * n + i)]) *
-               q[static_cast<std::size_t>(row * n + j)];
-      }
-      squares += sum * sum;
-    }
-  }
-  const auto exact = static_cast<double>(std::sqrt(squares));
+  const double exact = exact_orthogonality(q, n, n);
   EXPECT_LE(std::abs(errors.orthogonality - exact), 0.1 * n * 0x1p-52) << exact;  // of the bar
+}
+
+TEST(Ratios, OrthogonalityNearTheBarHasNoRoundingErrorsOfItsOwn) {
+  // Q = I - 2 v v' / v'v, and one column is too long by a little less or more than the bar.
+  constexpr index_t n = 16;
+  const double bar = n * 0x1p-52;
+  for (int number = 0; number < 50; ++number) {
+    std::vector<double> v(n), q(n * n), a(n * n, 0);
+    double vv = 0;
+    for (index_t i = 0; i < n; ++i) {
+      v[static_cast<std::size_t>(i)] = std::sin(number * 31.0 + static_cast<double>(i * i));
+      vv += v[static_cast<std::size_t>(i)] * v[static_cast<std::size_t>(i)];
+    }
+    for (index_t i = 0; i < n; ++i) {
+      for (index_t j = 0; j < n; ++j) {
+        double& entry = q[static_cast<std::size_t>(i * n + j)];
+        entry = (i == j) - 2 / vv * v[static_cast<std::size_t>(i)] * v[static_cast<std::size_t>(j)];
+        if (j == number % n) entry *= 1 + bar / 2;
+      }
+    }
+    ErrorMeter meter(n, n, n, n);
+    const Errors errors =
+        meter.measure<double>({a.data(), n, n, n}, {q.data(), n, n, n}, {a.data(), n, n, n}, 0);
+    const double exact = exact_orthogonality(q, n, n);
+    EXPECT_GT(exact, 0.8 * bar);
+    EXPECT_NEAR(errors.orthogonality, exact, 1e-4 * bar) << number;
+  }
 }
 
 TEST(Ratios, HaveTheBarsOfTheDefinition) {

@@ -24,6 +24,10 @@ constexpr int block = 2;
 /// constant 40x40 matrices of float64 missed their bar, and with 16 rows the largest error is 0.67
 /// of it.
 constexpr index_t sum_rows = 16;
+/// The same for the sums within a panel, from which reflectors are made: Q is only as orthogonal as
+/// they are. With 16 rows the largest error of 6000 constant 17x17 matrices of float64 was 0.98 of
+/// its bar; with 4 it is 0.76, in the same time.
+constexpr index_t panel_sum_rows = 4;
 
 /// A panel: rows of `width` vectors of C.
 template <class C>
@@ -112,10 +116,9 @@ class Panel : Lanes<C, C> {
 
  private:
   /// Calls body(first, end) for the blocks of rows that form a plain sum.
-  template <class Body>
+  template <index_t most = sum_rows, class Body>
   static void for_sums(index_t first, index_t rows, Body body) {
-    for (; first < rows; first += sum_rows)
-      body(first, first + sum_rows < rows ? first + sum_rows : rows);
+    for (; first < rows; first += most) body(first, first + most < rows ? first + most : rows);
   }
 
   static V broadcast(C x) { return V{} + x; }
@@ -133,7 +136,7 @@ class Panel : Lanes<C, C> {
   template <int P>
   V sum_of_squares(C factor = 1) const {
     V sum{};
-    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
+    for_sums<panel_sum_rows>(P + 1, rows_, [&](index_t first, index_t end) {
       V part{};
       for (index_t i = first; i < end; ++i) {
         const V x = a_[i * width + P] * factor;
@@ -170,7 +173,10 @@ class Panel : Lanes<C, C> {
     h.beta = is_zero ? alpha : b * (is_small ? broadcast(F::lower) : one);
     // tau = 2 / v'v with the rounded `inverse` that v is computed from. LAPACK's (beta - alpha) /
     // beta is the same number, but is rounded independently, and H is then farther from orthogonal.
-    h.tau = is_zero ? V{} : 2 / (one + h.inverse * t * h.inverse);
+    // With s = v'v - 1 it is 1 + (1 - s) / (1 + s), where fewer roundings count: with 2 / (1 + s)
+    // the largest error of two million 16x16 matrices of float64 was 0.95 of its bar.
+    const V s = h.inverse * t * h.inverse;
+    h.tau = is_zero ? V{} : one + (one - s) / (one + s);
     return h;
   }
 
@@ -183,7 +189,7 @@ class Panel : Lanes<C, C> {
     V dots[width];
     for (int p = 0; p < width; ++p) dots[p] = a_[P * width + p];
     a_[P * width + P] = h.beta;
-    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
+    for_sums<panel_sum_rows>(P + 1, rows_, [&](index_t first, index_t end) {
       V part[width] = {};
       for (index_t i = first; i < end; ++i) {
         V* row = a_ + i * width;
@@ -222,7 +228,7 @@ class Panel : Lanes<C, C> {
       a_[P * width + p] -= w[p];
     }
     V tail{};
-    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
+    for_sums<panel_sum_rows>(P + 1, rows_, [&](index_t first, index_t end) {
       V part{};
       for (index_t i = first; i < end; ++i) {
         V* row = a_ + i * width;
