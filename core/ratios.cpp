@@ -155,16 +155,20 @@ struct Layout {
   }
 
   Layout(index_t m, index_t n, index_t q_cols, index_t all_r_rows)
-      : gram_columns(q_cols > 0 ? q_cols : n),
+      : keeps_a(q_cols == 0 && m < n),
+        gram_columns(q_cols > 0 ? q_cols : n),
         tile_rows(choose_tile_rows(m, n)),
-        gram(padded(gram_columns)),
+        gram(keeps_a ? 0 : padded(gram_columns)),
         columns(padded(n)),
         q_columns(padded(q_cols)),
         r_rows(padded(all_r_rows)),
-        rows(padded(std::min(tile_rows, std::max<index_t>(m, 1)))) {}
+        rows(padded(std::max<index_t>(1, keeps_a ? m : std::min(tile_rows, m)))) {}
 
   index_t size() const { return 4 * gram * gram + r_rows * columns + rows * (columns + q_columns); }
 
+  /// A'A of a wide matrix is larger than A and R. Its entries are computed one after another from
+  /// all rows of A, and none is stored.
+  bool keeps_a;
   index_t gram_columns, tile_rows, gram, columns, q_columns, r_rows, rows;
 };
 
@@ -217,12 +221,17 @@ struct ErrorMeter::State {
     }
   }
 
+  /// The place of the next rows of A in a_tile: below those that are kept.
+  Padded next_rows() {
+    return {a_tile.row(layout.keeps_a ? rows_in_tile : 0).data(), layout.tile_rows, a_tile.cols()};
+  }
+
   /// Adds ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles; without Q, A'A.
   void add_tile(index_t rows) {
-    rows_in_tile = rows;
-    norm_a.add(a_tile.topRows(rows).squaredNorm());
+    norm_a.add(next_rows().topRows(rows).squaredNorm());
+    rows_in_tile = layout.keeps_a ? rows_in_tile + rows : rows;
     if (!has_q) {
-      add_gram(a_tile, 0, rows, 0, {gram.data(), compensation.data()});
+      if (!layout.keeps_a) add_gram(a_tile, 0, rows, 0, {gram.data(), compensation.data()});
       return;
     }
     const index_t all = (rows + errors::unit - 1) / errors::unit * errors::unit;
@@ -248,6 +257,21 @@ struct ErrorMeter::State {
                {r_gram.data(), r_compensation.data()});
     }
     gram -= r_gram;
+  }
+
+  /// ||A'A - R'R||, where there is no Q.
+  double r_residual() {
+    if (!layout.keeps_a) {
+      subtract_r_gram();
+      return gram_norm();
+    }
+    return std::sqrt(kernels.gram_difference_squares({.a = a_tile.data(),
+                                                      .r = r.data(),
+                                                      .a_rows = rows_in_tile,
+                                                      .r_rows = r.rows(),
+                                                      .columns = layout.columns,
+                                                      .run = summed_rows,
+                                                      .is_upper = lower == 0}));
   }
 
   /// ||I - Q'Q||. The rounding errors of this measurement must not put a float64 matrix above its
@@ -299,7 +323,7 @@ struct ErrorMeter::State {
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
   index_t summed_rows = plain_rows<double>;
-  index_t rows_in_tile = 0;  // of the matrix that start() began; all of its rows where it has few
+  index_t rows_in_tile = 0;  // of the matrix that start() began; all its rows where a_tile keeps A
 };
 
 ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
@@ -310,6 +334,8 @@ ErrorMeter::ErrorMeter(ErrorMeter&&) noexcept = default;
 int ErrorMeter::scale() const { return state_->scale; }
 
 index_t ErrorMeter::tile_rows() const { return state_->layout.tile_rows; }
+
+index_t ErrorMeter::tile_rows(index_t m, index_t n) { return choose_tile_rows(m, n); }
 
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows) {
   return sizeof(double) * static_cast<std::size_t>(Layout(m, n, q_cols, r_rows).size());
@@ -330,7 +356,8 @@ void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
   const index_t tile_rows = state_->layout.tile_rows;
   for (index_t i = 0; i < a.rows; i += tile_rows) {
     const index_t rows = std::min(tile_rows, a.rows - i);
-    copy_scaled(a.row_block(i, rows), scaling, state_->a_tile);
+    auto a_tile = state_->next_rows();
+    copy_scaled(a.row_block(i, rows), scaling, a_tile);
     if (state_->has_q) copy_scaled(q.row_block(i, rows), unscaled, state_->q_tile);
     state_->add_tile(rows);
   }
@@ -345,8 +372,7 @@ Errors ErrorMeter::finish() {
   if (s.has_q) {
     errors.orthogonality = s.orthogonality();
   } else {
-    s.subtract_r_gram();
-    residual = s.gram_norm();
+    residual = s.r_residual();
     unit = s.norm_a.sum;
     if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }
@@ -385,6 +411,8 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
 template <class T>
 void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
                        int threads, ErrorMeter& total) {
+  // The rows of a wide matrix without Q stay together, because its A'A is formed at the end.
+  if (q.data == nullptr && a.rows < a.cols) return total.add_rows(a, q);
   // Each part costs one addition of Q'Q, so that there are few. Parts are multiples of every tile.
   constexpr index_t least_rows = 16384, most_parts = 64;
   const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);

@@ -81,7 +81,8 @@ template <class T>
 Magnitude magnitude_of(MatrixView<const T> a);
 
 /// Measures matrices of one shape, one after another. It takes a few rows of A and Q at a time, so
-/// that a matrix larger than memory can be measured, too. The sums do not depend on how many rows
+/// that a matrix larger than memory can be measured, too. Only of a wide matrix without Q it keeps
+/// all rows, which take as much memory as R. The sums do not depend on how many rows
 /// each call brings. Workspace: workspace_bytes(). Not thread-safe: each thread needs its own
 /// meter.
 class ErrorMeter {
@@ -94,6 +95,7 @@ class ErrorMeter {
   /// Each call of add_rows brings a multiple of this many rows; only the last call for a matrix may
   /// bring another number.
   index_t tile_rows() const;
+  static index_t tile_rows(index_t m, index_t n);
   static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows);
 
   /// Begins a matrix, given R (r_rows x n) and the scale of A (Magnitude::scale).
@@ -108,7 +110,7 @@ class ErrorMeter {
   int scale() const;
   /// Rows can be measured in parts by several meters of the same shape, scale and R: sums() gives
   /// the sums of all rows since start(), and add_sums() adds those of another meter. The result
-  /// depends on the order in which they are added.
+  /// depends on the order in which they are added. Not for wide matrices without Q.
   std::vector<double> sums() const;
   void add_sums(std::span<const double> sums);
 

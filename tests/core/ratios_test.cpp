@@ -126,6 +126,46 @@ TEST(Ratios, JudgesRAloneByItsGramMatrix) {
             Status::above_bar);
 }
 
+/// ||A'A - R'R|| / ||A||^2 in long double.
+double exact_r_residual(const Batch<double>& a, const Batch<double>& r) {
+  const MatrixView<double> x = a.view()[0], y = r.view()[0];
+  long double squares = 0, norm = 0;
+  for (index_t p = 0; p < x.cols; ++p) {
+    for (index_t q = 0; q < x.cols; ++q) {
+      long double sum = 0;
+      for (index_t i = 0; i < x.rows; ++i) {
+        const long double product = static_cast<long double>(x(i, p)) * x(i, q);
+        sum += product;
+        if (p == q) norm += product;
+      }
+      for (index_t i = 0; i < y.rows; ++i) sum -= static_cast<long double>(y(i, p)) * y(i, q);
+      squares += sum * sum;
+    }
+  }
+  return static_cast<double>(std::sqrt(squares) / norm);
+}
+
+TEST(Ratios, RAloneOfAWideMatrixIsMeasuredBlockByBlock) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{1, 2}, {5, 64}, {7, 65}, {40, 200}}) {
+    const Batch<double> a(1, m, n), r(1, m, n);
+    fill_matrix<double>({"gauss"}, 0, a.view()[0]);
+    for (const bool is_upper : {true, false}) {  // R need not fit: the measure is to be the same
+      fill_matrix<double>({"gauss"}, 1, r.view()[0]);
+      for (index_t i = 1; i < m && is_upper; ++i) std::fill_n(&r.view()[0](i, 0), i, 0);
+      ErrorMeter meter(m, n, 0, m);
+      meter.start<double>(r.view()[0], 3);
+      for (index_t i = 0; i < m; i += meter.tile_rows())
+        meter.add_rows<double>(a.view()[0].row_block(i, std::min(meter.tile_rows(), m - i)), {});
+      EXPECT_NEAR(meter.finish().residual, exact_r_residual(a, r), 1e-13) << m << "x" << n;
+    }
+  }
+}
+
+TEST(Ratios, RAloneOfAWideMatrixTakesMemoryInRows) {
+  const std::size_t a_and_r = 2 * 8 * 20000 * sizeof(double);
+  EXPECT_LE(ErrorMeter::workspace_bytes(8, 20000, 0, 8), a_and_r + (std::size_t{1} << 20));
+}
+
 TEST(Ratios, DoNotDependOnHowRowsAreHandedIn) {
   Sound sound(500, 6);
   ErrorMeter meter(500, 6, 6, 6);
