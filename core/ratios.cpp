@@ -395,6 +395,11 @@ std::vector<double> ErrorMeter::sums() const {
   return all;
 }
 
+std::size_t ErrorMeter::number_of_sums(index_t m, index_t n, index_t q_cols) {
+  const index_t gram = Layout(m, n, q_cols, 0).gram;
+  return 2 + static_cast<std::size_t>(gram * gram);
+}
+
 void ErrorMeter::add_sums(std::span<const double> sums) {
   State& s = *state_;
   s.norm_a.add(sums[0]);
@@ -408,23 +413,21 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
   }
 }
 
-template <class T>
-void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
-                       int threads, ErrorMeter& total) {
-  // The rows of a wide matrix without Q stay together, because its A'A is formed at the end.
-  if (q.data == nullptr && a.rows < a.cols) return total.add_rows(a, q);
-  // Each part costs one addition of Q'Q, so that there are few. Parts are multiples of every tile.
-  constexpr index_t least_rows = 16384, most_parts = 64;
-  const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);
-  const index_t parts = (a.rows + rows - 1) / rows;
-  const index_t tall = 2 * rows;  // gives each part's meter the tiles of a tall matrix
-  std::exception_ptr failure;     // an exception must not leave the parallel region
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) ordered if (parts > 1)
+namespace {
+
+/// Calls keep(sums) for the sums of every part, in order.
+template <class T, class Keep>
+void for_each_part(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                   const RowParts& by, const ErrorMeter& total, Keep keep) {
+  const index_t parts = (a.rows + by.rows - 1) / by.rows;
+  const index_t tall = std::max(2 * by.rows, 2 * a.cols);  // has the tiles of a tall matrix
+  std::exception_ptr failure;  // an exception must not leave the parallel region
+#pragma omp parallel for num_threads(by.threads) schedule(dynamic, 1) ordered if (parts > 1)
   for (index_t part = 0; part < parts; ++part) {
     std::vector<double> sums;
     try {
       ErrorMeter meter(tall, a.cols, q.cols, r.rows);
-      const index_t first = part * rows, count = std::min(rows, a.rows - first);
+      const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
       meter.start(r, total.scale());
       meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
       sums = meter.sums();
@@ -433,9 +436,35 @@ void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<
       failure = std::current_exception();
     }
 #pragma omp ordered
-    if (!sums.empty()) total.add_sums(sums);
+    if (!sums.empty()) keep(sums);
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+template <class T>
+void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                       const RowParts& parts, ErrorMeter& total) {
+  // The rows of a wide matrix without Q stay together, because its A'A is formed at the end.
+  if (q.data == nullptr && a.rows < a.cols) return total.add_rows(a, q);
+  for_each_part(a, q, r, parts, total, [&](std::span<const double> sums) { total.add_sums(sums); });
+}
+
+template <class T>
+std::vector<double> sums_of_parts(MatrixView<const T> a, MatrixView<const T> q,
+                                  MatrixView<const T> r, const RowParts& parts,
+                                  const ErrorMeter& meter) {
+  std::vector<double> all;
+  for_each_part(a, q, r, parts, meter, [&](std::span<const double> sums) {
+    all.insert(all.end(), sums.begin(), sums.end());
+  });
+  return all;
+}
+
+void add_sums_of_parts(std::span<const double> sums, ErrorMeter& meter) {
+  const std::size_t each = meter.sums().size();
+  for (; !sums.empty(); sums = sums.subspan(each)) meter.add_sums(sums.first(each));
 }
 
 template <class T>
@@ -459,7 +488,10 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<doub
   template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);                  \
   template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);       \
   template void add_rows_by_parts(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
-                                  int, ErrorMeter&);
+                                  const RowParts&, ErrorMeter&);                                 \
+  template std::vector<double> sums_of_parts(MatrixView<const T>, MatrixView<const T>,           \
+                                             MatrixView<const T>, const RowParts&,               \
+                                             const ErrorMeter&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

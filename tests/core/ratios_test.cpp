@@ -183,7 +183,7 @@ TEST(Ratios, DoNotDependOnHowRowsAreHandedIn) {
 /// Rows of Q that are orthonormal to float64's rounding, and A = Q R, for more rows than one part
 /// of add_rows_by_parts takes.
 struct Tall {
-  static constexpr index_t m = 40000, n = 3;
+  static constexpr index_t m = 40000, n = 3, part_rows = 16384;
   std::vector<double> a, q;
   const double r[9] = {3, -1, 2, 0, 2, 0.5, 0, 0, 1};
 
@@ -207,8 +207,8 @@ struct Tall {
   Errors measure(int threads, bool has_q = true) {
     ErrorMeter meter(m, n, has_q ? n : 0, n);
     meter.start<double>(view_r(), magnitude_of<double>(view_a()).scale());
-    add_rows_by_parts<double>(view_a(), has_q ? view_q() : MatrixView<double>{}, view_r(), threads,
-                              meter);
+    add_rows_by_parts<double>(view_a(), has_q ? view_q() : MatrixView<double>{}, view_r(),
+                              {part_rows, threads}, meter);
     return meter.finish();
   }
 };
@@ -226,6 +226,24 @@ TEST(Ratios, PartsOnThreadsHaveTheSameSumsOnAnyNumberOfThreads) {
       EXPECT_TRUE(!has_q || one.orthogonality == other.orthogonality) << threads;
     }
   }
+}
+
+TEST(Ratios, PartsHaveTheSameSumsHoweverTheyAreHandedIn) {
+  Tall tall;
+  const Errors whole = tall.measure(2);
+  ErrorMeter meter(Tall::m, Tall::n, Tall::n, Tall::n);
+  meter.start<double>(tall.view_r(), whole.scale);
+  constexpr index_t call = 2 * Tall::part_rows;
+  for (index_t i = 0; i < Tall::m; i += call) {
+    const index_t rows = std::min(call, Tall::m - i);
+    const std::vector<double> sums =
+        sums_of_parts<double>(tall.view_a().row_block(i, rows), tall.view_q().row_block(i, rows),
+                              tall.view_r(), {Tall::part_rows, 3}, meter);
+    add_sums_of_parts(sums, meter);
+  }
+  const Errors errors = meter.finish();
+  EXPECT_EQ(errors.residual, whole.residual);
+  EXPECT_EQ(errors.orthogonality, whole.orthogonality);
 }
 
 TEST(Ratios, PartsSeeAFaultInEveryPart) {
