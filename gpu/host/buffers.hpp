@@ -12,7 +12,7 @@ namespace qrtool {
 
 /// Bytes that one matrix needs on the device, for each buffer.
 struct MatrixBytes {
-  std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors; once per buffer set
+  std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors, sums; once per buffer set
   std::vector<std::size_t> work;   // buffers of the variant; once
   std::vector<std::size_t> check;  // buffers of the check; once
   Slots slots = {};                // slots of the variant; once, independent of the batch size
@@ -35,7 +35,7 @@ SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limi
 /// The buffers of a sub-chunk on the device.
 struct DeviceBuffers {
   FactorJob job;
-  cl::Buffer errors;
+  cl::Buffer errors, sums;
   std::vector<cl::Buffer> check_work;
 };
 

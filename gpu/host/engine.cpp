@@ -3,6 +3,7 @@
 #include "gpu/host/engine.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/registry.hpp"
@@ -33,8 +34,21 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
     compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
+/// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
+/// not pass for those of this one where a kernel does not run.
+void Engine::poison(const DeviceBuffers& buffers) const {
+  constexpr cl_uint nan = 0xffffffff;
+  const auto matrices = static_cast<std::size_t>(buffers.job.count);
+  compute.enqueueFillBuffer(buffers.errors, nan, 0, matrices * sizeof(DeviceErrors));
+  const std::vector<std::size_t> work = check_workspace(buffers.job.problem);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    if (work[i] > 0) compute.enqueueFillBuffer(buffers.check_work[i], nan, 0, matrices * work[i]);
+  }
+}
+
 void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
   const FactorJob& job = buffers.job;
+  poison(buffers);
   const CheckProgram program = variant.checks_by_vectors ? vector_check_program(job.problem)
                                                          : check_program(job.problem, info.limits);
   Launcher launch(kernels, compute,
@@ -45,6 +59,18 @@ void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::
     enqueue_check(job, info.limits, buffers.check_work, buffers.errors, launch);
   }
   compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
+  const FactorJob& job = buffers.job;
+  const SumLayout layout(job.problem);
+  Launcher launch(kernels, compute, session.programs.get(sum_file, sum_defines(), "checksums"));
+  const std::array summed{job.a, job.q, job.r, job.v, job.tau, buffers.errors};
+  static_assert(summed.size() == summed_buffers);
+  for (const Summed one : which) {
+    enqueue_sums(layout, one, summed[static_cast<std::size_t>(one)], job.count, buffers.sums,
+                 launch);
+  }
 }
 
 std::vector<cl_int> Engine::read_routes(const FactorJob& job) {

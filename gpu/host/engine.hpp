@@ -3,8 +3,10 @@
 // of a variant, reflectors for the matrices that the variant has flagged, and the check.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "gpu/check/device_sums.hpp"
 #include "gpu/host/buffers.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/launcher.hpp"
@@ -20,6 +22,8 @@ struct Engine {
   /// the end.
   void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
   void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
+  /// Enqueues the checksums of some buffers of `job` in the compute queue.
+  void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
   /// Waits for all queues and ignores errors.
   void drain() noexcept;
 
@@ -35,6 +39,7 @@ struct Engine {
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
   /// Factors matrix b of a job, with separate buffers for this matrix.
   void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
+  void poison(const DeviceBuffers& buffers) const;
   /// Reads the routes; waits for the compute queue.
   std::vector<cl_int> read_routes(const FactorJob& job);
 };
