@@ -40,9 +40,9 @@ Slabs slabs(const Problem& p) {
   const int columns = 16 * blocks(p);
   const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
-    return {slab_rows * rows, 1};
+    return {.rows = slab_rows * rows, .stages = 1};
   }
-  return {slab_rows, std::min(rows, tuning::gram_stages[columns / 16 - 1])};
+  return {.rows = slab_rows, .stages = std::min(rows, tuning::gram_stages[columns / 16 - 1])};
 }
 
 /// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
@@ -100,7 +100,7 @@ std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const cl::Buffer& routes = job.work[0];
+  const cl::Buffer& routes = job.work.front();
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
          routes, factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
 }
