@@ -62,6 +62,7 @@ void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                         .scale = line.scale};
     verdict.add(first++, line.status, errors,
                 standard_bars(problem.m, problem.n, precision_of(problem), errors));
+    verdict.add_route(line);
   }
 }
 

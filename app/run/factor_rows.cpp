@@ -219,6 +219,7 @@ MatrixReport RowFactor<T>::run(index_t matrix) {
   const LeafOutcome found = s.factor_leaves(matrix);
   MatrixReport report;
   report.scale = found.magnitude.scale();
+  report.route = found.route;
   const bool has_r = found.magnitude.finite && found.r_fits && s.form_r(matrix);
   if (!has_r) {
     report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;

@@ -130,6 +130,7 @@ GpuVariant gram_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .again = again,
+          .routes = flagged_routes,
           .local_bytes = local_bytes};
 }
 

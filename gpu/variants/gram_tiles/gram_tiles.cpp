@@ -154,6 +154,7 @@ GpuVariant gram_tiles_variant() {
           .computes_in = computes_in,
           .slots = slots,
           .again = again,
+          .routes = flagged_routes,
           .host_decides = true,
           .local_bytes = local_bytes};
 }

@@ -89,9 +89,9 @@ typedef double wide_t;
 typedef REAL wide_t;
 #endif
 
-#define ROUTE_GRAM 0
-#define ROUTE_TREE 1
-#define ROUTE_NOT_FINITE 2
+#define ROUTE_NOT_FINITE 0
+#define ROUTE_GRAM ROUTE_FIRST_PASS
+#define ROUTE_TREE ROUTE_REFLECTORS
 // With A'A, factor_tall_gram stores R of a matrix that is not finite. Without it, the tree must do
 // so, and store_root_r writes NaN.
 #if GRAM_BODY

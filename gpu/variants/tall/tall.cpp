@@ -307,6 +307,11 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   if (p.wants_q()) enqueue_q(job, shape, launch);
 }
 
+/// Without A'A all matrices go through the tree.
+const cl::Buffer* routes_of(const FactorJob& job) {
+  return job.params.at("GRAM_BODY") == 0 ? nullptr : &job.work[routes];
+}
+
 /// Rows per leaf of a matrix that is handed over by rows. A leaf has 32 MiB: enough for the full
 /// speed of the copies and for sums over many slabs.
 index_t leaf_rows(const Problem& p) {
@@ -339,6 +344,7 @@ GpuVariant tall_variant() {
       .workspace = workspace,
       .enqueue = enqueue,
       .computes_in = computes_in,
+      .routes = routes_of,
       .local_bytes = local_bytes};
 }
 
