@@ -39,14 +39,19 @@ struct MatrixReport {
   Status status = Status::unchecked;
   std::int32_t scale = 0;  // power of two: max |a_ij| lies in [2^(scale-1), 2^scale); 0 for A = 0
   Route route = Route::only;
+  std::uint8_t tries = 1;  // 2: a second try made the factors, or a part of them; 0: not known
 };
 
-/// How many finite matrices took each route.
+/// How many finite matrices took each route. Those of a second try are counted apart from the others.
 struct RouteCounts {
-  std::int64_t only = 0, first_pass = 0, second_pass = 0, reflectors = 0;
+  std::int64_t only = 0, first_pass = 0, second_pass = 0, reflectors = 0, second_try = 0;
 
   void include(const MatrixReport& line) {
     if (line.status == Status::non_finite) return;
+    if (line.tries > 1) {
+      ++second_try;
+      return;
+    }
     switch (line.route) {
       case Route::only:
         ++only;

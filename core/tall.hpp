@@ -30,11 +30,13 @@ struct LeafOutcome {
   Magnitude magnitude;
   bool r_fits = true;         // R is within the range of T
   Route route = Route::only;  // the slowest that a leaf took
+  std::uint8_t tries = 1;     // 2 where a second try made a leaf
 
   void include(const LeafOutcome& other) {
     magnitude.include(other.magnitude);
     r_fits = r_fits && other.r_fits;
     route = std::max(route, other.route);
+    tries = std::max(tries, other.tries);
   }
 };
 

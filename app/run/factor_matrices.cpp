@@ -84,12 +84,7 @@ void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
 
 template <class T>
 void MatrixSteps<T>::work(MatrixChunk<T>& chunk) {
-  const ChunkSeconds spent =
-      backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
-  seconds.factor += spent.factor;
-  seconds.check += spent.check;
-  seconds.upload += spent.upload;
-  seconds.download += spent.download;
+  seconds += backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
 }
 
 template <class T>

@@ -35,6 +35,13 @@ std::unique_ptr<LeafQr<T>> make_leaves(const RowJob& job, const TallShape& shape
   return std::make_unique<BackendLeaves<T>>(job.backend, plan.problem, shape, plan.threads);
 }
 
+/// The leaves of a second try: with the same cut, but by reflectors on any backend.
+template <class T>
+std::unique_ptr<LeafQr<T>> make_leaves_by_reflectors(const RowJob& job, const TallShape& shape) {
+  return std::make_unique<BackendLeaves<T>>(job.backend.reflectors(), job.plan.problem, shape,
+                                            job.plan.threads);
+}
+
 /// Null where the leaves are needed a second time, or do not run on the CPU.
 template <class T>
 std::unique_ptr<LeafStream<T>> open_stream(const RowJob& job, const TallShape& shape) {
@@ -82,9 +89,11 @@ struct RowFactor<T>::State {
     return {job.backend.allocate(bytes), 1, cut.chunk_rows(), cols};
   }
 
-  LeafOutcome factor_leaves(index_t matrix);
-  bool form_r(index_t matrix);
-  Errors form_q(index_t matrix, int scale);
+  MatrixReport factor(index_t matrix, LeafQr<T>& by, const RowsDone& done);
+  MatrixReport try_again(index_t matrix, const MatrixReport& first);
+  LeafOutcome factor_leaves(index_t matrix, LeafQr<T>& by, const RowsDone& done);
+  bool form_r(index_t matrix, LeafQr<T>& by);
+  Errors form_q(index_t matrix, int scale, LeafQr<T>& by, const RowsDone& done);
   void write_nan(index_t matrix);
   template <class Pass>
   void run(Pass& pass);
@@ -123,7 +132,8 @@ void RowFactor<T>::State::run(Pass& pass) {
 
 /// The R_i into the tree of rank 0; what was found out about A to all ranks.
 template <class T>
-LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
+LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix, LeafQr<T>& by,
+                                               const RowsDone& done) {
   LeafOutcome total;
   if (stream) {
     const RowsDone nothing = [](index_t) {};
@@ -132,17 +142,17 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                        .matrix = matrix,
                        .stream = *stream,
                        .tree = tree,
-                       .streamed = is_alone ? job.added : nothing,
-                       .kept = is_alone ? nothing : job.added};
+                       .streamed = is_alone ? done : nothing,
+                       .kept = is_alone ? nothing : done};
     run(pass);
     total = pass.total;
   } else {
     LeafPass<T> pass{.cut = cut,
                      .input = job.input,
                      .matrix = matrix,
-                     .leaves = *leaves,
+                     .leaves = by,
                      .tree = tree,
-                     .done = job.added};
+                     .done = done};
     run(pass);
     total = pass.total;
   }
@@ -152,14 +162,14 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
 
 /// R and the Z_i on rank 0, then everywhere. False where R overflows.
 template <class T>
-bool RowFactor<T>::State::form_r(index_t matrix) {
+bool RowFactor<T>::State::form_r(index_t matrix, LeafQr<T>& by) {
   std::uint64_t fits = 1;
   together(comm, [&] {
     if (!comm.is_root()) return;
     const Stopwatch watch;
     const MatrixView<T> top = buffers.front().a.view()[0].row_block(0, shape.rows_of_leaf(0));
     if (problem.sign == Sign::lapack) job.input.read_rows(matrix, 0, top);
-    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), *leaves, top, r.view()[0]);
+    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), by, top, r.view()[0]);
     seconds.chunks.factor += watch.seconds();
   });
   broadcast(comm, &fits, 1);
@@ -172,20 +182,65 @@ bool RowFactor<T>::State::form_r(index_t matrix) {
 }
 
 template <class T>
-Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
+Errors RowFactor<T>::State::form_q(index_t matrix, int scale, LeafQr<T>& by,
+                                   const RowsDone& done) {
   const std::function<ErrorMeter()> meter = [&] { return new_meter(scale); };
   QPass<T> pass{.cut = cut,
                 .input = job.input,
                 .matrix = matrix,
-                .leaves = *leaves,
+                .leaves = by,
                 .tree = tree,
                 .r = r.view()[0],
                 .threads = job.plan.threads,
                 .output = job.output,
                 .new_meter = meter,
-                .done = job.added};
+                .done = done};
   run(pass);
   return pass.total.finish();
+}
+
+/// R is in `r` afterwards, and Q in the output, unless the status says that they do not exist. Every
+/// rank gets the report.
+template <class T>
+MatrixReport RowFactor<T>::State::factor(index_t matrix, LeafQr<T>& by, const RowsDone& done) {
+  const LeafOutcome found = factor_leaves(matrix, by, done);
+  MatrixReport report;
+  report.scale = found.magnitude.scale();
+  report.route = found.route;
+  report.tries = found.tries;
+  const bool has_r = found.magnitude.finite && found.r_fits && form_r(matrix, by);
+  if (!has_r) {
+    report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
+  } else if (problem.wants_q()) {
+    enter_errors(problem, form_q(matrix, report.scale, by, done), report);
+  } else {
+    report.diagonal_ratio = new_meter(report.scale).finish().diagonal_ratio;
+    report.lower = 0;
+  }
+  broadcast(comm, &report, 1);
+  return report;
+}
+
+/// The better of two results. Its Q and R replace those of the first try; where the first is the
+/// better one, it is computed again, since equal inputs give equal bits.
+template <class T>
+MatrixReport RowFactor<T>::State::try_again(index_t matrix, const MatrixReport& first) {
+  const RowsDone nothing = [](index_t) {};
+  const auto restart = [&] {
+    together(comm, [&] {
+      if (comm.is_root()) job.output->restart("Q", matrix);
+    });
+  };
+  const std::unique_ptr<LeafQr<T>> others = make_leaves_by_reflectors<T>(job, shape);
+  restart();
+  MatrixReport second = factor(matrix, *others, nothing);
+  if (is_better(problem, second, first)) {
+    second.route = Route::reflectors;
+    second.tries = 2;
+    return second;
+  }
+  restart();
+  return factor(matrix, *leaves, nothing);
 }
 
 /// Fills in for factors that do not exist.
@@ -216,26 +271,14 @@ const RowSeconds& RowFactor<T>::seconds() const {
 template <class T>
 MatrixReport RowFactor<T>::run(index_t matrix) {
   State& s = *state_;
-  const LeafOutcome found = s.factor_leaves(matrix);
-  MatrixReport report;
-  report.scale = found.magnitude.scale();
-  report.route = found.route;
-  const bool has_r = found.magnitude.finite && found.r_fits && s.form_r(matrix);
-  if (!has_r) {
-    report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
-  } else if (s.problem.wants_q()) {
-    const Errors errors = s.form_q(matrix, report.scale);
-    enter_errors(s.problem, errors, report);
-  } else {
-    report.diagonal_ratio = s.new_meter(report.scale).finish().diagonal_ratio;
-    report.lower = 0;
-  }
+  MatrixReport report = s.factor(matrix, *s.leaves, s.job.added);
+  if (report.status == Status::above_bar) report = s.try_again(matrix, report);
   together(s.comm, [&] {
     if (!s.comm.is_root()) return;
-    if (!has_r) s.write_nan(matrix);
+    if (report.status == Status::non_finite || report.status == Status::r_overflows)
+      s.write_nan(matrix);
     s.job.output->write("R", matrix, BatchView<const T>(s.r.view()));
   });
-  broadcast(s.comm, &report, 1);
   return report;
 }
 

@@ -90,6 +90,10 @@ std::string summary(const FactorResult& result, bool verbose) {
     text += worst + "\n";
   if (verbose && result.verdict.routes().has_choice())
     text += fmt::format("routes: {}\n", route_text(result.verdict.routes()));
+  if (const index_t again = result.verdict.routes().second_try; again > 0)
+    text += fmt::format("{} above {} bar at first, and factored again by reflectors\n",
+                        again == 1 ? "1 matrix was" : format_count(again) + " matrices were",
+                        again == 1 ? "its" : "their");
   if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
   if (problem.mode == Mode::r && plan.by_rows())
     text += "R alone, in one pass: not checked; qrtool verify does it\n";

@@ -131,6 +131,13 @@ Params tune(const Problem& p, const Limits& limits) {
           {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
 
+/// The tree for every matrix.
+Params tune_reflectors(const Problem& p, const Limits& limits) {
+  Params params = tune(p, limits);
+  params["GRAM_BODY"] = 0;
+  return params;
+}
+
 SlabShape slabs_of(const Problem& p) {
   const index_t most =
       p.n <= tuning::tall_thin_columns ? tuning::tall_thin_slabs : tuning::tall_slabs;
@@ -339,6 +346,7 @@ GpuVariant tall_variant() {
                .device_workspace_bytes = device_bytes,
                .arithmetic = arithmetic,
                .row_state_bytes = row_state_bytes,
+               .reflectors = tune_reflectors,
                .leaf_rows = leaf_rows},
       .file = "gpu/variants/tall/tall.cl",
       .workspace = workspace,

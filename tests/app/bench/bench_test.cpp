@@ -304,7 +304,7 @@ TEST(BenchTable, Json) {
   EXPECT_EQ(json["cases_wanted"], 2);
   const auto& first = json["cases"][0];
   EXPECT_EQ(first["routes"].dump(),
-            R"({"first_pass":14990,"only":0,"reflectors":3,"second_pass":7})");
+            R"({"first_pass":14990,"only":0,"reflectors":3,"second_pass":7,"second_try":0})");
   EXPECT_EQ(first["seconds"]["median"], 0.00125);
   EXPECT_EQ(first["seconds"]["all"].size(), 3u);
   EXPECT_EQ(first["baselines"]["eigen"]["speed_up"], 400.0);
