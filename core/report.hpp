@@ -18,8 +18,8 @@ enum class Status : std::uint8_t {
   unchecked = 4,    // no second look at A was made
 };
 
-/// How a matrix was factored where the variant has a choice, the fastest way first. A matrix that is
-/// factored in parts has the route of its slowest part.
+/// How a matrix was factored where the variant has a choice, the fastest way first. A matrix that
+/// is factored in parts has the route of its slowest part.
 enum class Route : std::uint8_t {
   only = 0,         // the variant has one way, or does not say which it took
   first_pass = 1,   // by A'A, in one pass
@@ -42,7 +42,8 @@ struct MatrixReport {
   std::uint8_t tries = 1;  // 2: a second try made the factors, or a part of them; 0: not known
 };
 
-/// How many finite matrices took each route. Those of a second try are counted apart from the others.
+/// How many finite matrices took each route. Those of a second try are counted apart from the
+/// others.
 struct RouteCounts {
   std::int64_t only = 0, first_pass = 0, second_pass = 0, reflectors = 0, second_try = 0;
 
@@ -66,6 +67,14 @@ struct RouteCounts {
         ++reflectors;
         break;
     }
+  }
+  RouteCounts& operator+=(const RouteCounts& other) {
+    only += other.only;
+    first_pass += other.first_pass;
+    second_pass += other.second_pass;
+    reflectors += other.reflectors;
+    second_try += other.second_try;
+    return *this;
   }
   /// Whether the variant had a choice for any matrix.
   bool has_choice() const { return first_pass + second_pass + reflectors > 0; }

@@ -16,8 +16,8 @@
 namespace qrtool {
 namespace {
 
-/// The errors of a line. A line does not hold ||A||; scaled, it is at most sqrt(mn), which gives the
-/// smallest bar.
+/// The errors of a line. A line does not hold ||A||; scaled, it is at most sqrt(mn), which gives
+/// the smallest bar.
 Errors errors_of(const Problem& p, const MatrixReport& line) {
   return {.residual = line.residual,
           .orthogonality = line.orthogonality,
@@ -37,7 +37,6 @@ double worst_ratio(const Problem& p, const MatrixReport& line) {
   return is_known ? worst : std::numeric_limits<double>::infinity();
 }
 
-
 std::size_t matrix_bytes(const Problem& p) {
   return p.input_bytes() + p.output_bytes() + sizeof(MatrixReport);
 }
@@ -48,8 +47,7 @@ std::size_t room_beside(const Plan& plan, const Limits& limits, index_t count) {
   // The plan of the whole matrix has counted its parts.
   if (plan.is_of_part) return std::numeric_limits<std::size_t>::max() / 4;
   const std::size_t each = matrix_bytes(plan.problem);
-  const std::size_t buffers =
-      each * static_cast<std::size_t>(plan.buffers * plan.chunk_matrices);
+  const std::size_t buffers = each * static_cast<std::size_t>(plan.buffers * plan.chunk_matrices);
   const std::size_t left = limits.host_bytes > buffers ? limits.host_bytes - buffers : 0;
   return left + each * static_cast<std::size_t>(count);
 }
@@ -101,8 +99,8 @@ Backend& Reflectors::cpu() {
 
 /// The choice depends on the shape and the type, but not on how many matrices there are. Whether
 /// there is memory for it does.
-std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& plan,
-                                                  index_t count, const Plan* tried) {
+std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& plan, index_t count,
+                                                  const Plan* tried) {
   Problem problem = plan.problem;
   problem.count = 1;
   problem.arithmetic = Arithmetic::strict;

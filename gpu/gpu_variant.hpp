@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -78,7 +79,10 @@ std::string gram_objection(const Problem& problem);
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);
 /// The limits for the guard of gpu/common/gram_guard.clh, with g = max(8, per_root sqrt(m)).
-FactorLimits gram_limits(const Problem& problem, double per_root);
+FactorLimits gram_limits(const FactorJob& job, double per_root);
+/// A parameter that no plan has. With it the guards of gram, gram_tiles and tall accept every bound
+/// that is a number, so that tests find matrices for the second try.
+inline const std::string unguarded = "UNGUARDED";
 /// Sizes of the work buffers of a variant with `again`, in bytes per matrix: the routes, then the
 /// buffers of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);

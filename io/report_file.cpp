@@ -18,8 +18,8 @@ namespace {
 class CsvReport final : public ReportFile {
  public:
   CsvReport(const std::string& path, bool force) : output_(path, force) {
-    output_.buffer().append(
-        std::string_view("matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries\n"));
+    output_.buffer().append(std::string_view(
+        "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries\n"));
   }
 
   void write(std::span<const MatrixReport> report) override {

@@ -44,8 +44,7 @@ std::string csv_heading(const BenchHeader& header) {
       "backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms";
   for (const BenchHeader::Baseline& baseline : header.baselines)
     line += fmt::format(",{0}_ms,{0}_speed_up", baseline.name);
-  return line +
-         ",gflops,error_mean,error_worst,failed,first_pass,second_pass,reflectors,notes\n";
+  return line + ",gflops,error_mean,error_worst,failed,first_pass,second_pass,reflectors,notes\n";
 }
 
 std::string csv_line(const BenchResult& result, const BenchRow& row) {

@@ -145,6 +145,8 @@ Json to_json(const VerifyResult& result) {
   shape.insert(shape.end(), {a.m, a.n});
   Json listed = Json::array();
   for (const Measurement& m : result.listed) listed.push_back(to_json(m, result));
+  const bool is_recorded = !input.factors.tries.empty();
+  const Json tries_again = is_recorded ? Json(second_tries(input.factors)) : Json();
   return {{"schema", "qrtool.verify/1"},
           {"version", QRTOOL_VERSION},
           {"input",
@@ -162,8 +164,7 @@ Json to_json(const VerifyResult& result) {
           {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
           {"unit_roundoff", input.precision().u},
           {"check", to_json(result.verdict)},
-          {"second_tries",
-           input.factors.tries.empty() ? Json() : Json(second_tries(input.factors))},
+          {"second_tries", tries_again},
           {result.options.all ? "all_matrices" : "first_failures", listed},
           {"seconds",
            {{"read", result.stages.read},

@@ -147,12 +147,8 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix, LeafQr<T>& by,
     run(pass);
     total = pass.total;
   } else {
-    LeafPass<T> pass{.cut = cut,
-                     .input = job.input,
-                     .matrix = matrix,
-                     .leaves = by,
-                     .tree = tree,
-                     .done = done};
+    LeafPass<T> pass{
+        .cut = cut, .input = job.input, .matrix = matrix, .leaves = by, .tree = tree, .done = done};
     run(pass);
     total = pass.total;
   }
@@ -182,8 +178,7 @@ bool RowFactor<T>::State::form_r(index_t matrix, LeafQr<T>& by) {
 }
 
 template <class T>
-Errors RowFactor<T>::State::form_q(index_t matrix, int scale, LeafQr<T>& by,
-                                   const RowsDone& done) {
+Errors RowFactor<T>::State::form_q(index_t matrix, int scale, LeafQr<T>& by, const RowsDone& done) {
   const std::function<ErrorMeter()> meter = [&] { return new_meter(scale); };
   QPass<T> pass{.cut = cut,
                 .input = job.input,
@@ -199,8 +194,8 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale, LeafQr<T>& by,
   return pass.total.finish();
 }
 
-/// R is in `r` afterwards, and Q in the output, unless the status says that they do not exist. Every
-/// rank gets the report.
+/// R is in `r` afterwards, and Q in the output, unless the status says that they do not exist.
+/// Every rank gets the report.
 template <class T>
 MatrixReport RowFactor<T>::State::factor(index_t matrix, LeafQr<T>& by, const RowsDone& done) {
   const LeafOutcome found = factor_leaves(matrix, by, done);

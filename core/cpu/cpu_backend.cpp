@@ -199,8 +199,8 @@ struct CpuBackend::Kept {
   bool is_for(const Plan& other) const {
     const Problem &p = plan.problem, &o = other.problem;
     return p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
-           p.arithmetic == o.arithmetic && plan.variant == other.variant && plan.threads == other.threads &&
-           plan.threads_per_matrix == other.threads_per_matrix;
+           p.arithmetic == o.arithmetic && plan.variant == other.variant &&
+           plan.threads == other.threads && plan.threads_per_matrix == other.threads_per_matrix;
   }
 
   template <class T>

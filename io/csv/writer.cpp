@@ -28,7 +28,7 @@ struct Table {
       : output(path, force), dataset(std::move(described)) {}
   TextOutput output;
   MatrixDataset dataset;
-  index_t matrix = -1;             // the last that was begun, and where its text begins
+  index_t matrix = -1;  // the last that was begun, and where its text begins
   std::uint64_t matrix_start = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// spoiled_backend.hpp: a backend whose first try goes wrong for the matrices that a test has marked,
-// so that the second try is reached on purpose.
+// spoiled_backend.hpp: a backend whose first try goes wrong for the matrices that a test has
+// marked, so that the second try is reached on purpose.
 #pragma once
 
 #include "core/backend.hpp"

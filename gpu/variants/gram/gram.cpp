@@ -109,7 +109,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const cl::Buffer& routes = job.work[0];
   launch("factor_gram", job.count, group_size, job.a, job.q, job.r, job.magnitudes, routes,
-         factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
+         factor_shape(p, job.count), gram_limits(job, tuning::gram_guard_per_root));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }

@@ -122,7 +122,7 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
-         gram_limits(p, tuning::gram_tiles_guard_per_root));
+         gram_limits(job, tuning::gram_tiles_guard_per_root));
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {

@@ -3,6 +3,7 @@
 // else a tree of Householder factorizations (LAPACK latsqr, getsqrhrt).
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "core/tall.hpp"
@@ -149,7 +150,9 @@ SlabShape slabs_of(const Problem& p) {
 /// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
 /// within a quarter of the bar. The rounding errors of A'A grow with the number of terms that one
 /// lane adds.
-double condition_limit(const Problem& p) {
+double condition_limit(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  const Problem& p = job.problem;
   const double terms = 64 + slabs_of(p).rows / 8.0;
   return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
 }
@@ -232,7 +235,7 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
   launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, w[slab_sums], w[inverse],
          slabs);
   launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
-         w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(p));
+         w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(job));
 }
 
 /// One launch of factor_level: its first level, the number of its levels, and the number of blocks

@@ -75,7 +75,9 @@ struct SpoiledRun {
   PrecisionWord precision = {};
   std::string variant = {};
 
-  friend std::ostream& operator<<(std::ostream& out, const SpoiledRun& run) { return out << run.name; }
+  friend std::ostream& operator<<(std::ostream& out, const SpoiledRun& run) {
+    return out << run.name;
+  }
 };
 
 /// Writes the matrices of a run.
@@ -180,8 +182,8 @@ TEST_P(SecondTryRuns, EndWithEveryMatrixWithinItsBar) {
   }
 
   // The files alone say the same.
-  const ToolResult verified = run_tool(
-      {"verify", o.input, o.output, "--order", std::string(name_of(run.order)), "--json"});
+  const ToolResult verified =
+      run_tool({"verify", o.input, o.output, "--order", std::string(name_of(run.order)), "--json"});
   const auto json = nlohmann::json::parse(verified.out);
   EXPECT_EQ(json["check"]["failed"], run.count > 2 ? 1 : 0) << verified.out;
   if (run.output.ends_with(".h5")) {
@@ -211,7 +213,12 @@ const std::vector<SpoiledRun> runs{
      .on_device = true,
      .mode = Mode::r,
      .variant = "opencl/gram"},
-    {.name = "Rows", .count = 1, .m = 60000, .n = 20, .spoil = Spoil::reader, .host_bytes = 12 << 20},
+    {.name = "Rows",
+     .count = 1,
+     .m = 60000,
+     .n = 20,
+     .spoil = Spoil::reader,
+     .host_bytes = 12 << 20},
     {.name = "RowsLapack",
      .count = 1,
      .m = 60000,
