@@ -138,6 +138,8 @@ std::optional<ChunkSeconds> Reflectors::run(const Way& way, BatchView<const T> a
     }
   } catch (const LimitError&) {
     return std::nullopt;  // the device has no memory left
+  } catch (const DeviceError&) {
+    return std::nullopt;  // it cannot do this; whether it still can do the rest, the rest will show
   }
   return seconds;
 }

@@ -35,7 +35,8 @@ class Reflectors final : public Backend {
   Limits limits() const override { return backend_.limits(); }
   HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
 
-  /// Errors: LimitError also where the memory that `plan` leaves is too small.
+  /// Errors: LimitError where no way succeeds, or the memory that `plan` leaves is too small for
+  /// it.
   ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
                       std::span<MatrixReport> report) override;
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,

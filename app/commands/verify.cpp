@@ -116,7 +116,8 @@ std::string text_of(const VerifyResult& result) {
                             : fmt::format("; u = {}", unit_text(input.precision())));
   for (const Measurement& m : result.listed) text += line_of(m, result);
   if (const index_t count = second_tries(input.factors); count > 0)
-    text += fmt::format("{} came from a second try\n", format_count(count));
+    text += fmt::format("{} {} from a second try\n", format_count(count),
+                        count == 1 ? "matrix came" : "matrices came");
   const auto left = result.verdict.failed() - static_cast<index_t>(result.listed.size());
   if (!result.options.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));

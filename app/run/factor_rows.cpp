@@ -109,7 +109,7 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
-  const std::unique_ptr<LeafQr<T>> leaves;
+  std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
   const RowCut cut;
@@ -221,21 +221,23 @@ MatrixReport RowFactor<T>::State::factor(index_t matrix, LeafQr<T>& by, const Ro
 template <class T>
 MatrixReport RowFactor<T>::State::try_again(index_t matrix, const MatrixReport& first) {
   const RowsDone nothing = [](index_t) {};
-  const auto restart = [&] {
+  const auto restart_with = [&](auto make) {
     together(comm, [&] {
+      leaves = nullptr;  // frees its workspace
+      leaves = make(job, shape);
       if (comm.is_root()) job.output->restart("Q", matrix);
     });
   };
-  const std::unique_ptr<LeafQr<T>> others = make_leaves_by_reflectors<T>(job, shape);
-  restart();
-  MatrixReport second = factor(matrix, *others, nothing);
-  if (is_better(problem, second, first)) {
-    second.route = Route::reflectors;
-    second.tries = 2;
-    return second;
+  restart_with(make_leaves_by_reflectors<T>);
+  MatrixReport second = factor(matrix, *leaves, nothing);
+  if (!is_better(problem, second, first)) {
+    restart_with(make_leaves<T>);
+    return factor(matrix, *leaves, nothing);
   }
-  restart();
-  return factor(matrix, *leaves, nothing);
+  leaves = make_leaves<T>(job, shape);  // for the next matrix
+  second.route = Route::reflectors;
+  second.tries = 2;
+  return second;
 }
 
 /// Fills in for factors that do not exist.

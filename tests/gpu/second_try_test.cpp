@@ -20,6 +20,7 @@ const std::vector<SecondTryCase> cases{
     {2000, 6, Mode::reduced, Sign::lapack, "opencl/tall"},
     {70, 66, Mode::reduced, Sign::positive, "opencl/large"},
     {30, 20, Mode::reduced, Sign::positive, "opencl/large", Arithmetic::mixed},
+    {1030, 136, Mode::reduced, Sign::positive, "opencl/large"},  // no other variant takes it
 };
 
 class SecondTryOnDevice : public testing::TestWithParam<SecondTryCase> {};
