@@ -34,7 +34,7 @@
 //
 // The choice of the route: the error of A'A is c u64 ||A||^2, with u64 = 2^-53, so the error of Q'Q
 // is c u64 cond(A)^2. `limit` is the largest cond(A)^2, for columns scaled to norm 1, that keeps a
-// float32 Q within a quarter of its accuracy bar. factor_tall_gram computes cond(A) from R^-1.
+// float32 Q within half of its accuracy bar. factor_tall_gram computes cond(A) from R^-1.
 //
 // Defines, set in tall.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh

@@ -148,13 +148,13 @@ SlabShape slabs_of(const Problem& p) {
 }
 
 /// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
-/// within a quarter of the bar. The rounding errors of A'A grow with the number of terms that one
+/// within half of the bar. The rounding errors of A'A grow with the number of terms that one
 /// lane adds.
 double condition_limit(const FactorJob& job) {
   if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
   const Problem& p = job.problem;
   const double terms = 64 + slabs_of(p).rows / 8.0;
-  return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
+  return orthogonality_bar(p) / 2 / (terms * 0x1p-53);
 }
 
 /// The work buffers, in the order of workspace().
