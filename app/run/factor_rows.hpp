@@ -39,14 +39,17 @@ class RowFactor {
   RowFactor(const RowJob& job, Comm& comm);
   ~RowFactor();
 
-  /// Writes Q and R, and returns the line of the report on every rank. If the errors of Q and R are
-  /// above their bar, reads the matrix again for a second try. In mode r it does not check R, since
-  /// that would take a second pass over A.
+  /// Writes Q and R, and returns the line of the report on every rank. If an error is above its
+  /// bar, reads the matrix again for a second try by reflectors. In mode r it does not check R,
+  /// since that would take a second pass over A.
   MatrixReport run(index_t matrix);
   const RowSeconds& seconds() const;
 
  private:
   struct State;
+  void remake(bool by_reflectors, index_t matrix);
+  MatrixReport try_again(index_t matrix, const MatrixReport& first);
+
   std::unique_ptr<State> state_;
 };
 

@@ -76,6 +76,7 @@ struct SpoiledRun {
   PrecisionWord precision = {};
   std::string variant = {};
   float second_error = 0;  // of the second try
+  bool marks_first = false;
 
   friend std::ostream& operator<<(std::ostream& out, const SpoiledRun& run) {
     return out << run.name;
@@ -85,7 +86,7 @@ struct SpoiledRun {
 /// Writes the matrices of a run.
 void write_input(const std::string& path, const SpoiledRun& run) {
   Batch<float> a = make_matrices<float>("gauss", run.count, run.m, run.n);
-  a.view()[run.count - 1](0, 0) = spoiled_mark;
+  a.view()[run.marks_first ? 0 : run.count - 1](0, 0) = spoiled_mark;
   if (run.count > 2) a.view()[0](1, 1) = std::numeric_limits<float>::quiet_NaN();
   OutputSpec spec;
   spec.path = path;
@@ -176,7 +177,7 @@ TEST_P(SecondTryRuns, EndWithEveryMatrixWithinItsBar) {
 
   std::vector<std::pair<int, int>> expected(static_cast<std::size_t>(run.count), {0, 1});
   if (run.count > 2) expected.front() = {2, 1};
-  expected.back() = {0, 2};
+  (run.marks_first ? expected.front() : expected.back()) = {0, 2};
   EXPECT_EQ(status_and_tries(read_text(dir / "report.csv")), expected);
   EXPECT_EQ(result.verdict.routes().second_try, 1);
   EXPECT_EQ(result.verdict.failed(), run.count > 2 ? 1 : 0);
@@ -268,6 +269,13 @@ const std::vector<SpoiledRun> runs{
      .host_bytes = 12 << 20,
      .sign = Sign::lapack},
     {.name = "RowsRanks", .count = 2, .m = 4000, .n = 3, .ranks = 3, .spoil = Spoil::reader},
+    {.name = "RowsRanksFirst",
+     .count = 2,
+     .m = 4000,
+     .n = 3,
+     .ranks = 3,
+     .spoil = Spoil::reader,
+     .marks_first = true},
     {.name = "RowsRanksCsv",
      .count = 2,
      .m = 4000,
