@@ -3,14 +3,13 @@
 #include "io/reader.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/factors.hpp"
 #include "io/csv/reader.hpp"
-#include "io/csv/writer.hpp"
 #include "io/file/input_file.hpp"
 #include "io/hdf5/reader.hpp"
 
@@ -18,15 +17,6 @@ namespace qrtool {
 namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
-
-/// Checks that a file with the name of a text file is one. Errors: InputError.
-void require_text_file(const std::string& file) {
-  readable_size(file);
-  if (sniff(file) == Content::hdf5) {
-    throw InputError(fmt::format("{}: an HDF5 file, although its name says text", escape(file)),
-                     "rename it to end in .h5");
-  }
-}
 
 std::unique_ptr<Reader> open_text(const std::string& file, const std::string& dataset,
                                   Order order) {
@@ -38,29 +28,7 @@ std::unique_ptr<Reader> open_text(const std::string& file, const std::string& da
         fmt::format("{}: --order column is for HDF5; CSV is read line by line", escape(file)));
   }
   if (file != "-") require_text_file(file);
-  return open_csv(file, false);
-}
-
-std::unique_ptr<Reader> open_text_factor(const std::string& path, const std::string& dataset) {
-  const std::string name = csv_name(path, dataset);
-  struct stat info {};
-  if (stat(name.c_str(), &info) != 0) return nullptr;
-  require_text_file(name);
-  return open_csv(name, true);
-}
-
-StoredFactors open_text_factors(const std::string& path) {
-  StoredFactors factors;
-  factors.file = path;
-  factors.q = open_text_factor(path, "Q");
-  factors.r = open_text_factor(path, "R");
-  factors.v = open_text_factor(path, "V");
-  factors.tau = open_text_factor(path, "tau");
-  if (!factors.r && !factors.v) {
-    throw InputError(
-        fmt::format("cannot read '{}': there is no such file", escape(csv_name(path, "R"))));
-  }
-  return factors;
+  return open_csv(file);
 }
 
 std::string shape_of(const Source& source) {
@@ -129,7 +97,7 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
 
 StoredFactors open_factors(const std::string& path, Order order, int threads) {
   StoredFactors factors =
-      has_text_ending(path) ? open_text_factors(path) : open_hdf5_factors(path, order, threads);
+      has_text_ending(path) ? open_csv_factors(path) : open_hdf5_factors(path, order, threads);
   require_consistent(factors);
   return factors;
 }

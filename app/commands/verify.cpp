@@ -217,12 +217,18 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
   }
 }
 
+/// Before any work: the report must replace neither the matrices nor the factors.
+void check_report(const VerifyOptions& o) {
+  refuse_same_file(o.input, o.report);
+  check_report_name(o.factors, o.report);
+  if (!o.force) refuse_existing(o.report);
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
   const Stopwatch watch;
-  for (const std::string& file : {o.input, o.factors})
-    if (!o.report.empty()) refuse_same_file(file, o.report);
+  if (!o.report.empty()) check_report(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const std::unique_ptr<Reader> a = open_matrices(o, limits.threads);
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);

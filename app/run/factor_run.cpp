@@ -61,6 +61,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
   refuse_same_file(o.input, o.output);
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
+  check_output_names(o.output, o.report, o.force);
   return open_input(
       {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
 }

@@ -25,9 +25,15 @@ void TextOutput::flush() {
   buffer_.clear();
 }
 
-void TextOutput::commit() {
+void TextOutput::finish(FileSet& files) {
   flush();
-  file_.commit();
+  files.add(file_);
+}
+
+void TextOutput::commit() {
+  FileSet files;
+  finish(files);
+  files.commit();
 }
 
 }  // namespace qrtool

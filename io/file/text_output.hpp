@@ -7,6 +7,7 @@
 #include <string>
 
 #include "io/file/atomic_file.hpp"
+#include "io/file/file_set.hpp"
 
 namespace qrtool {
 
@@ -19,6 +20,8 @@ class TextOutput {
   void flush_if_full() {
     if (buffer_.size() >= full_bytes) flush();
   }
+  /// Writes what is left and adds the file to `files`.
+  void finish(FileSet& files);
   void commit();
   const std::string& path() const { return file_.path(); }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
- * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, rename or fallocate
+ * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename or fallocate
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -59,6 +60,12 @@ int ftruncate64(int fd, off64_t size) {
 }
 int fsync(int fd) { return must_fail("fsync") ? -1 : NEXT(fsync)(fd); }
 int fdatasync(int fd) { return must_fail("fsync") ? -1 : NEXT(fdatasync)(fd); }
+int fstat(int fd, struct stat* status) {
+  return fd > 2 && must_fail("fstat") ? -1 : NEXT(fstat)(fd, status);
+}
+int fstat64(int fd, struct stat64* status) {
+  return fd > 2 && must_fail("fstat") ? -1 : NEXT(fstat64)(fd, status);
+}
 int rename(const char* from, const char* to) {
   return must_fail("rename") ? -1 : NEXT(rename)(from, to);
 }
