@@ -11,6 +11,8 @@
 #include "io/csv/factors.hpp"
 #include "io/csv/reader.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
 #include "io/hdf5/reader.hpp"
 
 namespace qrtool {
@@ -29,6 +31,15 @@ std::unique_ptr<Reader> open_text(const std::string& file, const std::string& da
   }
   if (file != "-") require_text_file(file);
   return open_csv(file);
+}
+
+/// Errors: InputError, also where the file cannot be read.
+void refuse_matrix_market(const std::string& file) {
+  readable_size(file);
+  if (sniff(file) != Content::matrix_market) return;
+  TextLines lines(open_rereadable(file), escape(file));
+  lines.next();
+  throw_matrix_market(lines.shown(), lines.text());
 }
 
 std::string shape_of(const Source& source) {
@@ -53,7 +64,10 @@ void require_consistent(StoredFactors& factors) {
     return;
   }
   if (factors.q) throw InputError(fmt::format("{}: holds Q, but no R", file));
-  if (!factors.v) throw InputError(fmt::format("{}: holds neither R nor V and tau", file));
+  if (!factors.v) {
+    throw InputError(fmt::format("{}: holds neither R nor V and tau", file),
+                     "the datasets must be named /Q and /R (or /R alone, or /V and /tau)");
+  }
   if (!factors.tau) throw InputError(fmt::format("{}: holds V, but no tau", file));
   const Source &v = factors.v->source(), &tau = factors.tau->source();
   if (v.leading != tau.leading || tau.m != 1 || tau.n != std::min(v.m, v.n)) {
@@ -92,6 +106,7 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   }
   const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
   if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
+  refuse_matrix_market(location.file);
   return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
 }
 

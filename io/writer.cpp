@@ -42,22 +42,35 @@ bool is_same_name(const std::string& one, const std::string& other) {
   return resolved(one) == resolved(other);
 }
 
-/// Refuses an ending that promises another format than HDF5 or text.
-void refuse_foreign_ending(const std::string& output) {
+std::string ending_of(const std::string& output) {
+  const std::size_t dot = output.rfind('.'), slash = output.rfind('/');
+  if (dot == std::string::npos || (slash != std::string::npos && slash > dot)) return "";
+  std::string ending = output.substr(dot);
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return ending;
+}
+
+/// Refuses an ending that promises another format than HDF5 or text, and a path in a file.
+void refuse_wrong_name(const std::string& output) {
   constexpr std::string_view foreign[] = {
       ".npy",  ".npz",  ".mat", ".mtx", ".mm",  ".parquet", ".feather", ".arrow", ".json",
       ".xlsx", ".xls",  ".ods", ".rds", ".rda", ".rdata",   ".pkl",     ".pt",    ".safetensors",
       ".tif",  ".tiff", ".png", ".jpg", ".gz",  ".bz2",     ".xz",      ".zst",   ".zip"};
-  const std::size_t dot = output.rfind('.'), slash = output.rfind('/');
-  if (dot == std::string::npos || (slash != std::string::npos && slash > dot)) return;
-  std::string ending = output.substr(dot);
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  if (std::find(std::begin(foreign), std::end(foreign), ending) == std::end(foreign)) return;
-  const std::string stem = escape(output.substr(0, dot));
-  throw UsageError(fmt::format("'{}': {} files cannot be written", escape(output), ending),
-                   fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or "
-                               "{0}.csv",
-                               stem));
+  const std::string ending = ending_of(output);
+  if (std::find(std::begin(foreign), std::end(foreign), ending) != std::end(foreign)) {
+    const std::string stem = escape(output.substr(0, output.size() - ending.size()));
+    throw UsageError(
+        fmt::format("'{}': {} files cannot be written", escape(output), ending),
+        fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
+                    stem));
+  }
+  const std::size_t colon = output.find(":/");
+  if (colon == std::string::npos || std::filesystem::is_directory(output.substr(0, colon + 1))) {
+    return;
+  }
+  throw UsageError(
+      fmt::format("'{}': the output is a file; its datasets have fixed names", escape(output)),
+      "write " + escape(output.substr(0, colon)));
 }
 
 }  // namespace
@@ -69,7 +82,7 @@ void Writer::commit() {
 }
 
 std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
-  refuse_foreign_ending(spec.path);
+  refuse_wrong_name(spec.path);
   return has_text_ending(spec.path) ? create_csv(spec) : create_hdf5(spec);
 }
 
@@ -107,7 +120,7 @@ void refuse_existing(const std::string& name) {
 }
 
 void check_output_names(const std::string& output, const std::string& report, bool force) {
-  refuse_foreign_ending(output);
+  refuse_wrong_name(output);
   if (!report.empty()) check_report_name(output, report);
   if (force) return;
   std::vector<std::string> names = files_of_factors(output);

@@ -84,6 +84,7 @@ void CsvReader::require_text() const {
     throw InputError(fmt::format("{}: an HDF5 file, not text", lines_.shown()),
                      "give the file by its name: HDF5 is not read from standard input");
   }
+  if (lines_.number() == 1 && is_matrix_market(text)) throw_matrix_market(lines_.shown(), text);
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
     throw InputError(parser_.place(at + 1) + "a NUL byte: this is UTF-16 or binary, not text");
   }
@@ -103,7 +104,7 @@ void CsvReader::scan() {
       end_matrix(std::exchange(rows, 0));
       continue;
     }
-    if (std::exchange(is_first, false) && parser_.is_header(line)) continue;
+    if (std::exchange(is_first, false) && parser_.take_header(line)) continue;
     if (rows == 0) starts_.push_back({lines_.offset(), lines_.number()});
     parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
     ++rows;

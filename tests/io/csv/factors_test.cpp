@@ -116,6 +116,17 @@ TEST_F(CsvFactorsTest, FactorsThatAreNotThere) {
             "out.csv: Q (1x2) and R (1x2) do not belong together");
 }
 
+TEST_F(CsvFactorsTest, OneFileOfASetIsNotTheSet) {
+  write_run("o.csv", 1.0);
+  for (const char* name : {"o.Q.csv", "o.report.csv"}) {
+    const std::string stem = std::string(name).substr(0, std::string(name).size() - 4);
+    EXPECT_EQ(error_of<InputError>([&] { open_factors(name, Order::row); }),
+              "cannot read '" + stem +
+                  ".R.csv': there is no such file | name all of them together: "
+                  "o.csv");
+  }
+}
+
 /// Every bit of every number and the order count.
 TEST(NumberHash, EveryBitCounts) {
   const auto hash_of = [](std::uint64_t first, std::uint64_t second) {

@@ -202,8 +202,11 @@ TEST_F(CsvWriterTest, NamesOfOtherFormatsAreRefused) {
         [&] { create_output(matrix_spec(name, {}, 1, 1, ElementType::float64)); });
     EXPECT_NE(error.find("files cannot be written | write o"), std::string::npos) << error;
   }
-  for (const char* name : {"o.h5", "o", "o.dat", "folder.npy/o"}) {
-    std::filesystem::create_directory("folder.npy");
+  EXPECT_EQ(error_of<UsageError>([] { check_output_names("o.h5:/Q", "", false); }),
+            "'o.h5:/Q': the output is a file; its datasets have fixed names | write o.h5");
+  std::filesystem::create_directory("folder.npy");
+  std::filesystem::create_directory("c:");
+  for (const char* name : {"o.h5", "o", "o.dat", "folder.npy/o", "c:/o.h5"}) {
     create_output(matrix_spec(name, {}, 1, 1, ElementType::float64));
   }
 }
