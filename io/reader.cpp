@@ -110,6 +110,32 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
 }
 
+RecordedInput read_recorded_input(const std::string& factors) {
+  if (has_text_ending(factors)) return {};
+  try {
+    return read_hdf5_recorded_input(factors);
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded) {
+  const Location location = split_location(spec.path);
+  // Text has neither datasets nor an order.
+  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
+  if (spec.order == Order::automatic) spec.order = recorded.order;
+  if (!recorded.dataset.empty() && spec.dataset.empty() && location.dataset.empty()) {
+    InputSpec same = spec;
+    same.dataset = recorded.dataset;
+    try {
+      return open_input(same);
+    } catch (const InputError&) {
+      // The dataset has another name in this file.
+    }
+  }
+  return open_input(spec);
+}
+
 StoredFactors open_factors(const std::string& path, Order order, int threads) {
   StoredFactors factors =
       has_text_ending(path) ? open_csv_factors(path) : open_hdf5_factors(path, order, threads);

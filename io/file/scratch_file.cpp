@@ -51,9 +51,9 @@ int create_nameless(const std::string& directory) {
 void require_scratch(const std::string& directory) {
   const Descriptor file(create_nameless(directory));
   if (file >= 0) return;
-  throw UsageError(fmt::format("--scratch '{}': no file can be created there: {}",
-                               escape(directory), std::strerror(errno)),
-                   "name a directory that exists and that you may write to");
+  throw OutputError(fmt::format("--scratch '{}': no file can be created there: {}",
+                                escape(directory), std::strerror(errno)),
+                    "name a directory that exists and that you may write to");
 }
 
 HostMemory map_scratch(const std::string& directory, std::size_t bytes) {

@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Errors: UsageError where no file can be created in `directory`.
+/// Errors: OutputError where no file can be created in `directory`.
 void require_scratch(const std::string& directory);
 
 /// Maps `bytes` of memory from a file without a name in `directory`. The file's space is reserved,

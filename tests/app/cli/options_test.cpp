@@ -120,10 +120,11 @@ TEST(Options, WhatCannotBeMeantIsRefused) {
            {"factor", "a.h5", "q.h5", "--device", ""},
            {"factor", "a.h5", "q.h5", "--report="},
            {"verify", "a.h5", "q.h5", "--dataset", ""},
-           {"factor", "a.h5", "q.h5", "--scratch", "/nonexistent"},
            {"factor", "a.h5", "/dev/stdout"},
            {"generate", "--shape", "4x4", "/dev/fd/1"}})
     EXPECT_THROW(parse<FactorOptions>(line), UsageError) << testing::PrintToString(line);
+  EXPECT_THROW(parse<FactorOptions>({"factor", "a.h5", "q.h5", "--scratch", "/nonexistent"}),
+               OutputError);
 }
 
 TEST(OptionValues, Sizes) {
