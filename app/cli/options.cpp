@@ -229,7 +229,8 @@ bool contains(const Args& args, std::string_view name) {
 bool asks_for_help(const Args& args) { return contains(args, "--help") || contains(args, "-h"); }
 
 void refuse_standard_output(const std::string& output) {
-  if (output == "-" || output.starts_with("/dev/std") || output.starts_with("/dev/fd/"))
+  if (output == "-" || output.starts_with("/dev/std") || output.starts_with("/dev/fd/") ||
+      output.starts_with("/proc/self/fd/"))
     throw UsageError("OUT cannot be standard output", "name a file");
 }
 

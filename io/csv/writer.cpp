@@ -29,14 +29,22 @@ char separator_for(const std::string& path) {
 struct Table {
   Table(const std::string& path, bool force, MatrixDataset described)
       : output(path, force), dataset(std::move(described)) {}
+  /// A matrix that is written again replaces its checksum.
+  void end_matrix(index_t matrix) {
+    if (matrix == last_complete) checksums.pop_back();
+    checksums.push_back(hash.value());
+    last_complete = matrix;
+  }
+
   TextOutput output;
   MatrixDataset dataset;
   NumberHash hash;                       // of the matrix that is being written
   std::vector<std::uint64_t> checksums;  // of complete matrices that the report does not have yet
+  index_t last_complete = -1;            // the matrix of the last of them
 };
 
-/// The files that an earlier run with another --mode left and that would contradict the new ones.
-/// Errors: OutputError where there is one and `force` is not given.
+/// The names of files that an earlier run with another --mode may have left and that would
+/// contradict the new ones. Errors: OutputError where there is one and `force` is not given.
 std::vector<std::string> find_obsolete(const OutputSpec& spec) {
   std::vector<std::string> found;
   if (!spec.with_report) return found;
@@ -45,13 +53,12 @@ std::vector<std::string> find_obsolete(const OutputSpec& spec) {
     if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;
     const std::string path = csv_name(spec.path, name);
     struct stat info {};
-    if (lstat(path.c_str(), &info) != 0) continue;
-    if (!spec.force) {
+    if (!spec.force && lstat(path.c_str(), &info) == 0) {
       throw OutputError(fmt::format("'{}' exists, a file of '{}' by another --mode", escape(path),
                                     escape(spec.path)),
                         "use --force to remove it");
     }
-    found.push_back(path);
+    if (spec.force) found.push_back(path);
   }
   return found;
 }
@@ -159,6 +166,7 @@ void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t fir
   }
   TextOutput& output = (*table)->output;
   const index_t all_rows = (*table)->dataset.rows;
+  if (first_row == 0) (*table)->hash = {};
   if (count_ > 1 && first_row == 0) {
     fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
                    matrix);
@@ -168,9 +176,7 @@ void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t fir
     append_row(**table, rows.data + i * rows.ld);
     output.flush_if_full();
   }
-  if (first_row + rows.rows == all_rows) {
-    (*table)->checksums.push_back(std::exchange((*table)->hash, {}).value());
-  }
+  if (first_row + rows.rows == all_rows) (*table)->end_matrix(matrix);
 }
 
 template <class T>

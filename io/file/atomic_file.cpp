@@ -111,29 +111,6 @@ std::string temporary_prefix(const std::string& target) {
   return "." + split(target).name.substr(0, longest) + ".qrtool-";
 }
 
-/// Removes the temporary files that killed runs left. Such a file is not locked.
-void remove_stale(const std::string& target) {
-  constexpr std::string_view suffix = ".tmp";
-  const std::string prefix = temporary_prefix(target);
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directory_of(target).c_str()),
-                                                      closedir);
-  if (!directory) return;
-  while (const dirent* entry = readdir(directory.get())) {
-    const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
-    const int in_directory = dirfd(directory.get());
-    const int descriptor =
-        openat(in_directory, entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0) continue;
-    struct stat info {};
-    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
-        flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
-      unlinkat(in_directory, entry->d_name, 0);
-    }
-    close(descriptor);
-  }
-}
-
 /// Whether `path` still names the file behind `descriptor`.
 bool is_same_file(int descriptor, const std::string& path) {
   struct stat open_file {
@@ -191,6 +168,28 @@ int rename_without_replacing(const char* from, const char* to) {
 }
 
 }  // namespace
+
+void remove_stale(const std::string& target) {
+  constexpr std::string_view suffix = ".tmp";
+  const std::string prefix = temporary_prefix(target);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directory_of(target).c_str()),
+                                                      closedir);
+  if (!directory) return;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
+    const int in_directory = dirfd(directory.get());
+    const int descriptor =
+        openat(in_directory, entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat info {};
+    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
+        flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+      unlinkat(in_directory, entry->d_name, 0);
+    }
+    close(descriptor);
+  }
+}
 
 std::string temporary_name(const std::string& target) {
   std::random_device random;

@@ -86,6 +86,8 @@ class NamesChange {
 
 /// A name for a temporary file beside `target`, as every AtomicFile has one.
 std::string temporary_name(const std::string& target);
+/// Removes the temporary files of `target` that killed runs left. Such a file is not locked.
+void remove_stale(const std::string& target);
 
 enum class Removed { none, some, gone };
 /// Unlinks every live temporary file. Returns `none` where there are none, and `gone` where another

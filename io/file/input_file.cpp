@@ -49,7 +49,8 @@ bool is_directory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/// The hint for FILE:NAME where FILE exists: a dataset begins with a slash.
+/// The hint for FILE:NAME where FILE exists: a dataset begins with a slash, and factors are not
+/// named.
 std::string hint_for_missing(const std::string& path) {
   const std::size_t join = path.find(":/");
   if (join != std::string::npos && is_directory(path.substr(0, join))) {
@@ -58,6 +59,8 @@ std::string hint_for_missing(const std::string& path) {
   }
   const std::size_t colon = path.rfind(':');
   if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";
+  if (path.substr(colon + 1).starts_with('/'))
+    return "name the file alone: " + escape(path.substr(0, colon));
   return fmt::format("a dataset's path begins with a slash: {}:/{}", escape(path.substr(0, colon)),
                      escape(path.substr(colon + 1)));
 }

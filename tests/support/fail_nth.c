@@ -6,12 +6,14 @@
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
  * QRTOOL_FAIL_LOG    file that gets a line when a call failed
+ * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead
  *
  * Calls on the standard streams are left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,7 @@ static int must_fail(const char* call) {
   if (number != nth && !(number > nth && number_of("QRTOOL_FAIL_STICKY"))) return 0;
   const int log = open(getenv("QRTOOL_FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0666);
   if (log >= 0) close(log);
+  if (number_of("QRTOOL_FAIL_KILL")) raise(SIGKILL);
   errno = number_of("QRTOOL_FAIL_ERRNO");
   return 1;
 }

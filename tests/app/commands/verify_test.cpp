@@ -382,6 +382,13 @@ TEST_F(Verify, AnotherFileThanTheRecordedOneIsMentioned) {
             std::string::npos);
 }
 
+TEST_F(Verify, FactorsAreNotNamedInTheirFile) {
+  const ToolResult result = run_tool({"verify", a_, q_ + ":/Q"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("hint: name the file alone: " + q_ + "\n"), std::string::npos)
+      << result.err;
+}
+
 TEST_F(Verify, FilesInTheWrongOrderAreSaidToBe) {
   const ToolResult swapped = run_tool({"verify", q_, a_});
   EXPECT_EQ(swapped.exit_code, 3);
