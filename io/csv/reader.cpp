@@ -11,6 +11,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 
 namespace qrtool {
@@ -28,6 +29,7 @@ class CsvReader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 
  private:
   struct Start {
@@ -46,6 +48,8 @@ class CsvReader final : public Reader {
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
 
+  int descriptor_;  // lines_ owns it
+  FileStamp stamp_;
   TextLines lines_;
   CsvParser parser_;
   bool is_single_ = false;     // the numbers are float32 values
@@ -55,7 +59,10 @@ class CsvReader final : public Reader {
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)
-    : lines_(descriptor, escape(name)), parser_(lines_) {
+    : descriptor_(descriptor),
+      stamp_(descriptor),
+      lines_(descriptor, escape(name)),
+      parser_(lines_) {
   source_.file = name;
   scan();
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
@@ -117,7 +124,7 @@ std::string_view CsvReader::next_data_line() {
     std::string_view line = lines_.text();
     if (classify(line) == LineKind::data) return line;
   }
-  throw InputError(fmt::format("{}: the file changed while it was being read", lines_.shown()));
+  throw_changed(lines_.shown());
 }
 
 void CsvReader::go_to(index_t matrix, index_t row) {
