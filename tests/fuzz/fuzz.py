@@ -11,6 +11,7 @@ import argparse
 import collections
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -40,12 +41,21 @@ class Fuzz:
         self.work = os.path.join(self.folder, "work")
         os.mkdir(self.work)
         self.reader = IndependentReader()
+        self.limit_memory()
         self.exits = collections.Counter()
         self.failures = []
 
     def close(self):
         self.reader.close()
         shutil.rmtree(self.folder)
+
+    def limit_memory(self):
+        """Lets no process have more than 4 GiB of addresses, as a damaged file may state any size.
+        A tool that is built with a sanitizer needs more, and is not limited."""
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, before[1]))
+        if self.run("--version")[0] != 0:
+            resource.setrlimit(resource.RLIMIT_AS, before)
 
     def run(self, *arguments, fill="0", stdin=None, **environment):
         """Runs the tool. Returns its exit code (128 + n after a signal, 200 after the time limit),
@@ -159,7 +169,9 @@ class Fuzz:
         if results[0][0] != results[1][0] or out[0] != out[1]:
             self.fail("verify: two fills of memory, two answers", self.number, [path, a])
         elif results[0][0] == 0:
-            for name in ("Q", "R", "V", "tau"):
+            # A damaged name of Q makes another program's file one of R alone, and verify says so.
+            is_r_alone = "R alone" in out[0] and "foreign" in undamaged
+            for name in ("R",) if is_r_alone else ("Q", "R", "V", "tau"):
                 with h5py.File(undamaged) as file:
                     expected = file[name][:].astype("f8") if name in file else None
                 if expected is not None and not close(self.reader.read(path, "/" + name), expected, True):
