@@ -297,6 +297,15 @@ TEST_F(Faults, ACrashOfTheHdf5LibraryNamesTheFileThatItReads) {
   EXPECT_NE(result.err.find("expected.h5: damaged"), std::string::npos) << result.err;
 }
 
+TEST_F(Faults, AFactorThatCannotBeLookedUpIsNotAbsent) {
+  const auto a = make_matrices<float>("identity", 3, 8, 8);
+  write_matrices<float>(a_, {3}, a.view());
+  write_factors<float>(expected_, {3}, a.view(), a.view());
+  EXPECT_EQ(run_tool({"verify", a_, expected_}).exit_code, 0);
+  const ToolResult result = run_tool({"verify", a_, expected_}, crashing("H5Lexists", 0));
+  EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
+}
+
 TEST_F(Faults, ACrashOutsideOfAnInputLeavesNothingAndIsOurs) {
   make_input(20);
   const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Dwrite_chunk", SIGSEGV));

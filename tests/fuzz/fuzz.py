@@ -155,7 +155,7 @@ class Fuzz:
             # Stored by columns, Q' and R' give A' = R' Q'.
             product = r @ q if file.attrs["order"] == b"column" else q @ r
             single = file["Q"].dtype == np.float32
-            dataset = file.attrs["source_dataset"].decode()
+            dataset = bytes(file.attrs["source_dataset"])
         return close(self.reader.read(path, dataset), product, single)
 
     def damaged_factors(self, pairs, samples):
@@ -174,7 +174,7 @@ class Fuzz:
             for name in ("R",) if is_r_alone else ("Q", "R", "V", "tau"):
                 with h5py.File(undamaged) as file:
                     expected = file[name][:].astype("f8") if name in file else None
-                if expected is not None and not close(self.reader.read(path, "/" + name), expected, True):
+                if expected is not None and not close(self.reader.read(path, b"/" + name.encode()), expected, True):
                     self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number, [path, a])
 
     # ---- CSV, and failing calls ---------------------------------------------------------------

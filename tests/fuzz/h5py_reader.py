@@ -4,6 +4,7 @@ where qrtool must not.
 
 Each line of the input is a file and a dataset, separated by a tab. The answer is one pickle for
 each: the numbers as float64, or None where h5py refuses them."""
+import os
 import pickle
 import subprocess
 import sys
@@ -13,8 +14,8 @@ def _serve():
     import h5py
     import numpy as np
 
-    for line in sys.stdin:
-        path, dataset = line.rstrip("\n").split("\t")
+    for line in sys.stdin.buffer:
+        path, dataset = line.rstrip(b"\n").split(b"\t")
         try:
             with h5py.File(path) as file:
                 values = file[dataset]
@@ -31,7 +32,7 @@ class IndependentReader:
         self._process = None
 
     def read(self, path, dataset):
-        """The numbers of a dataset; None where h5py refuses them or crashes."""
+        """The numbers of a dataset, whose name is bytes; None where h5py refuses them or crashes."""
         # The file before this one may be what a process crashes on: a second one does without it.
         answer = self._read(path, dataset)
         return self._read(path, dataset) if answer is None and self._process is None else answer
@@ -41,7 +42,7 @@ class IndependentReader:
             self._process = subprocess.Popen([sys.executable, __file__], stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
-            self._process.stdin.write(f"{path}\t{dataset}\n".encode())
+            self._process.stdin.write(os.fsencode(path) + b"\t" + dataset + b"\n")
             self._process.stdin.flush()
             return pickle.load(self._process.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crash_hdf5.c: preloaded into the tool; a function of the HDF5 library crashes, as on a damaged file.
+/* crash_hdf5.c: preloaded into the tool; a function of the HDF5 library crashes or fails, as on a damaged file.
  *
- * QRTOOL_CRASH_CALL    H5Oopen, H5Dread or H5Dwrite_chunk
+ * QRTOOL_CRASH_CALL    H5Oopen, H5Dread or H5Dwrite_chunk; with H5Lexists, the look-up of /Q fails
  * QRTOOL_CRASH_SIGNAL  number of the signal */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -20,6 +20,12 @@ static void may_crash(const char* call) {
 hid_t H5Oopen(hid_t place, const char* name, hid_t access) {
   may_crash("H5Oopen");
   return NEXT(H5Oopen)(place, name, access);
+}
+
+htri_t H5Lexists(hid_t place, const char* name, hid_t access) {
+  const char* chosen = getenv("QRTOOL_CRASH_CALL");
+  const int fails = chosen && strcmp(chosen, "H5Lexists") == 0 && strcmp(name, "/Q") == 0;
+  return fails ? -1 : NEXT(H5Lexists)(place, name, access);
 }
 
 herr_t H5Dread(hid_t dataset, hid_t type, hid_t memory, hid_t space, hid_t transfer, void* to) {
