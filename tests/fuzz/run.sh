@@ -7,7 +7,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-$root/build/release}
 seed=${2:-1}
-shards=$(nproc)
+shards=$(env -u OMP_NUM_THREADS nproc)
 logs=$(mktemp -d)
 python=python3
 [ -x /usr/bin/python3 ] && python=/usr/bin/python3  # Debian's has h5py
