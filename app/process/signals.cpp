@@ -43,9 +43,7 @@ void write_error(const char* text) {
 // when the handler returns, and a second Ctrl-C ends it at once.
 extern "C" void clean_up_and_die(int signal_number) {
   const Removed removed = remove_temporary_files();
-  if (signal_number != SIGPIPE) {
-    write_error(choose_text(removed));
-  }
+  if (signal_number != SIGPIPE) write_error(choose_text(removed));
   raise(signal_number);
 }
 

@@ -68,17 +68,17 @@ std::string Filters::problem_of_size(std::uint64_t stored_bytes, std::uint32_t l
   std::uint64_t needed = chunk_bytes_;
   for (std::size_t i = 0; i < filters_.size(); ++i) {
     if (filters_[i].id != H5Z_FILTER_FLETCHER32) continue;
-    if (left_out >> i & 1) return "a chunk without its checksum";
+    if (left_out >> i & 1) return "its checksum is missing";
     needed += checksum_bytes;
   }
   if (stored_bytes == needed) return {};
-  return fmt::format("a chunk of {} bytes where {} are needed", stored_bytes, needed);
+  return fmt::format("{} bytes where {} are needed", stored_bytes, needed);
 }
 
 /// Why what this filter has made is damaged. For gzip, puts what it was given into `bytes`.
 std::string Filters::problem_of_encoded(const Filter& filter, std::vector<std::byte>& bytes) const {
   const auto made = [&](std::uint64_t number) {
-    return fmt::format("a chunk of {} bytes where {} are needed", number, filter.bytes);
+    return fmt::format("{} bytes where {} are needed", number, filter.bytes);
   };
   const auto& values = filter.values;
   const std::uint64_t of_elements = std::uint64_t{values[elements_at]} * values[bytes_at];
@@ -117,7 +117,7 @@ std::string Filters::problem(std::vector<std::byte> bytes, std::uint32_t left_ou
     if (filter.id == H5Z_FILTER_SHUFFLE) {
       is_scrambled = true;
     } else if (filter.id == H5Z_FILTER_FLETCHER32) {
-      if (bytes.size() < checksum_bytes) return "a chunk without its checksum";
+      if (bytes.size() < checksum_bytes) return "its checksum is missing";
       bytes.resize(bytes.size() - checksum_bytes);
     } else {
       if (is_scrambled) return "its filters have an order that cannot be read";

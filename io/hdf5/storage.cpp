@@ -102,6 +102,10 @@ void Storage::throw_damaged(const std::string& cause) const {
       fmt::format("{}: dataset {} is damaged ({})", file_.shown, dataset_.shown, cause));
 }
 
+void Storage::throw_damaged_chunk(const std::string& cause, std::span<const hsize_t> offset) const {
+  throw_damaged(fmt::format("{}, in the chunk at ({})", cause, fmt::join(offset, ", ")));
+}
+
 /// Elements that were never written have no value, unless the file states one.
 void Storage::require_fill_value() const {
   if (has_fill_value_) return;
@@ -186,11 +190,11 @@ void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsi
   const std::size_t rank = chunk_.size();
   std::vector<hsize_t> index(rank), offset(rank);
   for (std::size_t d = 0; d < rank; ++d) index[d] = start[d] / chunk_[d];
-  std::vector<StoredChunk> to_decode;
+  std::vector<Found> to_decode;
   for (std::size_t d = rank; d > 0;) {
     if (is_new(index)) {
       for (std::size_t i = 0; i < rank; ++i) offset[i] = index[i] * chunk_[i];
-      if (const auto stored = find(offset)) to_decode.push_back(*stored);
+      if (const auto stored = find(offset)) to_decode.push_back({*stored, offset});
       if (std::ssize(to_decode) >= 4 * threads_) require_decodable(std::exchange(to_decode, {}));
     }
     // The next index, the last dimension first.
@@ -209,10 +213,10 @@ std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const 
   const std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset);
   if (!stored) {
     const std::string error = innermost_error(take_error());
-    const bool is_absent = error.find("not initialized") != std::string::npos ||
+    const bool is_absent = error.empty() || error.find("not initialized") != std::string::npos ||
                            error.find("isn't defined") != std::string::npos;
     // With other errors, HDF5 would allocate what a damaged file states before it reads.
-    if (!is_absent) throw_damaged(fmt::format("a chunk cannot be read: {}", escape(error)));
+    if (!is_absent) throw_damaged_chunk(escape(error), offset);
     require_fill_value();
     return {};
   }
@@ -223,29 +227,29 @@ std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const 
     is_partial = is_partial || dataset_.dims[d] - offset[d] < chunk_[d];
   }
   if (is_partial && !filters_partial_chunks_) {
-    if (bytes != chunk_bytes_) throw_damaged(fmt::format("a chunk of {} bytes", bytes));
+    if (bytes != chunk_bytes_) throw_damaged_chunk(fmt::format("{} bytes", bytes), offset);
     return {};
   }
   if (!filters_.keep_size(stored->filters_left_out)) return stored;
   const std::string problem = filters_.problem_of_size(bytes, stored->filters_left_out);
-  if (!problem.empty()) throw_damaged(problem);
+  if (!problem.empty()) throw_damaged_chunk(problem, offset);
   return {};
 }
 
-void Storage::require_decodable(std::span<const StoredChunk> chunks) const {
+void Storage::require_decodable(std::span<const Found> chunks) const {
   const int descriptor = descriptor_of(file_.handle);
   std::vector<std::string> problems(chunks.size());
   parallel_for(std::ssize(chunks), threads_, [&](index_t i, int) {
-    const StoredChunk& chunk = chunks[static_cast<std::size_t>(i)];
+    const StoredChunk& chunk = chunks[static_cast<std::size_t>(i)].chunk;
     std::vector<std::byte> bytes(chunk.extent.bytes);
     const TwoParts parts{{{bytes.data(), bytes.size()}, {nullptr, 0}}};
     std::string& problem = problems[static_cast<std::size_t>(i)];
     problem = read_at(descriptor, chunk.extent.address, parts) == bytes.size()
                   ? filters_.problem(std::move(bytes), chunk.filters_left_out)
-                  : "a chunk cannot be read";
+                  : "it cannot be read";
   });
-  for (const std::string& problem : problems) {
-    if (!problem.empty()) throw_damaged(problem);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (!problems[i].empty()) throw_damaged_chunk(problems[i], chunks[i].offset);
   }
 }
 

@@ -32,15 +32,22 @@ class Storage {
   void require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count);
 
  private:
+  /// A chunk and the index of its first element.
+  struct Found {
+    StoredChunk chunk;
+    std::vector<hsize_t> offset;
+  };
   void require_inside(const Extent& extent) const;
   void require_contiguous(H5D_layout_t layout) const;
   void take_chunks(hid_t creation);
   void require_chunk_extents() const;
   bool is_new(std::span<const hsize_t> chunk_index);
   std::optional<StoredChunk> find(std::span<const hsize_t> offset) const;
-  void require_decodable(std::span<const StoredChunk> chunks) const;
+  void require_decodable(std::span<const Found> chunks) const;
   void require_fill_value() const;
   [[noreturn]] void throw_damaged(const std::string& cause) const;
+  [[noreturn]] void throw_damaged_chunk(const std::string& cause,
+                                        std::span<const hsize_t> offset) const;
 
   const InputFile& file_;
   const Dataset& dataset_;

@@ -45,6 +45,9 @@ class Hdf5StorageTest : public FileTest {
   static void expect_damaged(const std::string& cause) {
     EXPECT_EQ(error_of_reading(), "a.h5: dataset /A is damaged (" + cause + ")");
   }
+  static void expect_damaged_chunk(const std::string& cause) {
+    expect_damaged(cause + ", in the chunk at (0, 0, 0)");
+  }
   /// Creates a dataset of 5 matrices of 6 x 4 float32 in chunks of 2, which `set_filters` may
   /// filter, and writes the chunks in the way of a broken program: each has the same `bytes`.
   template <class SetFilters>
@@ -138,34 +141,34 @@ TEST_F(Hdf5StorageTest, StoredChunksOfAnotherSize) {
   for (const std::size_t bytes : {chunk_bytes - 4, chunk_bytes + 4}) {
     for (const hid_t type : {H5T_IEEE_F32LE, H5T_IEEE_F32BE}) {
       write_chunks(shuffled, std::string(bytes, '\0'), 0, type);
-      expect_damaged("a chunk of " + std::to_string(bytes) + " bytes where 192 are needed");
+      expect_damaged_chunk(std::to_string(bytes) + " bytes where 192 are needed");
       // The checksum of zeros is zero.
       write_chunks(checked, std::string(bytes + 4, '\0'), 0, type);
-      expect_damaged("a chunk of " + std::to_string(bytes + 4) + " bytes where 196 are needed");
+      expect_damaged_chunk(std::to_string(bytes + 4) + " bytes where 196 are needed");
     }
   }
   write_chunks(checked, std::string(chunk_bytes + 4, '\0'));
   EXPECT_EQ(error_of_reading(), "no error");
   write_chunks(checked, std::string(chunk_bytes, '\0'), 1);
-  expect_damaged("a chunk without its checksum");
+  expect_damaged_chunk("its checksum is missing");
 }
 
 TEST_F(Hdf5StorageTest, ChunksThatDecompressToAnotherSize) {
   write_chunks(gzip, compressed(chunk_bytes));
   EXPECT_EQ(error_of_reading(), "no error");
   write_chunks(gzip, compressed(chunk_bytes - 4));
-  expect_damaged("a chunk of 188 bytes where 192 are needed");
+  expect_damaged_chunk("188 bytes where 192 are needed");
   write_chunks(gzip, compressed(1));
-  expect_damaged("a chunk of 1 bytes where 192 are needed");
+  expect_damaged_chunk("1 bytes where 192 are needed");
   write_chunks(gzip, compressed(chunk_bytes + 4));
-  expect_damaged("it cannot be decompressed");
+  expect_damaged_chunk("it cannot be decompressed");
   write_chunks(gzip, "no gzip");
-  expect_damaged("it cannot be decompressed");
+  expect_damaged_chunk("it cannot be decompressed");
   // The second filter was left out.
   write_chunks(gzip, std::string(chunk_bytes, '\0'), 2);
   EXPECT_EQ(error_of_reading(), "no error");
   write_chunks(gzip, std::string(100, '\0'), 2);
-  expect_damaged("a chunk of 100 bytes where 192 are needed");
+  expect_damaged_chunk("100 bytes where 192 are needed");
 }
 
 TEST_F(Hdf5StorageTest, FiltersThatStateTheirSizes) {
@@ -177,7 +180,7 @@ TEST_F(Hdf5StorageTest, FiltersThatStateTheirSizes) {
   // The parameters begin with the kind of scaling, its factor and the elements of a chunk.
   replace_bytes("a.h5", bytes_of<std::uint32_t>({2, 0, 48, 0}),
                 bytes_of<std::uint32_t>({2, 0, 40, 0}));
-  expect_damaged("a chunk of 160 bytes where 192 are needed");
+  expect_damaged_chunk("160 bytes where 192 are needed");
 }
 
 TEST_F(Hdf5StorageTest, PartialChunksMayBeUnfiltered) {
