@@ -59,6 +59,10 @@ class Reader {
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) = 0;
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) = 0;
 
+  /// Call it after the last read: what was read may be a mixture where the file was changed since
+  /// it was opened. Errors: InputError.
+  virtual void require_unchanged() const = 0;
+
   /// Creates a reader of the same data for another thread. It is fastest when it reads piece by
   /// piece. Returns null where several readers are not faster than one.
   virtual std::unique_ptr<Reader> another() const { return nullptr; }

@@ -278,6 +278,9 @@ ExitCode run_verify(const VerifyOptions& o) {
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force);
   measure_all(plan, report.get(), result);
+  a->require_unchanged();
+  for (const auto* factor : {&factors.q, &factors.r, &factors.v, &factors.tau})
+    if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();
   print_result(result);

@@ -13,6 +13,7 @@
 #include "app/run/factor_rows.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
+#include "io/repeated_reader.hpp"
 
 namespace qrtool {
 namespace {
@@ -170,11 +171,13 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
   const Problem& problem = plan().problem;
   const index_t passes = problem.wants_q() ? 2 : 1;
   Progress progress("factor", problem.count * problem.m * passes, mode, "rows");
+  RepeatedReader repeated(input_);
+  Reader& input = passes == 2 ? repeated : input_;
   std::optional<RowFactor<T>> factor;
   together(comm, [&] {
     factor.emplace(RowJob{.plan = plan(),
                           .backend = tries_,
-                          .input = input_,
+                          .input = input,
                           .output = outputs_.factors.get(),
                           .scratch = options_.scratch,
                           .added = [&](index_t rows) { progress.add(rows); }},
@@ -203,6 +206,7 @@ void FactorRun::run_stages(Comm& comm) {
   } else {
     is_single ? factor_by_matrices<float>(comm, mode) : factor_by_matrices<double>(comm, mode);
   }
+  together(comm, [&] { input_.require_unchanged(); });
 }
 
 void FactorRun::commit() {

@@ -34,6 +34,7 @@ class CsvReader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 
  private:
   struct Start {
@@ -52,6 +53,8 @@ class CsvReader final : public Reader {
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
 
+  int descriptor_;  // lines_ owns it
+  FileStamp stamp_;
   TextLines lines_;
   CsvParser parser_;
   bool as_stored_;
@@ -64,7 +67,11 @@ class CsvReader final : public Reader {
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)
-    : lines_(descriptor, escape(name)), parser_(lines_), as_stored_(as_stored) {
+    : descriptor_(descriptor),
+      stamp_(descriptor),
+      lines_(descriptor, escape(name)),
+      parser_(lines_),
+      as_stored_(as_stored) {
   source_.file = name;
   scan();
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
@@ -131,7 +138,7 @@ std::string_view CsvReader::next_data_line() {
     std::string_view line = lines_.text();
     if (classify(line) == LineKind::data) return line;
   }
-  throw InputError(fmt::format("{}: the file changed while it was being read", lines_.shown()));
+  throw_changed(lines_.shown());
 }
 
 void CsvReader::go_to(index_t matrix, index_t row) {

@@ -140,6 +140,22 @@ void throw_matrix_market(const std::string& shown, std::string_view first_line) 
                   file, is_sparse ? ".toarray()" : ""));
 }
 
+FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }
+
+void FileStamp::require_unchanged(int descriptor, const std::string& shown) const {
+  const FileStamp now(descriptor);
+  if (now.then_.st_size == then_.st_size && now.then_.st_mtim.tv_sec == then_.st_mtim.tv_sec &&
+      now.then_.st_mtim.tv_nsec == then_.st_mtim.tv_nsec) {
+    return;
+  }
+  throw_changed(shown);
+}
+
+void throw_changed(const std::string& shown) {
+  throw InputError(fmt::format("{}: the file changed while it was being read", shown),
+                   "wait until the program that writes it is done, or read a copy");
+}
+
 Location split_location(const std::string& path) {
   if (exists(path)) return {path, ""};
   std::size_t first = std::string::npos;

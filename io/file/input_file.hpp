@@ -2,6 +2,8 @@
 // input_file.hpp: checks a file and finds its kind before the reader of its format opens it.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +27,23 @@ Content sniff(const std::string& path);
 bool is_matrix_market(std::string_view first_line);
 /// Refuses a Matrix Market file; `shown` is its name in messages. Errors: InputError.
 [[noreturn]] void throw_matrix_market(const std::string& shown, std::string_view first_line);
+
+/// Says that a file changed between two looks at it. `shown` is its name, escaped. Throws
+/// InputError.
+[[noreturn]] void throw_changed(const std::string& shown);
+
+/// What shows that an open file was changed: its size, and the time of the last write.
+class FileStamp {
+ public:
+  explicit FileStamp(int descriptor);
+
+  /// Compares it with the file as it is now. `shown` is the file's name, escaped. Throws
+  /// throw_changed where they differ.
+  void require_unchanged(int descriptor, const std::string& shown) const;
+
+ private:
+  struct stat then_ {};
+};
 
 /// The file and the dataset that a path names.
 struct Location {

@@ -154,6 +154,7 @@ Hdf5Writer::~Hdf5Writer() {
 
 void Hdf5Writer::fail() {
   const Session session;
+  hdf5::stop_closing();
   const std::string error = hdf5::take_error();
   constexpr std::string_view key = "error message = '";
   std::string reason = escape(hdf5::innermost_error(error));

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // faults_test.cpp: kills the tool, fills disks and makes calls fail. Afterwards the output's name
 // must have its old content or a complete result, and never anything else.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <random>
 #include <thread>
 
 #include "tests/app/faults_fixture.hpp"
+#include "tests/io/hdf5/fixture.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -357,6 +360,77 @@ TEST_F(Faults, ADamagedInputLeavesNothing) {
   const ToolResult result = run_tool({"factor", dir_ / "short.h5", q_});
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_FALSE(std::filesystem::exists(q_));
+}
+
+/// Makes an environment in which this call of the HDF5 library crashes.
+ToolOptions crashing(const char* call, int signal_number) {
+  return {.environment = {{"LD_PRELOAD", QRTOOL_CRASH_HDF5},
+                          {"ASAN_OPTIONS", "verify_asan_link_order=0"},
+                          {"QRTOOL_CRASH_CALL", call},
+                          {"QRTOOL_CRASH_SIGNAL", std::to_string(signal_number)}}};
+}
+
+TEST_F(Faults, ACrashOfTheHdf5LibraryIsAnErrorOfItsInput) {
+  make_input(20);
+  for (const int signal_number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+    const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Oopen", signal_number));
+    EXPECT_EQ(result.exit_code, 3) << result.signal << result.err;
+    EXPECT_EQ(result.err,
+              "qrtool: " + a_ + ": damaged HDF5 file (the HDF5 library crashed on it)\n");
+  }
+  // The library reads big-endian numbers, after the output was created.
+  const std::string big_endian = dir_ / "expected.h5";
+  write_numbers(big_endian, "A", H5T_IEEE_F32BE, {5, 8, 8});
+  const ToolResult late = run_tool({"factor", big_endian, q_}, crashing("H5Dread", SIGSEGV));
+  EXPECT_EQ(late.exit_code, 3) << late.err;
+  EXPECT_EQ(dir_.names(), before_);
+}
+
+TEST_F(Faults, ACrashOfTheHdf5LibraryNamesTheFileThatItReads) {
+  const auto a = make_matrices<float>("gauss", 3, 8, 8);
+  write_matrices<float>(a_, {3}, a.view());
+  write_factors<float>(expected_, {3}, a.view(), a.view());
+  std::filesystem::remove(a_);
+  write_text(dir_ / "a.csv", "1,2\n3,4\n");
+  const ToolResult result =
+      run_tool({"verify", dir_ / "a.csv", expected_}, crashing("H5Oopen", SIGSEGV));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("expected.h5: damaged"), std::string::npos) << result.err;
+}
+
+TEST_F(Faults, AFactorThatCannotBeLookedUpIsNotAbsent) {
+  const auto a = make_matrices<float>("identity", 3, 8, 8);
+  write_matrices<float>(a_, {3}, a.view());
+  write_factors<float>(expected_, {3}, a.view(), a.view());
+  EXPECT_EQ(run_tool({"verify", a_, expected_}).exit_code, 0);
+  const ToolResult result = run_tool({"verify", a_, expected_}, crashing("H5Lexists", 0));
+  EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
+}
+
+TEST_F(Faults, ACrashOutsideOfAnInputLeavesNothingAndIsOurs) {
+  make_input(20);
+  const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Dwrite_chunk", SIGSEGV));
+  EXPECT_EQ(result.signal, SIGSEGV) << result.exit_code;
+  EXPECT_NE(result.err.find("internal error"), std::string::npos) << result.err;
+  EXPECT_EQ(dir_.names(), before_);
+}
+
+TEST_F(Faults, AnInputThatIsWrittenMeanwhileIsRefused) {
+  make_input(3000);
+  RunningTool tool({"factor", a_, q_, "-q"});
+  std::atomic<bool> is_done = false;
+  std::jthread writer([&] {
+    for (int i = 1; !is_done; ++i) {
+      const timespec times[] = {{i, 0}, {i, 0}};
+      utimensat(AT_FDCWD, a_.c_str(), times, 0);
+      sleep_for(0.0005);
+    }
+  });
+  const ToolResult result = tool.wait();
+  is_done = true;
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("the file changed while it was being read"), std::string::npos);
+  EXPECT_EQ(dir_.names(), before_);
 }
 
 TEST_F(Faults, TwoRunsForOneOutputLeaveOneCompleteFile) {

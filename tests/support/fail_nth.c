@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
- * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename or fallocate
+ * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, or malloc
+ *                    (calloc, realloc and aligned memory, too)
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
@@ -80,4 +81,26 @@ int fallocate(int fd, int mode, off_t offset, off_t size) {
 }
 int fallocate64(int fd, int mode, off64_t offset, off64_t size) {
   return must_fail("fallocate") ? -1 : NEXT(fallocate64)(fd, mode, offset, size);
+}
+
+/* dlsym may allocate, so that the C library's own names are called. */
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* memory, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) { return must_fail("malloc") ? NULL : __libc_malloc(size); }
+void* calloc(size_t count, size_t size) {
+  return must_fail("malloc") ? NULL : __libc_calloc(count, size);
+}
+void* realloc(void* memory, size_t size) {
+  return must_fail("malloc") ? NULL : __libc_realloc(memory, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  return must_fail("malloc") ? NULL : __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, size_t alignment, size_t size) {
+  if (must_fail("malloc")) return ENOMEM;
+  *memory = __libc_memalign(alignment, size);
+  return *memory ? 0 : ENOMEM;
 }

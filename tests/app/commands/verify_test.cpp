@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "io/hdf5/file.hpp"
 #include "io/writer.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -44,6 +45,15 @@ class Verify : public testing::Test {
   std::string a_ = dir_ / "a.h5", q_ = dir_ / "q.h5", foreign_ = dir_ / "foreign.h5";
   Stored Q, R;
 };
+
+/// Takes an object out of an HDF5 file, and may put an empty group in its place.
+void delete_object(const std::string& file, const char* name, bool with_group = false) {
+  const hdf5::Session session;
+  const hdf5::Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+  ASSERT_GE(H5Ldelete(opened, name, H5P_DEFAULT), 0);
+  if (!with_group) return;
+  hdf5::Handle(H5Gcreate2(opened, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+}
 
 TEST_F(Verify, GoodFactorsPass) {
   const ToolResult own = run_tool({"verify", a_, q_});
@@ -387,6 +397,28 @@ TEST_F(Verify, FactorsAreNotNamedInTheirFile) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("hint: name the file alone: " + q_ + "\n"), std::string::npos)
       << result.err;
+}
+
+TEST_F(Verify, AnOutputThatLacksFactorsOfItsModeIsRefused) {
+  for (const auto& [mode, name] : {std::pair("reduced", "Q"), std::pair("complete", "R"),
+                                   std::pair("raw", "tau"), std::pair("r", "R")}) {
+    ASSERT_EQ(run_tool({"factor", a_, q_, "-qf", "--mode", mode}).exit_code, 0);
+    delete_object(q_, name);
+    const ToolResult result = run_tool({"verify", a_, q_});
+    EXPECT_EQ(result.exit_code, 3) << result.out;
+    EXPECT_NE(
+        result.err.find(std::string("was written with mode ") + mode + ", but holds no " + name),
+        std::string::npos)
+        << result.err;
+  }
+}
+
+TEST_F(Verify, AGroupInThePlaceOfQIsRefused) {
+  write_factors<double>(foreign_, {count}, Q.view(), R.view());
+  delete_object(foreign_, "Q", true);
+  const ToolResult result = verify();
+  EXPECT_EQ(result.exit_code, 3) << result.out;
+  EXPECT_NE(result.err.find("/Q is no dataset"), std::string::npos) << result.err;
 }
 
 TEST_F(Verify, FilesInTheWrongOrderAreSaidToBe) {
