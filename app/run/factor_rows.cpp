@@ -191,7 +191,6 @@ bool RowFactor<T>::State::form_r(index_t matrix) {
 
 template <class T>
 Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
-  const std::function<ErrorMeter()> meter = [&] { return new_meter(scale); };
   QPass<T> pass{.cut = cut,
                 .input = job.input,
                 .matrix = matrix,
@@ -200,7 +199,7 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .r = r.view()[0],
                 .threads = job.plan.threads,
                 .output = job.output,
-                .new_meter = meter,
+                .total = new_meter(scale),
                 .done = added};
   run(pass);
   return pass.total.finish();

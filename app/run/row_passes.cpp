@@ -81,9 +81,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   const MatrixView<T> a = chunk.rows(chunk.a), q = chunk.rows(chunk.q);
   leaves.form_q(a, cut.nodes(tree, chunk), q);
   const double formed = watch.seconds();
-  ErrorMeter part = new_meter();
-  add_rows_by_parts<T>(a, q, r, threads, part);
-  chunk.found.sums = part.sums();
+  chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
   seconds.factor += formed;
   seconds.check += watch.seconds() - formed;
 }
@@ -91,7 +89,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
 template <class T>
 void QPass<T>::keep(RowChunk<T>& chunk) {
   output->write_rows("Q", matrix, chunk.first, MatrixView<const T>(chunk.rows(chunk.q)));
-  total.add_sums(chunk.found.sums);
+  add_sums_of_parts(chunk.found.sums, total);
   done(chunk.count);
 }
 

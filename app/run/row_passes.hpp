@@ -17,7 +17,7 @@
 namespace qrtool {
 
 /// What is found out about some rows: by the first pass the outcome, by the second the sums of the
-/// errors.
+/// errors of every leaf. They are added leaf by leaf, however many leaves a chunk has.
 struct RowFindings {
   LeafOutcome outcome;
   std::vector<double> sums;
@@ -36,6 +36,7 @@ class RowCut {
   RowCut(const TallShape& shape, index_t leaves_per_chunk)
       : shape_(shape), leaves_per_chunk_(leaves_per_chunk) {}
 
+  index_t leaf_rows() const { return shape_.leaf_rows(); }
   index_t chunk_rows() const { return leaves_per_chunk_ * shape_.leaf_rows(); }
   index_t chunks() const { return (shape_.leaves() + leaves_per_chunk_ - 1) / leaves_per_chunk_; }
   index_t first_row(index_t number) const { return number * chunk_rows(); }
@@ -119,16 +120,16 @@ struct QPass {
   LeafQr<T>& leaves;
   const TallTree<T>& tree;
   MatrixView<const T> r;
-  int threads;                                   // that measure
-  Writer* output;                                // of the rank that keeps; null elsewhere
-  const std::function<ErrorMeter()>& new_meter;  // started with R, without any rows
+  int threads;       // that measure
+  Writer* output;    // of the rank that keeps; null elsewhere
+  ErrorMeter total;  // started with R, without any rows
   const RowsDone& done;
-  ErrorMeter total = new_meter();
+  const std::size_t sums_of_a_leaf = total.sums().size();
   PassSeconds seconds = {};
 
   void begin(RowChunk<T>& chunk, index_t number) const {
     cut.begin(chunk, number);
-    chunk.found.sums.resize(total.sums().size());
+    chunk.found.sums.resize(static_cast<std::size_t>(cut.leaves(chunk.first)) * sums_of_a_leaf);
   }
   void read(RowChunk<T>& chunk) { input.read_rows(matrix, chunk.first, chunk.rows(chunk.a)); }
   void work(RowChunk<T>& chunk);

@@ -72,6 +72,13 @@ TEST_F(Factor, GivesQAndRWithinTheirBars) {
   }
 }
 
+TEST_F(Factor, RAloneOfAWideMatrixTakesLittleMemory) {
+  const std::string a = make<float>("a.h5", 1, 4, 9000);  // A'A has 81 million entries
+  const std::string q =
+      factor(a, "q.h5", {"--mode", "r", "--backend", "cpu", "--memory", "16MiB", "--threads", "1"});
+  EXPECT_EQ(run_tool({"verify", a, q, "--memory", "16MiB"}).exit_code, 0);
+}
+
 TEST_F(Factor, SummaryNamesWhatWasDone) {
   const std::string a = make<float>("a.h5", 1200, 6, 4);
   const ToolResult result = run_tool({"factor", a, dir_ / "q.h5", "--threads", "2"});
