@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/gram_probe.hpp"
 #include "core/ratios.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
@@ -160,8 +161,12 @@ bool keeps_its_factors(const Variant& in_memory, const Variant* by_rows) {
 void fit_rows(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
   const TallShape shape = plan.row_shape();
-  const std::size_t workspace = plan.variant->host_workspace_bytes(p);
-  const std::size_t state = plan.variant->row_state_bytes(p);
+  std::size_t workspace = plan.variant->host_workspace_bytes(p);
+  std::size_t state = plan.variant->row_state_bytes(p);
+  if (p.mode == Mode::r) {  // the check; its workspace is larger in float32
+    workspace += GramProbe<float>::worker_bytes(shape);
+    state += GramProbe<float>::bytes(shape);
+  }
   plan.threads = limits.threads;
   while (plan.threads > 1 && workspace * plan.threads > limits.host_bytes / 4) --plan.threads;
   plan.scratch_bytes = limits.has_scratch ? state : 0;

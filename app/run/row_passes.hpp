@@ -69,7 +69,8 @@ struct PassSeconds {
   double read = 0, factor = 0, check = 0;
 };
 
-/// The first pass: R_i of every leaf into the tree.
+/// The first pass: R_i of every leaf into the tree. With `probe` for R alone, which no second pass
+/// checks.
 template <class T>
 struct LeafPass {
   const RowCut& cut;
@@ -77,6 +78,8 @@ struct LeafPass {
   index_t matrix;
   LeafQr<T>& leaves;
   TallTree<T>& tree;
+  GramProbe<T>* probe;
+  int threads;  // that check
   const RowsDone& done;
   LeafOutcome total = {};
   PassSeconds seconds = {};
@@ -95,6 +98,7 @@ struct StreamPass {
   index_t matrix;
   LeafStream<T>& stream;
   TallTree<T>& tree;
+  GramProbe<T>& probe;
   const RowsDone& streamed;  // while a chunk is worked on
   const RowsDone& kept;      // when a chunk is kept
   LeafOutcome total = {};

@@ -148,14 +148,26 @@ class Rows(unittest.TestCase):
         self.assertIn("--scratch", said)
         self.assertFalse(os.path.exists(self.path("c.h5")))
 
-    def test_r_alone_is_unchecked_and_verify_checks_it(self):
-        self.generate("--shape", "60000x20")
-        said, by_rows = self.factor("b.h5", "--memory", "10MiB", "--threads", "1", "--mode", "r", "--memory", "8MiB")
-        self.assertIn("not checked", said)
-        self.assertEqual(by_rows["status"][0], 4)
-        _, whole = self.factor("w.h5", "--mode", "r")
-        np.testing.assert_array_equal(whole["R"], by_rows["R"])
-        self.run_tool("verify", self.a, self.path("b.h5"))
+    def test_r_alone_is_checked_in_the_same_pass(self):
+        # Up to 8 columns the check is exact, beyond it is an estimate: it does not depend on memory or threads.
+        for shape, words in (("120000x20", "estimated with 8 vectors"), ("600000x5", "/ ||A||^2, a weaker check")):
+            self.generate("--shape", shape)
+            said, by_rows = self.factor("b.h5", "--threads", "1", "--mode", "r", "--memory", "8MiB", "--explain")
+            self.assertIn("rows of a matrix at a time", said)
+            self.assertIn(words, said)
+            self.assertIn("the matrix passes", said)
+            self.assertEqual(by_rows["status"][0], 0)
+            self.assertTrue(np.isnan(by_rows["orthogonality"][0]))
+            _, whole = self.factor("w.h5", "--mode", "r", "--variant", "cpu/tall")
+            np.testing.assert_array_equal(whole["R"], by_rows["R"])
+            ratio = by_rows["residual"][0] / whole["residual"][0]
+            self.assertTrue(0.25 < ratio < 4, ratio)
+            if shape.endswith("x5"):
+                np.testing.assert_allclose(by_rows["residual"], whole["residual"], rtol=0.2)
+            for more in (("--memory", "9MiB", "--threads", "2"), ("--memory", "6MiB", "--threads", "1")):
+                _, other = self.factor("c.h5", "--mode", "r", *more)
+                np.testing.assert_array_equal(other["residual"], by_rows["residual"])
+            self.run_tool("verify", self.a, self.path("b.h5"))
 
     def test_r_alone_is_read_from_every_layout(self):
         values = np.random.default_rng(3).standard_normal((2, 40007, 20)).astype(np.float32)
