@@ -48,12 +48,14 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   const auto k = static_cast<std::size_t>(p.k()), q_cols = static_cast<std::size_t>(p.q_cols());
   const bool is_raw = p.mode == Mode::raw;
+  const bool has_copies = variant.again != nullptr && !variant.again(p).takes_flags;
   const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
   return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
            is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors), SumLayout(p).bytes()},
           variant.workspace(p),
           check_workspace(p),
-          variant.slots != nullptr ? variant.slots(p) : Slots{}};
+          variant.slots != nullptr ? variant.slots(p) : Slots{},
+          has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
@@ -76,9 +78,13 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   cut.sets = tuning::buffer_sets;
   const auto per_matrix = [&] { return static_cast<std::size_t>(cut.sets) * io + work + own_slot; };
   while (cut.sets > 1 && per_matrix() > available) --cut.sets;
-  const std::size_t most =
-      std::min({limits.max_allocation_bytes / one_buffer, available / per_matrix(),
-                std::max<std::size_t>(wanted_bytes / io, 1)});
+  std::size_t fitting = available / per_matrix();
+  if (fitting > 1) {
+    const std::size_t rest = available - std::min(available, bytes.flagged);
+    fitting = std::max<std::size_t>(1, rest / per_matrix());
+  }
+  const std::size_t most = std::min({limits.max_allocation_bytes / one_buffer, fitting,
+                                     std::max<std::size_t>(wanted_bytes / io, 1)});
   cut.matrices = std::min(count, static_cast<index_t>(most));
   cut.sets = static_cast<int>(std::min<index_t>(cut.sets, ceil_divide(count, cut.matrices)));
   return cut;

@@ -16,6 +16,9 @@ struct MatrixBytes {
   std::vector<std::size_t> work;   // buffers of the variant; once
   std::vector<std::size_t> check;  // buffers of the check; once
   Slots slots = {};                // slots of the variant; once, independent of the batch size
+  /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
+  /// has other matrices.
+  std::size_t flagged = 0;
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
 

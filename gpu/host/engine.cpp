@@ -100,28 +100,39 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
     return true;
   }
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  if (job.count == 1) {
+    variant.enqueue(flagged, launch);
+    return true;
+  }
+  const FactorJob one = own_job(flagged);
   for (index_t b = 0; b < job.count; ++b) {
     if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
-      enqueue_one(variant, flagged, b, launch);
+      enqueue_one(variant, flagged, b, one, launch);
   }
   return true;
 }
 
-void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
-                         Launcher& launch) {
+FactorJob Engine::own_job(const FactorJob& job) const {
+  const std::size_t element = size_of(job.problem.type);
   const Problem& p = job.problem;
-  const std::size_t a_bytes = p.input_bytes(),
-                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
-  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
   const auto own = [&](std::size_t bytes) {
     return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
   };
   FactorJob one = job;
   one.count = 1;
-  one.a = own(a_bytes);
-  one.q = own(q_bytes);
-  one.r = own(r_bytes);
+  one.a = own(p.input_bytes());
+  one.q = own(element * static_cast<std::size_t>(p.m * p.q_cols()));
+  one.r = own(element * static_cast<std::size_t>(p.r_rows() * p.n));
   one.magnitudes = own(sizeof(cl_int));
+  return one;
+}
+
+void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                         const FactorJob& one, Launcher& launch) {
+  const Problem& p = job.problem;
+  const std::size_t a_bytes = p.input_bytes(),
+                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
+  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
   const auto at = static_cast<std::size_t>(b);
   compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
   variant.enqueue(one, launch);

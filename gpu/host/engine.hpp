@@ -37,8 +37,12 @@ struct Engine {
   /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
-  /// Factors matrix b of a job, with separate buffers for this matrix.
-  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
+  /// A job for one matrix, with A, Q and R of its own.
+  FactorJob own_job(const FactorJob& job) const;
+  /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
+  /// since the queue is in order.
+  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, const FactorJob& one,
+                   Launcher& launch);
   void poison(const DeviceBuffers& buffers) const;
   /// Reads the routes; waits for the compute queue.
   std::vector<cl_int> read_routes(const FactorJob& job);

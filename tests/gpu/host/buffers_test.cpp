@@ -51,6 +51,15 @@ TEST(CutChunk, SlotsDoNotGrowWithTheBatch) {
   EXPECT_THROW(cut_chunk(problem, with_slots, limits(6499, 1 << 30), 1000, 1 << 30), LimitError);
 }
 
+TEST(CutChunk, LeavesRoomForAFlaggedMatrixOnItsOwn) {
+  MatrixBytes with_copies = bytes;
+  with_copies.flagged = 4000;
+  EXPECT_EQ(cut_chunk(problem, with_copies, limits(20000, 1 << 30), 1000, 1 << 30).matrices, 8);
+  // A matrix that is alone in its sub-chunk needs no copies.
+  EXPECT_EQ(cut_chunk(problem, with_copies, limits(4100, 1 << 30), 1000, 1 << 30).matrices, 1);
+  EXPECT_EQ(cut_chunk(problem, with_copies, limits(1500, 1 << 30), 1000, 1 << 30).matrices, 1);
+}
+
 TEST(CutChunk, TakesNoMoreSetsThanSubChunks) {
   const SubChunks cut = cut_chunk(problem, bytes, limits(1 << 30, 1 << 30), 10, 1 << 30);
   EXPECT_EQ(cut.matrices, 10);
