@@ -6,7 +6,9 @@ namespace qrtool {
 
 /// On SIGINT, SIGTERM and SIGHUP the process removes its temporary files, prints one line and ends
 /// by the signal; on SIGPIPE the same without a line. SIGXFSZ is ignored, so that the write fails
-/// instead. A signal that the parent ignored stays ignored.
+/// instead. A signal that the parent ignored stays ignored. After a crash the temporary files are
+/// removed as well; one inside the HDF5 library ends the process with the exit code for an input
+/// error and the name of the file that the library was reading.
 void install_signal_handlers();
 
 /// Sets the line that an interrupted run prints. It must be a string literal, as a signal handler

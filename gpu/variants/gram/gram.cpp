@@ -103,7 +103,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const cl::Buffer& routes = job.work.front();
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
-         routes, factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
+         routes, factor_shape(p, job.count), gram_limits(job, tuning::gram_guard_per_root));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
@@ -124,6 +124,7 @@ GpuVariant gram_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .again = again,
+          .routes = flagged_routes,
           .local_bytes = local_bytes};
 }
 

@@ -126,7 +126,7 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
-         gram_limits(p, tuning::gram_tiles_guard_per_root));
+         gram_limits(job, tuning::gram_tiles_guard_per_root));
 }
 
 /// In waves of as many matrices as the buffer has slots.
@@ -160,6 +160,7 @@ GpuVariant gram_tiles_variant() {
           .computes_in = computes_in,
           .slots = slots,
           .again = again,
+          .routes = flagged_routes,
           .host_decides = true,
           .local_bytes = local_bytes};
 }
