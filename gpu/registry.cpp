@@ -65,7 +65,7 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   return shape;
 }
 
-std::string gram_objection(const Problem& p) {
+std::string gram_objection(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32) return "takes float32 only";
   if (p.arithmetic == Arithmetic::strict) return "sums in float64";
   if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
@@ -75,6 +75,8 @@ std::string gram_objection(const Problem& p) {
   if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
     return fmt::format("takes {} rows or more, and at least as many as columns", tuning::few_rows);
   }
+  if (!limits.float64_products && !limits.is_cpu)
+    return "needs NVIDIA's float64 matrix instructions";
   return {};
 }
 
@@ -82,13 +84,16 @@ double orthogonality_bar(const Problem& p) {
   return standard_bars(p.m, p.n, single_precision, {}).orthogonality;
 }
 
-FactorLimits gram_limits(const Problem& problem, double per_root) {
+FactorLimits gram_limits(const FactorJob& job, double per_root) {
+  const Problem& problem = job.problem;
   const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(problem.m)));
   const double unit = growth * 0x1p-53;
-  return {.most = static_cast<float>(orthogonality_bar(problem) / unit),
-          .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
-          .most_of_r = static_cast<float>(0x1p-48 / (unit * unit)),
-          .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
+  FactorLimits limits{.most = static_cast<float>(orthogonality_bar(problem) / unit),
+                      .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
+                      .most_of_r = static_cast<float>(0x1p-48 / (unit * unit)),
+                      .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
+  if (job.params.contains(unguarded)) limits.most = std::numeric_limits<float>::infinity();
+  return limits;
 }
 
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {

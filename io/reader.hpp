@@ -2,6 +2,7 @@
 // reader.hpp: reads matrices from a file, a few at a time, never the whole file at once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -85,6 +86,8 @@ struct StoredFactors {
   std::unique_ptr<Reader> q, r, v, tau;
   bool by_qrtool = false;
   bool is_mixed = false;  // qrtool wrote them with --precision mixed
+  /// /report/tries of an HDF5 file of qrtool, one number per matrix; empty: not recorded.
+  std::vector<std::uint8_t> tries;
 };
 
 /// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for

@@ -18,15 +18,15 @@ namespace {
 class CsvReport final : public ReportFile {
  public:
   CsvReport(const std::string& path, bool force) : output_(path, force) {
-    output_.buffer().append(
-        std::string_view("matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"));
+    output_.buffer().append(std::string_view(
+        "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries\n"));
   }
 
   void write(std::span<const MatrixReport> report) override {
     for (const MatrixReport& line : report) {
-      fmt::format_to(std::back_inserter(output_.buffer()), FMT_COMPILE("{},{},{},{},{},{},{}\n"),
+      fmt::format_to(std::back_inserter(output_.buffer()), FMT_COMPILE("{},{},{},{},{},{},{},{}\n"),
                      next_++, line.residual, line.orthogonality, line.lower, line.diagonal_ratio,
-                     static_cast<int>(line.status), line.scale);
+                     static_cast<int>(line.status), line.scale, static_cast<int>(line.tries));
       output_.flush_if_full();
     }
   }
@@ -53,7 +53,8 @@ class JsonReport final : public ReportFile {
                                         {"lower", line.lower},
                                         {"diagonal_ratio", line.diagonal_ratio},
                                         {"status", static_cast<int>(line.status)},
-                                        {"scale", line.scale}};
+                                        {"scale", line.scale},
+                                        {"tries", static_cast<int>(line.tries)}};
       output_.buffer().append(std::string_view(next_ > 0 ? ",\n" : "\n"));
       output_.buffer().append(json.dump());
       output_.flush_if_full();

@@ -54,6 +54,9 @@ class Writer {
                           MatrixView<const float> rows) = 0;
   virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                           MatrixView<const double> rows) = 0;
+  /// Goes back to row 0 of a matrix, of which write_rows() has written some or all rows and after
+  /// which nothing was written. Its rows are written again.
+  virtual void restart(std::string_view dataset, index_t matrix) = 0;
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
 
   /// Flushes and syncs the file, renames it, and syncs its directory.

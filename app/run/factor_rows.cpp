@@ -27,9 +27,14 @@ std::size_t size_of(MatrixView<T> packed) {
   return static_cast<std::size_t>(packed.rows * packed.cols);
 }
 
+/// The leaves of a second try have the same cut, but any backend may factor them.
 template <class T>
-std::unique_ptr<LeafQr<T>> make_leaves(const RowJob& job, const TallShape& shape) {
+std::unique_ptr<LeafQr<T>> make_leaves(const RowJob& job, const TallShape& shape,
+                                       bool by_reflectors) {
   const Plan& plan = job.plan;
+  if (by_reflectors)
+    return std::make_unique<BackendLeaves<T>>(job.backend.reflectors(), plan.problem, shape,
+                                              plan.threads);
   if (plan.variant->leaf_rows == nullptr)
     return std::make_unique<CpuLeaves<T>>(shape, plan.threads, leaves_need_q(plan.problem));
   return std::make_unique<BackendLeaves<T>>(job.backend, plan.problem, shape, plan.threads);
@@ -48,18 +53,20 @@ std::unique_ptr<LeafStream<T>> open_stream(const RowJob& job, const TallShape& s
 
 template <class T>
 struct RowFactor<T>::State {
-  State(const RowJob& asked, Comm& ranks)
+  State(const RowJob& asked, Comm& ranks, bool takes_reflectors)
       : job(asked),
         comm(ranks),
+        by_reflectors(takes_reflectors),
+        added([](index_t) {}),
         problem(asked.plan.problem),
         shape(asked.plan.row_shape()),
         tree(shape,
              [&](std::size_t bytes) {
                return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
              }),
-        leaves(make_leaves<T>(job, shape)),
+        leaves(make_leaves<T>(job, shape, by_reflectors)),
         r(1, problem.k(), problem.n),
-        stream(open_stream<T>(job, shape)),
+        stream(by_reflectors ? nullptr : open_stream<T>(job, shape)),
         cut(shape, choose_leaves_per_chunk()) {
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
@@ -82,6 +89,7 @@ struct RowFactor<T>::State {
     return {job.backend.allocate(bytes), 1, cut.chunk_rows(), cols};
   }
 
+  MatrixReport factor(index_t matrix);
   LeafOutcome factor_leaves(index_t matrix);
   bool form_r(index_t matrix);
   Errors form_q(index_t matrix, int scale);
@@ -97,6 +105,8 @@ struct RowFactor<T>::State {
 
   const RowJob job;
   Comm& comm;
+  const bool by_reflectors;  // a second try
+  RowsDone added;            // job.added in the first try
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
@@ -132,8 +142,8 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                        .matrix = matrix,
                        .stream = *stream,
                        .tree = tree,
-                       .streamed = is_alone ? job.added : nothing,
-                       .kept = is_alone ? nothing : job.added};
+                       .streamed = is_alone ? added : nothing,
+                       .kept = is_alone ? nothing : added};
     run(pass);
     total = pass.total;
   } else {
@@ -142,7 +152,7 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                      .matrix = matrix,
                      .leaves = *leaves,
                      .tree = tree,
-                     .done = job.added};
+                     .done = added};
     run(pass);
     total = pass.total;
   }
@@ -183,7 +193,7 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .threads = job.plan.threads,
                 .output = job.output,
                 .new_meter = meter,
-                .done = job.added};
+                .done = added};
   run(pass);
   return pass.total.finish();
 }
@@ -201,9 +211,32 @@ void RowFactor<T>::State::write_nan(index_t matrix) {
                            MatrixView<const T>(q.row_block(0, cut.rows(number))));
 }
 
+/// R is in `r` afterwards, and Q in the output, unless the status says that they do not exist.
+/// Every rank gets the report.
+template <class T>
+MatrixReport RowFactor<T>::State::factor(index_t matrix) {
+  const LeafOutcome found = factor_leaves(matrix);
+  MatrixReport report;
+  report.scale = found.magnitude.scale();
+  report.route = found.route;
+  report.tries = found.tries;
+  const bool has_r = found.magnitude.finite && found.r_fits && form_r(matrix);
+  if (!has_r) {
+    report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
+  } else if (problem.wants_q()) {
+    const Errors errors = form_q(matrix, report.scale);
+    enter_errors(problem, errors, report);
+  } else {
+    report.diagonal_ratio = new_meter(report.scale).finish().diagonal_ratio;
+    report.lower = 0;
+  }
+  broadcast(comm, &report, 1);
+  return report;
+}
+
 template <class T>
 RowFactor<T>::RowFactor(const RowJob& job, Comm& comm)
-    : state_(std::make_unique<State>(job, comm)) {}
+    : state_(std::make_unique<State>(job, comm, false)) {}
 
 template <class T>
 RowFactor<T>::~RowFactor() = default;
@@ -213,28 +246,49 @@ const RowSeconds& RowFactor<T>::seconds() const {
   return state_->seconds;
 }
 
+/// Frees the memory of one way to factor before it takes that of the other. What the output has of
+/// `matrix` is written again.
+template <class T>
+void RowFactor<T>::remake(bool by_reflectors, index_t matrix) {
+  const RowJob job = state_->job;
+  const RowSeconds seconds = state_->seconds;
+  Comm& comm = state_->comm;
+  together(comm, [&] {
+    state_ = nullptr;
+    state_ = std::make_unique<State>(job, comm, by_reflectors);
+    state_->seconds = seconds;
+    if (comm.is_root() && state_->problem.wants_q()) job.output->restart("Q", matrix);
+  });
+}
+
+/// The better of two results. Its Q and R replace those of the first try; where the first is the
+/// better one, it is computed again, since equal inputs give equal bits.
+template <class T>
+MatrixReport RowFactor<T>::try_again(index_t matrix, const MatrixReport& first) {
+  remake(true, matrix);
+  MatrixReport second = state_->factor(matrix);
+  if (is_better(state_->problem, second, first)) {
+    second.route = Route::reflectors;
+    second.tries = 2;
+    return second;
+  }
+  remake(false, matrix);
+  return state_->factor(matrix);
+}
+
 template <class T>
 MatrixReport RowFactor<T>::run(index_t matrix) {
+  if (state_->by_reflectors) remake(false, matrix);
+  state_->added = state_->job.added;
+  MatrixReport report = state_->factor(matrix);
+  if (report.status == Status::above_bar) report = try_again(matrix, report);
   State& s = *state_;
-  const LeafOutcome found = s.factor_leaves(matrix);
-  MatrixReport report;
-  report.scale = found.magnitude.scale();
-  const bool has_r = found.magnitude.finite && found.r_fits && s.form_r(matrix);
-  if (!has_r) {
-    report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
-  } else if (s.problem.wants_q()) {
-    const Errors errors = s.form_q(matrix, report.scale);
-    enter_errors(s.problem, errors, report);
-  } else {
-    report.diagonal_ratio = s.new_meter(report.scale).finish().diagonal_ratio;
-    report.lower = 0;
-  }
   together(s.comm, [&] {
     if (!s.comm.is_root()) return;
-    if (!has_r) s.write_nan(matrix);
+    if (report.status == Status::non_finite || report.status == Status::r_overflows)
+      s.write_nan(matrix);
     s.job.output->write("R", matrix, BatchView<const T>(s.r.view()));
   });
-  broadcast(s.comm, &report, 1);
   return report;
 }
 

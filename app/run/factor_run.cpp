@@ -82,6 +82,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
     : options_(options),
       input_(input),
       backend_(backend),
+      tries_(backend),
       watch_(watch),
       result_{.source = input.source(),
               .plan = {},
@@ -143,7 +144,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   Progress progress("factor", plan().problem.count, mode);
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
-                       .backend = backend_,
+                       .backend = tries_,
                        .outputs = outputs_,
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,
@@ -162,7 +163,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
   std::optional<RowFactor<T>> factor;
   together(comm, [&] {
     factor.emplace(RowJob{.plan = plan(),
-                          .backend = backend_,
+                          .backend = tries_,
                           .input = input,
                           .output = outputs_.factors.get(),
                           .scratch = options_.scratch,

@@ -12,6 +12,7 @@
 #include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
+#include "core/second_try.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -51,6 +52,7 @@ class FactorRun {
   const FactorOptions& options_;
   Reader& input_;
   Backend& backend_;
+  SecondTry tries_;  // on backend_
   const Stopwatch& watch_;
   Outputs outputs_;
   FactorResult result_;

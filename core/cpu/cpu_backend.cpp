@@ -141,6 +141,7 @@ class TallMatrices final : public ChunkFactor<T> {
              MatrixReport& report) {
     report = {};
     report.scale = outcome.magnitude.scale();
+    report.route = outcome.route;
     if (!outcome.magnitude.finite) {
       fill_with_nan(factors);
       report.status = Status::non_finite;
@@ -198,8 +199,8 @@ struct CpuBackend::Kept {
   bool is_for(const Plan& other) const {
     const Problem &p = plan.problem, &o = other.problem;
     return p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
-           plan.variant == other.variant && plan.threads == other.threads &&
-           plan.threads_per_matrix == other.threads_per_matrix;
+           p.arithmetic == o.arithmetic && plan.variant == other.variant &&
+           plan.threads == other.threads && plan.threads_per_matrix == other.threads_per_matrix;
   }
 
   template <class T>

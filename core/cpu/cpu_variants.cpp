@@ -183,7 +183,8 @@ constexpr std::array variants{
                  .device_workspace_bytes = no_device_bytes,
                  .arithmetic = arithmetic,
                  .pays = blocked_pays,
-                 .shares_matrix = true},
+                 .shares_matrix = true,
+                 .reflectors = no_params},
         .make = {make_blocked<float>, make_blocked<double>}},
     CpuVariant{.plan = {.name = "cpu/eigen",
                         .summary = "any shape; Householder by Eigen, one matrix per thread",
@@ -191,7 +192,8 @@ constexpr std::array variants{
                         .tune = no_params,
                         .host_workspace_bytes = eigen_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
-                        .arithmetic = arithmetic},
+                        .arithmetic = arithmetic,
+                        .reflectors = no_params},
                .make = {make_eigen<float>, make_eigen<double>}},
 };
 

@@ -170,6 +170,11 @@ void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flight
   }
 }
 
+template <class T>
+const cl::Buffer* ChunkRun<T>::routes_of(const Flight& flight) const {
+  return variant_.routes == nullptr ? nullptr : variant_.routes(flight.buffers->job);
+}
+
 /// Starts the upload of a sub-chunk.
 template <class T>
 void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
@@ -177,9 +182,9 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   flight.first = first;
   flight.count = count;
   flight.errors.resize(static_cast<std::size_t>(count));
-  if (variant_.again != nullptr) flight.routes.resize(flight.errors.size());
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
+  if (routes_of(flight) != nullptr) flight.routes.resize(flight.errors.size());
   write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
 }
@@ -197,7 +202,7 @@ void ChunkRun<T>::launch(Flight& flight) {
   if (!flight.routes.empty()) {
     // This read is in the queue of the kernels, because the kernels of the next sub-chunk overwrite
     // the buffer.
-    engine_.compute.enqueueReadBuffer(buffers.job.work[0], CL_FALSE, 0,
+    engine_.compute.enqueueReadBuffer(*routes_of(flight), CL_FALSE, 0,
                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
                                       nullptr, &flight.routed);
   }

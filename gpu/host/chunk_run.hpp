@@ -46,9 +46,11 @@ class ChunkRun {
     std::vector<cl::Event> uploads, downloads;
     cl::Event begun, factored, routed, checked;
     std::vector<DeviceErrors> errors;
-    std::vector<cl_int> routes;  // empty if the variant has no routes
+    std::vector<cl_int> routes;  // empty if the variant has no choice
   };
 
+  /// The buffer with the routes of the matrices; null if the variant has no choice.
+  const cl::Buffer* routes_of(const Flight& flight) const;
   void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
   void begin(Flight& flight, index_t first, index_t count, int set);
   void launch(Flight& flight);

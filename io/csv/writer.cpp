@@ -28,6 +28,8 @@ struct Table {
       : output(path, force), dataset(std::move(described)) {}
   TextOutput output;
   MatrixDataset dataset;
+  index_t matrix = -1;  // the last that was begun, and where its text begins
+  std::uint64_t matrix_start = 0;
 };
 
 class CsvWriter final : public Writer {
@@ -48,6 +50,10 @@ class CsvWriter final : public Writer {
                   MatrixView<const double> rows) override {
     write_some(dataset, matrix, first_row, rows);
   }
+  void restart(std::string_view dataset, index_t matrix) override {
+    Table& to = table(dataset);
+    if (to.matrix == matrix) to.output.go_back(to.matrix_start);
+  }
   void write_report(index_t, std::span<const MatrixReport> report) override {
     report_->write(report);
   }
@@ -55,6 +61,7 @@ class CsvWriter final : public Writer {
   std::vector<std::string> files() const override;
 
  private:
+  Table& table(std::string_view dataset);
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
   template <class T>
@@ -105,16 +112,24 @@ void CsvWriter::append_rows(fmt::memory_buffer& buffer, MatrixView<const T> valu
   }
 }
 
+Table& CsvWriter::table(std::string_view dataset) {
+  const auto found = std::find_if(tables_.begin(), tables_.end(),
+                                  [&](const auto& each) { return each->dataset.name == dataset; });
+  if (found == tables_.end())
+    throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+  return **found;
+}
+
 /// Writes rows of one matrix. Row 0 begins the matrix, with a comment that gives its number.
 template <class T>
 void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t first_row,
                            MatrixView<const T> rows) {
-  const auto table = std::find_if(tables_.begin(), tables_.end(),
-                                  [&](const auto& each) { return each->dataset.name == dataset; });
-  if (table == tables_.end()) {
-    throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+  Table& to = table(dataset);
+  TextOutput& output = to.output;
+  if (first_row == 0) {
+    to.matrix = matrix;
+    to.matrix_start = output.position();
   }
-  TextOutput& output = (*table)->output;
   if (count_ > 1 && first_row == 0) {
     fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
                    matrix);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 #include "io/file/atomic_file.hpp"
@@ -20,14 +21,19 @@ class TextOutput {
     if (buffer_.size() >= full_bytes) flush();
   }
   void commit();
+  /// The bytes of text so far, and going back to an earlier value of it.
+  std::uint64_t position() const { return flushed_ + buffer_.size(); }
+  void go_back(std::uint64_t position);
   const std::string& path() const { return file_.path(); }
 
  private:
   static constexpr std::size_t full_bytes = std::size_t{1} << 20;
   void flush();
+  [[noreturn]] void fail(int error) const;
 
   AtomicFile file_;
   fmt::memory_buffer buffer_;
+  std::uint64_t flushed_ = 0;  // bytes in the file
 };
 
 }  // namespace qrtool

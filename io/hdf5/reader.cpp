@@ -402,6 +402,23 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
   return nullptr;
 }
 
+/// /report/tries; empty where the file has none.
+std::vector<std::uint8_t> read_tries(const InputFile& file) {
+  const Dataset dataset = hdf5::open_dataset(file, "/report/tries");
+  if (!dataset.handle) return {};
+  hdf5::require_readable(file, dataset);
+  std::size_t count = 1;
+  for (const hsize_t extent : dataset.dims) count *= extent;
+  if (count == 0) return {};
+  const std::vector<hsize_t> from_first(dataset.dims.size(), 0);
+  hdf5::Storage(file, dataset, /*threads=*/1).require_chunks(from_first, dataset.dims);
+  std::vector<std::uint8_t> tries(count);
+  if (H5Dread(dataset.handle, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, tries.data()) < 0)
+    throw InputError(fmt::format("{}: dataset {} is damaged ({})", file.shown, dataset.shown,
+                                 escape(hdf5::innermost_error(hdf5::take_error()))));
+  return tries;
+}
+
 }  // namespace
 
 std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
@@ -426,7 +443,10 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order, int thread
   factors.r = open_factor(file, "/R", "/r", order, threads);
   factors.v = open_factor(file, "/V", "/v", order, threads);
   factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
-  if (factors.by_qrtool) require_factors_of_mode(*file, factors);
+  if (factors.by_qrtool) {
+    require_factors_of_mode(*file, factors);
+    factors.tries = read_tries(*file);
+  }
   return factors;
 }
 

@@ -64,6 +64,7 @@ class Hdf5Writer final : public Writer {
                   MatrixView<const double> rows) override {
     append_rows(dataset, matrix, first_row, rows);
   }
+  void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void commit() override;
   std::vector<std::string> files() const override { return {file_.path()}; }
@@ -111,12 +112,13 @@ struct ReportColumn {
   const char* name;
   std::size_t element_bytes;
 };
-constexpr std::array<ReportColumn, 6> report_columns{{{"residual", 8},
+constexpr std::array<ReportColumn, 7> report_columns{{{"residual", 8},
                                                       {"orthogonality", 8},
                                                       {"lower", 8},
                                                       {"diagonal_ratio", 8},
                                                       {"status", 1},
-                                                      {"scale", 4}}};
+                                                      {"scale", 4},
+                                                      {"tries", 1}}};
 
 /// Copies stored rows of a matrix to `block`, beginning with stored row `row`.
 template <class T>
@@ -358,6 +360,19 @@ void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t f
   append(to, rows.data, rows.rows * rows.cols);
 }
 
+void Hdf5Writer::restart(std::string_view dataset, index_t matrix) {
+  Output& to = output(dataset);
+  const index_t first = matrix * to.rows * to.cols;
+  if (!to.chunks || to.chunks->position() == first) return;
+  if (to.chunks->position() < first || to.chunks->position() > first + to.rows * to.cols)
+    throw InternalError(fmt::format("restart: {} is at another matrix", to.name));
+  try {
+    to.chunks->go_back(first);
+  } catch (const hdf5::FailedWrite& error) {
+    fail(std::strerror(error.code().value()));
+  }
+}
+
 /// Writes the last chunk, which may not be full, and closes the dataset.
 void Hdf5Writer::finish(Output& output) {
   try {
@@ -387,6 +402,7 @@ void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> repor
   write_column<double>("diagonal_ratio", first, report, &MatrixReport::diagonal_ratio);
   write_column<std::uint8_t>("status", first, report, &MatrixReport::status);
   write_column<std::int32_t>("scale", first, report, &MatrixReport::scale);
+  write_column<std::uint8_t>("tries", first, report, &MatrixReport::tries);
 }
 
 void Hdf5Writer::commit() {

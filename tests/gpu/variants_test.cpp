@@ -171,6 +171,20 @@ TEST_P(Variants, EveryShapeAndKindReduced) {
   }
 }
 
+/// A square of 128 columns, and two squares where the second one has one tile with one column. Most
+/// of the kinds are flagged.
+TEST_P(Variants, OneSquareOfTilesOrTwo) {
+  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no squares";
+  check_shape<float>({130, 97}, Mode::reduced, Sign::positive);
+  check_shape<float>({140, 129}, Mode::reduced, Sign::positive);
+}
+
+TEST_P(Variants, ThreeSquaresOfTiles) {
+  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no squares";
+  check_shape<float>({300, 257}, Mode::reduced, Sign::positive);
+  check_shape<float>({300, 257}, Mode::r, Sign::positive);
+}
+
 TEST_P(Variants, OtherModesAndSigns) {
   for (const Shape shape : {Shape{1, 1}, {7, 5}, {5, 7}, {16, 16}, {40, 33}, {33, 40}, {70, 17}}) {
     for (const Mode mode : {Mode::complete, Mode::r, Mode::raw}) {

@@ -85,6 +85,25 @@ TEST_F(Factor, SummaryNamesWhatWasDone) {
   EXPECT_TRUE(std::regex_match(result.out, expected)) << result.out;
 }
 
+TEST_F(Factor, CountsTheRoutes) {
+  Batch<float> a = make_matrices<float>("gauss", 3, 3000, 4);
+  for (index_t i = 0; i < 3000; ++i) a.view()[1](i, 3) = a.view()[1](i, 0);
+  a.view()[2](7, 1) = std::numeric_limits<float>::quiet_NaN();
+  write_matrices<float>(dir_ / "a.h5", {3}, a.view());
+  const Strings arguments{"factor", dir_ / "a.h5", dir_ / "q.h5", "--force",   "--mode",
+                          "r",      "--variant",   "cpu/tall",    "--threads", "1"};
+  const ToolResult verbose = run_tool(arguments + Strings{"--verbose"});
+  EXPECT_NE(
+      verbose.out.find(
+          "\nroutes: 1 by A'A in one pass, 0 in two passes, 1 by reflectors, 0 in a second try\n"),
+      std::string::npos)
+      << verbose.out;
+  EXPECT_EQ(run_tool(arguments).out.find("routes"), std::string::npos);
+  const auto json = nlohmann::json::parse(run_tool(arguments + Strings{"--json"}).out);
+  EXPECT_EQ(json["routes"].dump(),
+            R"({"first_pass":1,"only":0,"reflectors":1,"second_pass":0,"second_try":0})");
+}
+
 TEST_F(Factor, QuietPrintsNothing) {
   const ToolResult result =
       run_tool({"factor", make<float>("a.h5", 3, 4, 4), dir_ / "q.h5", "--quiet"});

@@ -52,6 +52,27 @@ TEST_F(CsvWriterTest, OneMatrix) {
   EXPECT_EQ(names(), Names{"a.csv"});
 }
 
+TEST_F(CsvWriterTest, RestartsTheLastMatrix) {
+  // The second size does not fit the buffer, so that its rows are on the disk already.
+  for (const index_t rows : {3, 100000}) {
+    OutputSpec spec = matrix_spec("a.csv", {2}, rows, 2, ElementType::float64);
+    spec.force = true;
+    const auto writer = create_output(spec);
+    const std::vector<double> values(static_cast<std::size_t>(2 * rows), 0.5),
+        wrong(static_cast<std::size_t>(2 * rows), -0.123456789);
+    writer->write_rows("A", 0, 0, MatrixView<const double>{values.data(), rows, 2, 2});
+    writer->restart("A", 1);  // nothing of it is written yet
+    writer->write_rows("A", 1, 0, MatrixView<const double>{wrong.data(), rows, 2, 2});
+    writer->restart("A", 1);
+    writer->write_rows("A", 1, 0, MatrixView<const double>{values.data(), 1, 2, 2});
+    writer->write_rows("A", 1, 1, MatrixView<const double>{values.data(), rows - 1, 2, 2});
+    writer->commit();
+    std::string matrix;
+    for (index_t i = 0; i < rows; ++i) matrix += "0.5,0.5\n";
+    EXPECT_EQ(read_text("a.csv"), "# matrix 0\n" + matrix + "\n# matrix 1\n" + matrix);
+  }
+}
+
 TEST_F(CsvWriterTest, SeparatorFollowsTheEnding) {
   for (const auto& [name, text] :
        {std::pair{"a.csv", "1,2\n"}, std::pair{"a.tsv", "1\t2\n"}, std::pair{"a.TXT", "1 2\n"}}) {
@@ -69,8 +90,8 @@ TEST_F(CsvWriterTest, Factors) {
   EXPECT_EQ(read_text("out.Q.csv"), "# matrix 0\n1\n2\n\n# matrix 1\n3\n4\n");
   EXPECT_EQ(read_text("out.R.csv"), "# matrix 0\n0.1\n\n# matrix 1\n-5\n");
   EXPECT_EQ(read_text("out.report.csv"),
-            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"
-            "0,0.5,0.25,0,1,0,3\n1,0.5,0.25,0,1,0,3\n");
+            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries\n"
+            "0,0.5,0.25,0,1,0,3,1\n1,0.5,0.25,0,1,0,3,1\n");
   const StoredFactors factors = open_factors("out.csv", Order::row);
   EXPECT_EQ(factors.q->source().leading, std::vector<index_t>{2});
   EXPECT_EQ(factors.q->source().m, 2);
