@@ -55,6 +55,9 @@ struct Kernels {
   /// infinity.
   std::int32_t (*largest_single)(const float* from, std::int64_t count, std::int32_t largest);
   std::int64_t (*largest_double)(const double* from, std::int64_t count, std::int64_t largest);
+  /// The sum of word_i (2 (first + i) + 1), mod 2^64, for `count` words of 32 bits; the weights are
+  /// taken mod 2^32.
+  std::uint64_t (*sum_words)(const void* words, std::int64_t count, std::int64_t first);
   /// ||A - QR||^2 of a few rows.
   double (*residual_squares)(const Product& product);
   /// ||A'A - R'R||^2, which stores no entry of either product.
