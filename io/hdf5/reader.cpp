@@ -419,6 +419,9 @@ std::vector<std::uint8_t> read_tries(const InputFile& file) {
   hdf5::require_readable(file, dataset);
   std::size_t count = 1;
   for (const hsize_t extent : dataset.dims) count *= extent;
+  if (count == 0) return {};
+  const std::vector<hsize_t> from_first(dataset.dims.size(), 0);
+  hdf5::Storage(file, dataset, /*threads=*/1).require_chunks(from_first, dataset.dims);
   std::vector<std::uint8_t> tries(count);
   if (H5Dread(dataset.handle, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, tries.data()) < 0)
     throw InputError(fmt::format("{}: dataset {} is damaged ({})", file.shown, dataset.shown,
@@ -463,8 +466,8 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order, int thread
   factors.v = open_factor(file, "/V", "/v", order, threads);
   factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
   if (factors.by_qrtool) {
-    factors.tries = read_tries(*file);
     require_factors_of_mode(*file, factors);
+    factors.tries = read_tries(*file);
   }
   return factors;
 }

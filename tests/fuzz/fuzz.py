@@ -30,7 +30,7 @@ from h5py_reader import IndependentReader
 from hdf5_damage import Sample
 from hdf5_samples import write_factor_samples, write_samples
 
-SECONDS = 20
+SECONDS = 120
 FILLS = ("1", "170")  # for MALLOC_PERTURB_: what fresh and freed memory is filled with
 
 
@@ -155,7 +155,9 @@ class Fuzz:
             # Stored by columns, Q' and R' give A' = R' Q'.
             product = r @ q if file.attrs["order"] == b"column" else q @ r
             single = file["Q"].dtype == np.float32
-            dataset = bytes(file.attrs["source_dataset"])
+            # Control characters of the name are stored as they are shown.
+            shown = bytes(file.attrs["source_dataset"])
+            dataset = shown.decode("unicode_escape").encode("latin-1")
         return close(self.reader.read(path, dataset), product, single)
 
     def damaged_factors(self, pairs, samples):
