@@ -30,10 +30,10 @@ struct Table {
   Table(const std::string& path, bool force, MatrixDataset described)
       : output(path, force), dataset(std::move(described)) {}
   /// A matrix that is written again replaces its checksum.
-  void end_matrix(index_t matrix) {
-    if (matrix == last_complete) checksums.pop_back();
+  void end_matrix(index_t number) {
+    if (number == last_complete) checksums.pop_back();
     checksums.push_back(hash.value());
-    last_complete = matrix;
+    last_complete = number;
   }
 
   TextOutput output;
