@@ -10,6 +10,7 @@
 #include <chrono>
 
 #include "core/checksum.hpp"
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/registry.hpp"
@@ -119,6 +120,7 @@ ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, co
 
 template <class T>
 ChunkSeconds ChunkRun<T>::run() {
+  const DriverScope driver;
   std::size_t wanted_bytes = tuning::sub_chunk_bytes;
   int most_sets = tuning::buffer_sets;
   while (open_ < a_.count) {

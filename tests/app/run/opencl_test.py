@@ -179,6 +179,27 @@ class Opencl(unittest.TestCase):
                 self.assertLessEqual(worst["ratio"], 1, (kernel, name))
             self.run_tool("verify", self.a, self.q)
 
+    def test_a_driver_that_ends_the_process_leaves_nothing(self):
+        for call in ("clCreateContext", "clCreateBuffer", "clBuildProgram", "clEnqueueNDRangeKernel"):
+            for nth, how in ((1, "ended the process"), (-1, "crashed")):
+                done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", expect=(4,),
+                                     env=self.layer(QRTOOL_END_CL=f"{call}:{nth}"))
+                self.assertIn(f"qrtool: the OpenCL driver {how}", done.stderr, call)
+                self.assertIn("hint: --backend cpu", done.stderr)
+                self.assertEqual(set(os.listdir(self.folder)), {"a.h5"}, call)
+
+    def test_a_cache_that_pocl_cannot_use(self):
+        garbage = os.path.join(self.folder, "cache")
+        with open(garbage, "w", encoding="ascii") as file:
+            file.write("no folder")
+        for cache in ("", garbage, os.path.join(garbage, "below")):
+            done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", env={"POCL_CACHE_DIR": cache},
+                                 expect=(0, 4))
+            self.assertLessEqual(set(os.listdir(self.folder)), {"a.h5", "cache"} | ({"q.h5"} if done.returncode == 0 else set()))
+            if done.returncode == 0:
+                self.run_tool("verify", self.a, self.q)
+                os.remove(self.q)
+
     def test_lost_device(self):
         for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clWaitForEvents"):
             for nth in (1, 2, 3, 5):
