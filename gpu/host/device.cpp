@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
@@ -107,8 +108,7 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.sub_groups = sub_groups_of(extensions);
   info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
   const int capability = compute_capability(device, info.sub_groups);
-  info.limits.fast_float64 = info.limits.is_cpu || capability == 60 || capability == 70 ||
-                             capability == 80 || capability == 90 || capability == 100;
+  info.limits.fast_float64 = info.limits.is_cpu || has_fast_float64(info.name, capability);
   info.limits.float64_products = capability == 90 || capability == 100;
   info.limits.has_nvidia_mma = capability >= 80;
   info.exact_division =
@@ -161,6 +161,17 @@ int shuffle_lanes(SubGroups sub_groups) {
       break;
   }
   return 1;
+}
+
+bool has_fast_float64(std::string_view name, int capability) {
+  // P100, V100, A100, H100 and H200, B100 and B200.
+  constexpr std::array capabilities{60, 70, 80, 90, 100};
+  // Instinct MI50 and MI60, MI100, MI200, MI300, MI350.
+  constexpr std::array<std::string_view, 7> architectures{"gfx906", "gfx908", "gfx90a", "gfx940",
+                                                          "gfx941", "gfx942", "gfx950"};
+  const std::string_view architecture = name.substr(0, name.find(':'));
+  return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end() ||
+         std::find(architectures.begin(), architectures.end(), architecture) != architectures.end();
 }
 
 std::vector<DeviceHandle> device_handles() {

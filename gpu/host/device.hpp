@@ -31,6 +31,11 @@ struct DeviceInfo {
   std::string text() const;
 };
 
+/// Whether a GPU has float64 at half the rate of float32 or more: data-centre parts of NVIDIA, by
+/// their compute capability (10 major + minor; 0 for others), and of AMD, by the architecture with
+/// which the device's name begins ("gfx90a:sramecc+:xnack-").
+bool has_fast_float64(std::string_view name, int capability);
+
 /// Every device of every platform in OpenCL's order; an empty list without OpenCL.
 std::vector<DeviceInfo> list_devices();
 

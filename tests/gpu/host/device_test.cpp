@@ -37,6 +37,16 @@ TEST_F(Devices, HaveNamesAndLimits) {
   }
 }
 
+TEST(FastFloat64, IsKnownForTheDataCentrePartsOfTwoVendors) {
+  EXPECT_TRUE(has_fast_float64("NVIDIA H200", 90));
+  EXPECT_FALSE(has_fast_float64("NVIDIA GeForce RTX 4090", 89));
+  EXPECT_TRUE(has_fast_float64("gfx90a:sramecc+:xnack-", 0));
+  EXPECT_TRUE(has_fast_float64("gfx942", 0));
+  EXPECT_FALSE(has_fast_float64("gfx1100", 0));
+  EXPECT_FALSE(has_fast_float64("gfx9", 0));
+  EXPECT_FALSE(has_fast_float64("Intel(R) Data Center GPU", 0));
+}
+
 TEST_F(Devices, AreChosenByIndexOrByPartOfTheName) {
   const DeviceInfo first = list_devices().front();
   EXPECT_EQ(choose_device("0").index, 0);
