@@ -111,6 +111,9 @@ std::string general_objection(const Problem& p, const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
   constexpr index_t most = std::numeric_limits<int>::max() / 2;
   if (p.m > most || p.n > most) return "more than 2^30 rows or columns";
+  // Kernels count the entries of 32 rows of R, and of A, in 32 bits.
+  constexpr index_t most_columns = std::numeric_limits<int>::max() / 32;
+  if (p.n > most_columns) return "2^26 columns or more";
   return {};
 }
 

@@ -34,6 +34,7 @@ struct Source {
   ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
+  bool order_is_stated = true;  // false: nothing says in which order the file was written
 
   index_t count() const {
     index_t product = 1;
@@ -78,6 +79,19 @@ class Reader {
 /// Opens a file of matrices. The ending of the name says whether it is HDF5 or CSV, and the content
 /// must agree. Errors: InputError, LimitError, before any memory for matrices is allocated.
 std::unique_ptr<Reader> open_input(const InputSpec& spec);
+
+/// What an output of this tool records about the matrices that it was made from. All is empty or
+/// automatic where another program wrote the file, or text holds the factors.
+struct RecordedInput {
+  std::string file, dataset;  // the name of the file without its directory
+  Order order = Order::automatic;
+};
+/// A file that cannot be read records nothing.
+RecordedInput read_recorded_input(const std::string& factors);
+
+/// Opens the matrices that factors are compared with: where `spec` leaves dataset or order open,
+/// with those that the factors record. Errors: as open_input.
+std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded);
 
 /// The factors that this tool or another program has stored.
 struct StoredFactors {

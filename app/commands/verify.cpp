@@ -225,10 +225,11 @@ bool holds_factors(const std::string& file) {
   }
 }
 
-std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
+std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInput& recorded,
+                                      int threads) {
   try {
-    return open_input(
-        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads});
+    return open_recorded_input(
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads}, recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -237,14 +238,35 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
   }
 }
 
+/// Says where the matrices are others than those that the factors record.
+void print_differences(const VerifyOptions& o, const Source& a, const RecordedInput& recorded) {
+  const auto note = [&](std::string_view what, std::string_view made, std::string_view used) {
+    if (made.empty() || made == used || o.quiet) return;
+    print_message(fmt::format("note: {} was made from {} {}, not from {}", escape(o.factors), what,
+                              escape(made), escape(used)));
+  };
+  note("the file", recorded.file, a.file.substr(a.file.rfind('/') + 1));
+  note("the dataset", recorded.dataset, a.dataset);
+  if (recorded.order != Order::automatic)
+    note("the order", name_of(recorded.order), name_of(a.order));
+}
+
+/// Before any work: the report must replace neither the matrices nor the factors.
+void check_report(const VerifyOptions& o) {
+  refuse_same_file(o.input, o.report);
+  check_report_name(o.factors, o.report);
+  if (!o.force) refuse_existing(o.report);
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
   const Stopwatch watch;
-  for (const std::string& file : {o.input, o.factors})
-    if (!o.report.empty()) refuse_same_file(file, o.report);
+  if (!o.report.empty()) check_report(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const std::unique_ptr<Reader> a = open_matrices(o, limits.threads);
+  const RecordedInput recorded = read_recorded_input(o.factors);
+  const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
+  print_differences(o, a->source(), recorded);
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
   const FactoredInput input{*a, factors};
   check_shapes(input);

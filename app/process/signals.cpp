@@ -13,6 +13,7 @@
 #include <exception>
 #include <new>
 
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/hdf5/crash.hpp"
@@ -57,6 +58,14 @@ void write_out_of_memory(const char* file) {
       "out of memory in the HDF5 library\nhint: try a smaller --memory or fewer --threads\n");
 }
 
+/// Ends the process after a driver has ended it.
+[[noreturn]] void end_after_driver(const char* how) {
+  write_error("qrtool: the OpenCL driver ");
+  write_error(how);
+  write_error("\nhint: --backend cpu works without it\n");
+  _exit(static_cast<int>(ExitCode::device));
+}
+
 // A crash of the HDF5 library is the fault of the file that it reads, unless the last allocation of
 // the thread has failed: the library does not check all of them. Any other crash is our fault.
 extern "C" void clean_up_after_crash(int signal_number) {
@@ -73,14 +82,19 @@ extern "C" void clean_up_after_crash(int signal_number) {
     write_error(": damaged HDF5 file (the HDF5 library crashed on it)\n");
     _exit(static_cast<int>(ExitCode::input));
   }
+  if (DriverScope::is_entered()) end_after_driver("crashed");
   write_error("qrtool: internal error in version " QRTOOL_VERSION ": it crashed; please report\n");
   raise(signal_number);
 }
 
-// The HDF5 library ends the process where it has no memory for an identifier.
+// The HDF5 library ends the process where it has no memory for an identifier. PoCL does so where it
+// cannot write its cache.
 void clean_up_at_exit() {
   remove_temporary_files();
-  if (!hdf5::is_in_library()) return;
+  if (!hdf5::is_in_library()) {
+    if (DriverScope::is_entered()) end_after_driver("ended the process");
+    return;
+  }
   write_out_of_memory(hdf5::file_in_library());
   _exit(static_cast<int>(ExitCode::limit));
 }
@@ -132,6 +146,8 @@ void install_signal_handlers() {
   std::set_terminate(end_with_uncaught_exception);
   signal(SIGXFSZ, SIG_IGN);
 }
+
+void take_back_abort() { handle(SIGABRT, clean_up_after_crash, SA_ONSTACK); }
 
 void share_interrupt_message() { is_one_of_several = true; }
 

@@ -11,6 +11,10 @@ namespace qrtool {
 /// error and the name of the file that the library was reading.
 void install_signal_handlers();
 
+/// To be called after a driver was loaded: LLVM, which PoCL is built on, takes SIGABRT for itself,
+/// and its handler keeps ours from running.
+void take_back_abort();
+
 /// Sets the line that an interrupted run prints. It must be a string literal, as a signal handler
 /// reads it at any moment.
 void set_interrupt_message(const char* literal);

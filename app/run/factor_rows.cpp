@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "app/run/row_passes.hpp"
 #include "core/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/gram_probe.hpp"
 #include "core/ratios.hpp"
 #include "io/file/scratch_file.hpp"
 
@@ -60,18 +62,20 @@ struct RowFactor<T>::State {
         added([](index_t) {}),
         problem(asked.plan.problem),
         shape(asked.plan.row_shape()),
-        tree(shape,
-             [&](std::size_t bytes) {
-               return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
-             }),
+        tree(shape, [&](std::size_t bytes) { return allocate_state(bytes); }),
         leaves(make_leaves<T>(job, shape, by_reflectors)),
         r(1, problem.k(), problem.n),
         stream(by_reflectors ? nullptr : open_stream<T>(job, shape)),
         cut(shape, choose_leaves_per_chunk()) {
+    if (!problem.wants_q())
+      probe.emplace(shape, [&](std::size_t bytes) { return allocate_state(bytes); });
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
   }
 
+  HostMemory allocate_state(std::size_t bytes) const {
+    return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
+  }
   /// A stream holds no chunk, so that one chunk may be all of the work. Several ranks take turns,
   /// which let rank 0 show how far they are.
   index_t choose_leaves_per_chunk() const {
@@ -110,6 +114,7 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
+  std::optional<GramProbe<T>> probe;  // for R alone
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
@@ -142,6 +147,7 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                        .matrix = matrix,
                        .stream = *stream,
                        .tree = tree,
+                       .probe = *probe,
                        .streamed = is_alone ? added : nothing,
                        .kept = is_alone ? nothing : added};
     run(pass);
@@ -152,6 +158,8 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                      .matrix = matrix,
                      .leaves = *leaves,
                      .tree = tree,
+                     .probe = probe ? &*probe : nullptr,
+                     .threads = job.plan.threads,
                      .done = added};
     run(pass);
     total = pass.total;
@@ -183,7 +191,6 @@ bool RowFactor<T>::State::form_r(index_t matrix) {
 
 template <class T>
 Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
-  const std::function<ErrorMeter()> meter = [&] { return new_meter(scale); };
   QPass<T> pass{.cut = cut,
                 .input = job.input,
                 .matrix = matrix,
@@ -192,7 +199,7 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .r = r.view()[0],
                 .threads = job.plan.threads,
                 .output = job.output,
-                .new_meter = meter,
+                .total = new_meter(scale),
                 .done = added};
   run(pass);
   return pass.total.finish();
@@ -226,9 +233,8 @@ MatrixReport RowFactor<T>::State::factor(index_t matrix) {
   } else if (problem.wants_q()) {
     const Errors errors = form_q(matrix, report.scale);
     enter_errors(problem, errors, report);
-  } else {
-    report.diagonal_ratio = new_meter(report.scale).finish().diagonal_ratio;
-    report.lower = 0;
+  } else if (comm.is_root()) {  // the other ranks have neither R nor all sums
+    enter_errors(problem, probe->finish(r.view()[0], report.scale), report);
   }
   broadcast(comm, &report, 1);
   return report;

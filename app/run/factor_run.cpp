@@ -57,13 +57,26 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
           .threads = backend.limits().threads};
 }
 
+/// MATLAB's h5write leaves no mark in the file; a matrix of it with more rows than columns seems
+/// wide.
+void note_assumed_order(const Source& source) {
+  if (source.order_is_stated || source.m >= source.n) return;
+  print_message(fmt::format(
+      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Octave or Julia wrote a {}x{} "
+      "matrix, give --order column",
+      escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
+}
+
 }  // namespace
 
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
   refuse_same_file(o.input, o.output);
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
-  return open_input(
+  check_output_names(o.output, o.report, o.force);
+  std::unique_ptr<Reader> input = open_input(
       {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
+  if (!o.quiet) note_assumed_order(input->source());
+  return input;
 }
 
 Problem problem_of(const Source& source, const FactorOptions& o) {

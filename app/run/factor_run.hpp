@@ -17,7 +17,8 @@
 
 namespace qrtool {
 
-/// Opens the input. Errors: UsageError where it is one of the outputs.
+/// Checks the names of the outputs, and opens the input. Errors: UsageError where it is one of the
+/// outputs.
 std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
 
 /// What the options ask for, of the matrices that the input holds.

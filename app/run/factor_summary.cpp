@@ -10,6 +10,7 @@
 #include "app/process/console.hpp"
 #include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/gram_probe.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -95,10 +96,11 @@ std::string summary(const FactorResult& result, bool verbose) {
                         again == 1 ? "1 matrix was" : format_count(again) + " matrices were",
                         again == 1 ? "its" : "their");
   if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
-  if (problem.mode == Mode::r && plan.by_rows())
-    text += "R alone, in one pass: not checked; qrtool verify does it\n";
-  else if (problem.mode == Mode::r)
-    text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
+  if (problem.mode == Mode::r) {
+    const bool is_estimate = plan.by_rows() && problem.n > gram_probe_vectors;
+    text += fmt::format("R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
+                        is_estimate ? ", estimated with 8 vectors" : "");
+  }
   text += fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
                       format_seconds(result.start_seconds), format_seconds(result.stages.read),
                       rate(problem.input_bytes(), problem.count, result.stages.read),

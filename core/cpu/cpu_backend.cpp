@@ -150,7 +150,8 @@ class TallMatrices final : public ChunkFactor<T> {
     } else {
       const MatrixView<const T> q = problem_.wants_q() ? factors.q : MatrixView<T>{};
       meter_.start<T>(factors.r, report.scale);
-      add_rows_by_parts<T>(a, q, factors.r, threads_, meter_);
+      const index_t leaf_rows = TallShape(problem_.m, problem_.n).leaf_rows();
+      add_rows_by_parts<T>(a, q, factors.r, {leaf_rows, threads_}, meter_);
       enter_errors(problem_, meter_.finish(), report);
     }
   }

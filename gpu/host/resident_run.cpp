@@ -28,6 +28,7 @@ struct ResidentRun::State {
       for (index_t b = 0; b < count; ++b) upload(a, b);
       engine.upload.finish();
     } catch (const cl::Error& error) {
+      engine.drain();  // uploads from the caller's memory may be under way
       if (!is_memory_short(error)) throw_device_error(error, engine.info, "in an upload");
       throw LimitError("the batch does not fit the free memory of " + engine.info.text());
     }

@@ -6,10 +6,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace qrtool {
 
-enum class Content { hdf5, text, utf16, binary };
+enum class Content { hdf5, text, utf16, matrix_market, binary };
 
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);
@@ -21,6 +22,11 @@ std::uint64_t readable_size(const std::string& path);
 /// The kind of content, found from the first bytes. HDF5 may begin at byte 0, 512, 1024, 2048, ...
 /// (after the user block of MATLAB).
 Content sniff(const std::string& path);
+
+/// Whether a text with this first line is a Matrix Market file.
+bool is_matrix_market(std::string_view first_line);
+/// Refuses a Matrix Market file; `shown` is its name in messages. Errors: InputError.
+[[noreturn]] void throw_matrix_market(const std::string& shown, std::string_view first_line);
 
 /// Says that a file changed between two looks at it. `shown` is its name, escaped. Throws
 /// InputError.
@@ -43,7 +49,8 @@ class FileStamp {
 struct Location {
   std::string file, dataset;
 };
-/// Splits "FILE:/path" into file and dataset, unless a file with the full name exists.
+/// Splits "FILE:/path" into file and dataset, unless a file with the full name exists. A directory
+/// is no FILE.
 Location split_location(const std::string& path);
 
 }  // namespace qrtool

@@ -41,9 +41,15 @@ void TextOutput::go_back(std::uint64_t position) {
   flushed_ = position;
 }
 
-void TextOutput::commit() {
+void TextOutput::finish(FileSet& files) {
   flush();
-  file_.commit();
+  files.add(file_);
+}
+
+void TextOutput::commit() {
+  FileSet files;
+  finish(files);
+  files.commit();
 }
 
 }  // namespace qrtool

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "io/file/atomic_file.hpp"
+#include "io/file/file_set.hpp"
 
 namespace qrtool {
 
@@ -20,6 +21,8 @@ class TextOutput {
   void flush_if_full() {
     if (buffer_.size() >= full_bytes) flush();
   }
+  /// Writes what is left and adds the file to `files`.
+  void finish(FileSet& files);
   void commit();
   /// The bytes of text so far, and going back to an earlier value of it.
   std::uint64_t position() const { return flushed_ + buffer_.size(); }

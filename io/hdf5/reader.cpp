@@ -98,6 +98,7 @@ class Hdf5Reader final : public Reader {
   /// With `is_vector` the last dimension is a matrix of one row (tau).
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
              int threads);
+  void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
   void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
@@ -354,13 +355,22 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
                                cause(error), where));
 }
 
+Order order_attribute(const InputFile& file) {
+  const std::string order = hdf5::string_attribute(file, file.handle, "order");
+  if (order == name_of(Order::column)) return Order::column;
+  return order == name_of(Order::row) ? Order::row : Order::automatic;
+}
+
+bool is_by_qrtool(const InputFile& file) {
+  return hdf5::string_attribute(file, file.handle, "format") == "qrtool";
+}
+
 /// The order that the file states, in this tool's attribute or by the marks of MATLAB and Octave.
 Order stated_order(const InputFile& file, const Dataset& dataset) {
-  if (hdf5::string_attribute(file, file.handle, "format") == "qrtool") {
-    const std::string order = hdf5::string_attribute(file, file.handle, "order");
-    if (order == name_of(Order::column)) return Order::column;
-    if (order == name_of(Order::row)) return Order::row;
-  }
+  if (is_by_qrtool(file) && order_attribute(file) != Order::automatic) return order_attribute(file);
+  // `qrtool generate` writes rows.
+  if (hdf5::string_attribute(file, file.handle, "generator").starts_with("qrtool"))
+    return Order::row;
   return dataset.is_column ? Order::column : Order::automatic;
 }
 
@@ -427,8 +437,20 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
   Dataset dataset = hdf5::find_matrices(*file, spec.dataset);
   Order order = spec.order;
   if (order == Order::automatic) order = stated_order(*file, dataset);
-  if (order == Order::automatic) order = Order::row;
-  return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
+  const bool is_stated = order != Order::automatic;
+  if (!is_stated) order = Order::row;
+  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
+  reader->set_order_is_stated(is_stated);
+  return reader;
+}
+
+RecordedInput read_hdf5_recorded_input(const std::string& path) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  if (!is_by_qrtool(file)) return {};
+  return {.file = hdf5::string_attribute(file, file.handle, "source_file"),
+          .dataset = hdf5::string_attribute(file, file.handle, "source_dataset"),
+          .order = order_attribute(file)};
 }
 
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
@@ -436,7 +458,7 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order, int thread
   const Session session(file->shown);
   StoredFactors factors;
   factors.file = path;
-  factors.by_qrtool = hdf5::string_attribute(*file, file->handle, "format") == "qrtool";
+  factors.by_qrtool = is_by_qrtool(*file);
   factors.is_mixed =
       factors.by_qrtool && hdf5::string_attribute(*file, file->handle, "precision") == "mixed";
   factors.q = open_factor(file, "/Q", "/q", order, threads);

@@ -66,7 +66,7 @@ class Hdf5Writer final : public Writer {
   }
   void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
-  void commit() override;
+  void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {file_.path()}; }
 
  private:
@@ -105,7 +105,7 @@ class Hdf5Writer final : public Writer {
   std::vector<Output> matrices_, columns_;  // the datasets of factors, and those of the report
   HostMemory scratch_;
   std::size_t scratch_size_ = 0;  // bytes
-  bool committed_ = false;
+  bool closed_ = false;
 };
 
 struct ReportColumn {
@@ -142,7 +142,7 @@ hid_t stored_type(const ReportColumn& column) {
 }
 
 Hdf5Writer::~Hdf5Writer() {
-  if (committed_) return;
+  if (closed_) return;
   // Closing would write data to a file that is about to be removed, and HDF5 crashes when that
   // write fails.
   for (auto* outputs : {&matrices_, &columns_}) {
@@ -405,7 +405,7 @@ void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> repor
   write_column<std::uint8_t>("tries", first, report, &MatrixReport::tries);
 }
 
-void Hdf5Writer::commit() {
+void Hdf5Writer::finish(FileSet& files) {
   if (hdf5::is_closing_stopped()) fail("an earlier write failed");
   for (auto* outputs : {&matrices_, &columns_}) {
     for (Output& each : *outputs) finish(each);
@@ -414,8 +414,8 @@ void Hdf5Writer::commit() {
   if (!report_group_.close()) fail();
   check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
   if (!handle_.close()) fail();
-  committed_ = true;
-  file_.commit();
+  closed_ = true;
+  files.add(file_);
 }
 
 }  // namespace

@@ -192,6 +192,107 @@ TEST_F(Faults, EveryFailingCallOfATextOutputToo) {
                   });
 }
 
+/// With --force the old set stays whole. Only where the names cannot be given back either is there
+/// a mix, and then verify notices it.
+TEST_F(Faults, EveryFailingCallLeavesTheOldTextOutputWhole) {
+  const std::string a = dir_ / "a.csv", out = dir_ / "out.csv";
+  const auto contents = [&] {
+    std::vector<std::string> all;
+    for (const std::string& name : dir_.names())
+      if (name != "a.csv") all.push_back(name + ":" + read_text(dir_ / name));
+    return all;
+  };
+  write_text(a, "1,2\n3,4\n5,6\n");
+  ASSERT_EQ(run_tool({"factor", a, out, "-q"}).exit_code, 0);
+  const std::vector<std::string> fresh = contents();
+  write_text(a, "1,2\n3,4\n5,7\n");
+  ASSERT_EQ(run_tool({"factor", a, out, "-qf", "--mode", "raw"}).exit_code, 0);
+  const std::vector<std::string> old = contents();
+  const auto restore = [&] {
+    for (const std::string& name : dir_.names())
+      if (name != "a.csv" && name != "r.csv") std::filesystem::remove(dir_ / name);
+    for (const std::string& file : old)
+      write_text(dir_ / file.substr(0, file.find(':')), file.substr(file.find(':') + 1));
+  };
+  write_text(a, "1,2\n3,4\n5,6\n");
+  const std::vector<FailingCall> calls{{"write", ENOSPC}, {"fsync", EIO}, {"rename", EIO}};
+  fail_every_call(calls, {"factor", a, out, "-qf"}, dir_ / "log",
+                  [&](const ToolResult& result, const std::string& when) {
+                    const std::vector<std::string> after = contents();
+                    const bool has_mix = when.starts_with("rename") && when.ends_with("sticky");
+                    if (result.exit_code == 0) {
+                      EXPECT_EQ(after, fresh) << when;
+                    } else if (after != old && after != fresh) {
+                      EXPECT_TRUE(has_mix) << when;
+                      EXPECT_EQ(run_tool({"verify", a, out}).exit_code, 3) << when;
+                    }
+                    restore();
+                  });
+}
+
+/// Between two renames there are new files beside old ones. They never pass as one result.
+TEST_F(Faults, KilledBetweenTwoRenamesIsNoticedByVerify) {
+  const std::string a = dir_ / "a.csv", b = dir_ / "b.csv", out = dir_ / "out.csv";
+  write_text(a, "1,2\n3,4\n5,6\n");
+  write_text(b, "1,2\n3,4\n5,7\n");
+  const auto verdicts = [&] {
+    return std::pair(run_tool({"verify", a, out}).exit_code,
+                     run_tool({"verify", b, out}).exit_code);
+  };
+  for (const char* mode : {"raw", "reduced", "r"}) {
+    int mixed = 0;
+    for (int nth = 1;; ++nth) {
+      for (const std::string& name : dir_.names())
+        if (name.find("out.") != std::string::npos) std::filesystem::remove(dir_ / name);
+      ASSERT_EQ(run_tool({"factor", b, out, "-q", "--mode", mode}).exit_code, 0);
+      ToolOptions options = failing({"rename", 0}, nth, false, dir_ / "log");
+      options.environment["QRTOOL_FAIL_KILL"] = "1";
+      const ToolResult result = run_tool({"factor", a, out, "-qf"}, options);
+      const auto [of_new, of_old] = verdicts();
+      if (result.exit_code == 0) break;
+      ASSERT_EQ(result.signal, SIGKILL);
+      const bool is_old = of_old == 0 && of_new == 1, is_new = of_new == 0 && of_old == 1;
+      const bool is_mix = of_new == 3 && of_old == 3;
+      EXPECT_TRUE(is_old || is_new || is_mix) << mode << nth << ": " << of_new << of_old;
+      EXPECT_EQ(nth == 1, is_old) << "before the first rename all is old";
+      if (is_mix) ++mixed;
+      ASSERT_EQ(run_tool({"factor", a, out, "-qf"}).exit_code, 0);
+      EXPECT_EQ(verdicts(), std::pair(0, 1));
+      for (const std::string& name : dir_.names()) EXPECT_FALSE(name.ends_with(".tmp")) << name;
+    }
+    EXPECT_GE(mixed, 2) << mode;
+  }
+}
+
+TEST_F(Faults, AReportThatFailsLeavesNothing) {
+  make_input(4);
+  const std::vector<FailingCall> calls{{"write", ENOSPC}, {"fsync", EIO}, {"rename", EIO}};
+  const std::string report = dir_ / "r.json";
+  fail_every_call(calls, {"factor", a_, q_, "-q", "--report", report}, dir_ / "log",
+                  [&](const ToolResult& result, const std::string& when) {
+                    const bool exists = std::filesystem::remove(report);
+                    EXPECT_EQ(std::filesystem::exists(q_), exists) << when;
+                    if (exists && result.exit_code != 0) {
+                      EXPECT_NE(result.err.find("is complete, but its directory cannot be synced"),
+                                std::string::npos)
+                          << when << result.err;
+                    }
+                    expect_nothing_or_all(when);
+                  });
+}
+
+TEST_F(Faults, AStatusThatCannotBeReadLeavesNoTemporaryFile) {
+  write_text(dir_ / "a.csv", "1,2\n3,4\n5,6\n");
+  for (int nth = 1; nth < 200; ++nth) {
+    const ToolResult result = run_tool({"factor", dir_ / "a.csv", dir_ / "out.csv", "-qf"},
+                                       failing({"fstat", EIO}, nth, false, dir_ / "log"));
+    EXPECT_EQ(result.signal, 0) << nth;
+    for (const std::string& name : dir_.names()) EXPECT_FALSE(name.ends_with(".tmp")) << nth;
+    if (!std::filesystem::remove(dir_ / "log")) return;
+  }
+  ADD_FAILURE() << "there is no end to the calls";
+}
+
 TEST_F(Faults, FullDisk) {
   make_input(2000);
   const std::string disk = dir_ / "disk";

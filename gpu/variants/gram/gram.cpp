@@ -72,7 +72,8 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
-  return {true, "products in float64, at full speed here"};
+  return {true, limits.float64_products ? "products in float64, at full speed here"
+                                        : "products in float64, one work-item per 32"};
 }
 
 Fit pays(const Problem& p, const Limits& limits) {

@@ -353,6 +353,52 @@ TEST_F(Verify, MissingFilesAndFactorsAreInputErrors) {
   EXPECT_EQ(run_tool({"verify", a_, a_}).exit_code, 3) << "holds no factors";
 }
 
+TEST_F(Verify, OrderAndDatasetAreThoseThatTheFactorsRecord) {
+  const std::string square = dir_ / "square.h5";
+  write_matrices<float>(square, {}, make_matrices<float>("gauss", 1, 6, 6).view());
+  ASSERT_EQ(run_tool({"factor", square, q_, "-fq", "--order", "column"}).exit_code, 0);
+  const ToolResult good = run_tool({"verify", square, q_});
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+  EXPECT_EQ(good.err, "");
+  const ToolResult other = run_tool({"verify", square, q_, "--order", "row"});
+  EXPECT_EQ(other.exit_code, 1) << "explicit options win";
+  EXPECT_EQ(other.err, "qrtool: note: " + q_ + " was made from the order column, not from row\n");
+
+  // A file with two datasets: the recorded one is taken.
+  ASSERT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
+  ASSERT_EQ(run_tool({"factor", q_ + ":/R", foreign_, "-fq"}).exit_code, 0);
+  const ToolResult chosen = run_tool({"verify", q_, foreign_});
+  EXPECT_EQ(chosen.exit_code, 0) << chosen.err;
+  EXPECT_EQ(chosen.err, "");
+  const ToolResult wrong = run_tool({"verify", q_ + ":/Q", foreign_});
+  EXPECT_EQ(wrong.exit_code, 3) << "other shapes";
+  EXPECT_NE(wrong.err.find("was made from the dataset /R, not from /Q\n"), std::string::npos)
+      << wrong.err;
+}
+
+TEST_F(Verify, AnotherFileThanTheRecordedOneIsMentioned) {
+  ASSERT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
+  const std::string copy = dir_ / "copy.h5";
+  std::filesystem::copy_file(a_, copy);
+  const ToolResult result = run_tool({"verify", copy, q_});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "qrtool: note: " + q_ + " was made from the file a.h5, not from copy.h5\n");
+  EXPECT_EQ(run_tool({"verify", copy, q_, "-q"}).err, "");
+  // The same numbers under another name, and as text.
+  ASSERT_EQ(run_tool({"factor", q_ + ":/Q", foreign_, "-fq"}).exit_code, 0);
+  const Stored q = read_dataset(q_, "/Q");
+  write_matrices<double>(copy, {count}, q.view());
+  EXPECT_NE(run_tool({"verify", copy, foreign_}).err.find("the dataset /Q, not from /A"),
+            std::string::npos);
+}
+
+TEST_F(Verify, FactorsAreNotNamedInTheirFile) {
+  const ToolResult result = run_tool({"verify", a_, q_ + ":/Q"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("hint: name the file alone: " + q_ + "\n"), std::string::npos)
+      << result.err;
+}
+
 TEST_F(Verify, AnOutputThatLacksFactorsOfItsModeIsRefused) {
   for (const auto& [mode, name] : {std::pair("reduced", "Q"), std::pair("complete", "R"),
                                    std::pair("raw", "tau"), std::pair("r", "R")}) {

@@ -114,6 +114,17 @@ TEST_F(FlaggedMatrices, HaveTheSameBitsWhoeverDecides) {
   }
 }
 
+TEST_F(FlaggedMatrices, AloneInASubChunkHaveTheSameBits) {
+  SKIP_WITHOUT_OPENCL();
+  const std::vector<float> all = matrices({0});
+  problem_.count = 1;
+  const std::vector<float> first(all.begin(), all.begin() + rows * cols);
+  GpuVariant variant = gram_variant();
+  const Factors by_device = factors(variant, first);
+  variant.again = small_without_flags;
+  EXPECT_EQ(factors(variant, first), by_device);
+}
+
 TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
   SKIP_WITHOUT_OPENCL();
   constexpr index_t many = 96;
