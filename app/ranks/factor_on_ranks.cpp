@@ -2,27 +2,15 @@
 // factor_on_ranks.cpp: what the ranks must agree on before, between and after the steps of a run.
 #include "app/ranks/factor_on_ranks.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <string>
 
+#include "app/ranks/agreement.hpp"
 #include "core/host.hpp"
 #include "io/file/atomic_file.hpp"
 
 namespace qrtool {
 namespace {
-
-/// The text of rank 0 on every rank.
-std::string text_of_root(Comm& comm, std::string text) {
-  std::uint64_t bytes = text.size();
-  broadcast(comm, &bytes, 1);
-  text.resize(bytes);
-  broadcast(comm, text.data(), bytes);
-  return text;
-}
 
 /// What rank 0 says on every rank.
 bool answer_of_root(Comm& comm, bool answer) {
@@ -41,43 +29,8 @@ BackendChoice choose_together(const FactorOptions& o, const Problem& problem, co
   request.ranks = comm.size();
   BackendChoice choice;
   together(comm, [&] { choice = choose_backend(request, problem, limits, o.verbose); });
-  const std::string name = text_of_root(comm, choice.backend->name());
-  together(comm, [&] {
-    if (choice.backend->name() == name) return;
-    throw DeviceError(fmt::format("rank 0 would compute on {}, rank {} on {}", name, comm.rank(),
-                                  choice.backend->name()),
-                      "give every rank a device; or --backend cpu");
-  });
+  agree_on_backend(comm, *choice.backend);
   return choice;
-}
-
-/// Takes a variant by its name, for this rank's part of the work.
-void take_variant(const std::string& name, const Backend& backend, Plan& plan) {
-  const std::span<const Variant> variants = backend.variants();
-  const auto variant = std::find_if(variants.begin(), variants.end(),
-                                    [&](const Variant& each) { return each.name == name; });
-  if (variant == variants.end())
-    throw DeviceError(
-        fmt::format("rank 0 computes with {}, which is not there on every rank", name));
-  plan.variant = &*variant;
-  plan.params = variant->tune(plan.problem, backend.limits());
-}
-
-/// Rank 0's plan on every rank. Their own plans may differ, as the free memory changes from moment
-/// to moment; chunks of different sizes or another variant would give a wrong or another result.
-void share_plan(Comm& comm, const Backend& backend, Plan& plan) {
-  std::array<index_t, 5> numbers{plan.chunk_matrices, plan.chunk_rows, plan.buffers, plan.threads,
-                                 plan.threads_per_matrix};
-  broadcast(comm, numbers.data(), numbers.size());
-  plan.chunk_matrices = numbers[0];
-  plan.chunk_rows = numbers[1];
-  plan.buffers = static_cast<int>(numbers[2]);
-  plan.threads = static_cast<int>(numbers[3]);
-  plan.threads_per_matrix = static_cast<int>(numbers[4]);
-  const std::string variant = text_of_root(comm, std::string(plan.variant->name));
-  together(comm, [&] {
-    if (variant != plan.variant->name) take_variant(variant, backend, plan);
-  });
 }
 
 /// If rank 0 is killed, another rank removes what rank 0 was writing, and says so.
@@ -96,7 +49,7 @@ void share_temporary_files(Comm& comm) {
 
 FactorResult factor_together(FactorRun run, Comm& comm) {
   together(comm, [&] { run.make_plan(); });
-  share_plan(comm, run.backend(), run.plan());
+  agree_on_plan(comm, run.backend(), run.plan());
   run.say_plan();
   together(comm, [&] {
     if (comm.is_root()) run.create_outputs();
@@ -111,6 +64,7 @@ FactorResult factor_together(FactorRun run, Comm& comm) {
 
 ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   const Stopwatch watch;
+  agree_on_options(comm, o);
   Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   limits.has_scratch = !o.scratch.empty();
   std::unique_ptr<Reader> input;

@@ -181,6 +181,17 @@ class Ranks(unittest.TestCase):
             self.different_ranks(["--variant", one], ["--variant", two])
             self.expect_same(found[one], self.result("q.h5"))
 
+    def test_ranks_with_different_options_are_refused(self):
+        self.generate("--shape", "101x12x7")
+        for one, two, said in ((["--mode", "r"], [], "rank 0 was given --mode r, rank 1 --mode reduced"),
+                               ([], ["--sign", "lapack"], "rank 0 was given no --sign, rank 1 --sign lapack"),
+                               (["--precision", "double"], ["--precision", "single"],
+                                "rank 0 was given --precision float64, rank 1 --precision float32")):
+            done = self.different_ranks(one, two, expect=2)
+            self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertFalse(os.path.exists(self.path("q.h5")))
+
     def test_ranks_do_not_mix_backends(self):
         self.generate("--shape", "101x12x7")
         for one, two in (("cpu", "opencl"), ("opencl", "cpu")):

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// agreement_test.cpp: ranks that have different options or devices, or whose device fails, end
+// together or take the CPU together. The devices are made up.
+#include "app/ranks/agreement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+
+#include "app/run/factor_run.hpp"
+#include "core/error.hpp"
+#include "tests/support/local_ranks.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr int ranks = 3;
+
+Fit takes_all(const Problem&, const Limits&) { return {true, ""}; }
+Params group_of_device(const Problem&, const Limits& limits) {
+  return {{"GROUP", limits.max_group}};
+}
+std::size_t no_bytes(const Problem&) { return 0; }
+std::string arithmetic(const Problem&) { return "float32"; }
+
+constexpr std::array variants{Variant{.name = "made-up/one",
+                                      .summary = "",
+                                      .fits = takes_all,
+                                      .tune = group_of_device,
+                                      .host_workspace_bytes = no_bytes,
+                                      .device_workspace_bytes = no_bytes,
+                                      .arithmetic = arithmetic},
+                              Variant{.name = "made-up/two",
+                                      .summary = "",
+                                      .fits = takes_all,
+                                      .tune = group_of_device,
+                                      .host_workspace_bytes = no_bytes,
+                                      .device_workspace_bytes = no_bytes,
+                                      .arithmetic = arithmetic}};
+
+/// A device with groups of `max_group` work-items, which fails where it is asked to.
+class MadeUp final : public Backend {
+ public:
+  explicit MadeUp(int max_group, bool fails = false, std::string name = "made-up")
+      : name_(std::move(name)), fails_(fails) {
+    limits_.host_bytes = std::size_t{1} << 30;
+    limits_.max_group = max_group;
+  }
+  std::string name() const override { return name_; }
+  std::string device() const override { return "made up"; }
+  std::span<const Variant> variants() const override { return qrtool::variants; }
+  Limits limits() const override { return limits_; }
+  ChunkSeconds factor(const Plan&, BatchView<const float>, const Factors<float>&,
+                      std::span<MatrixReport>) override {
+    if (fails_) throw DeviceError("the made-up device is lost");
+    return {};
+  }
+  ChunkSeconds factor(const Plan&, BatchView<const double>, const Factors<double>&,
+                      std::span<MatrixReport>) override {
+    return {};
+  }
+
+ private:
+  std::string name_;
+  bool fails_;
+  Limits limits_;
+};
+
+/// The messages with which the ranks end; empty where a rank does not fail.
+template <class ErrorClass, class Body>
+std::array<std::string, ranks> messages_of(Body body) {
+  std::array<std::string, ranks> messages;
+  test::run_ranks(ranks, [&](Comm& comm) {
+    try {
+      body(comm);
+    } catch (const ErrorClass& error) {
+      messages[static_cast<std::size_t>(comm.rank())] = error.what();
+    }
+  });
+  return messages;
+}
+
+void expect_all(const std::array<std::string, ranks>& messages, const std::string& expected) {
+  for (const std::string& message : messages) EXPECT_EQ(message, expected);
+}
+
+TEST(Agreement, DifferentModesAreRefusedOnAllRanks) {
+  const auto messages = messages_of<UsageError>([](Comm& comm) {
+    FactorOptions options;
+    if (comm.rank() == 2) options.mode = Mode::r;
+    agree_on_options(comm, options);
+  });
+  expect_all(messages, "rank 0 was given --mode reduced, rank 2 --mode r");
+  expect_all(messages_of<Error>([](Comm& comm) {
+               FactorOptions options;
+               options.memory_bytes = static_cast<std::uint64_t>(comm.rank());
+               agree_on_options(comm, options);
+             }),
+             "");
+}
+
+TEST(Agreement, DifferentBackendsAreRefusedOnAllRanks) {
+  expect_all(messages_of<DeviceError>([](Comm& comm) {
+               agree_on_backend(comm, MadeUp(256, false, comm.rank() == 1 ? "cpu" : "made-up"));
+             }),
+             "rank 0 would compute on made-up, rank 1 on cpu");
+}
+
+TEST(Agreement, EveryRankTakesTheVariantAndSizesOfRank0) {
+  test::run_ranks(ranks, [](Comm& comm) {
+    const MadeUp backend(256);
+    Plan plan = make_plan({100, 4, 4}, backend.variants(), backend.limits(),
+                          comm.is_root() ? "made-up/two" : "made-up/one");
+    plan.chunk_matrices = comm.is_root() ? 7 : 11;
+    agree_on_plan(comm, backend, plan);
+    EXPECT_EQ(plan.variant->name, "made-up/two");
+    EXPECT_EQ(plan.chunk_matrices, 7);
+  });
+}
+
+TEST(Agreement, DifferentParametersAreRefusedOnAllRanks) {
+  expect_all(messages_of<DeviceError>([](Comm& comm) {
+               const MadeUp backend(comm.rank() == 1 ? 128 : 256);
+               Plan plan = make_plan({100, 4, 4}, backend.variants(), backend.limits());
+               agree_on_plan(comm, backend, plan);
+             }),
+             "rank 0 would run made-up/one with the parameters GROUP=256, rank 1 with GROUP=128");
+}
+
+/// What factor_on_ranks does with a backend: plan, agree, work, and all of it once more on the CPU
+/// where a device fails.
+TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
+  for (const int failing : {0, 1, 2}) {
+    std::atomic<int> done_by_cpu = 0, done_by_device = 0;
+    const Source source;
+    test::run_ranks(ranks, [&](Comm& comm) {
+      const auto choose = [&] {
+        BackendChoice choice{std::make_unique<MadeUp>(256, comm.rank() == failing), ""};
+        agree_on_backend(comm, *choice.backend);
+        return choice;
+      };
+      const auto factor_on = [&](Backend& backend) -> FactorResult {
+        Plan plan = make_plan({1, 4, 4}, backend.variants(), backend.limits());
+        agree_on_plan(comm, backend, plan);
+        const Batch<float> a(1, 4, 4), q(1, 4, 4), r(1, 4, 4);
+        std::fill_n(a.view().data, 16, 1.0f);
+        MatrixReport report;
+        together(comm, [&] {
+          backend.factor(plan, BatchView<const float>(a.view()), {q.view(), r.view(), {}, {}},
+                         {&report, 1});
+        });
+        ++(backend.name() == "cpu" ? done_by_cpu : done_by_device);
+        return {.source = source,
+                .plan = plan,
+                .backend = backend.name(),
+                .device = "",
+                .files = {},
+                .datasets = {},
+                .verdict = Verdict(true),
+                .stages = {},
+                .chunks = {}};
+      };
+      Limits limits;
+      limits.host_bytes = std::size_t{1} << 30;
+      EXPECT_EQ(factor_with_fallback(true, limits, choose, factor_on).backend, "cpu");
+    });
+    EXPECT_EQ(done_by_cpu, ranks);
+    EXPECT_EQ(done_by_device, 0);
+  }
+}
+
+}  // namespace
+}  // namespace qrtool
