@@ -129,6 +129,17 @@ inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// in seven waves, and 1.92 ms in two waves with 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 
+// ---- gram_twice (variants/gram_twice/gram_twice.cl).
+
+/// Largest number of columns. 512 .. 16384.
+inline constexpr std::int64_t gram_twice_max_columns = 8192;
+/// Groups that a product should have, and the rows of a slab. The errors of a sum grow with its
+/// terms.
+inline constexpr std::int64_t gram_twice_groups = 528;
+inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 4096;
+/// Bytes of the matrices that are factored at a time.
+inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
+
 // ---- small (variants/small/). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
 // in float32, 2026-11. The kernels are limited by the rate at which instructions are issued.
 
