@@ -137,6 +137,8 @@ inline constexpr std::int64_t gram_twice_max_columns = 8192;
 /// terms.
 inline constexpr std::int64_t gram_twice_groups = 528;
 inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 4096;
+/// Groups of a product of rows that an H200 runs at a time.
+inline constexpr std::int64_t gram_twice_product_groups = 264;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 

@@ -7,7 +7,8 @@
 //
 //   launches of a pass, in this order                                   one group per
 //   sum_slab         X'X over a slab of rows, X = A or Q1               slab x tile
-//   sum_tile         the sum of the slabs                               tile
+//   add_slabs        the sum of the slabs, if there are several         32 entries
+//   finish_gram      ||G - I|| in the second pass                       tile
 //   for every square b:
 //     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
 //                    and one group factors the square: G(b, b) -> L(b, b)
@@ -38,7 +39,11 @@
 // Defines, set in gram_twice.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                     1          common.clh, nvidia.clh
 //   VECTOR                                  1, 2       copy.clh; divides n
+//   COLUMNS                                 1..129     n, or 129 for all larger n
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef COLUMNS
+#define COLUMNS 129
+#endif
 #include "gpu/variants/gram_twice/cholesky.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
 #include "gpu/variants/gram_twice/rows.clh"

@@ -15,7 +15,8 @@ constexpr int group_size = 128;
 constexpr int square_group_size = 256;
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
-constexpr index_t outer_squares = 4;     // squares whose rows are updated by one long product
+constexpr int sum_group_size = 256;      // SUM_GROUP
+constexpr index_t sums_of_tile = 128;    // SUMS_OF_TILE
 constexpr std::size_t block_room = 288;  // BLOCK_ROOM
 
 ElementType computes_in(const Problem&) { return ElementType::float64; }
@@ -58,6 +59,7 @@ Fit fits(const Problem& p, const Limits& limits) {
 Params tune(const Problem& p, const Limits&) {
   return {{"MMA", 1},
           {"VECTOR", std::min(aligned_entries(p.n), 2)},
+          {"COLUMNS", static_cast<int>(std::min(p.n, side + 1))},
           {std::string(most_registers), tuning::gram_tiles_registers}};
 }
 
@@ -95,6 +97,20 @@ TwiceShape slot_shape(const Problem& p) {
 Slots slots(const Problem& p) {
   const std::size_t bytes = static_cast<std::size_t>(slot_shape(p).slot) * sizeof(double);
   return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_twice_bytes / bytes))};
+}
+
+/// The number of squares whose rows are updated by one long product: the one that leaves the fewest
+/// groups idle.
+index_t outer_squares(index_t strips) {
+  index_t best = 3;
+  const auto waves_per_square = [&](index_t squares) {
+    return static_cast<double>(ceil_divide(strips * squares, tuning::gram_twice_product_groups)) /
+           static_cast<double>(squares);
+  };
+  for (index_t squares = best + 1; squares <= 8; ++squares) {
+    if (waves_per_square(squares) < 0.97 * waves_per_square(best)) best = squares;
+  }
+  return best;
 }
 
 /// The rows of a batch, or of slots.
@@ -140,7 +156,10 @@ class Wave {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
     launch_("sum_slab", count_ * twice_.slabs * pairs, group_size, x.buffer, x.shape, job_.slots,
             shape_, twice_);
-    launch_("sum_tile", count_ * pairs, 256, job_.slots, shape_, twice_);
+    if (twice_.slabs > 1) {
+      launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
+    }
+    launch_("finish_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
     for (index_t b = 0; b < squares_; ++b) {
       // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
       const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
@@ -154,8 +173,9 @@ class Wave {
 
   /// q := x L'^-1. x and q may be the same.
   void divide(const Rows& x, const Rows& q) {
-    for (index_t outer = 0; outer < squares_; outer += outer_squares) {
-      const index_t end = std::min(outer + outer_squares, squares_);
+    const index_t together = outer_squares(strips_);
+    for (index_t outer = 0; outer < squares_; outer += together) {
+      const index_t end = std::min(outer + together, squares_);
       if (outer > 0) update(x, q, 0, outer, end);
       for (index_t b = outer; b < end; ++b) {
         const Rows& from = b == 0 ? x : q;
