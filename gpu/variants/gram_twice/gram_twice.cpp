@@ -56,11 +56,18 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "products in float64, at full speed here"};
 }
 
+Fit pays(const Problem& p, const Limits&) {
+  if (p.n >= tuning::gram_tiles_least_columns) return {true, {}};
+  const index_t rows = std::max(tuning::gram_twice_least_rows, tuning::gram_twice_tall * p.n);
+  if (p.n >= tuning::gram_twice_least_columns && p.m >= rows) return {true, {}};
+  return {false, "pays from " + std::to_string(rows) + " rows on with so few columns"};
+}
+
 Params tune(const Problem& p, const Limits&) {
   return {{"MMA", 1},
           {"VECTOR", std::min(aligned_entries(p.n), 2)},
           {"COLUMNS", static_cast<int>(std::min(p.n, side + 1))},
-          {std::string(most_registers), tuning::gram_tiles_registers}};
+          {std::string(most_registers), tuning::gram_twice_registers}};
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
@@ -83,7 +90,7 @@ TwiceShape slot_shape(const Problem& p) {
     return first;
   };
   if (tiles > 2) take(tiles * tiles * entries);
-  twice.diagonals = take(2 * squares * 4 * entries);
+  twice.diagonals = take(2 * squares * std::min<index_t>(tiles * tiles, 4) * entries);
   twice.inverses = take(squares * 8 * 256);
   twice.norms = take(tiles * tile);
   twice.departures = take(pairs);
@@ -223,7 +230,8 @@ GpuVariant gram_twice_variant() {
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
-                   .arithmetic = arithmetic},
+                   .arithmetic = arithmetic,
+                   .pays = pays},
           .file = "gpu/variants/gram_twice/gram_twice.cl",
           .workspace = workspace,
           .enqueue = enqueue,
