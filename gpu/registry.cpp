@@ -66,7 +66,7 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   return shape;
 }
 
-std::string gram_objection(const Problem& p) {
+std::string gram_objection(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32) return "takes float32 only";
   if (p.arithmetic == Arithmetic::strict) return "sums in float64";
   if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
@@ -76,6 +76,8 @@ std::string gram_objection(const Problem& p) {
   if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
     return fmt::format("takes {} rows or more, and at least as many as columns", tuning::few_rows);
   }
+  if (!limits.float64_products && !limits.is_cpu)
+    return "needs NVIDIA's float64 matrix instructions";
   return {};
 }
 

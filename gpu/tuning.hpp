@@ -69,9 +69,6 @@ inline constexpr std::int64_t check_units_columns = 32;
 /// registers and takes 640 of 1024 of them in float64. With more columns some rows of blocks are in
 /// local memory, which has no room for more than 80 columns.
 inline constexpr std::int64_t gram_columns = 80;
-/// Largest number of columns without matrix instructions. 16 .. 32. It is one block of 16 columns,
-/// because PoCL 3.1 takes minutes to compile two.
-inline constexpr std::int64_t gram_portable_columns = 16;
 /// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
 /// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
 /// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
@@ -98,8 +95,7 @@ inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
 inline constexpr std::int64_t gram_whole_columns = 32;
 inline constexpr std::int64_t gram_whole_rows = 64;
 /// Largest number of rows for which `small` factors a flagged matrix. Taller ones are factored by
-/// `blocked`, whose groups return early if there is nothing to do; with PoCL 3.1 some results of
-/// the other groups are lost then.
+/// `blocked`, whose groups return early if there is nothing to do.
 inline constexpr std::int64_t gram_small_rows = 256;
 
 // ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.

@@ -25,10 +25,11 @@ struct AttackCase {
   }
 };
 
-/// `gram` accepts up to 16 columns on a device without matrix instructions.
 const std::vector<AttackCase> cases{
     {"gram", {40, 16}, Mode::reduced, 20},   {"gram", {40, 16}, Mode::r, 20},
-    {"gram", {16, 12}, Mode::reduced, 20},   {"tall", {2000, 16}, Mode::reduced, 6},
+    {"gram", {16, 12}, Mode::reduced, 20},   {"gram", {64, 48}, Mode::reduced, 8},
+    {"gram", {90, 80}, Mode::reduced, 4},    {"gram_tiles", {120, 100}, Mode::reduced, 4},
+    {"gram_tiles", {140, 129}, Mode::r, 2},  {"tall", {2000, 16}, Mode::reduced, 6},
     {"tall", {2000, 16}, Mode::r, 6},        {"large", {200, 130}, Mode::reduced, 2},
     {"small", {48, 40}, Mode::reduced, 6},   {"blocked", {80, 40}, Mode::reduced, 4},
     {"vector", {33, 20}, Mode::reduced, 10},

@@ -171,6 +171,16 @@ TEST_P(Variants, EveryShapeAndKindReduced) {
   }
 }
 
+/// One square of 128 columns, two of them with one tile and one column in the second, two whole
+/// ones, and three. Most of the kinds are flagged.
+TEST_P(Variants, SeveralSquaresOfTiles) {
+  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no squares";
+  for (const Shape shape : {Shape{130, 97}, {140, 129}, {256, 256}, {300, 257}}) {
+    check_shape<float>(shape, Mode::reduced, Sign::positive);
+    check_shape<float>(shape, Mode::r, Sign::positive);
+  }
+}
+
 TEST_P(Variants, OtherModesAndSigns) {
   for (const Shape shape : {Shape{1, 1}, {7, 5}, {5, 7}, {16, 16}, {40, 33}, {33, 40}, {70, 17}}) {
     for (const Mode mode : {Mode::complete, Mode::r, Mode::raw}) {

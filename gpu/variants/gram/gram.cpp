@@ -11,7 +11,7 @@ namespace qrtool {
 namespace {
 
 constexpr index_t block_columns = 16;
-constexpr int group_size = 32;
+constexpr int most_lanes = 32;  // work-items of a group
 constexpr int slab_rows = 16;
 constexpr int slab_pad = 4;          // SLAB_LD less COLUMNS
 constexpr int block_room = 16 * 18;  // BLOCK_ROOM
@@ -24,13 +24,9 @@ GpuVariant again(const Problem& p) {
   return p.m <= tuning::gram_small_rows ? flagged_small_variant() : blocked_variant();
 }
 
-index_t most_columns(const Limits& limits) {
-  return limits.float64_products ? tuning::gram_columns : tuning::gram_portable_columns;
-}
-
-/// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
-int blocks(const Problem& p, const Limits& limits) {
-  return static_cast<int>(ceil_divide(std::min(most_columns(limits), p.n), block_columns));
+/// Blocks of 16 columns of a tile.
+int blocks(const Problem& p) {
+  return static_cast<int>(ceil_divide(std::min(tuning::gram_columns, p.n), block_columns));
 }
 
 /// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
@@ -39,10 +35,9 @@ struct Slabs {
   int rows, stages;
 };
 
-Slabs slabs(const Problem& p, const Limits& limits) {
+Slabs slabs(const Problem& p) {
   const int rows = static_cast<int>(ceil_divide(p.m, slab_rows));
-  if (!limits.float64_products) return {slab_rows, 1};
-  const int columns = 16 * blocks(p, limits);
+  const int columns = 16 * blocks(p);
   const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
     return {slab_rows * rows, 1};
@@ -55,12 +50,12 @@ int held_rows(int blocks) { return blocks < 5 ? blocks : 3; }
 
 /// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
 /// `squares` and `spread`, a number per column each; the blocks that are parked.
-std::size_t local_bytes(const Problem& p, const Limits& limits) {
+std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
-  const int count = blocks(p, limits), columns = 16 * count;
-  const Slabs slab = slabs(p, limits);
+  const int count = blocks(p), columns = 16 * count;
+  const Slabs slab = slabs(p);
   const int floats = slab.stages * slab.rows * (columns + slab_pad);
-  const int rooms = count + (limits.float64_products ? 1 : 2);  // ROOM
+  const int rooms = count + 1;
   const int parked = triangle(count) - triangle(held_rows(count));
   const int doubles = rooms * block_room + 2 * columns + parked * 16 * 16;
   return static_cast<std::size_t>(floats) * sizeof(float) +
@@ -68,14 +63,12 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = gram_objection(p);
+  const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  const index_t most = most_columns(limits);
-  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
-  if (!limits.float64_products && p.m > tuning::gram_small_rows) {
-    return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
+  if (p.n > tuning::gram_columns) {
+    return {false, "takes at most " + std::to_string(tuning::gram_columns) + " columns"};
   }
-  const std::string needs = group_objection(group_size, local_bytes(p, limits), limits);
+  const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
@@ -91,11 +84,11 @@ Fit pays(const Problem& p, const Limits& limits) {
 }
 
 Params tune(const Problem& p, const Limits& limits) {
-  const int columns = 16 * blocks(p, limits);
-  const Slabs slab = slabs(p, limits);
+  const int columns = 16 * blocks(p);
+  const Slabs slab = slabs(p);
   const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
   return {{"MMA", limits.float64_products},
-          {"BLOCKS", blocks(p, limits)},
+          {"BLOCKS", blocks(p)},
           {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
           {"SLAB", slab.rows},
           {"STAGES", slab.stages},
@@ -108,8 +101,8 @@ std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const cl::Buffer& routes = job.work[0];
-  launch("factor_gram", job.count, group_size, job.a, job.q, job.r, job.magnitudes, routes,
-         factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
+  launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
+         routes, factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
