@@ -90,6 +90,9 @@ inline constexpr double gram_first_pass_error = 0.25;
 /// Number of slabs of 16 rows in local memory at a time, for 1 to 5 blocks of 16 columns. 1 .. 4.
 /// It is the largest number that leaves room for as many groups as the registers allow.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
+/// The same in float64; and the smallest number of columns for which it is faster than `small`.
+inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
+inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// Matrices of at most this size are copied as a whole if their size is not a multiple of the
 /// blocks.
 inline constexpr std::int64_t gram_whole_columns = 32;

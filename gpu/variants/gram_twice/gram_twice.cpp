@@ -11,8 +11,8 @@
 namespace qrtool {
 namespace {
 
-constexpr int group_size = 128;
-constexpr int square_group_size = 256;
+constexpr int warps = 4;
+constexpr int square_warps = 8;
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
 constexpr int sum_group_size = 256;      // SUM_GROUP
@@ -38,36 +38,32 @@ std::size_t local_bytes(const Problem&, const Limits&) {
 
 Fit fits(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float64) return {false, "takes float64 only"};
-  if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
-    return {false, "gives R, or R and a reduced Q"};
-  }
-  if (p.sign != Sign::positive) return {false, "gives R a positive diagonal only"};
-  if (p.m < p.n || p.n < 1) return {false, "takes at least as many rows as columns"};
-  const std::string objection = general_objection(p, limits);
+  const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.n > tuning::gram_twice_max_columns) {
     return {false, "takes at most " + std::to_string(tuning::gram_twice_max_columns) + " columns"};
   }
-  if (!limits.float64_products) return {false, "needs NVIDIA's float64 matrix instructions"};
-  const std::string needs = group_objection(square_group_size, local_bytes(p, limits), limits);
+  const std::string needs = group_objection(32 * square_warps, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
 }
 
-Fit pays(const Problem& p, const Limits&) {
+Fit pays(const Problem& p, const Limits& limits) {
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
   if (p.n >= tuning::gram_tiles_least_columns) return {true, {}};
   const index_t rows = std::max(tuning::gram_twice_least_rows, tuning::gram_twice_tall * p.n);
   if (p.n >= tuning::gram_twice_least_columns && p.m >= rows) return {true, {}};
   return {false, "pays from " + std::to_string(rows) + " rows on with so few columns"};
 }
 
-Params tune(const Problem& p, const Limits&) {
-  return {{"MMA", 1},
-          {"VECTOR", std::min(aligned_entries(p.n), 2)},
-          {"COLUMNS", static_cast<int>(std::min(p.n, side + 1))},
-          {std::string(most_registers), tuning::gram_twice_registers}};
+Params tune(const Problem& p, const Limits& limits) {
+  Params params{{"MMA", limits.float64_products},
+                {"VECTOR", std::min(aligned_entries(p.n), 2)},
+                {"COLUMNS", static_cast<int>(std::min(p.n, side + 1))}};
+  if (limits.float64_products) params[std::string(most_registers)] = tuning::gram_twice_registers;
+  return params;
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
@@ -137,7 +133,9 @@ class Wave {
         first_(first),
         count_(count),
         squares_(ceil_divide(job.problem.n, side)),
-        strips_(ceil_divide(job.problem.m, tile)) {}
+        strips_(ceil_divide(job.problem.m, tile)),
+        group_size_(warps * warp_lanes(job.params)),
+        square_group_size_(square_warps * warp_lanes(job.params)) {}
 
   void run() {
     const Problem& p = job_.problem;
@@ -151,9 +149,9 @@ class Wave {
     form_factor(q);
     if (p.wants_q()) divide(q, q);
     const index_t pairs = index_t{twice_.tiles} * (twice_.tiles + 1) / 2;
-    launch_("multiply_factors", count_ * pairs, group_size, job_.r, job_.slots, shape_, twice_,
+    launch_("multiply_factors", count_ * pairs, group_size_, job_.r, job_.slots, shape_, twice_,
             static_cast<cl_int>(first_));
-    launch_("finish_twice", count_, group_size, job_.q, job_.r, job_.magnitudes, job_.work[0],
+    launch_("finish_twice", count_, group_size_, job_.q, job_.r, job_.magnitudes, job_.work[0],
             job_.slots, shape_, twice_, static_cast<cl_int>(first_));
   }
 
@@ -161,7 +159,7 @@ class Wave {
   /// G = X'X = L L'.
   void form_factor(const Rows& x) {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
-    launch_("sum_slab", count_ * twice_.slabs * pairs, group_size, x.buffer, x.shape, job_.slots,
+    launch_("sum_slab", count_ * twice_.slabs * pairs, group_size_, x.buffer, x.shape, job_.slots,
             shape_, twice_);
     if (twice_.slabs > 1) {
       launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
@@ -170,10 +168,10 @@ class Wave {
     for (index_t b = 0; b < squares_; ++b) {
       // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
       const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
-      launch_("factor_squares", count_ * (1 + targets), square_group_size, job_.slots, twice_,
+      launch_("factor_squares", count_ * (1 + targets), square_group_size_, job_.slots, twice_,
               static_cast<cl_int>(count_), static_cast<cl_int>(b), static_cast<cl_int>(targets));
       const index_t others = std::max<index_t>(tiles - 2 * (b + 1), 0);
-      launch_("divide_panel", count_ * others, group_size, job_.slots, twice_,
+      launch_("divide_panel", count_ * others, group_size_, job_.slots, twice_,
               static_cast<cl_int>(b));
     }
   }
@@ -186,7 +184,7 @@ class Wave {
       if (outer > 0) update(x, q, 0, outer, end);
       for (index_t b = outer; b < end; ++b) {
         const Rows& from = b == 0 ? x : q;
-        launch_("divide_rows", count_ * strips_, group_size, from.buffer, from.shape, q.buffer,
+        launch_("divide_rows", count_ * strips_, group_size_, from.buffer, from.shape, q.buffer,
                 q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(b));
         if (b + 1 < end) update(x, q, b, b + 1, end);
       }
@@ -197,7 +195,7 @@ class Wave {
   /// were not touched before.
   void update(const Rows& x, const Rows& q, index_t from, index_t to, index_t end) {
     const Rows& old = from == 0 ? x : q;
-    launch_("update_rows", count_ * strips_ * (end - to), square_group_size, old.buffer, old.shape,
+    launch_("update_rows", count_ * strips_ * (end - to), square_group_size_, old.buffer, old.shape,
             q.buffer, q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from),
             static_cast<cl_int>(to), static_cast<cl_int>(end - to));
   }
@@ -208,6 +206,7 @@ class Wave {
   TwiceShape twice_;
   index_t first_, count_;
   index_t squares_, strips_;  // of a matrix
+  int group_size_, square_group_size_;
 };
 
 void enqueue(const FactorJob& job, Launcher& launch) {
