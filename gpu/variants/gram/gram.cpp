@@ -46,10 +46,10 @@ Slabs slabs(const Problem& p) {
   const int columns = 16 * blocks(p);
   const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
-    return {slab_rows * rows, 1};
+    return {.rows = slab_rows * rows, .stages = 1};
   }
   const int* stages = is_twice(p) ? tuning::gram_twice_stages : tuning::gram_stages;
-  return {slab_rows, std::min(rows, stages[columns / 16 - 1])};
+  return {.rows = slab_rows, .stages = std::min(rows, stages[columns / 16 - 1])};
 }
 
 /// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
@@ -116,7 +116,7 @@ std::vector<std::size_t> workspace(const Problem& p) {
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const cl::Buffer& routes = job.work[0];
+  const cl::Buffer& routes = job.work.front();
   if (is_twice(p)) {
     launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
            job.magnitudes, routes, job.work.back(), factor_shape(p, job.count));

@@ -263,7 +263,8 @@ INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks,
 #pragma unroll 1
   for (int q = p; q < blocks; ++q) {
     begin_block_copy(to + q * BLOCK_ROOM,
-                    q == p ? block_of(slot, 2 * b, p, p) : block_in(slot.factor, 2, 0, q, p), item);
+                     q == p ? block_of(slot, 2 * b, p, p) : block_in(slot.factor, 2, 0, q, p),
+                     item);
   }
 }
 
@@ -330,13 +331,13 @@ INLINE void load_pivots(const Place* at, __local double* pivots, __local double*
 }
 
 // Computes slot.spread for the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
-INLINE void spread_square(const Place* at, __local double* room, Slot slot,
-                          __global const float* r, int n, int b) {
+INLINE void spread_square(const Place* at, __local double* room, Slot slot, __global const float* r,
+                          int n, int b) {
   const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
   __local double* squares = room + SIDE_BLOCKS * BLOCK_ROOM;
   load_pivots(at, room, squares, slot, b, blocks);
-  take_spread(at->item, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n,
-              n - SIDE * b, squares, squares + SIDE, squares + 2 * SIDE);
+  take_spread(at->item, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n, n - SIDE * b,
+              squares, squares + SIDE, squares + 2 * SIDE);
   EACH_PART(i, at->item) {
     if (i < 16 * blocks) slot.spread[SIDE * b + i] = squares[2 * SIDE + i];
   }
@@ -417,8 +418,8 @@ INLINE float sum_of_block_rows(float x) {
 }
 
 // For each block row of X: the sum of squares of D X, and that of H X or of D X's diagonal block.
-INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
-                           __local float* plain, __local float* other) {
+INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread, __local float* plain,
+                           __local float* other) {
   const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
   for (int first = 0; first < rows; first += GROUP_SIZE * SUMMED_ROWS) {
     const int start = first + at->item * SUMMED_ROWS;
@@ -482,8 +483,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
   if (at.item == 0) {
     float largest = 0;
     for (int c = 0; c < tiles; ++c) largest = fmax(largest, (float)slot.largest[c]);
-    routes[matrix] =
-        is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
+    routes[matrix] = is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
     magnitudes[matrix] = magnitude_code(largest, is_finite);
   }
   if (!is_finite) {

@@ -114,7 +114,7 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
 void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const cl::Buffer& work = job.slots;
+  const cl::Buffer &work = job.slots, &routes = job.work.front();
   const index_t n = tiles(p), rows = ceil_divide(p.m, tuning::gram_tiles_columns);
   const int lanes = warp_lanes(job.params), group_size = warps * lanes;
   if (n <= 2) {
@@ -125,7 +125,7 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
   if (p.wants_q()) {
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
-  launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
+  launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
          gram_limits(p, tuning::gram_tiles_guard_per_root));
 }
 

@@ -38,8 +38,9 @@ std::size_t local_bytes(const Problem&, const Limits&) {
 
 Fit fits(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float64) return {false, "takes float64 only"};
-  const std::string objection = gram_objection(p, limits);
-  if (!objection.empty()) return {false, objection};
+  for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
+    if (!objection.empty()) return {false, objection};
+  }
   if (p.n > tuning::gram_twice_max_columns) {
     return {false, "takes at most " + std::to_string(tuning::gram_twice_max_columns) + " columns"};
   }
@@ -151,7 +152,7 @@ class Wave {
     const index_t pairs = index_t{twice_.tiles} * (twice_.tiles + 1) / 2;
     launch_("multiply_factors", count_ * pairs, group_size_, job_.r, job_.slots, shape_, twice_,
             static_cast<cl_int>(first_));
-    launch_("finish_twice", count_, group_size_, job_.q, job_.r, job_.magnitudes, job_.work[0],
+    launch_("finish_twice", count_, group_size_, job_.q, job_.r, job_.magnitudes, job_.work.front(),
             job_.slots, shape_, twice_, static_cast<cl_int>(first_));
   }
 
