@@ -76,8 +76,8 @@ INLINE int gram_row(const Warp* at, int k, int rows) {
   return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
 }
 
-// The largest |a_ij|; in float64 the upper word of its bits, whose order is that of the values, with
-// Inf and NaN last.
+// The largest |a_ij|; in float64 the upper word of its bits, whose order is that of the values,
+// with Inf and NaN last.
 #if TWICE
 typedef int Size;
 INLINE Size larger(Size size, double y) { return max(size, as_int2(y).y & 0x7fffffff); }

@@ -8,7 +8,7 @@
 //   launches of a pass, in this order                                   one group per
 //   sum_slab         X'X over a slab of rows, X = A or Q1               slab x tile
 //   add_slabs        the sum of the slabs, if there are several         32 entries
-//   finish_gram      ||G - I|| in the second pass                       tile
+//   settle_gram      ||G - I|| in the second pass                       tile
 //   for every square b:
 //     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
 //                    and one group factors the square: G(b, b) -> L(b, b)

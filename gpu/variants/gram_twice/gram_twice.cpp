@@ -31,9 +31,13 @@ GpuVariant again(const Problem& p) {
   return p.n <= tuning::tall_max_wide_columns ? tall_variant() : large_variant();
 }
 
-/// Of divide_rows, whose two stages have nine blocks each.
-std::size_t local_bytes(const Problem&, const Limits&) {
-  return sizeof(double) * (2 * 9 * block_room + 2);
+/// Of divide_rows, whose two stages have a block more than there are block columns, or of
+/// factor_squares.
+std::size_t local_bytes(const Problem& p, const Limits&) {
+  const auto blocks = static_cast<std::size_t>(std::min(ceil_divide(p.n, 16), side / 16));
+  const std::size_t divide_rows = 2 * (blocks + 1) * block_room;
+  const std::size_t factor_squares = 16 * block_room + block_room + 16;  // TWICE_ROOM
+  return sizeof(double) * std::max(divide_rows, factor_squares);
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -165,7 +169,7 @@ class Wave {
     if (twice_.slabs > 1) {
       launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
     }
-    launch_("finish_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
+    launch_("settle_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
     for (index_t b = 0; b < squares_; ++b) {
       // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
       const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
