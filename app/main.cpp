@@ -2,6 +2,7 @@
 // main.cpp: sets up the process, parses the command line, runs one command and exits.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -19,14 +20,17 @@
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
 #include "app/ranks/world.hpp"
+#include "core/text.hpp"
 
 namespace qrtool {
 namespace {
 
-/// Opens missing standard streams, so that no file that is opened later gets their numbers.
+/// Opens missing standard streams, so that no file that is opened later gets their numbers. Reading
+/// and writing them still fails.
 void open_standard_streams() {
   for (int descriptor = 0; descriptor <= 2; ++descriptor) {
-    if (fcntl(descriptor, F_GETFD) == -1) open("/dev/null", O_RDWR);
+    if (fcntl(descriptor, F_GETFD) == -1)
+      open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
@@ -64,6 +68,18 @@ Error internal_error(const char* what) {
       "add the command line and, if possible, the input file");
 }
 
+/// A thread needs address space for its stack and a place among the processes of the user. The
+/// system reports both with the same number.
+Error no_thread_error() {
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY)
+    return LimitError(fmt::format("cannot start a thread: the address space is limited to {}",
+                                  format_bytes(space.rlim_cur)),
+                      "raise ulimit -v, or use fewer --threads");
+  return LimitError("cannot start a thread: too many processes",
+                    "raise ulimit -u, or use fewer --threads");
+}
+
 /// Turns the exception that is being handled into one with a message for the user.
 Error current_error() {
   try {
@@ -75,7 +91,7 @@ Error current_error() {
   } catch (const std::system_error& error) {
     if (error.code() != std::errc::resource_unavailable_try_again)
       return internal_error(error.what());
-    return LimitError("cannot start a thread: too many processes", "raise ulimit -u");
+    return no_thread_error();
   } catch (const std::exception& error) {
     return internal_error(error.what());
   } catch (...) {

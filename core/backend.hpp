@@ -21,9 +21,24 @@ struct Factors {
   BatchView<T> tau;  // 1 x k per matrix    raw
 };
 
+/// The places of matrices first .. first + count - 1.
+template <class T>
+Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
+  return {all.q.slice(first, count), all.r.slice(first, count), all.v.slice(first, count),
+          all.tau.slice(first, count)};
+}
+
 /// The wall time that each step of a chunk took, in seconds.
 struct ChunkSeconds {
   double factor = 0, check = 0, upload = 0, download = 0;
+
+  ChunkSeconds& operator+=(const ChunkSeconds& other) {
+    factor += other.factor;
+    check += other.check;
+    upload += other.upload;
+    download += other.download;
+    return *this;
+  }
 };
 
 class Backend {

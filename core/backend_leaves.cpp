@@ -24,6 +24,8 @@ LeafOutcome outcome_of(const MatrixReport& report, MatrixView<const T> r) {
   LeafOutcome outcome;
   outcome.magnitude.finite = report.status != Status::non_finite;
   outcome.r_fits = report.status != Status::r_overflows;
+  outcome.route = report.route;
+  outcome.tries = report.tries;
   const bool is_zero = std::all_of(r.data, r.data + r.rows * r.cols, [](T x) { return x == 0; });
   outcome.magnitude.largest = is_zero ? 0 : std::ldexp(0.5, report.scale);
   return outcome;

@@ -118,9 +118,9 @@ const std::array named_entries{
     NamedEntry{{"upper", "upper triangular, normal"},
                [](const Entry& e) { return e.i <= e.j ? e.gauss() : 0.0; }},
     NamedEntry{{"constant", "every entry 0.1"}, [](const Entry&) { return 0.1; }},
-    NamedEntry{{"graded-rows", "normal, rows scaled from 1 down to 1/cond"},
+    NamedEntry{{"graded-rows", "normal, rows scaled from 1 down to 1/cond", true},
                [](const Entry& e) { return e.gauss() * e.grade(e.i, e.m); }},
-    NamedEntry{{"graded-columns", "normal, columns scaled from 1 down to 1/cond"},
+    NamedEntry{{"graded-columns", "normal, columns scaled from 1 down to 1/cond", true},
                [](const Entry& e) { return e.gauss() * e.grade(e.j, e.n); }},
     NamedEntry{{"hilbert", "1 / (i + j + 1)"},
                [](const Entry& e) { return 1.0 / static_cast<double>(e.i + e.j + 1); }},
@@ -140,11 +140,12 @@ const std::array named_entries{
                  return std::floor(17 * uniform(e.request.seed, e.b, e.i * e.n + e.j)) - 8;
                }},
     NamedEntry{{"zero-columns", "normal, first, middle and last column zero"}, entry_zero_columns},
-    NamedEntry{{"offset", "1 + normal / cond: a common mean, noise of 1/cond of it"}, entry_offset},
-    NamedEntry{{"near-duplicates", "groups of 2, 3 and 4 columns that agree to 1/cond"},
+    NamedEntry{{"offset", "1 + normal / cond: a common mean, noise of 1/cond of it", true},
+               entry_offset},
+    NamedEntry{{"near-duplicates", "groups of 2, 3 and 4 columns that agree to 1/cond", true},
                entry_near_duplicates},
     NamedEntry{{"counts", "whole numbers around 30000, deviation 50"}, entry_counts},
-    NamedEntry{{"cond", "singular values from 1 down to 1/cond, geometric"}, nullptr},
+    NamedEntry{{"cond", "singular values from 1 down to 1/cond, geometric", true}, nullptr},
 };
 
 /// A := H A with H = I - 2 v v' / v'v, where v is a normal vector from the given stream.
@@ -204,6 +205,11 @@ double normal(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   // Box and Muller (1958) give two numbers; this is the first.
   const double radius = std::sqrt(-2 * std::log(uniform(seed, stream, 2 * index)));
   return radius * std::cos(2 * std::numbers::pi * uniform(seed, stream, 2 * index + 1));
+}
+
+bool uses_cond(std::string_view kind) {
+  const auto is_meant = [&](const MatrixKind& each) { return each.name == kind && each.uses_cond; };
+  return std::any_of(matrix_kinds().begin(), matrix_kinds().end(), is_meant);
 }
 
 std::span<const MatrixKind> matrix_kinds() {

@@ -14,12 +14,15 @@ namespace qrtool {
 struct MatrixKind {
   std::string_view name;
   std::string_view summary;
+  bool uses_cond = false;  // MatrixRequest::cond changes the matrices
 };
 
 /// Lists every kind that `fill_matrix` knows: gauss, uniform, identity, zero, upper, constant,
 /// graded-rows, graded-columns, hilbert, rank-deficient, near-deficient, clustered, band, tiny,
 /// huge, mixed, cond, kahan, integers, zero-columns, offset, near-duplicates, counts.
 std::span<const MatrixKind> matrix_kinds();
+/// Whether `cond` changes the matrices of this kind; false for an unknown kind.
+bool uses_cond(std::string_view kind);
 
 struct MatrixRequest {
   std::string_view kind = "gauss";

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/gram_probe.hpp"
+#include "core/ratios.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
 
@@ -63,8 +65,9 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   throw DeviceError("no variant takes this problem: " + reasons);
 }
 
-[[noreturn]] void refuse_for_memory(const Plan& plan, std::size_t needed, const Limits& limits) {
+[[noreturn]] void refuse_for_memory(const Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
+  const std::size_t needed = plan.host_bytes;
   const std::size_t workspace = needed - p.input_bytes() - p.output_bytes();
   throw LimitError(
       fmt::format("one {}x{} matrix of {} needs {} of host memory ({} input, {} factors, {} "
@@ -137,6 +140,13 @@ const Variant* find_row_variant(const Problem& problem, std::span<const Variant>
   return nullptr;
 }
 
+/// Whether a matrix may go by rows. On the CPU its factors must not depend on the memory or on the
+/// number of ranks, so that it goes by rows only with the variant that takes it in memory. A device
+/// factors leaves by rows that it does not have in memory; qrtool(7) says so.
+bool keeps_its_factors(const Variant& in_memory, const Variant* by_rows) {
+  return by_rows == &in_memory || (by_rows != nullptr && by_rows->leaf_rows != nullptr);
+}
+
 [[noreturn]] void refuse_rows(const Plan& plan, std::size_t state, const Limits& limits) {
   const Problem& p = plan.problem;
   const std::string text = fmt::format(
@@ -151,15 +161,20 @@ const Variant* find_row_variant(const Problem& problem, std::span<const Variant>
 void fit_rows(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
   const TallShape shape = plan.row_shape();
-  const std::size_t workspace = plan.variant->host_workspace_bytes(p);
-  const std::size_t state = plan.variant->row_state_bytes(p);
+  std::size_t workspace = plan.variant->host_workspace_bytes(p);
+  std::size_t state = plan.variant->row_state_bytes(p);
+  if (p.mode == Mode::r) {  // the check; its workspace is larger in float32
+    workspace += GramProbe<float>::worker_bytes(shape);
+    state += GramProbe<float>::bytes(shape);
+  }
   plan.threads = limits.threads;
   while (plan.threads > 1 && workspace * plan.threads > limits.host_bytes / 4) --plan.threads;
   plan.scratch_bytes = limits.has_scratch ? state : 0;
   const std::size_t r_bytes = static_cast<std::size_t>(p.k() * p.n) * size_of(p.type);
   const std::size_t fixed = workspace * plan.threads + state - plan.scratch_bytes + r_bytes;
-  const std::size_t leaf_bytes =
+  std::size_t leaf_bytes =
       static_cast<std::size_t>(shape.leaf_rows() * (p.n + p.q_cols())) * size_of(p.type);
+  if (p.wants_q()) leaf_bytes += sizeof(double) * ErrorMeter::number_of_sums(p.m, p.n, p.q_cols());
   plan.host_bytes = fixed + leaf_bytes;
   if (plan.host_bytes > limits.host_bytes) refuse_rows(plan, state, limits);
   const std::size_t left = limits.host_bytes - fixed;
@@ -190,10 +205,11 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
   plan.params = plan.variant->tune(problem, limits);
   const bool fits = fit_memory(plan, limits);
   const Variant* by_rows = find_row_variant(problem, variants, limits, forced);
-  const bool is_shared = problem.count < limits.ranks && by_rows != nullptr;
+  const bool may_go_by_rows = keeps_its_factors(*plan.variant, by_rows);
+  const bool is_shared = problem.count < limits.ranks && may_go_by_rows;
   if (!fits || is_shared) {
     const std::size_t needed = plan.host_bytes;
-    if (by_rows == nullptr) refuse_for_memory(plan, needed, limits);
+    if (!may_go_by_rows) refuse_for_memory(plan, limits);
     plan.variant = by_rows;
     plan.params = by_rows->tune(problem, limits);
     plan.reason = is_shared ? fmt::format("by rows, shared by {} ranks", limits.ranks)

@@ -32,12 +32,20 @@ struct CompensatedSum {
   }
 };
 
+/// The number of rows up to which a whole matrix is one tile.
+constexpr index_t few_rows = 32;
+
 /// More rows make the products faster; fewer rows keep the error of the plain sum within a tile far
 /// below the bar, even where all its terms are equal and their roundings add up. With one tile for
 /// the 130 rows of a constant 130 x 65 matrix the measured error was 1.2 times its bar.
 index_t choose_tile_rows(index_t m, index_t n) {
+  if (m <= few_rows) return few_rows;  // measured again from the tile where it is close to its bar
   return std::clamp<index_t>(std::min(m, n) / 2, 16, 256);
 }
+
+/// The part of its bar from which the orthogonality of a small float64 matrix is measured again
+/// without rounding errors. Those of a plain sum are up to 0.05 of the bar at 16 rows.
+constexpr double almost_above = 0.75;
 
 /// The number of rows whose products are added in a plain sum before Kahan's sum takes over. Equal
 /// terms bias a plain sum by up to its length in units of float64. That is negligible compared with
@@ -147,26 +155,31 @@ struct Layout {
   }
 
   Layout(index_t m, index_t n, index_t q_cols, index_t all_r_rows)
-      : gram_columns(q_cols > 0 ? q_cols : n),
+      : keeps_a(q_cols == 0 && m < n),
+        gram_columns(q_cols > 0 ? q_cols : n),
         tile_rows(choose_tile_rows(m, n)),
-        gram(padded(gram_columns)),
+        gram(keeps_a ? 0 : padded(gram_columns)),
         columns(padded(n)),
         q_columns(padded(q_cols)),
         r_rows(padded(all_r_rows)),
-        rows(padded(std::min(tile_rows, std::max<index_t>(m, 1)))) {}
+        rows(padded(std::max<index_t>(1, keeps_a ? m : std::min(tile_rows, m)))) {}
 
   index_t size() const { return 4 * gram * gram + r_rows * columns + rows * (columns + q_columns); }
 
+  /// A'A of a wide matrix is larger than A and R. Its entries are computed one after another from
+  /// all rows of A, and none is stored.
+  bool keeps_a;
   index_t gram_columns, tile_rows, gram, columns, q_columns, r_rows, rows;
 };
 
 struct ErrorMeter::State {
   using Padded = Eigen::Map<RowMatrix>;
 
-  State(index_t m, index_t all_columns, index_t q_cols, index_t r_rows)
-      : is_empty(std::min(m, all_columns) == 0),
+  State(index_t all_rows, index_t all_columns, index_t q_cols, index_t r_rows)
+      : is_empty(std::min(all_rows, all_columns) == 0),
         has_q(q_cols > 0),
-        k(std::min(m, all_columns)),
+        m(all_rows),
+        k(std::min(all_rows, all_columns)),
         n(all_columns),
         layout(m, n, q_cols, r_rows),
         memory(allocate_host(static_cast<std::size_t>(layout.size()) * sizeof(double))),
@@ -208,11 +221,17 @@ struct ErrorMeter::State {
     }
   }
 
+  /// The place of the next rows of A in a_tile: below those that are kept.
+  Padded next_rows() {
+    return {a_tile.row(layout.keeps_a ? rows_in_tile : 0).data(), layout.tile_rows, a_tile.cols()};
+  }
+
   /// Adds ||A||^2, ||A - QR||^2 and Q'Q of the first `rows` rows of the tiles; without Q, A'A.
   void add_tile(index_t rows) {
-    norm_a.add(a_tile.topRows(rows).squaredNorm());
+    norm_a.add(next_rows().topRows(rows).squaredNorm());
+    rows_in_tile = layout.keeps_a ? rows_in_tile + rows : rows;
     if (!has_q) {
-      add_gram(a_tile, 0, rows, 0, {gram.data(), compensation.data()});
+      if (!layout.keeps_a) add_gram(a_tile, 0, rows, 0, {gram.data(), compensation.data()});
       return;
     }
     const index_t all = (rows + errors::unit - 1) / errors::unit * errors::unit;
@@ -240,6 +259,48 @@ struct ErrorMeter::State {
     gram -= r_gram;
   }
 
+  /// ||A'A - R'R||, where there is no Q.
+  double r_residual() {
+    if (!layout.keeps_a) {
+      subtract_r_gram();
+      return gram_norm();
+    }
+    return std::sqrt(kernels.gram_difference_squares({.a = a_tile.data(),
+                                                      .r = r.data(),
+                                                      .a_rows = rows_in_tile,
+                                                      .r_rows = r.rows(),
+                                                      .columns = layout.columns,
+                                                      .run = summed_rows,
+                                                      .is_upper = lower == 0}));
+  }
+
+  /// ||I - Q'Q||. The rounding errors of this measurement must not put a float64 matrix above its
+  /// bar; a matrix of more rows than a tile is much better than its bar.
+  double orthogonality() {
+    gram.diagonal().head(layout.gram_columns).array() -= 1;
+    const double norm = gram_norm();
+    const double bar = standard_bars(m, n, double_precision, {}).orthogonality;
+    const bool is_double = summed_rows == plain_rows<double>;
+    if (!is_double || rows_in_tile != m || !(norm > almost_above * bar)) return norm;
+    for (index_t i = 0; i < layout.gram_columns; ++i) {
+      for (index_t j = i; j < layout.gram_columns; ++j) gram(i, j) = exact_product(i, j);
+    }
+    return gram_norm();
+  }
+
+  /// Entry (i, j) of Q'Q - I, as if in twice the precision. Source: Ogita, Rump, Oishi, "Accurate
+  /// sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm Dot2.
+  double exact_product(index_t i, index_t j) const {
+    double sum = i == j ? -1 : 0, lost = 0;
+    for (index_t row = 0; row < rows_in_tile; ++row) {
+      const double x = q_tile(row, i), y = q_tile(row, j), product = x * y;
+      const double next = sum + product, added = next - sum;
+      lost += std::fma(x, y, -product) + ((sum - (next - added)) + (product - added));
+      sum = next;
+    }
+    return sum + lost;
+  }
+
   /// The Frobenius norm of the symmetric matrix whose upper half is in gram.
   double gram_norm() const {
     double sum = 0;
@@ -252,7 +313,7 @@ struct ErrorMeter::State {
 
   const errors::Kernels& kernels = *errors::kernels().front();
   bool is_empty, has_q;
-  index_t k, n;
+  index_t m, k, n;
   int scale = 0;
   Layout layout;
   HostMemory memory;
@@ -262,6 +323,7 @@ struct ErrorMeter::State {
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
   index_t summed_rows = plain_rows<double>;
+  index_t rows_in_tile = 0;  // of the matrix that start() began; all its rows where a_tile keeps A
 };
 
 ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows)
@@ -273,6 +335,8 @@ int ErrorMeter::scale() const { return state_->scale; }
 
 index_t ErrorMeter::tile_rows() const { return state_->layout.tile_rows; }
 
+index_t ErrorMeter::tile_rows(index_t m, index_t n) { return choose_tile_rows(m, n); }
+
 std::size_t ErrorMeter::workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows) {
   return sizeof(double) * static_cast<std::size_t>(Layout(m, n, q_cols, r_rows).size());
 }
@@ -281,6 +345,7 @@ template <class T>
 void ErrorMeter::start(MatrixView<const T> r, int scale) {
   state_->scale = scale;
   state_->summed_rows = plain_rows<T>;
+  state_->rows_in_tile = 0;
   copy_scaled(r, Scaling(scale), state_->r);
   state_->start_norms();
 }
@@ -291,7 +356,8 @@ void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
   const index_t tile_rows = state_->layout.tile_rows;
   for (index_t i = 0; i < a.rows; i += tile_rows) {
     const index_t rows = std::min(tile_rows, a.rows - i);
-    copy_scaled(a.row_block(i, rows), scaling, state_->a_tile);
+    auto a_tile = state_->next_rows();
+    copy_scaled(a.row_block(i, rows), scaling, a_tile);
     if (state_->has_q) copy_scaled(q.row_block(i, rows), unscaled, state_->q_tile);
     state_->add_tile(rows);
   }
@@ -304,11 +370,9 @@ Errors ErrorMeter::finish() {
   errors.norm = std::sqrt(s.norm_a.sum);
   double residual = std::sqrt(s.residual.sum), unit = errors.norm;
   if (s.has_q) {
-    s.gram.diagonal().head(s.layout.gram_columns).array() -= 1;
-    errors.orthogonality = s.gram_norm();
+    errors.orthogonality = s.orthogonality();
   } else {
-    s.subtract_r_gram();
-    residual = s.gram_norm();
+    residual = s.r_residual();
     unit = s.norm_a.sum;
     if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }
@@ -331,6 +395,11 @@ std::vector<double> ErrorMeter::sums() const {
   return all;
 }
 
+std::size_t ErrorMeter::number_of_sums(index_t m, index_t n, index_t q_cols) {
+  const index_t gram = Layout(m, n, q_cols, 0).gram;
+  return 2 + static_cast<std::size_t>(gram * gram);
+}
+
 void ErrorMeter::add_sums(std::span<const double> sums) {
   State& s = *state_;
   s.norm_a.add(sums[0]);
@@ -344,21 +413,21 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
   }
 }
 
-template <class T>
-void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
-                       int threads, ErrorMeter& total) {
-  // Each part costs one addition of Q'Q, so that there are few. Parts are multiples of every tile.
-  constexpr index_t least_rows = 16384, most_parts = 64;
-  const index_t rows = std::max(least_rows, (a.rows / most_parts + 255) / 256 * 256);
-  const index_t parts = (a.rows + rows - 1) / rows;
-  const index_t tall = 2 * rows;  // gives each part's meter the tiles of a tall matrix
-  std::exception_ptr failure;     // an exception must not leave the parallel region
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) ordered if (parts > 1)
+namespace {
+
+/// Calls keep(sums) for the sums of every part, in order.
+template <class T, class Keep>
+void for_each_part(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                   const RowParts& by, const ErrorMeter& total, Keep keep) {
+  const index_t parts = (a.rows + by.rows - 1) / by.rows;
+  const index_t tall = std::max(2 * by.rows, 2 * a.cols);  // has the tiles of a tall matrix
+  std::exception_ptr failure;  // an exception must not leave the parallel region
+#pragma omp parallel for num_threads(by.threads) schedule(dynamic, 1) ordered if (parts > 1)
   for (index_t part = 0; part < parts; ++part) {
     std::vector<double> sums;
     try {
       ErrorMeter meter(tall, a.cols, q.cols, r.rows);
-      const index_t first = part * rows, count = std::min(rows, a.rows - first);
+      const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
       meter.start(r, total.scale());
       meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
       sums = meter.sums();
@@ -367,9 +436,35 @@ void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<
       failure = std::current_exception();
     }
 #pragma omp ordered
-    if (!sums.empty()) total.add_sums(sums);
+    if (!sums.empty()) keep(sums);
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+template <class T>
+void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                       const RowParts& parts, ErrorMeter& total) {
+  // The rows of a wide matrix without Q stay together, because its A'A is formed at the end.
+  if (q.data == nullptr && a.rows < a.cols) return total.add_rows(a, q);
+  for_each_part(a, q, r, parts, total, [&](std::span<const double> sums) { total.add_sums(sums); });
+}
+
+template <class T>
+std::vector<double> sums_of_parts(MatrixView<const T> a, MatrixView<const T> q,
+                                  MatrixView<const T> r, const RowParts& parts,
+                                  const ErrorMeter& meter) {
+  std::vector<double> all;
+  for_each_part(a, q, r, parts, meter, [&](std::span<const double> sums) {
+    all.insert(all.end(), sums.begin(), sums.end());
+  });
+  return all;
+}
+
+void add_sums_of_parts(std::span<const double> sums, ErrorMeter& meter) {
+  const std::size_t each = meter.sums().size();
+  for (; !sums.empty(); sums = sums.subspan(each)) meter.add_sums(sums.first(each));
 }
 
 template <class T>
@@ -393,7 +488,10 @@ void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<doub
   template void ErrorMeter::add_rows(MatrixView<const T>, MatrixView<const T>);                  \
   template void form_q_from_reflectors(MatrixView<const T>, const T*, MatrixView<double>);       \
   template void add_rows_by_parts(MatrixView<const T>, MatrixView<const T>, MatrixView<const T>, \
-                                  int, ErrorMeter&);
+                                  const RowParts&, ErrorMeter&);                                 \
+  template std::vector<double> sums_of_parts(MatrixView<const T>, MatrixView<const T>,           \
+                                             MatrixView<const T>, const RowParts&,               \
+                                             const ErrorMeter&);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

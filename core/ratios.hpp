@@ -81,7 +81,8 @@ template <class T>
 Magnitude magnitude_of(MatrixView<const T> a);
 
 /// Measures matrices of one shape, one after another. It takes a few rows of A and Q at a time, so
-/// that a matrix larger than memory can be measured, too. The sums do not depend on how many rows
+/// that a matrix larger than memory can be measured, too. Only of a wide matrix without Q it keeps
+/// all rows, which take as much memory as R. The sums do not depend on how many rows
 /// each call brings. Workspace: workspace_bytes(). Not thread-safe: each thread needs its own
 /// meter.
 class ErrorMeter {
@@ -94,6 +95,7 @@ class ErrorMeter {
   /// Each call of add_rows brings a multiple of this many rows; only the last call for a matrix may
   /// bring another number.
   index_t tile_rows() const;
+  static index_t tile_rows(index_t m, index_t n);
   static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows);
 
   /// Begins a matrix, given R (r_rows x n) and the scale of A (Magnitude::scale).
@@ -108,8 +110,9 @@ class ErrorMeter {
   int scale() const;
   /// Rows can be measured in parts by several meters of the same shape, scale and R: sums() gives
   /// the sums of all rows since start(), and add_sums() adds those of another meter. The result
-  /// depends on the order in which they are added.
+  /// depends on the order in which they are added. Not for wide matrices without Q.
   std::vector<double> sums() const;
+  static std::size_t number_of_sums(index_t m, index_t n, index_t q_cols);
   void add_sums(std::span<const double> sums);
 
   /// Measures a matrix that is in memory: start, add_rows and finish in one call.
@@ -125,11 +128,27 @@ class ErrorMeter {
   std::unique_ptr<State> state_;
 };
 
-/// Does meter.add_rows(a, q) for many rows on several threads, each with a part of the rows. r is
-/// the R that the meter was started with. The sums do not depend on the number of threads.
+/// How many rows are measured in parts of `rows` rows, on `threads` threads. Where the parts follow
+/// from the shape alone, the sums do not depend on how many rows a call brings, as long as each
+/// call brings whole parts, nor on the threads.
+struct RowParts {
+  index_t rows;
+  int threads;
+};
+
+/// Does meter.add_rows(a, q) for many rows, part by part. r is the R that the meter was started
+/// with.
 template <class T>
 void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
-                       int threads, ErrorMeter& meter);
+                       const RowParts& parts, ErrorMeter& meter);
+
+/// The sums() of every part, one after another, for add_sums_of_parts() on the meter of all rows.
+/// `meter` was started with r.
+template <class T>
+std::vector<double> sums_of_parts(MatrixView<const T> a, MatrixView<const T> q,
+                                  MatrixView<const T> r, const RowParts& parts,
+                                  const ErrorMeter& meter);
+void add_sums_of_parts(std::span<const double> sums, ErrorMeter& meter);
 
 /// Forms Q (m x q_cols, row-major) from the reflectors of LAPACK's geqrf, in float64. v is V\R
 /// (m x n) and tau has k entries. Source: LAPACK orgqr.

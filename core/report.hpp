@@ -18,8 +18,14 @@ enum class Status : std::uint8_t {
   unchecked = 4,    // no second look at A was made
 };
 
-/// How a matrix was factored where the variant has a choice.
-enum class Route : std::uint8_t { only = 0, first_pass = 1, second_pass = 2, reflectors = 3 };
+/// How a matrix was factored where the variant has a choice, the fastest way first. A matrix that
+/// is factored in parts has the route of its slowest part.
+enum class Route : std::uint8_t {
+  only = 0,         // the variant has one way, or does not say which it took
+  first_pass = 1,   // by A'A, in one pass
+  second_pass = 2,  // by A'A, with a second pass for Q
+  reflectors = 3,   // by Householder reflectors
+};
 
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
@@ -32,7 +38,46 @@ struct MatrixReport {
       not_measured;  // min |r_ii| / max |r_ii|: a rank hint, no condition number
   Status status = Status::unchecked;
   std::int32_t scale = 0;  // power of two: max |a_ij| lies in [2^(scale-1), 2^scale); 0 for A = 0
-  Route route = Route::only;  // `only` too where a variant does not say which way it took
+  Route route = Route::only;
+  std::uint8_t tries = 1;  // 2: a second try made the factors, or a part of them; 0: not known
+};
+
+/// How many finite matrices took each route. Those of a second try are counted apart from the
+/// others.
+struct RouteCounts {
+  std::int64_t only = 0, first_pass = 0, second_pass = 0, reflectors = 0, second_try = 0;
+
+  void include(const MatrixReport& line) {
+    if (line.status == Status::non_finite) return;
+    if (line.tries > 1) {
+      ++second_try;
+      return;
+    }
+    switch (line.route) {
+      case Route::only:
+        ++only;
+        break;
+      case Route::first_pass:
+        ++first_pass;
+        break;
+      case Route::second_pass:
+        ++second_pass;
+        break;
+      case Route::reflectors:
+        ++reflectors;
+        break;
+    }
+  }
+  RouteCounts& operator+=(const RouteCounts& other) {
+    only += other.only;
+    first_pass += other.first_pass;
+    second_pass += other.second_pass;
+    reflectors += other.reflectors;
+    second_try += other.second_try;
+    return *this;
+  }
+  /// Whether the variant had a choice for any matrix.
+  bool has_choice() const { return first_pass + second_pass + reflectors > 0; }
 };
 
 }  // namespace qrtool

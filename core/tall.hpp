@@ -12,6 +12,7 @@
 // factorizations", SIAM J. Sci. Comput. 34 (2012).
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "core/batch.hpp"
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
+#include "core/report.hpp"
 #include "core/tall_shape.hpp"
 
 namespace qrtool {
@@ -26,11 +28,15 @@ namespace qrtool {
 /// Properties of rows that are found while the rows are factored.
 struct LeafOutcome {
   Magnitude magnitude;
-  bool r_fits = true;  // R is within the range of T
+  bool r_fits = true;         // R is within the range of T
+  Route route = Route::only;  // the slowest that a leaf took
+  std::uint8_t tries = 1;     // 2 where a second try made a leaf
 
   void include(const LeafOutcome& other) {
     magnitude.include(other.magnitude);
     r_fits = r_fits && other.r_fits;
+    route = std::max(route, other.route);
+    tries = std::max(tries, other.tries);
   }
 };
 

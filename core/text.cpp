@@ -12,17 +12,50 @@
 
 namespace qrtool {
 
+namespace {
+
+/// The bytes of the UTF-8 character that `text` begins with; 0 where it begins with none. Source:
+/// Unicode 15, table 3-7.
+std::size_t utf8_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto follows = [&](std::size_t i) { return (byte(i) & 0xc0U) == 0x80; };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
+  if (!follows(1) || !follows(2)) return 0;
+  if (first == 0xe0) return second >= 0xa0 ? 3 : 0;
+  if (first == 0xed) return second <= 0x9f ? 3 : 0;
+  if (first > 0xe0 && first <= 0xef) return 3;
+  if (!follows(3)) return 0;
+  if (first == 0xf0) return second >= 0x90 ? 4 : 0;
+  if (first == 0xf4) return second <= 0x8f ? 4 : 0;
+  return first > 0xf0 && first < 0xf4 ? 4 : 0;
+}
+
+/// Whether a character steers a terminal: U+0000..U+001f, U+007f, or U+0080..U+009f (C1).
+bool is_control(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first < 0x20 || first == 0x7f;
+  return first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0;
+}
+
+}  // namespace
+
 std::string escape(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    // The bytes 0x80..0x9f are control characters, too (C1), but UTF-8 letters contain them. A
-    // UTF-8 terminal ignores such a byte where it stands alone.
-    if (byte < 0x20 || byte == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\x{:02x}", byte);
+  while (!text.empty()) {
+    const std::size_t length = utf8_length(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
+    if (length > 0 && !is_control(character)) {
+      out += character;
     } else {
-      out += c;
+      for (const char c : character) {
+        fmt::format_to(std::back_inserter(out), "\\x{:02x}", static_cast<unsigned char>(c));
+      }
     }
+    text.remove_prefix(character.size());
   }
   return out;
 }

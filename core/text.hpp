@@ -11,7 +11,8 @@
 
 namespace qrtool {
 
-/// Makes text from a file or the command line safe for a terminal: control bytes become \xNN.
+/// Makes text from a file or the command line safe for a terminal: the bytes of control characters,
+/// and those that are no UTF-8, become \xNN.
 std::string escape(std::string_view text);
 
 /// "512 B", "1.4 KiB", "2.0 GiB": three significant digits, binary units.

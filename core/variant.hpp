@@ -47,6 +47,9 @@ struct Variant {
   bool shares_matrix = false;
   /// Replaces `arithmetic` where it depends on the parameters as well. Null: it does not.
   std::string (*tuned_arithmetic)(const Problem&, const Params&) = nullptr;
+  /// The parameters with which the variant takes Householder reflectors alone, without a faster way
+  /// whose accuracy depends on the matrix. Null: it cannot.
+  Params (*reflectors)(const Problem&, const Limits&) = nullptr;
   /// The rows of a leaf where a matrix is factored a few rows at a time. Null: TallShape chooses.
   index_t (*leaf_rows)(const Problem&) = nullptr;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -51,8 +52,11 @@ struct GpuVariant {
   /// A work buffer whose size does not grow with the batch. Null: there is none.
   Slots (*slots)(const Problem&) = nullptr;
   /// The variant that factors a matrix again if its route in the first work buffer of this variant
-  /// is `reflectors`. Its own work buffers follow. Null: this variant has no routes.
+  /// is `reflectors`. Its own work buffers follow. Null: this variant needs no other.
   GpuVariant (*again)(const Problem&) = nullptr;
+  /// The work buffer that holds the route of every matrix (ROUTE_*); null if there is no choice.
+  /// Null: the variant has no routes.
+  const cl::Buffer* (*routes)(const FactorJob&) = nullptr;
   /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
   /// the wait if `again` has many launches. False: `again` is always enqueued, and its groups read
   /// the routes.
@@ -77,10 +81,14 @@ inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);
 /// The limits for the guard of gpu/common/gram_guard.clh, with g = max(8, per_root sqrt(m)).
-FactorLimits gram_limits(const Problem& problem, double per_root);
-/// Sizes of the work buffers of a variant with routes, in bytes per matrix: the routes, then the
+FactorLimits gram_limits(const FactorJob& job, double per_root);
+/// A parameter that no plan has. With it the guards of gram, gram_tiles and tall accept every bound
+/// that is a number, so that tests find matrices for the second try.
+inline const std::string unguarded = "UNGUARDED";
+/// Sizes of the work buffers of a variant with `again`, in bytes per matrix: the routes, then the
 /// buffers of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);
+inline const cl::Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.
 ElementType computed_type(const Problem& problem, index_t few_rows);

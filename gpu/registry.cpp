@@ -86,13 +86,16 @@ double orthogonality_bar(const Problem& p) {
   return standard_bars(p.m, p.n, single_precision, {}).orthogonality;
 }
 
-FactorLimits gram_limits(const Problem& problem, double per_root) {
+FactorLimits gram_limits(const FactorJob& job, double per_root) {
+  const Problem& problem = job.problem;
   const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(problem.m)));
   const double unit = growth * 0x1p-53;
-  return {.most = static_cast<float>(orthogonality_bar(problem) / unit),
-          .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
-          .most_of_r = static_cast<float>(0x1p-48 / (unit * unit)),
-          .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
+  FactorLimits limits{.most = static_cast<float>(orthogonality_bar(problem) / unit),
+                      .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
+                      .most_of_r = static_cast<float>(0x1p-48 / (unit * unit)),
+                      .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
+  if (job.params.contains(unguarded)) limits.most = std::numeric_limits<float>::infinity();
+  return limits;
 }
 
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {
@@ -110,6 +113,9 @@ std::string general_objection(const Problem& p, const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
   constexpr index_t most = std::numeric_limits<int>::max() / 2;
   if (p.m > most || p.n > most) return "more than 2^30 rows or columns";
+  // Kernels count the entries of 32 rows of R, and of A, in 32 bits.
+  constexpr index_t most_columns = std::numeric_limits<int>::max() / 32;
+  if (p.n > most_columns) return "2^26 columns or more";
   return {};
 }
 

@@ -63,6 +63,11 @@ inline constexpr int gram_slab_columns = 256;
 inline constexpr std::int64_t check_rows_columns = 64;
 inline constexpr std::int64_t check_units_columns = 32;
 
+/// Words of 32 bits that one group of sums.cl adds, and its work-items. 4096 .. 2^20; 32 .. 256. A
+/// 64 x 64 matrix is one part, and a 16384 x 16384 matrix has 4096. Not yet measured.
+inline constexpr std::int64_t sum_words = 65536;
+inline constexpr int sum_group = 256;
+
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns that 32 work-items can hold. The triangle of 64 columns is in

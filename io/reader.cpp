@@ -3,30 +3,22 @@
 #include "io/reader.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/factors.hpp"
 #include "io/csv/reader.hpp"
-#include "io/csv/writer.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
 #include "io/hdf5/reader.hpp"
 
 namespace qrtool {
 namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
-
-/// Checks that a file with the name of a text file is one. Errors: InputError.
-void require_text_file(const std::string& file) {
-  readable_size(file);
-  if (sniff(file) == Content::hdf5) {
-    throw InputError(fmt::format("{}: an HDF5 file, although its name says text", escape(file)),
-                     "rename it to end in .h5");
-  }
-}
 
 std::unique_ptr<Reader> open_text(const std::string& file, const std::string& dataset,
                                   Order order) {
@@ -38,29 +30,16 @@ std::unique_ptr<Reader> open_text(const std::string& file, const std::string& da
         fmt::format("{}: --order column is for HDF5; CSV is read line by line", escape(file)));
   }
   if (file != "-") require_text_file(file);
-  return open_csv(file, false);
+  return open_csv(file);
 }
 
-std::unique_ptr<Reader> open_text_factor(const std::string& path, const std::string& dataset) {
-  const std::string name = csv_name(path, dataset);
-  struct stat info {};
-  if (stat(name.c_str(), &info) != 0) return nullptr;
-  require_text_file(name);
-  return open_csv(name, true);
-}
-
-StoredFactors open_text_factors(const std::string& path) {
-  StoredFactors factors;
-  factors.file = path;
-  factors.q = open_text_factor(path, "Q");
-  factors.r = open_text_factor(path, "R");
-  factors.v = open_text_factor(path, "V");
-  factors.tau = open_text_factor(path, "tau");
-  if (!factors.r && !factors.v) {
-    throw InputError(
-        fmt::format("cannot read '{}': there is no such file", escape(csv_name(path, "R"))));
-  }
-  return factors;
+/// Errors: InputError, also where the file cannot be read.
+void refuse_matrix_market(const std::string& file) {
+  readable_size(file);
+  if (sniff(file) != Content::matrix_market) return;
+  TextLines lines(open_rereadable(file), escape(file));
+  lines.next();
+  throw_matrix_market(lines.shown(), lines.text());
 }
 
 std::string shape_of(const Source& source) {
@@ -85,7 +64,10 @@ void require_consistent(StoredFactors& factors) {
     return;
   }
   if (factors.q) throw InputError(fmt::format("{}: holds Q, but no R", file));
-  if (!factors.v) throw InputError(fmt::format("{}: holds neither R nor V and tau", file));
+  if (!factors.v) {
+    throw InputError(fmt::format("{}: holds neither R nor V and tau", file),
+                     "the datasets must be named /Q and /R (or /R alone, or /V and /tau)");
+  }
   if (!factors.tau) throw InputError(fmt::format("{}: holds V, but no tau", file));
   const Source &v = factors.v->source(), &tau = factors.tau->source();
   if (v.leading != tau.leading || tau.m != 1 || tau.n != std::min(v.m, v.n)) {
@@ -124,12 +106,39 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   }
   const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
   if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
+  refuse_matrix_market(location.file);
   return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
+}
+
+RecordedInput read_recorded_input(const std::string& factors) {
+  if (has_text_ending(factors)) return {};
+  try {
+    return read_hdf5_recorded_input(factors);
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded) {
+  const Location location = split_location(spec.path);
+  // Text has neither datasets nor an order.
+  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
+  if (spec.order == Order::automatic) spec.order = recorded.order;
+  if (!recorded.dataset.empty() && spec.dataset.empty() && location.dataset.empty()) {
+    InputSpec same = spec;
+    same.dataset = recorded.dataset;
+    try {
+      return open_input(same);
+    } catch (const InputError&) {
+      // The dataset has another name in this file.
+    }
+  }
+  return open_input(spec);
 }
 
 StoredFactors open_factors(const std::string& path, Order order, int threads) {
   StoredFactors factors =
-      has_text_ending(path) ? open_text_factors(path) : open_hdf5_factors(path, order, threads);
+      has_text_ending(path) ? open_csv_factors(path) : open_hdf5_factors(path, order, threads);
   require_consistent(factors);
   return factors;
 }

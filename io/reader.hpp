@@ -2,6 +2,7 @@
 // reader.hpp: reads matrices from a file, a few at a time, never the whole file at once.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct Source {
   ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
+  bool order_is_stated = true;  // false: nothing says in which order the file was written
 
   index_t count() const {
     index_t product = 1;
@@ -57,6 +59,10 @@ class Reader {
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) = 0;
   virtual void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) = 0;
 
+  /// Call it after the last read: what was read may be a mixture where the file was changed since
+  /// it was opened. Errors: InputError.
+  virtual void require_unchanged() const = 0;
+
   /// Creates a reader of the same data for another thread. It is fastest when it reads piece by
   /// piece. Returns null where several readers are not faster than one.
   virtual std::unique_ptr<Reader> another() const { return nullptr; }
@@ -74,6 +80,19 @@ class Reader {
 /// must agree. Errors: InputError, LimitError, before any memory for matrices is allocated.
 std::unique_ptr<Reader> open_input(const InputSpec& spec);
 
+/// What an output of this tool records about the matrices that it was made from. All is empty or
+/// automatic where another program wrote the file, or text holds the factors.
+struct RecordedInput {
+  std::string file, dataset;  // the name of the file without its directory
+  Order order = Order::automatic;
+};
+/// A file that cannot be read records nothing.
+RecordedInput read_recorded_input(const std::string& factors);
+
+/// Opens the matrices that factors are compared with: where `spec` leaves dataset or order open,
+/// with those that the factors record. Errors: as open_input.
+std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded);
+
 /// The factors that this tool or another program has stored.
 struct StoredFactors {
   std::string file;
@@ -81,6 +100,8 @@ struct StoredFactors {
   std::unique_ptr<Reader> q, r, v, tau;
   bool by_qrtool = false;
   bool is_mixed = false;  // qrtool wrote them with --precision mixed
+  /// /report/tries of an HDF5 file of qrtool, one number per matrix; empty: not recorded.
+  std::vector<std::uint8_t> tries;
 };
 
 /// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for

@@ -17,24 +17,33 @@ namespace {
 
 class CsvReport final : public ReportFile {
  public:
-  CsvReport(const std::string& path, bool force) : output_(path, force) {
-    output_.buffer().append(
-        std::string_view("matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"));
+  CsvReport(const std::string& path, bool force, bool has_checksums)
+      : output_(path, force), has_checksums_(has_checksums) {
+    fmt::format_to(std::back_inserter(output_.buffer()),
+                   "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries{}{}\n",
+                   has_checksums ? "," : "", has_checksums ? checksum_column : "");
   }
 
-  void write(std::span<const MatrixReport> report) override {
-    for (const MatrixReport& line : report) {
-      fmt::format_to(std::back_inserter(output_.buffer()), FMT_COMPILE("{},{},{},{},{},{},{}\n"),
-                     next_++, line.residual, line.orthogonality, line.lower, line.diagonal_ratio,
-                     static_cast<int>(line.status), line.scale);
+  void write(std::span<const MatrixReport> report,
+             std::span<const std::uint64_t> checksums) override {
+    for (std::size_t i = 0; i < report.size(); ++i) {
+      const MatrixReport& line = report[i];
+      const auto to = std::back_inserter(output_.buffer());
+      fmt::format_to(to, FMT_COMPILE("{},{},{},{},{},{},{},{}"), next_++, line.residual,
+                     line.orthogonality, line.lower, line.diagonal_ratio,
+                     static_cast<int>(line.status), line.scale, static_cast<int>(line.tries));
+      // With 0x no program takes the checksum for a number.
+      if (has_checksums_) fmt::format_to(to, FMT_COMPILE(",0x{:016x}"), checksums[i]);
+      output_.buffer().push_back('\n');
       output_.flush_if_full();
     }
   }
 
-  void commit() override { output_.commit(); }
+  void finish(FileSet& files) override { output_.finish(files); }
 
  private:
   TextOutput output_;
+  bool has_checksums_;
   index_t next_ = 0;
 };
 
@@ -44,7 +53,7 @@ class JsonReport final : public ReportFile {
     output_.buffer().append(std::string_view("{\"schema\":\"qrtool.report/1\",\"matrices\":["));
   }
 
-  void write(std::span<const MatrixReport> report) override {
+  void write(std::span<const MatrixReport> report, std::span<const std::uint64_t>) override {
     for (const MatrixReport& line : report) {
       // JSON has no NaN and no infinity: the library writes null.
       const nlohmann::ordered_json json{{"matrix", next_},
@@ -53,7 +62,8 @@ class JsonReport final : public ReportFile {
                                         {"lower", line.lower},
                                         {"diagonal_ratio", line.diagonal_ratio},
                                         {"status", static_cast<int>(line.status)},
-                                        {"scale", line.scale}};
+                                        {"scale", line.scale},
+                                        {"tries", static_cast<int>(line.tries)}};
       output_.buffer().append(std::string_view(next_ > 0 ? ",\n" : "\n"));
       output_.buffer().append(json.dump());
       output_.flush_if_full();
@@ -61,9 +71,9 @@ class JsonReport final : public ReportFile {
     }
   }
 
-  void commit() override {
+  void finish(FileSet& files) override {
     output_.buffer().append(std::string_view("\n]}\n"));
-    output_.commit();
+    output_.finish(files);
   }
 
  private:
@@ -73,10 +83,22 @@ class JsonReport final : public ReportFile {
 
 }  // namespace
 
-std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force) {
-  if (path.ends_with(".csv")) return std::make_unique<CsvReport>(path, force);
-  if (path.ends_with(".json")) return std::make_unique<JsonReport>(path, force);
+void ReportFile::commit() {
+  FileSet files;
+  finish(files);
+  files.commit();
+}
+
+void check_report_ending(const std::string& path) {
+  if (path.ends_with(".csv") || path.ends_with(".json")) return;
   throw UsageError(fmt::format("report '{}': the name must end in .csv or .json", escape(path)));
+}
+
+std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
+                                               bool has_checksums) {
+  check_report_ending(path);
+  if (path.ends_with(".csv")) return std::make_unique<CsvReport>(path, force, has_checksums);
+  return std::make_unique<JsonReport>(path, force);
 }
 
 }  // namespace qrtool

@@ -2,11 +2,14 @@
 // report_file.hpp: writes the report of every matrix to a separate file (--report), as CSV or JSON.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "core/report.hpp"
+#include "io/file/file_set.hpp"
 
 namespace qrtool {
 
@@ -16,12 +19,23 @@ namespace qrtool {
 class ReportFile {
  public:
   virtual ~ReportFile() = default;
-  virtual void write(std::span<const MatrixReport> report) = 0;  // the next matrices
-  virtual void commit() = 0;
+  /// The next matrices. `checksums`: one for each of them, or none.
+  virtual void write(std::span<const MatrixReport> report,
+                     std::span<const std::uint64_t> checksums = {}) = 0;
+  /// Writes what is left and adds the file to `files`, which are committed together.
+  virtual void finish(FileSet& files) = 0;
+  void commit();
 };
 
-/// Creates the report file for a name that ends in .csv or .json. Errors: UsageError for other
-/// names.
-std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force);
+/// The column of a CSV report with the checksums of the factors that lie beside it.
+inline constexpr std::string_view checksum_column = "checksum";
+
+/// Errors: UsageError where the name of a report ends neither in .csv nor in .json.
+void check_report_ending(const std::string& path);
+
+/// Creates the report file for a name that ends in .csv or .json. With `has_checksums` CSV gets the
+/// column above. Errors: UsageError for other names.
+std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
+                                               bool has_checksums = false);
 
 }  // namespace qrtool

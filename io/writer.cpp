@@ -6,15 +6,83 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/writer.hpp"
 #include "io/file/input_file.hpp"
 #include "io/hdf5/writer.hpp"
+#include "io/report_file.hpp"
 
 namespace qrtool {
+namespace {
+
+/// All files that factors of any --mode may have under the name `output`.
+std::vector<std::string> files_of_factors(const std::string& output) {
+  if (!has_text_ending(output)) return {output};
+  std::vector<std::string> names;
+  for (const char* dataset : factor_names) names.push_back(csv_name(output, dataset));
+  names.push_back(csv_name(output, "report"));
+  return names;
+}
+
+/// Whether two names mean one file, which need not exist.
+bool is_same_name(const std::string& one, const std::string& other) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::equivalent(one, other, error)) return true;
+  const auto resolved = [](const std::string& name) {
+    std::error_code failed;
+    const fs::path path = fs::weakly_canonical(fs::absolute(name, failed), failed);
+    return failed ? fs::path(name).lexically_normal() : path;
+  };
+  return resolved(one) == resolved(other);
+}
+
+std::string ending_of(const std::string& output) {
+  const std::size_t dot = output.rfind('.'), slash = output.rfind('/');
+  if (dot == std::string::npos || (slash != std::string::npos && slash > dot)) return "";
+  std::string ending = output.substr(dot);
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return ending;
+}
+
+/// Refuses an ending that promises another format than HDF5 or text, and a path in a file.
+void refuse_wrong_name(const std::string& output) {
+  constexpr std::string_view foreign[] = {
+      ".npy",  ".npz",  ".mat", ".mtx", ".mm",  ".parquet", ".feather", ".arrow", ".json",
+      ".xlsx", ".xls",  ".ods", ".rds", ".rda", ".rdata",   ".pkl",     ".pt",    ".safetensors",
+      ".tif",  ".tiff", ".png", ".jpg", ".gz",  ".bz2",     ".xz",      ".zst",   ".zip"};
+  const std::string ending = ending_of(output);
+  if (std::find(std::begin(foreign), std::end(foreign), ending) != std::end(foreign)) {
+    const std::string stem = escape(output.substr(0, output.size() - ending.size()));
+    throw UsageError(
+        fmt::format("'{}': {} files cannot be written", escape(output), ending),
+        fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
+                    stem));
+  }
+  const std::size_t colon = output.find(":/");
+  if (colon == std::string::npos || std::filesystem::is_directory(output.substr(0, colon + 1))) {
+    return;
+  }
+  throw UsageError(
+      fmt::format("'{}': the output is a file; its datasets have fixed names", escape(output)),
+      "write " + escape(output.substr(0, colon)));
+}
+
+}  // namespace
+
+void Writer::commit() {
+  FileSet files;
+  finish(files);
+  files.commit();
+}
 
 std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
+  refuse_wrong_name(spec.path);
   return has_text_ending(spec.path) ? create_csv(spec) : create_hdf5(spec);
 }
 
@@ -24,17 +92,40 @@ void refuse_same_file(const std::string& input, const std::string& output) {
   const int found =
       input == "-" ? fstat(STDIN_FILENO, &in) : stat(split_location(input).file.c_str(), &in);
   if (found != 0) return;
-  std::vector<std::string> names{output};
-  if (has_text_ending(output)) {
-    for (const char* dataset : {"Q", "R", "V", "tau", "report"}) {
-      names.push_back(csv_name(output, dataset));
-    }
-  }
+  std::vector<std::string> names = files_of_factors(output);
+  names.push_back(output);
   for (const std::string& name : names) {
     if (stat(name.c_str(), &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
       throw UsageError(fmt::format("'{}': input and output are the same file", escape(name)));
     }
   }
+}
+
+void check_report_name(const std::string& factors, const std::string& report) {
+  check_report_ending(report);
+  std::vector<std::string> names = files_of_factors(factors);
+  names.push_back(factors);
+  for (const std::string& name : names) {
+    if (!is_same_name(name, report)) continue;
+    throw UsageError(fmt::format("--report '{}' would be a file of the factors '{}'",
+                                 escape(report), escape(factors)),
+                     "give the report a name of its own");
+  }
+}
+
+void refuse_existing(const std::string& name) {
+  struct stat info {};
+  if (stat(name.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return;
+  throw OutputError(fmt::format("'{}' exists", escape(name)), "use --force to replace it");
+}
+
+void check_output_names(const std::string& output, const std::string& report, bool force) {
+  refuse_wrong_name(output);
+  if (!report.empty()) check_report_name(output, report);
+  if (force) return;
+  std::vector<std::string> names = files_of_factors(output);
+  if (!report.empty()) names.push_back(report);
+  for (const std::string& name : names) refuse_existing(name);
 }
 
 }  // namespace qrtool

@@ -12,6 +12,7 @@
 #include "core/batch.hpp"
 #include "core/problem.hpp"
 #include "core/report.hpp"
+#include "io/file/file_set.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -54,10 +55,16 @@ class Writer {
                           MatrixView<const float> rows) = 0;
   virtual void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
                           MatrixView<const double> rows) = 0;
+  /// Goes back to row 0 of a matrix, of which write_rows() has written some or all rows and after
+  /// which nothing was written. Its rows are written again.
+  virtual void restart(std::string_view dataset, index_t matrix) = 0;
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
 
-  /// Flushes and syncs the file, renames it, and syncs its directory.
-  virtual void commit() = 0;
+  /// Writes what is still in memory, closes the files and adds them to `files`, which are committed
+  /// together.
+  virtual void finish(FileSet& files) = 0;
+  /// finish(), and the commit of the writer's own files.
+  void commit();
 
   /// The files that commit() creates, for messages.
   virtual std::vector<std::string> files() const = 0;
@@ -71,5 +78,17 @@ std::unique_ptr<Writer> create_output(const OutputSpec& spec);
 /// Refuses an output that is also the input. Errors: UsageError where `output`, or another file
 /// that would be written with it, is the same file as `input`, also through links.
 void refuse_same_file(const std::string& input, const std::string& output);
+
+/// Refuses a report (--report) that would replace a file of the factors in `factors`. Errors:
+/// UsageError, also where its name ends neither in .csv nor in .json.
+void check_report_name(const std::string& factors, const std::string& report);
+
+/// Errors: OutputError where there is a file of this name.
+void refuse_existing(const std::string& name);
+
+/// Checks the names of a run before any work. Errors: UsageError where the ending of `output` is
+/// that of another format, or where it names a dataset in a file; OutputError where a file exists that the run would replace or remove,
+/// and `force` is not given. `report` is empty where there is none.
+void check_output_names(const std::string& output, const std::string& report, bool force);
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/bench/table.hpp"
+#include "app/run/verdict_text.hpp"
 
 namespace qrtool {
 namespace {
@@ -43,7 +44,7 @@ std::string csv_heading(const BenchHeader& header) {
       "backend,device,precision,mode,m,n,batch,threads,variant,ms,ms_fastest,ms_slowest,check_ms";
   for (const BenchHeader::Baseline& baseline : header.baselines)
     line += fmt::format(",{0}_ms,{0}_speed_up", baseline.name);
-  return line + ",gflops,error_mean,error_worst,failed,notes\n";
+  return line + ",gflops,error_mean,error_worst,failed,first_pass,second_pass,reflectors,notes\n";
 }
 
 std::string csv_line(const BenchResult& result, const BenchRow& row) {
@@ -71,7 +72,9 @@ std::string csv_line(const BenchResult& result, const BenchRow& row) {
   std::string notes;
   for (const int number : row.notes)
     notes += (notes.empty() ? "" : "; ") + result.notes[static_cast<std::size_t>(number - 1)];
-  return line + fmt::format(",{},{}\n", row.accuracy.failed, csv_text(notes));
+  const RouteCounts& routes = row.accuracy.routes;
+  return line + fmt::format(",{},{},{},{},{}\n", row.accuracy.failed, routes.first_pass,
+                            routes.second_pass, routes.reflectors, csv_text(notes));
 }
 
 Json json_of(const std::optional<Timing>& timing) {
@@ -103,6 +106,7 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
           {"error_mean", has_error ? Json(row.accuracy.mean()) : Json()},
           {"error_worst", has_error ? Json(row.accuracy.worst) : Json()},
           {"failed", row.accuracy.failed},
+          {"routes", to_json(row.accuracy.routes)},
           {"notes", row.notes}};
 }
 

@@ -11,6 +11,7 @@ namespace qrtool {
 
 void Accuracy::add(const MatrixReport& line, double norm) {
   ++matrices;
+  routes.include(line);
   if (line.status != Status::ok && line.status != Status::unchecked) ++failed;
   const double error = line.residual * norm;
   sum += error;

@@ -19,10 +19,11 @@ struct RunSeconds {
   double factor = 0, check = 0;
 };
 
-/// ||QR - A||_F over a batch, and how many matrices failed.
+/// ||QR - A||_F over a batch, how many matrices failed, and the routes that they took.
 struct Accuracy {
   index_t matrices = 0, failed = 0;
   double sum = 0, worst = 0;
+  RouteCounts routes = {};
 
   /// `norm`: ||A||_F.
   void add(const MatrixReport& line, double norm);

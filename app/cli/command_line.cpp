@@ -139,7 +139,8 @@ bool CommandLine::parse(Args args) {
   refuse_extra(parser_->app.remaining());
   for (const auto& [name, text, set] : parser_->values) {
     // CLI11 takes the next word as the value even where it is an option.
-    if (text.starts_with("--")) throw usage_error(fmt::format("option '{}' needs a value", name));
+    if (text.empty() || text.starts_with("--"))
+      throw usage_error(fmt::format("option '{}' needs a value", name));
     set(text);
   }
   return true;

@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
+#include "io/file/scratch_file.hpp"
 
 namespace qrtool {
 namespace {
@@ -228,7 +229,9 @@ bool contains(const Args& args, std::string_view name) {
 bool asks_for_help(const Args& args) { return contains(args, "--help") || contains(args, "-h"); }
 
 void refuse_standard_output(const std::string& output) {
-  if (output == "-") throw UsageError("OUT cannot be standard output", "name a file");
+  if (output == "-" || output.starts_with("/dev/std") || output.starts_with("/dev/fd/") ||
+      output.starts_with("/proc/self/fd/"))
+    throw UsageError("OUT cannot be standard output", "name a file");
 }
 
 void check(const FactorOptions& o) {
@@ -239,6 +242,7 @@ void check(const FactorOptions& o) {
   if (o.precision.is_mixed && o.arithmetic == Arithmetic::strict)
     throw UsageError("--precision mixed contradicts --arithmetic strict",
                      "mixed multiplies in half precision; leave one of them away");
+  if (!o.scratch.empty()) require_scratch(o.scratch);
 }
 void check(const VerifyOptions&) {}
 void check(const DevicesOptions&) {}
@@ -247,6 +251,13 @@ void check(const GenerateOptions& o) {
   if (o.m < 0)
     throw UsageError("generate: --shape is missing",
                      "for example --shape 1000x64x32: 1000 matrices of 64 rows and 32 columns");
+  if (o.cond && !uses_cond(o.kind)) {
+    std::vector<std::string_view> names;
+    for (const MatrixKind& kind : matrix_kinds())
+      if (kind.uses_cond) names.push_back(kind.name);
+    throw UsageError(fmt::format("--cond changes nothing in --kind {}", o.kind),
+                     fmt::format("it is for the kinds {}", join(names, ", ")));
+  }
   if (o.special && o.kind != "haar") throw UsageError("--special is for --kind haar alone");
   if (o.special && o.m != o.n)
     throw UsageError(fmt::format("--special is for square matrices, not {}x{}", o.m, o.n));

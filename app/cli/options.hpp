@@ -65,7 +65,7 @@ struct GenerateOptions {
   std::vector<index_t> leading;
   index_t m = -1, n = -1;
   ElementType type = ElementType::float32;
-  double cond = 1e6;
+  std::optional<double> cond;  // not given: 1e6
   std::uint64_t seed = 0;
   bool special = false, force = false, quiet = false;
 };

@@ -24,6 +24,7 @@
 namespace qrtool {
 namespace {
 
+constexpr double default_cond = MatrixRequest{}.cond;
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
 /// Finds the sign of det A by Gaussian elimination with partial pivoting in float64.
@@ -92,8 +93,9 @@ class Generator {
   }
 
   void fill(index_t first, BatchView<T> a) const {
-    const MatrixRequest request{
-        .kind = backend_ ? "gauss" : std::string_view(o_.kind), .cond = o_.cond, .seed = o_.seed};
+    const MatrixRequest request{.kind = backend_ ? "gauss" : std::string_view(o_.kind),
+                                .cond = o_.cond.value_or(default_cond),
+                                .seed = o_.seed};
     parallel_for(a.count, limits_.threads,
                  [&](index_t i, int) { fill_matrix<T>(request, first + i, a[i]); });
   }
@@ -115,15 +117,16 @@ class Generator {
 };
 
 OutputSpec output_spec(const GenerateOptions& o) {
-  return {.path = o.output,
-          .force = o.force,
-          .leading = o.leading,
-          .datasets = {{.name = "A", .type = o.type, .rows = o.m, .cols = o.n}},
-          .attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
-                         {"kind", o.kind},
-                         {"seed", static_cast<std::int64_t>(o.seed)},
-                         {"cond", o.cond}},
-          .threads = available_cores()};
+  OutputSpec spec{.path = o.output,
+                  .force = o.force,
+                  .leading = o.leading,
+                  .datasets = {{.name = "A", .type = o.type, .rows = o.m, .cols = o.n}},
+                  .attributes = {{"generator", fmt::format("qrtool {}", QRTOOL_VERSION)},
+                                 {"kind", o.kind},
+                                 {"seed", static_cast<std::int64_t>(o.seed)}},
+                  .threads = available_cores()};
+  if (uses_cond(o.kind)) spec.attributes.emplace_back("cond", o.cond.value_or(default_cond));
+  return spec;
 }
 
 /// Returns the files that were written.

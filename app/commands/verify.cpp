@@ -2,8 +2,10 @@
 // verify.cpp: `qrtool verify` measures the errors of stored factors and says whether they pass.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
 #include "app/commands/commands.hpp"
@@ -35,13 +37,25 @@ struct VerifyResult {
   std::span<const index_t> leading() const { return input.a.source().leading; }
 };
 
-MatrixReport report_line(const Measurement& m) {
+/// What OUT records of matrix b; 0 where it records nothing.
+std::uint8_t recorded_tries(const StoredFactors& factors, index_t b) {
+  return std::cmp_less(b, factors.tries.size()) ? factors.tries[static_cast<std::size_t>(b)] : 0;
+}
+
+/// The matrices whose factors came from a second try.
+index_t second_tries(const StoredFactors& factors) {
+  return std::count_if(factors.tries.begin(), factors.tries.end(),
+                       [](std::uint8_t tries) { return tries > 1; });
+}
+
+MatrixReport report_line(const Measurement& m, const StoredFactors& factors) {
   return {.residual = m.errors.residual,
           .orthogonality = m.errors.orthogonality,
           .lower = m.errors.lower,
           .diagonal_ratio = m.errors.diagonal_ratio,
           .status = m.status,
-          .scale = m.errors.scale};
+          .scale = m.errors.scale,
+          .tries = recorded_tries(factors, m.matrix)};
 }
 
 std::string unit_text(Precision precision) {
@@ -101,6 +115,9 @@ std::string text_of(const VerifyResult& result) {
                             ? "; bars m 2^-23"
                             : fmt::format("; u = {}", unit_text(input.precision())));
   for (const Measurement& m : result.listed) text += line_of(m, result);
+  if (const index_t count = second_tries(input.factors); count > 0)
+    text += fmt::format("{} {} from a second try\n", format_count(count),
+                        count == 1 ? "matrix came" : "matrices came");
   const auto left = result.verdict.failed() - static_cast<index_t>(result.listed.size());
   if (!result.options.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));
@@ -129,6 +146,8 @@ Json to_json(const VerifyResult& result) {
   shape.insert(shape.end(), {a.m, a.n});
   Json listed = Json::array();
   for (const Measurement& m : result.listed) listed.push_back(to_json(m, result));
+  const bool is_recorded = !input.factors.tries.empty();
+  const Json tries_again = is_recorded ? Json(second_tries(input.factors)) : Json();
   return {{"schema", "qrtool.verify/1"},
           {"version", QRTOOL_VERSION},
           {"input",
@@ -146,6 +165,7 @@ Json to_json(const VerifyResult& result) {
           {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
           {"unit_roundoff", input.precision().u},
           {"check", to_json(result.verdict)},
+          {"second_tries", tries_again},
           {result.options.all ? "all_matrices" : "first_failures", listed},
           {"seconds",
            {{"read", result.stages.read},
@@ -188,7 +208,7 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
       result.verdict.add(m.matrix, m.status, m.errors, m.bars);
       const bool failing = m.status != Status::ok && result.listed.size() < listed_failures;
       if (o.all || failing) result.listed.push_back(m);
-      const MatrixReport line = report_line(m);
+      const MatrixReport line = report_line(m, result.input.factors);
       if (report != nullptr) report->write({&line, 1});
     }
     progress.add(static_cast<index_t>(measured.size()));
@@ -205,10 +225,11 @@ bool holds_factors(const std::string& file) {
   }
 }
 
-std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
+std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInput& recorded,
+                                      int threads) {
   try {
-    return open_input(
-        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads});
+    return open_recorded_input(
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads}, recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -217,14 +238,35 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, int threads) {
   }
 }
 
+/// Says where the matrices are others than those that the factors record.
+void print_differences(const VerifyOptions& o, const Source& a, const RecordedInput& recorded) {
+  const auto note = [&](std::string_view what, std::string_view made, std::string_view used) {
+    if (made.empty() || made == used || o.quiet) return;
+    print_message(fmt::format("note: {} was made from {} {}, not from {}", escape(o.factors), what,
+                              escape(made), escape(used)));
+  };
+  note("the file", recorded.file, a.file.substr(a.file.rfind('/') + 1));
+  note("the dataset", recorded.dataset, a.dataset);
+  if (recorded.order != Order::automatic)
+    note("the order", name_of(recorded.order), name_of(a.order));
+}
+
+/// Before any work: the report must replace neither the matrices nor the factors.
+void check_report(const VerifyOptions& o) {
+  refuse_same_file(o.input, o.report);
+  check_report_name(o.factors, o.report);
+  if (!o.force) refuse_existing(o.report);
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
   const Stopwatch watch;
-  for (const std::string& file : {o.input, o.factors})
-    if (!o.report.empty()) refuse_same_file(file, o.report);
+  if (!o.report.empty()) check_report(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const std::unique_ptr<Reader> a = open_matrices(o, limits.threads);
+  const RecordedInput recorded = read_recorded_input(o.factors);
+  const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
+  print_differences(o, a->source(), recorded);
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
   const FactoredInput input{*a, factors};
   check_shapes(input);
@@ -236,6 +278,9 @@ ExitCode run_verify(const VerifyOptions& o) {
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force);
   measure_all(plan, report.get(), result);
+  a->require_unchanged();
+  for (const auto* factor : {&factors.q, &factors.r, &factors.v, &factors.tau})
+    if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();
   print_result(result);

@@ -6,9 +6,17 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <new>
 
+#include "core/driver_scope.hpp"
+#include "core/error.hpp"
 #include "io/file/atomic_file.hpp"
+#include "io/hdf5/crash.hpp"
 
 namespace qrtool {
 namespace {
@@ -27,33 +35,119 @@ const char* choose_text(Removed removed) {
   return *own != 0 ? own : "qrtool: interrupted; nothing written\n";
 }
 
+void write_error(const char* text) {
+  [[maybe_unused]] const ssize_t ignored =
+      write(hdf5::message_descriptor(), text, std::strlen(text));
+}
+
 // SA_RESETHAND restores the default action before the handler runs. So raise() ends the process
 // when the handler returns, and a second Ctrl-C ends it at once.
 extern "C" void clean_up_and_die(int signal_number) {
   const Removed removed = remove_temporary_files();
-  if (signal_number != SIGPIPE) {
-    const char* text = choose_text(removed);
-    [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
-  }
+  if (signal_number != SIGPIPE) write_error(choose_text(removed));
   raise(signal_number);
 }
 
-void handle(int signal_number) {
+void write_out_of_memory(const char* file) {
+  write_error("qrtool: ");
+  if (file != nullptr) {
+    write_error(file);
+    write_error(": ");
+  }
+  write_error(
+      "out of memory in the HDF5 library\nhint: try a smaller --memory or fewer --threads\n");
+}
+
+/// Ends the process after a driver has ended it.
+[[noreturn]] void end_after_driver(const char* how) {
+  write_error("qrtool: the OpenCL driver ");
+  write_error(how);
+  write_error("\nhint: --backend cpu works without it\n");
+  _exit(static_cast<int>(ExitCode::device));
+}
+
+// A crash of the HDF5 library is the fault of the file that it reads, unless the last allocation of
+// the thread has failed: the library does not check all of them. Any other crash is our fault.
+extern "C" void clean_up_after_crash(int signal_number) {
+  const bool has_no_memory = errno == ENOMEM;
+  remove_temporary_files();
+  const char* file = hdf5::file_in_library();
+  if (hdf5::is_in_library() && has_no_memory) {
+    write_out_of_memory(file);
+    _exit(static_cast<int>(ExitCode::limit));
+  }
+  if (file != nullptr) {
+    write_error("qrtool: ");
+    write_error(file);
+    write_error(": damaged HDF5 file (the HDF5 library crashed on it)\n");
+    _exit(static_cast<int>(ExitCode::input));
+  }
+  if (DriverScope::is_entered()) end_after_driver("crashed");
+  write_error("qrtool: internal error in version " QRTOOL_VERSION ": it crashed; please report\n");
+  raise(signal_number);
+}
+
+// The HDF5 library ends the process where it has no memory for an identifier. PoCL does so where it
+// cannot write its cache.
+void clean_up_at_exit() {
+  remove_temporary_files();
+  if (!hdf5::is_in_library()) {
+    if (DriverScope::is_entered()) end_after_driver("ended the process");
+    return;
+  }
+  write_out_of_memory(hdf5::file_in_library());
+  _exit(static_cast<int>(ExitCode::limit));
+}
+
+/// For an exception that nothing catches, as one in a destructor.
+[[noreturn]] void end_with_uncaught_exception() {
+  remove_temporary_files();
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    write_error("qrtool: out of memory\nhint: try a smaller --memory or fewer --threads\n");
+    _exit(static_cast<int>(ExitCode::limit));
+  } catch (...) {
+  }
+  write_error("qrtool: internal error in version " QRTOOL_VERSION
+              ": an uncaught exception; please report\n");
+  _exit(static_cast<int>(ExitCode::internal));
+}
+
+void handle(int signal_number, void (*handler)(int), int flags) {
   struct sigaction before {};
   if (sigaction(signal_number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) return;
   struct sigaction action {};
-  action.sa_handler = clean_up_and_die;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = handler;
+  action.sa_flags = static_cast<int>(SA_RESETHAND) | flags;
   sigemptyset(&action.sa_mask);
   sigaction(signal_number, &action, nullptr);
+}
+
+/// Gives this thread a second stack: a damaged file may make the library use up the first one.
+void add_stack_for_handlers() {
+  static char memory[std::size_t{64} << 10];
+  stack_t before{}, stack{};
+  if (sigaltstack(nullptr, &before) == 0 && (before.ss_flags & SS_DISABLE) == 0) return;
+  stack.ss_sp = memory;
+  stack.ss_size = sizeof memory;
+  sigaltstack(&stack, nullptr);
 }
 
 }  // namespace
 
 void install_signal_handlers() {
-  for (const int signal_number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) handle(signal_number);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) handle(number, clean_up_and_die, 0);
+  add_stack_for_handlers();
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+    handle(number, clean_up_after_crash, SA_ONSTACK);
+  }
+  std::atexit(clean_up_at_exit);
+  std::set_terminate(end_with_uncaught_exception);
   signal(SIGXFSZ, SIG_IGN);
 }
+
+void take_back_abort() { handle(SIGABRT, clean_up_after_crash, SA_ONSTACK); }
 
 void share_interrupt_message() { is_one_of_several = true; }
 

@@ -6,8 +6,14 @@ namespace qrtool {
 
 /// On SIGINT, SIGTERM and SIGHUP the process removes its temporary files, prints one line and ends
 /// by the signal; on SIGPIPE the same without a line. SIGXFSZ is ignored, so that the write fails
-/// instead. A signal that the parent ignored stays ignored.
+/// instead. A signal that the parent ignored stays ignored. After a crash the temporary files are
+/// removed as well; one inside the HDF5 library ends the process with the exit code for an input
+/// error and the name of the file that the library was reading.
 void install_signal_handlers();
+
+/// To be called after a driver was loaded: LLVM, which PoCL is built on, takes SIGABRT for itself,
+/// and its handler keeps ours from running.
+void take_back_abort();
 
 /// Sets the line that an interrupted run prints. It must be a string literal, as a signal handler
 /// reads it at any moment.

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 
-#include "app/run/factor_run.hpp"
 #include "core/host.hpp"
 #include "io/file/atomic_file.hpp"
 
@@ -93,7 +92,8 @@ void share_temporary_files(Comm& comm) {
     adopt_temporary_file(paths.data() + at);
 }
 
-/// The steps of a run on one process, with what the ranks have to agree on.
+}  // namespace
+
 FactorResult factor_together(FactorRun run, Comm& comm) {
   together(comm, [&] { run.make_plan(); });
   share_plan(comm, run.backend(), run.plan());
@@ -108,8 +108,6 @@ FactorResult factor_together(FactorRun run, Comm& comm) {
   });
   return run.finish();
 }
-
-}  // namespace
 
 ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   const Stopwatch watch;

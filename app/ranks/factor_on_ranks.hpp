@@ -3,6 +3,7 @@
 #pragma once
 
 #include "app/cli/options.hpp"
+#include "app/run/factor_run.hpp"
 #include "core/comm.hpp"
 #include "core/error.hpp"
 
@@ -11,5 +12,8 @@ namespace qrtool {
 /// Every rank reads and factors its share. Rank 0 alone writes and says what came of it; its plan
 /// and its backend are those of all. A failure of one rank is thrown on all.
 ExitCode factor_on_ranks(const FactorOptions& options, Comm& comm);
+
+/// The steps of one run, in which every rank calls it with the backend that all have agreed on.
+FactorResult factor_together(FactorRun run, Comm& comm);
 
 }  // namespace qrtool

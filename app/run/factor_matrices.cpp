@@ -62,6 +62,7 @@ void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                         .scale = line.scale};
     verdict.add(first++, line.status, errors,
                 standard_bars(problem.m, problem.n, precision_of(problem), errors));
+    verdict.add_route(line);
   }
 }
 
@@ -83,12 +84,7 @@ void MatrixSteps<T>::read(MatrixChunk<T>& chunk) {
 
 template <class T>
 void MatrixSteps<T>::work(MatrixChunk<T>& chunk) {
-  const ChunkSeconds spent =
-      backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
-  seconds.factor += spent.factor;
-  seconds.check += spent.check;
-  seconds.upload += spent.upload;
-  seconds.download += spent.download;
+  seconds += backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
 }
 
 template <class T>

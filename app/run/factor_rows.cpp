@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "app/run/row_passes.hpp"
 #include "core/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/gram_probe.hpp"
 #include "core/ratios.hpp"
 #include "io/file/scratch_file.hpp"
 
@@ -27,9 +29,14 @@ std::size_t size_of(MatrixView<T> packed) {
   return static_cast<std::size_t>(packed.rows * packed.cols);
 }
 
+/// The leaves of a second try have the same cut, but any backend may factor them.
 template <class T>
-std::unique_ptr<LeafQr<T>> make_leaves(const RowJob& job, const TallShape& shape) {
+std::unique_ptr<LeafQr<T>> make_leaves(const RowJob& job, const TallShape& shape,
+                                       bool by_reflectors) {
   const Plan& plan = job.plan;
+  if (by_reflectors)
+    return std::make_unique<BackendLeaves<T>>(job.backend.reflectors(), plan.problem, shape,
+                                              plan.threads);
   if (plan.variant->leaf_rows == nullptr)
     return std::make_unique<CpuLeaves<T>>(shape, plan.threads, leaves_need_q(plan.problem));
   return std::make_unique<BackendLeaves<T>>(job.backend, plan.problem, shape, plan.threads);
@@ -48,23 +55,27 @@ std::unique_ptr<LeafStream<T>> open_stream(const RowJob& job, const TallShape& s
 
 template <class T>
 struct RowFactor<T>::State {
-  State(const RowJob& asked, Comm& ranks)
+  State(const RowJob& asked, Comm& ranks, bool takes_reflectors)
       : job(asked),
         comm(ranks),
+        by_reflectors(takes_reflectors),
+        added([](index_t) {}),
         problem(asked.plan.problem),
         shape(asked.plan.row_shape()),
-        tree(shape,
-             [&](std::size_t bytes) {
-               return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
-             }),
-        leaves(make_leaves<T>(job, shape)),
+        tree(shape, [&](std::size_t bytes) { return allocate_state(bytes); }),
+        leaves(make_leaves<T>(job, shape, by_reflectors)),
         r(1, problem.k(), problem.n),
-        stream(open_stream<T>(job, shape)),
+        stream(by_reflectors ? nullptr : open_stream<T>(job, shape)),
         cut(shape, choose_leaves_per_chunk()) {
+    if (!problem.wants_q())
+      probe.emplace(shape, [&](std::size_t bytes) { return allocate_state(bytes); });
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
   }
 
+  HostMemory allocate_state(std::size_t bytes) const {
+    return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
+  }
   /// A stream holds no chunk, so that one chunk may be all of the work. Several ranks take turns,
   /// which let rank 0 show how far they are.
   index_t choose_leaves_per_chunk() const {
@@ -82,6 +93,7 @@ struct RowFactor<T>::State {
     return {job.backend.allocate(bytes), 1, cut.chunk_rows(), cols};
   }
 
+  MatrixReport factor(index_t matrix);
   LeafOutcome factor_leaves(index_t matrix);
   bool form_r(index_t matrix);
   Errors form_q(index_t matrix, int scale);
@@ -97,9 +109,12 @@ struct RowFactor<T>::State {
 
   const RowJob job;
   Comm& comm;
+  const bool by_reflectors;  // a second try
+  RowsDone added;            // job.added in the first try
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
+  std::optional<GramProbe<T>> probe;  // for R alone
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
@@ -132,8 +147,9 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                        .matrix = matrix,
                        .stream = *stream,
                        .tree = tree,
-                       .streamed = is_alone ? job.added : nothing,
-                       .kept = is_alone ? nothing : job.added};
+                       .probe = *probe,
+                       .streamed = is_alone ? added : nothing,
+                       .kept = is_alone ? nothing : added};
     run(pass);
     total = pass.total;
   } else {
@@ -142,7 +158,9 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                      .matrix = matrix,
                      .leaves = *leaves,
                      .tree = tree,
-                     .done = job.added};
+                     .probe = probe ? &*probe : nullptr,
+                     .threads = job.plan.threads,
+                     .done = added};
     run(pass);
     total = pass.total;
   }
@@ -173,7 +191,6 @@ bool RowFactor<T>::State::form_r(index_t matrix) {
 
 template <class T>
 Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
-  const std::function<ErrorMeter()> meter = [&] { return new_meter(scale); };
   QPass<T> pass{.cut = cut,
                 .input = job.input,
                 .matrix = matrix,
@@ -182,8 +199,8 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .r = r.view()[0],
                 .threads = job.plan.threads,
                 .output = job.output,
-                .new_meter = meter,
-                .done = job.added};
+                .total = new_meter(scale),
+                .done = added};
   run(pass);
   return pass.total.finish();
 }
@@ -201,9 +218,31 @@ void RowFactor<T>::State::write_nan(index_t matrix) {
                            MatrixView<const T>(q.row_block(0, cut.rows(number))));
 }
 
+/// R is in `r` afterwards, and Q in the output, unless the status says that they do not exist.
+/// Every rank gets the report.
+template <class T>
+MatrixReport RowFactor<T>::State::factor(index_t matrix) {
+  const LeafOutcome found = factor_leaves(matrix);
+  MatrixReport report;
+  report.scale = found.magnitude.scale();
+  report.route = found.route;
+  report.tries = found.tries;
+  const bool has_r = found.magnitude.finite && found.r_fits && form_r(matrix);
+  if (!has_r) {
+    report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
+  } else if (problem.wants_q()) {
+    const Errors errors = form_q(matrix, report.scale);
+    enter_errors(problem, errors, report);
+  } else if (comm.is_root()) {  // the other ranks have neither R nor all sums
+    enter_errors(problem, probe->finish(r.view()[0], report.scale), report);
+  }
+  broadcast(comm, &report, 1);
+  return report;
+}
+
 template <class T>
 RowFactor<T>::RowFactor(const RowJob& job, Comm& comm)
-    : state_(std::make_unique<State>(job, comm)) {}
+    : state_(std::make_unique<State>(job, comm, false)) {}
 
 template <class T>
 RowFactor<T>::~RowFactor() = default;
@@ -213,28 +252,49 @@ const RowSeconds& RowFactor<T>::seconds() const {
   return state_->seconds;
 }
 
+/// Frees the memory of one way to factor before it takes that of the other. What the output has of
+/// `matrix` is written again.
+template <class T>
+void RowFactor<T>::remake(bool by_reflectors, index_t matrix) {
+  const RowJob job = state_->job;
+  const RowSeconds seconds = state_->seconds;
+  Comm& comm = state_->comm;
+  together(comm, [&] {
+    state_ = nullptr;
+    state_ = std::make_unique<State>(job, comm, by_reflectors);
+    state_->seconds = seconds;
+    if (comm.is_root() && state_->problem.wants_q()) job.output->restart("Q", matrix);
+  });
+}
+
+/// The better of two results. Its Q and R replace those of the first try; where the first is the
+/// better one, it is computed again, since equal inputs give equal bits.
+template <class T>
+MatrixReport RowFactor<T>::try_again(index_t matrix, const MatrixReport& first) {
+  remake(true, matrix);
+  MatrixReport second = state_->factor(matrix);
+  if (is_better(state_->problem, second, first)) {
+    second.route = Route::reflectors;
+    second.tries = 2;
+    return second;
+  }
+  remake(false, matrix);
+  return state_->factor(matrix);
+}
+
 template <class T>
 MatrixReport RowFactor<T>::run(index_t matrix) {
+  if (state_->by_reflectors) remake(false, matrix);
+  state_->added = state_->job.added;
+  MatrixReport report = state_->factor(matrix);
+  if (report.status == Status::above_bar) report = try_again(matrix, report);
   State& s = *state_;
-  const LeafOutcome found = s.factor_leaves(matrix);
-  MatrixReport report;
-  report.scale = found.magnitude.scale();
-  const bool has_r = found.magnitude.finite && found.r_fits && s.form_r(matrix);
-  if (!has_r) {
-    report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
-  } else if (s.problem.wants_q()) {
-    const Errors errors = s.form_q(matrix, report.scale);
-    enter_errors(s.problem, errors, report);
-  } else {
-    report.diagonal_ratio = s.new_meter(report.scale).finish().diagonal_ratio;
-    report.lower = 0;
-  }
   together(s.comm, [&] {
     if (!s.comm.is_root()) return;
-    if (!has_r) s.write_nan(matrix);
+    if (report.status == Status::non_finite || report.status == Status::r_overflows)
+      s.write_nan(matrix);
     s.job.output->write("R", matrix, BatchView<const T>(s.r.view()));
   });
-  broadcast(s.comm, &report, 1);
   return report;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "app/run/pipeline.hpp"
-#include "core/backend.hpp"
 #include "core/comm.hpp"
+#include "core/second_try.hpp"
 #include "core/tall.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -18,7 +18,7 @@ namespace qrtool {
 /// The input, the plan and the output of a matrix that is factored by rows.
 struct RowJob {
   const Plan& plan;  // by rows
-  Backend& backend;
+  SecondTry& backend;
   Reader& input;
   Writer* output;                           // rank 0; null elsewhere
   std::string scratch;                      // directory for the tree; empty: in memory
@@ -39,13 +39,17 @@ class RowFactor {
   RowFactor(const RowJob& job, Comm& comm);
   ~RowFactor();
 
-  /// Writes Q and R, and returns the line of the report on every rank. In mode r it does not check
-  /// R, since that would take a second pass over A.
+  /// Writes Q and R, and returns the line of the report on every rank. In mode r the check of R is
+  /// that of GramProbe, which takes no second pass over A. If an error is above its bar, reads the
+  /// matrix again for a second try by reflectors.
   MatrixReport run(index_t matrix);
   const RowSeconds& seconds() const;
 
  private:
   struct State;
+  void remake(bool by_reflectors, index_t matrix);
+  MatrixReport try_again(index_t matrix, const MatrixReport& first);
+
   std::unique_ptr<State> state_;
 };
 

@@ -13,6 +13,7 @@
 #include "app/run/factor_rows.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
+#include "io/repeated_reader.hpp"
 
 namespace qrtool {
 namespace {
@@ -56,13 +57,26 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
           .threads = backend.limits().threads};
 }
 
+/// MATLAB's h5write leaves no mark in the file; a matrix of it with more rows than columns seems
+/// wide.
+void note_assumed_order(const Source& source) {
+  if (source.order_is_stated || source.m >= source.n) return;
+  print_message(fmt::format(
+      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Octave or Julia wrote a {}x{} "
+      "matrix, give --order column",
+      escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
+}
+
 }  // namespace
 
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
   refuse_same_file(o.input, o.output);
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
-  return open_input(
+  check_output_names(o.output, o.report, o.force);
+  std::unique_ptr<Reader> input = open_input(
       {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
+  if (!o.quiet) note_assumed_order(input->source());
+  return input;
 }
 
 Problem problem_of(const Source& source, const FactorOptions& o) {
@@ -81,6 +95,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
     : options_(options),
       input_(input),
       backend_(backend),
+      tries_(backend),
       watch_(watch),
       result_{.source = input.source(),
               .plan = {},
@@ -142,7 +157,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   Progress progress("factor", plan().problem.count, mode);
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
-                       .backend = backend_,
+                       .backend = tries_,
                        .outputs = outputs_,
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,
@@ -156,11 +171,13 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
   const Problem& problem = plan().problem;
   const index_t passes = problem.wants_q() ? 2 : 1;
   Progress progress("factor", problem.count * problem.m * passes, mode, "rows");
+  RepeatedReader repeated(input_);
+  Reader& input = passes == 2 ? repeated : input_;
   std::optional<RowFactor<T>> factor;
   together(comm, [&] {
     factor.emplace(RowJob{.plan = plan(),
-                          .backend = backend_,
-                          .input = input_,
+                          .backend = tries_,
+                          .input = input,
                           .output = outputs_.factors.get(),
                           .scratch = options_.scratch,
                           .added = [&](index_t rows) { progress.add(rows); }},
@@ -189,6 +206,7 @@ void FactorRun::run_stages(Comm& comm) {
   } else {
     is_single ? factor_by_matrices<float>(comm, mode) : factor_by_matrices<double>(comm, mode);
   }
+  together(comm, [&] { input_.require_unchanged(); });
 }
 
 void FactorRun::commit() {

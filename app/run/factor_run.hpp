@@ -12,11 +12,13 @@
 #include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
+#include "core/second_try.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
 
-/// Opens the input. Errors: UsageError where it is one of the outputs.
+/// Checks the names of the outputs, and opens the input. Errors: UsageError where it is one of the
+/// outputs.
 std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
 
 /// What the options ask for, of the matrices that the input holds.
@@ -51,6 +53,7 @@ class FactorRun {
   const FactorOptions& options_;
   Reader& input_;
   Backend& backend_;
+  SecondTry tries_;  // on backend_
   const Stopwatch& watch_;
   Outputs outputs_;
   FactorResult result_;

@@ -10,6 +10,7 @@
 #include "app/process/console.hpp"
 #include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/gram_probe.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -77,7 +78,7 @@ std::string published_bars(const FactorResult& result) {
 
 }  // namespace
 
-std::string summary(const FactorResult& result) {
+std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
   std::string text =
@@ -88,11 +89,18 @@ std::string summary(const FactorResult& result) {
                   format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
+  if (verbose && result.verdict.routes().has_choice())
+    text += fmt::format("routes: {}\n", route_text(result.verdict.routes()));
+  if (const index_t again = result.verdict.routes().second_try; again > 0)
+    text += fmt::format("{} above {} bar at first, and factored again by reflectors\n",
+                        again == 1 ? "1 matrix was" : format_count(again) + " matrices were",
+                        again == 1 ? "its" : "their");
   if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
-  if (problem.mode == Mode::r && plan.by_rows())
-    text += "R alone, in one pass: not checked; qrtool verify does it\n";
-  else if (problem.mode == Mode::r)
-    text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
+  if (problem.mode == Mode::r) {
+    const bool is_estimate = plan.by_rows() && problem.n > gram_probe_vectors;
+    text += fmt::format("R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
+                        is_estimate ? ", estimated with 8 vectors" : "");
+  }
   text += fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
                       format_seconds(result.start_seconds), format_seconds(result.stages.read),
                       rate(problem.input_bytes(), problem.count, result.stages.read),
@@ -151,6 +159,7 @@ Json to_json(const FactorResult& result) {
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
           {"check", to_json(result.verdict)},
+          {"routes", to_json(result.verdict.routes())},
           {"unit_roundoff", precision_of(problem).u},
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};
 }
@@ -162,7 +171,7 @@ void print_result(const FactorOptions& o, const FactorResult& result) {
   if (o.json) {
     write_json(to_json(result));
   } else if (!o.quiet) {
-    write_stdout(summary(result));
+    write_stdout(summary(result, o.verbose));
   }
 }
 

@@ -34,8 +34,8 @@ struct FactorResult {
 /// the options ask for.
 void print_result(const FactorOptions& options, const FactorResult& result);
 
-/// Describes the run in a few lines for standard output.
-std::string summary(const FactorResult& result);
+/// Describes the run in a few lines for standard output. `verbose` adds the routes.
+std::string summary(const FactorResult& result, bool verbose);
 
 /// Schema qrtool.factor/1.
 nlohmann::ordered_json to_json(const FactorResult& result);

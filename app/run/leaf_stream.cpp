@@ -58,8 +58,8 @@ std::unique_ptr<LeafStream<T>> LeafStream<T>::open(const Reader& input, const Ta
 }
 
 template <class T>
-LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span,
-                                       MatrixView<T> r) const {
+LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span, MatrixView<T> r,
+                                       GramProbe<T>& probe) const {
   const MatrixView<T> rows = worker.rows.view()[0];
   const index_t n = shape_.n(), leaf = shape_.leaf_rows(), end = span.first + span.count;
   LeafOutcome outcome;
@@ -74,6 +74,9 @@ LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span
     const index_t done_stacked = shape_.stacked_rows(done, leaf);
     outcome.include(
         worker.leaves->factor(rows.row_block(0, done), r.row_block(stacked, done_stacked)));
+    const Stopwatch check;
+    probe.add(at / leaf, rows.row_block(0, done), 1);
+    worker.check_seconds += check.seconds();
     stacked += done_stacked;
     held -= done;
     at += done;
@@ -84,6 +87,7 @@ LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span
 
 template <class T>
 LeafOutcome LeafStream<T>::factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
+                                  GramProbe<T>& probe,
                                   const std::function<void(index_t rows)>& added) {
   const auto leaf_bytes = static_cast<std::size_t>(shape_.leaf_rows() * shape_.n()) * sizeof(T);
   const auto leaves_of = [&](std::size_t bytes) {
@@ -105,7 +109,7 @@ LeafOutcome LeafStream<T>::factor(index_t matrix, index_t first, index_t count, 
         const index_t stacked = shape_.stacked_rows(span.count, shape_.leaf_rows());
         const MatrixView<T> span_r = r.row_block((leaf - first) * shape_.n(), stacked);
         const LeafOutcome outcome =
-            factor_span(workers_[static_cast<std::size_t>(number)], matrix, span, span_r);
+            factor_span(workers_[static_cast<std::size_t>(number)], matrix, span, span_r, probe);
         lock.lock();
         all.include(outcome);
         added(span.count);
@@ -120,9 +124,9 @@ LeafOutcome LeafStream<T>::factor(index_t matrix, index_t first, index_t count, 
 }
 
 template <class T>
-double LeafStream<T>::read_seconds() const {
+double LeafStream<T>::mean(double Worker::*seconds) const {
   double sum = 0;
-  for (const Worker& worker : workers_) sum += worker.read_seconds;
+  for (const Worker& worker : workers_) sum += worker.*seconds;
   return sum / static_cast<double>(workers_.size());
 }
 

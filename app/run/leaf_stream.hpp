@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/gram_probe.hpp"
 #include "core/tall.hpp"
 #include "io/reader.hpp"
 
@@ -22,20 +23,23 @@ class LeafStream {
   static std::unique_ptr<LeafStream> open(const Reader& input, const TallShape& shape, int threads,
                                           std::size_t bytes);
 
-  /// Writes R_i of leaves first .. first + count - 1 into r, one below the other. Calls `added`
-  /// with the number of rows that are done, from one thread at a time.
+  /// Writes R_i of leaves first .. first + count - 1 into r, one below the other, and adds their
+  /// rows to `probe`. Calls `added` with the number of rows that are done, from one thread at a
+  /// time.
   LeafOutcome factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
-                     const std::function<void(index_t rows)>& added);
+                     GramProbe<T>& probe, const std::function<void(index_t rows)>& added);
 
-  /// The mean over all threads.
-  double read_seconds() const;
+  /// The seconds so far that a thread has read, and those that it has checked: means over all
+  /// threads.
+  double read_seconds() const { return mean(&Worker::read_seconds); }
+  double check_seconds() const { return mean(&Worker::check_seconds); }
 
  private:
   struct Worker {
     std::unique_ptr<Reader> input;
     std::unique_ptr<CpuLeaves<T>> leaves;
     Batch<T> rows;
-    double read_seconds = 0;
+    double read_seconds = 0, check_seconds = 0;
   };
   /// A range of rows of the matrix.
   struct Span {
@@ -44,7 +48,9 @@ class LeafStream {
 
   LeafStream(const TallShape& shape, std::vector<Worker> workers)
       : shape_(shape), workers_(std::move(workers)) {}
-  LeafOutcome factor_span(Worker& worker, index_t matrix, Span span, MatrixView<T> r) const;
+  LeafOutcome factor_span(Worker& worker, index_t matrix, Span span, MatrixView<T> r,
+                          GramProbe<T>& probe) const;
+  double mean(double Worker::*seconds) const;
 
   TallShape shape_;
   std::vector<Worker> workers_;

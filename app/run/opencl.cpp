@@ -2,15 +2,20 @@
 // opencl.cpp: the gpu layer as app sees it.
 #include "app/run/opencl.hpp"
 
+#include "app/process/signals.hpp"
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
 
-std::vector<DeviceInfo> opencl_devices() { return list_devices(); }
+std::vector<DeviceInfo> opencl_devices() {
+  std::vector<DeviceInfo> devices = list_devices();
+  take_back_abort();
+  return devices;
+}
 
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
-  return choose_devices(wanted);
+  return choose_devices(opencl_devices(), wanted);
 }
 
 std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Limits& host) {

@@ -21,8 +21,10 @@ void Outputs::write_report(index_t first, std::span<const MatrixReport> lines) {
 
 void Outputs::commit() {
   set_interrupt_message("qrtool: interrupted while the output was being finished\n");
-  factors->commit();
-  if (report) report->commit();
+  FileSet files;
+  factors->finish(files);
+  if (report) report->finish(files);
+  files.commit();
   set_interrupt_message("qrtool: interrupted; the output is complete\n");
 }
 

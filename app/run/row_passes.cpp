@@ -14,8 +14,15 @@ std::span<std::byte> packed_bytes(MatrixView<T> packed) {
 }
 
 template <class T>
-std::vector<std::span<std::byte>> parts_of_leaves(RowChunk<T>& chunk, MatrixView<T> nodes) {
-  return {writable_bytes_of(&chunk.found.outcome, 1), packed_bytes(nodes)};
+std::vector<std::span<std::byte>> parts_of_leaves(const RowCut& cut, RowChunk<T>& chunk,
+                                                  const TallTree<T>& tree,
+                                                  const GramProbe<T>* probe) {
+  std::vector<std::span<std::byte>> parts{writable_bytes_of(&chunk.found.outcome, 1),
+                                          packed_bytes(cut.nodes(tree, chunk))};
+  if (probe == nullptr) return parts;
+  const std::span<double> sums = probe->sums(cut.first_leaf(chunk.first), cut.leaves(chunk.first));
+  parts.push_back(writable_bytes_of(sums.data(), sums.size()));
+  return parts;
 }
 
 }  // namespace
@@ -24,7 +31,13 @@ template <class T>
 void LeafPass<T>::work(RowChunk<T>& chunk) {
   const Stopwatch watch;
   chunk.found.outcome = leaves.factor(chunk.rows(chunk.a), cut.nodes(tree, chunk));
-  seconds.factor += watch.seconds();
+  const double factored = watch.seconds();
+  if (probe != nullptr) {
+    const MatrixView<const T> rows = chunk.rows(chunk.a);
+    probe->add(cut.first_leaf(chunk.first), rows, threads);
+  }
+  seconds.factor += factored;
+  seconds.check += watch.seconds() - factored;
 }
 
 template <class T>
@@ -35,18 +48,20 @@ void LeafPass<T>::keep(RowChunk<T>& chunk) {
 
 template <class T>
 std::vector<std::span<std::byte>> LeafPass<T>::parts(RowChunk<T>& chunk) const {
-  return parts_of_leaves(chunk, cut.nodes(tree, chunk));
+  return parts_of_leaves(cut, chunk, tree, probe);
 }
 
 template <class T>
 void StreamPass<T>::work(RowChunk<T>& chunk) {
   const Stopwatch watch;
-  const double read_before = stream.read_seconds();
+  const double read_before = stream.read_seconds(), check_before = stream.check_seconds();
   chunk.found.outcome = stream.factor(matrix, cut.first_leaf(chunk.first), cut.leaves(chunk.first),
-                                      cut.nodes(tree, chunk), streamed);
+                                      cut.nodes(tree, chunk), probe, streamed);
   const double read = stream.read_seconds() - read_before;
+  const double check = stream.check_seconds() - check_before;
   seconds.read += read;
-  seconds.factor += watch.seconds() - read;
+  seconds.check += check;
+  seconds.factor += watch.seconds() - read - check;
 }
 
 template <class T>
@@ -57,7 +72,7 @@ void StreamPass<T>::keep(RowChunk<T>& chunk) {
 
 template <class T>
 std::vector<std::span<std::byte>> StreamPass<T>::parts(RowChunk<T>& chunk) const {
-  return parts_of_leaves(chunk, cut.nodes(tree, chunk));
+  return parts_of_leaves<T>(cut, chunk, tree, &probe);
 }
 
 template <class T>
@@ -66,9 +81,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   const MatrixView<T> a = chunk.rows(chunk.a), q = chunk.rows(chunk.q);
   leaves.form_q(a, cut.nodes(tree, chunk), q);
   const double formed = watch.seconds();
-  ErrorMeter part = new_meter();
-  add_rows_by_parts<T>(a, q, r, threads, part);
-  chunk.found.sums = part.sums();
+  chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
   seconds.factor += formed;
   seconds.check += watch.seconds() - formed;
 }
@@ -76,7 +89,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
 template <class T>
 void QPass<T>::keep(RowChunk<T>& chunk) {
   output->write_rows("Q", matrix, chunk.first, MatrixView<const T>(chunk.rows(chunk.q)));
-  total.add_sums(chunk.found.sums);
+  add_sums_of_parts(chunk.found.sums, total);
   done(chunk.count);
 }
 

@@ -17,7 +17,7 @@
 namespace qrtool {
 
 /// What is found out about some rows: by the first pass the outcome, by the second the sums of the
-/// errors.
+/// errors of every leaf. They are added leaf by leaf, however many leaves a chunk has.
 struct RowFindings {
   LeafOutcome outcome;
   std::vector<double> sums;
@@ -36,6 +36,7 @@ class RowCut {
   RowCut(const TallShape& shape, index_t leaves_per_chunk)
       : shape_(shape), leaves_per_chunk_(leaves_per_chunk) {}
 
+  index_t leaf_rows() const { return shape_.leaf_rows(); }
   index_t chunk_rows() const { return leaves_per_chunk_ * shape_.leaf_rows(); }
   index_t chunks() const { return (shape_.leaves() + leaves_per_chunk_ - 1) / leaves_per_chunk_; }
   index_t first_row(index_t number) const { return number * chunk_rows(); }
@@ -68,7 +69,8 @@ struct PassSeconds {
   double read = 0, factor = 0, check = 0;
 };
 
-/// The first pass: R_i of every leaf into the tree.
+/// The first pass: R_i of every leaf into the tree. With `probe` for R alone, which no second pass
+/// checks.
 template <class T>
 struct LeafPass {
   const RowCut& cut;
@@ -76,6 +78,8 @@ struct LeafPass {
   index_t matrix;
   LeafQr<T>& leaves;
   TallTree<T>& tree;
+  GramProbe<T>* probe;
+  int threads;  // that check
   const RowsDone& done;
   LeafOutcome total = {};
   PassSeconds seconds = {};
@@ -94,6 +98,7 @@ struct StreamPass {
   index_t matrix;
   LeafStream<T>& stream;
   TallTree<T>& tree;
+  GramProbe<T>& probe;
   const RowsDone& streamed;  // while a chunk is worked on
   const RowsDone& kept;      // when a chunk is kept
   LeafOutcome total = {};
@@ -115,16 +120,16 @@ struct QPass {
   LeafQr<T>& leaves;
   const TallTree<T>& tree;
   MatrixView<const T> r;
-  int threads;                                   // that measure
-  Writer* output;                                // of the rank that keeps; null elsewhere
-  const std::function<ErrorMeter()>& new_meter;  // started with R, without any rows
+  int threads;       // that measure
+  Writer* output;    // of the rank that keeps; null elsewhere
+  ErrorMeter total;  // started with R, without any rows
   const RowsDone& done;
-  ErrorMeter total = new_meter();
+  const std::size_t sums_of_a_leaf = total.sums().size();
   PassSeconds seconds = {};
 
   void begin(RowChunk<T>& chunk, index_t number) const {
     cut.begin(chunk, number);
-    chunk.found.sums.resize(total.sums().size());
+    chunk.found.sums.resize(static_cast<std::size_t>(cut.leaves(chunk.first)) * sums_of_a_leaf);
   }
   void read(RowChunk<T>& chunk) { input.read_rows(matrix, chunk.first, chunk.rows(chunk.a)); }
   void work(RowChunk<T>& chunk);

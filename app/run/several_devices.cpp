@@ -26,11 +26,8 @@ ChunkSeconds SeveralDevices::factor_parts(const Plan& plan, BatchView<const T> a
   parallel_for(count, static_cast<int>(count), [&](index_t i, int) {
     const index_t first = a.count * i / count, part = a.count * (i + 1) / count - first;
     if (part == 0) return;
-    const auto of = [&](auto views) {
-      return views.data == nullptr ? views : views.slice(first, part);
-    };
     seconds[static_cast<std::size_t>(i)] = devices_[static_cast<std::size_t>(i)]->factor(
-        plan, a.slice(first, part), {of(out.q), of(out.r), of(out.v), of(out.tau)},
+        plan, a.slice(first, part), slice(out, first, part),
         report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(part)));
   });
   ChunkSeconds slowest;

@@ -28,6 +28,9 @@ class Verdict {
   index_t matrices() const { return matrices_; }
   index_t count(Status status) const { return counts_[static_cast<std::size_t>(status)]; }
   index_t first(Status status) const { return firsts_[static_cast<std::size_t>(status)]; }
+  /// Counts the matrix of this line under the route that it took.
+  void add_route(const MatrixReport& line) { routes_.include(line); }
+  const RouteCounts& routes() const { return routes_; }
   /// Above the bar, not finite, or R too large.
   index_t failed() const;
 
@@ -40,6 +43,7 @@ class Verdict {
   index_t matrices_ = 0;
   std::array<index_t, 5> counts_{}, firsts_{};
   WorstError residual_, orthogonality_, lower_;
+  RouteCounts routes_;
 };
 
 }  // namespace qrtool

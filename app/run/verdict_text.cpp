@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/run/join.hpp"
+#include "core/text.hpp"
 
 namespace qrtool {
 
@@ -35,6 +36,21 @@ std::string worst_line(const Verdict& verdict, std::span<const index_t> leading)
   std::string line = "worst " + one("residual", verdict.residual(), " of its bar");
   if (verdict.has_q()) line += ", " + one("orthogonality", verdict.orthogonality(), "");
   return line + ", " + one("lower", verdict.lower(), "");
+}
+
+std::string route_text(const RouteCounts& routes) {
+  return fmt::format(
+      "{} by A'A in one pass, {} in two passes, {} by reflectors, {} in a second try",
+      format_count(routes.first_pass), format_count(routes.second_pass),
+      format_count(routes.reflectors), format_count(routes.second_try));
+}
+
+Json to_json(const RouteCounts& routes) {
+  return {{"only", routes.only},
+          {"first_pass", routes.first_pass},
+          {"second_pass", routes.second_pass},
+          {"reflectors", routes.reflectors},
+          {"second_try", routes.second_try}};
 }
 
 Json to_json(const Verdict& verdict) {

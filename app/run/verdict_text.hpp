@@ -17,6 +17,12 @@ std::string matrix_name(std::span<const index_t> leading, index_t matrix);
 /// was measured.
 std::string worst_line(const Verdict& verdict, std::span<const index_t> leading);
 
+/// "9,998 by A'A in one pass, 1 in two passes, 1 by reflectors, 0 in a second try"
+std::string route_text(const RouteCounts& routes);
+
+/// {"only", "first_pass", "second_pass", "reflectors", "second_try"}
+nlohmann::ordered_json to_json(const RouteCounts& routes);
+
 /// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as null.
 nlohmann::ordered_json to_json(const Verdict& verdict);
 

@@ -141,6 +141,7 @@ class TallMatrices final : public ChunkFactor<T> {
              MatrixReport& report) {
     report = {};
     report.scale = outcome.magnitude.scale();
+    report.route = outcome.route;
     if (!outcome.magnitude.finite) {
       fill_with_nan(factors);
       report.status = Status::non_finite;
@@ -149,7 +150,8 @@ class TallMatrices final : public ChunkFactor<T> {
     } else {
       const MatrixView<const T> q = problem_.wants_q() ? factors.q : MatrixView<T>{};
       meter_.start<T>(factors.r, report.scale);
-      add_rows_by_parts<T>(a, q, factors.r, threads_, meter_);
+      const index_t leaf_rows = TallShape(problem_.m, problem_.n).leaf_rows();
+      add_rows_by_parts<T>(a, q, factors.r, {leaf_rows, threads_}, meter_);
       enter_errors(problem_, meter_.finish(), report);
     }
   }
@@ -198,8 +200,8 @@ struct CpuBackend::Kept {
   bool is_for(const Plan& other) const {
     const Problem &p = plan.problem, &o = other.problem;
     return p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
-           plan.variant == other.variant && plan.threads == other.threads &&
-           plan.threads_per_matrix == other.threads_per_matrix;
+           p.arithmetic == o.arithmetic && plan.variant == other.variant &&
+           plan.threads == other.threads && plan.threads_per_matrix == other.threads_per_matrix;
   }
 
   template <class T>

@@ -24,7 +24,7 @@ constexpr index_t most_batched_rows = 1024;
 
 /// Rows per column beyond which the plain sums of cpu/blocked may err by more than the bar.
 constexpr index_t most_blocked_rows = 32;
-/// Wider trees lose to one factorization.
+/// Wider trees lose to cpu/blocked, but not to cpu/eigen.
 constexpr index_t most_tall_columns = 128;
 
 Params no_params(const Problem&, const Limits&) { return {}; }
@@ -94,7 +94,10 @@ Fit tall_fits(const Problem& p, const Limits&) {
 constexpr index_t least_leaves = 2;
 
 Fit tall_pays(const Problem& p, const Limits&) {
-  if (p.n > most_tall_columns) return {false, fmt::format("pays to {} columns", most_tall_columns)};
+  if (p.n > most_tall_columns && p.m <= most_blocked_rows * p.n) {
+    return {false, fmt::format("pays to {} columns, or from {} times as many rows on",
+                               most_tall_columns, most_blocked_rows)};
+  }
   const TallShape shape(p.m, p.n);
   const index_t least = least_leaves * shape.leaf_rows();
   if (p.m < least) return {false, fmt::format("pays from {} rows on", least)};
@@ -183,7 +186,8 @@ constexpr std::array variants{
                  .device_workspace_bytes = no_device_bytes,
                  .arithmetic = arithmetic,
                  .pays = blocked_pays,
-                 .shares_matrix = true},
+                 .shares_matrix = true,
+                 .reflectors = no_params},
         .make = {make_blocked<float>, make_blocked<double>}},
     CpuVariant{.plan = {.name = "cpu/eigen",
                         .summary = "any shape; Householder by Eigen, one matrix per thread",
@@ -191,7 +195,8 @@ constexpr std::array variants{
                         .tune = no_params,
                         .host_workspace_bytes = eigen_workspace_bytes,
                         .device_workspace_bytes = no_device_bytes,
-                        .arithmetic = arithmetic},
+                        .arithmetic = arithmetic,
+                        .reflectors = no_params},
                .make = {make_eigen<float>, make_eigen<double>}},
 };
 

@@ -24,12 +24,6 @@ inline double seconds_since(Clock::time_point start) {
 }
 
 template <class T>
-Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
-  return {all.q.slice(first, count), all.r.slice(first, count), all.v.slice(first, count),
-          all.tau.slice(first, count)};
-}
-
-template <class T>
 MatrixFactors<T> factors_of(const Factors<T>& all, index_t b) {
   return {all.q[b], all.r[b], all.v[b], all.tau[b]};
 }

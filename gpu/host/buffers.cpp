@@ -10,6 +10,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/check/device_check.hpp"
+#include "gpu/check/device_sums.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -47,12 +48,14 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   const auto k = static_cast<std::size_t>(p.k()), q_cols = static_cast<std::size_t>(p.q_cols());
   const bool is_raw = p.mode == Mode::raw;
+  const bool has_copies = variant.again != nullptr && !variant.again(p).takes_flags;
   const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
   return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
-           is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors)},
+           is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors), SumLayout(p).bytes()},
           variant.workspace(p),
           check_workspace(p),
-          variant.slots != nullptr ? variant.slots(p) : Slots{}};
+          variant.slots != nullptr ? variant.slots(p) : Slots{},
+          has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
@@ -62,19 +65,26 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
   if (one_buffer > limits.max_allocation_bytes) {
     refuse(p, one_buffer, " in one piece", limits.max_allocation_bytes);
   }
-  const std::size_t slots = bytes.slots.total_bytes(count);
-  if (io + work + slots > limits.device_bytes) {
-    refuse(p, io + work + slots, "", limits.device_bytes);
-  }
-  const std::size_t available = limits.device_bytes - slots;
+  const std::size_t least = io + work + bytes.slots.total_bytes(1);
+  if (least > limits.device_bytes) refuse(p, least, "", limits.device_bytes);
+  // Where all slots leave room for one matrix, they are all there; else as many as the matrices of
+  // a sub-chunk need.
+  const std::size_t all_slots = bytes.slots.total_bytes(count);
+  const bool has_all_slots = io + work + all_slots <= limits.device_bytes;
+  const std::size_t available = limits.device_bytes - (has_all_slots ? all_slots : 0);
+  const std::size_t own_slot = has_all_slots ? 0 : bytes.slots.bytes;
 
   SubChunks cut;
   cut.sets = tuning::buffer_sets;
-  const auto per_matrix = [&] { return static_cast<std::size_t>(cut.sets) * io + work; };
+  const auto per_matrix = [&] { return static_cast<std::size_t>(cut.sets) * io + work + own_slot; };
   while (cut.sets > 1 && per_matrix() > available) --cut.sets;
-  const std::size_t most =
-      std::min({limits.max_allocation_bytes / one_buffer, available / per_matrix(),
-                std::max<std::size_t>(wanted_bytes / io, 1)});
+  std::size_t fitting = available / per_matrix();
+  if (fitting > 1) {
+    const std::size_t rest = available - std::min(available, bytes.flagged);
+    fitting = std::max<std::size_t>(1, rest / per_matrix());
+  }
+  const std::size_t most = std::min({limits.max_allocation_bytes / one_buffer, fitting,
+                                     std::max<std::size_t>(wanted_bytes / io, 1)});
   cut.matrices = std::min(count, static_cast<index_t>(most));
   cut.sets = static_cast<int>(std::min<index_t>(cut.sets, ceil_divide(count, cut.matrices)));
   return cut;
@@ -109,6 +119,7 @@ DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
   return {
       {problem, params, count, io[0], io[1], io[2], io[3], io[4], io[5], std::move(work), slots},
       io[6],
+      io[7],
       std::move(check_work)};
 }
 

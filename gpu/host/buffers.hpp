@@ -12,10 +12,13 @@ namespace qrtool {
 
 /// Bytes that one matrix needs on the device, for each buffer.
 struct MatrixBytes {
-  std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors; once per buffer set
+  std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors, sums; once per buffer set
   std::vector<std::size_t> work;   // buffers of the variant; once
   std::vector<std::size_t> check;  // buffers of the check; once
   Slots slots = {};                // slots of the variant; once, independent of the batch size
+  /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
+  /// has other matrices.
+  std::size_t flagged = 0;
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
 
@@ -35,7 +38,7 @@ SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limi
 /// The buffers of a sub-chunk on the device.
 struct DeviceBuffers {
   FactorJob job;
-  cl::Buffer errors;
+  cl::Buffer errors, sums;
   std::vector<cl::Buffer> check_work;
 };
 

@@ -6,8 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 
+#include "core/checksum.hpp"
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/registry.hpp"
@@ -109,6 +112,7 @@ ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, co
       plan_(plan),
       variant_(gpu_variant(*plan.variant)),
       bytes_(matrix_bytes(variant_, plan.problem)),
+      sums_(plan.problem),
       a_(a),
       out_(out),
       report_(report),
@@ -116,6 +120,7 @@ ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, co
 
 template <class T>
 ChunkSeconds ChunkRun<T>::run() {
+  const DriverScope driver;
   std::size_t wanted_bytes = tuning::sub_chunk_bytes;
   int most_sets = tuning::buffer_sets;
   while (open_ < a_.count) {
@@ -170,6 +175,11 @@ void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flight
   }
 }
 
+template <class T>
+const cl::Buffer* ChunkRun<T>::routes_of(const Flight& flight) const {
+  return variant_.routes == nullptr ? nullptr : variant_.routes(flight.buffers->job);
+}
+
 /// Starts the upload of a sub-chunk.
 template <class T>
 void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
@@ -177,11 +187,14 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   flight.first = first;
   flight.count = count;
   flight.errors.resize(static_cast<std::size_t>(count));
-  if (variant_.again != nullptr) flight.routes.resize(flight.errors.size());
+  flight.sums.resize(static_cast<std::size_t>(count) * sums_.sums_of_matrix());
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
+  if (routes_of(flight) != nullptr) flight.routes.resize(flight.errors.size());
   write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
+  // During the upload.
+  for (index_t i = 0; i < count; ++i) flight.a_sums.push_back(checksum<T>(a_[first + i]));
 }
 
 /// Enqueues everything that follows the upload.
@@ -192,25 +205,30 @@ void ChunkRun<T>::launch(Flight& flight) {
   // A separate marker, because some drivers give no times for a command that waits for another
   // queue.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
+  engine_.sum(buffers, std::array{Summed::a});
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
   engine_.factor(variant_, buffers.job, flight.factored);
   if (!flight.routes.empty()) {
     // This read is in the queue of the kernels, because the kernels of the next sub-chunk overwrite
     // the buffer.
-    engine_.compute.enqueueReadBuffer(buffers.job.work[0], CL_FALSE, 0,
+    engine_.compute.enqueueReadBuffer(*routes_of(flight), CL_FALSE, 0,
                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
                                       nullptr, &flight.routed);
   }
   engine_.check(variant_, buffers, flight.checked);
+  engine_.sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau, Summed::errors});
+  std::vector<cl::Event> summed(1);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
   engine_.compute.flush();
 
-  const std::vector<cl::Event> checked{flight.checked};
-  engine_.download.enqueueBarrierWithWaitList(&checked);
+  engine_.download.enqueueBarrierWithWaitList(&summed);
   const FactorJob& job = buffers.job;
   read<T>(engine_.download, job.q, out_.q.slice(first, count), flight.downloads);
   read<T>(engine_.download, job.r, out_.r.slice(first, count), flight.downloads);
   read<T>(engine_.download, job.v, out_.v.slice(first, count), flight.downloads);
   read<T>(engine_.download, job.tau, out_.tau.slice(first, count), flight.downloads);
+  engine_.download.enqueueReadBuffer(
+      buffers.sums, CL_FALSE, 0, sizeof(std::uint64_t) * flight.sums.size(), flight.sums.data());
   flight.downloads.emplace_back();
   engine_.download.enqueueReadBuffer(buffers.errors, CL_FALSE, 0,
                                      sizeof(DeviceErrors) * flight.errors.size(),
@@ -228,9 +246,45 @@ void ChunkRun<T>::collect(Flight& flight) {
   seconds_.check += seconds_between(flight.factored, flight.checked);
 
   const auto start = std::chrono::steady_clock::now();
+  compare_sums(flight);
   judge_all(flight);
   seconds_.check += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   open_ = flight.first + flight.count;
+}
+
+/// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
+template <class T>
+void ChunkRun<T>::compare_sums(const Flight& flight) const {
+  for (index_t i = 0; i < flight.count; ++i) {
+    const index_t b = flight.first + i;
+    const auto compare = [&](Summed which, const BatchView<T>& factor) {
+      if (sums_.words(which) > 0)
+        compare_with_device(flight, i, which, checksum<T>(MatrixView<const T>(factor[b])));
+    };
+    compare_with_device(flight, i, Summed::a, flight.a_sums[static_cast<std::size_t>(i)]);
+    compare(Summed::q, out_.q);
+    compare(Summed::r, out_.r);
+    compare(Summed::v, out_.v);
+    compare(Summed::tau, out_.tau);
+    const DeviceErrors& errors = flight.errors[static_cast<std::size_t>(i)];
+    const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
+    compare_with_device(flight, i, Summed::errors, checksum(words));
+  }
+}
+
+template <class T>
+void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed which,
+                                      std::uint64_t sum_of_host) const {
+  if (sums_.checksum(flight.sums, i, which) == sum_of_host) return;
+  static constexpr std::array<std::string_view, summed_buffers> names{"A", "Q",   "R",
+                                                                      "V", "tau", "the errors"};
+  const std::string_view name = names[static_cast<std::size_t>(which)];
+  throw DeviceError(
+      fmt::format("{}: {} of matrix {} of the chunk {}", engine_.info.text(), name,
+                  flight.first + i,
+                  which == Summed::a ? "did not arrive as it was sent (checksums differ)"
+                                     : "did not come back as it was sent (checksums differ)"),
+      "--backend cpu works without this device");
 }
 
 /// Judges the matrices by the device's measurements. If the host's second measurement of a sampled

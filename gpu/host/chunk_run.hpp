@@ -6,6 +6,9 @@
 //   compute       | 0 | 1 | 2 | 3 |          upload -> factor, check -> download
 //   download          | 0 | 1 | 2 | 3 |
 //   host                  | 0 | 1 | 2 | 3 |  verdicts; the host measures a sample again
+//
+// The device sums what arrived and what it sends back, and the host compares these checksums with
+// its own: a copy that changes a bit ends the run.
 #pragma once
 
 #include <memory>
@@ -46,19 +49,27 @@ class ChunkRun {
     std::vector<cl::Event> uploads, downloads;
     cl::Event begun, factored, routed, checked;
     std::vector<DeviceErrors> errors;
-    std::vector<cl_int> routes;  // empty if the variant has no routes
+    std::vector<std::uint64_t> sums;    // by the device, in the layout of sums_
+    std::vector<std::uint64_t> a_sums;  // by the host, one per matrix
+    std::vector<cl_int> routes;         // empty if the variant has no choice
   };
 
+  /// The buffer with the routes of the matrices; null if the variant has no choice.
+  const cl::Buffer* routes_of(const Flight& flight) const;
   void run_from_first_open(SubChunks cut, std::vector<Flight>& flights);
   void begin(Flight& flight, index_t first, index_t count, int set);
   void launch(Flight& flight);
   void collect(Flight& flight);
+  void compare_sums(const Flight& flight) const;
+  void compare_with_device(const Flight& flight, index_t i, Summed which,
+                           std::uint64_t sum_of_host) const;
   void judge_all(const Flight& flight);
 
   Engine& engine_;
   const Plan& plan_;
   const GpuVariant& variant_;
   MatrixBytes bytes_;
+  SumLayout sums_;
   BatchView<const T> a_;
   const Factors<T>& out_;
   std::span<MatrixReport> report_;

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/host/opencl_device.hpp"
@@ -164,6 +165,7 @@ int shuffle_lanes(SubGroups sub_groups) {
 
 std::vector<DeviceHandle> device_handles() {
   static const PrivateCache cache;
+  const DriverScope driver;
   std::vector<DeviceHandle> handles;
   std::vector<cl::Platform> platforms;
   // Without a platform the loader returns an error, and a platform may have no devices.

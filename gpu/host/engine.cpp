@@ -3,6 +3,7 @@
 #include "gpu/host/engine.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/registry.hpp"
@@ -33,8 +34,21 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
     compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
+/// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
+/// not pass for those of this one where a kernel does not run.
+void Engine::poison(const DeviceBuffers& buffers) const {
+  constexpr cl_uint nan = 0xffffffff;
+  const auto matrices = static_cast<std::size_t>(buffers.job.count);
+  compute.enqueueFillBuffer(buffers.errors, nan, 0, matrices * sizeof(DeviceErrors));
+  const std::vector<std::size_t> work = check_workspace(buffers.job.problem);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    if (work[i] > 0) compute.enqueueFillBuffer(buffers.check_work[i], nan, 0, matrices * work[i]);
+  }
+}
+
 void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
   const FactorJob& job = buffers.job;
+  poison(buffers);
   const CheckProgram program = variant.checks_by_vectors ? vector_check_program(job.problem)
                                                          : check_program(job.problem, info.limits);
   Launcher launch(kernels, compute,
@@ -45,6 +59,18 @@ void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::
     enqueue_check(job, info.limits, buffers.check_work, buffers.errors, launch);
   }
   compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
+  const FactorJob& job = buffers.job;
+  const SumLayout layout(job.problem);
+  Launcher launch(kernels, compute, session.programs.get(sum_file, sum_defines(), "checksums"));
+  const std::array summed{job.a, job.q, job.r, job.v, job.tau, buffers.errors};
+  static_assert(summed.size() == summed_buffers);
+  for (const Summed one : which) {
+    enqueue_sums(layout, one, summed[static_cast<std::size_t>(one)], job.count, buffers.sums,
+                 launch);
+  }
 }
 
 std::vector<cl_int> Engine::read_routes(const FactorJob& job) {
@@ -74,28 +100,39 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
     return true;
   }
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  if (job.count == 1) {
+    variant.enqueue(flagged, launch);
+    return true;
+  }
+  const FactorJob one = own_job(flagged);
   for (index_t b = 0; b < job.count; ++b) {
     if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
-      enqueue_one(variant, flagged, b, launch);
+      enqueue_one(variant, flagged, b, one, launch);
   }
   return true;
 }
 
-void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
-                         Launcher& launch) {
+FactorJob Engine::own_job(const FactorJob& job) const {
+  const std::size_t element = size_of(job.problem.type);
   const Problem& p = job.problem;
-  const std::size_t a_bytes = p.input_bytes(),
-                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
-  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
   const auto own = [&](std::size_t bytes) {
     return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
   };
   FactorJob one = job;
   one.count = 1;
-  one.a = own(a_bytes);
-  one.q = own(q_bytes);
-  one.r = own(r_bytes);
+  one.a = own(p.input_bytes());
+  one.q = own(element * static_cast<std::size_t>(p.m * p.q_cols()));
+  one.r = own(element * static_cast<std::size_t>(p.r_rows() * p.n));
   one.magnitudes = own(sizeof(cl_int));
+  return one;
+}
+
+void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                         const FactorJob& one, Launcher& launch) {
+  const Problem& p = job.problem;
+  const std::size_t a_bytes = p.input_bytes(),
+                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
+  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
   const auto at = static_cast<std::size_t>(b);
   compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
   variant.enqueue(one, launch);

@@ -3,8 +3,10 @@
 // of a variant, reflectors for the matrices that the variant has flagged, and the check.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "gpu/check/device_sums.hpp"
 #include "gpu/host/buffers.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/launcher.hpp"
@@ -20,6 +22,8 @@ struct Engine {
   /// the end.
   void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
   void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
+  /// Enqueues the checksums of some buffers of `job` in the compute queue.
+  void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
   /// Waits for all queues and ignores errors.
   void drain() noexcept;
 
@@ -33,8 +37,13 @@ struct Engine {
   /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
-  /// Factors matrix b of a job, with separate buffers for this matrix.
-  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, Launcher& launch);
+  /// A job for one matrix, with A, Q and R of its own.
+  FactorJob own_job(const FactorJob& job) const;
+  /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
+  /// since the queue is in order.
+  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, const FactorJob& one,
+                   Launcher& launch);
+  void poison(const DeviceBuffers& buffers) const;
   /// Reads the routes; waits for the compute queue.
   std::vector<cl_int> read_routes(const FactorJob& job);
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
@@ -54,6 +55,7 @@ ChunkSeconds factor_chunk(Engine& engine, const Plan& plan, BatchView<const T> a
 
 OpenclBackend::OpenclBackend(const DeviceInfo& device, const OpenclOptions& options) {
   const DeviceInfo info = with_options(device, options);
+  const DriverScope driver;
   try {
     engine_ = std::make_unique<Engine>(info, session_for(info));
   } catch (const cl::Error& error) {
@@ -70,6 +72,7 @@ std::span<const Variant> OpenclBackend::variants() const { return opencl_variant
 Limits OpenclBackend::limits() const { return engine_->info.limits; }
 
 HostMemory OpenclBackend::allocate(std::size_t bytes) {
+  const DriverScope driver;
   try {
     const cl::Buffer pinned(engine_->session.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
                             std::max<std::size_t>(bytes, 64));

@@ -75,7 +75,8 @@ class ResidentRun {
   /// Factors without a check and copies the first to.size() bytes of R; there is one wait for both.
   void run_to_r(std::span<std::byte> to);
 
-  /// The errors that the check of the last run measured, one report per matrix.
+  /// The errors that the check of the last run measured, and the routes that the matrices took, one
+  /// report per matrix.
   std::vector<MatrixReport> report() const;
 
  private:

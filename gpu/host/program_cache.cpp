@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/host/kernel_sources.hpp"
@@ -77,6 +78,7 @@ cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
 cl::Program ProgramCache::build(std::string_view text, const Defines& defines,
                                 std::string_view user) const {
   const std::string options = options_for(defines);
+  const DriverScope driver;
   cl::Program program(context_, info_.limits.is_cpu ? without_unrolling(text) : std::string(text));
   try {
     program.build({device_}, options.c_str());

@@ -28,6 +28,7 @@ struct ResidentRun::State {
       for (index_t b = 0; b < count; ++b) upload(a, b);
       engine.upload.finish();
     } catch (const cl::Error& error) {
+      engine.drain();  // uploads from the caller's memory may be under way
       if (!is_memory_short(error)) throw_device_error(error, engine.info, "in an upload");
       throw LimitError("the batch does not fit the free memory of " + engine.info.text());
     }
@@ -113,15 +114,24 @@ void ResidentRun::run_to_r(std::span<std::byte> to) {
 
 std::vector<MatrixReport> ResidentRun::report() const {
   const State& s = *state_;
+  const FactorJob& job = s.buffers->job;
+  const cl::Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
   std::vector<DeviceErrors> errors(static_cast<std::size_t>(s.count));
+  std::vector<cl_int> taken(errors.size(), static_cast<cl_int>(Route::only));
   try {
+    if (routes != nullptr)
+      s.engine.compute.enqueueReadBuffer(*routes, CL_TRUE, 0, sizeof(cl_int) * taken.size(),
+                                         taken.data());
     s.engine.compute.enqueueReadBuffer(s.buffers->errors, CL_TRUE, 0,
                                        sizeof(DeviceErrors) * errors.size(), errors.data());
   } catch (const cl::Error& error) {
     throw_device_error(error, s.engine.info, "in a download");
   }
   std::vector<MatrixReport> lines;
-  for (const DeviceErrors& e : errors) lines.push_back(judge_device(s.plan.problem, e));
+  for (std::size_t b = 0; b < errors.size(); ++b) {
+    lines.push_back(judge_device(s.plan.problem, errors[b]));
+    lines.back().route = static_cast<Route>(taken[b]);
+  }
   return lines;
 }
 

@@ -6,11 +6,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/number_hash.hpp"
 #include "io/csv/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 
 namespace qrtool {
@@ -20,6 +23,9 @@ class CsvReader final : public Reader {
  public:
   CsvReader(int descriptor, const std::string& name, bool as_stored);
 
+  /// Only for factors: the checksum of each matrix.
+  std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
+
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
   void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
   void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
@@ -28,6 +34,7 @@ class CsvReader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 
  private:
   struct Start {
@@ -46,16 +53,25 @@ class CsvReader final : public Reader {
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
 
+  int descriptor_;  // lines_ owns it
+  FileStamp stamp_;
   TextLines lines_;
   CsvParser parser_;
+  bool as_stored_;
   bool is_single_ = false;     // the numbers are float32 values
   std::vector<Start> starts_;  // where each matrix begins
   std::vector<double> row_;
+  NumberHash hash_;  // of the matrix that scan() is at
+  std::vector<std::uint64_t> checksums_;
   index_t next_matrix_ = 0, next_row_ = 0;  // the place of the next data line
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)
-    : lines_(descriptor, escape(name)), parser_(lines_) {
+    : descriptor_(descriptor),
+      stamp_(descriptor),
+      lines_(descriptor, escape(name)),
+      parser_(lines_),
+      as_stored_(as_stored) {
   source_.file = name;
   scan();
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
@@ -75,6 +91,7 @@ void CsvReader::require_text() const {
     throw InputError(fmt::format("{}: an HDF5 file, not text", lines_.shown()),
                      "give the file by its name: HDF5 is not read from standard input");
   }
+  if (lines_.number() == 1 && is_matrix_market(text)) throw_matrix_market(lines_.shown(), text);
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
     throw InputError(parser_.place(at + 1) + "a NUL byte: this is UTF-16 or binary, not text");
   }
@@ -94,10 +111,13 @@ void CsvReader::scan() {
       end_matrix(std::exchange(rows, 0));
       continue;
     }
-    if (std::exchange(is_first, false) && parser_.is_header(line)) continue;
+    if (std::exchange(is_first, false) && parser_.take_header(line)) continue;
     if (rows == 0) starts_.push_back({lines_.offset(), lines_.number()});
     parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
     ++rows;
+    for (const double x : row_) {
+      if (as_stored_) hash_.add(is_single_ ? static_cast<float>(x) : x);
+    }
   }
   end_matrix(rows);
   next_matrix_ = std::ssize(starts_);
@@ -105,6 +125,7 @@ void CsvReader::scan() {
 
 void CsvReader::end_matrix(index_t rows) {
   if (rows == 0) return;
+  if (as_stored_) checksums_.push_back(std::exchange(hash_, {}).value());
   if (starts_.size() == 1) source_.m = rows;
   if (rows == source_.m) return;
   throw InputError(fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}",
@@ -117,7 +138,7 @@ std::string_view CsvReader::next_data_line() {
     std::string_view line = lines_.text();
     if (classify(line) == LineKind::data) return line;
   }
-  throw InputError(fmt::format("{}: the file changed while it was being read", lines_.shown()));
+  throw_changed(lines_.shown());
 }
 
 void CsvReader::go_to(index_t matrix, index_t row) {
@@ -157,9 +178,23 @@ void CsvReader::read_matrices(index_t first, BatchView<T> out) {
 
 }  // namespace
 
-std::unique_ptr<Reader> open_csv(const std::string& path, bool as_stored) {
+std::unique_ptr<Reader> open_csv(const std::string& path) {
   const std::string name = path == "-" ? std::string(standard_input) : path;
-  return std::make_unique<CsvReader>(open_rereadable(path), name, as_stored);
+  return std::make_unique<CsvReader>(open_rereadable(path), name, false);
+}
+
+CsvFactor open_csv_factor(const std::string& path) {
+  auto reader = std::make_unique<CsvReader>(open_rereadable(path), path, true);
+  std::vector<std::uint64_t> checksums = reader->take_checksums();
+  return {std::move(reader), std::move(checksums)};
+}
+
+void require_text_file(const std::string& file) {
+  readable_size(file);
+  if (sniff(file) == Content::hdf5) {
+    throw InputError(fmt::format("{}: an HDF5 file, although its name says text", escape(file)),
+                     "rename it to end in .h5");
+  }
 }
 
 }  // namespace qrtool

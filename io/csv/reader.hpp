@@ -2,9 +2,11 @@
 // reader.hpp: reads matrices from text.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/reader.hpp"
 
@@ -14,9 +16,19 @@ namespace qrtool {
 /// the same bits.
 inline constexpr std::string_view csv_single_marker = "# float32";
 
-/// Opens a file, or standard input for "-", and checks the whole text before any matrix is read.
-/// With `as_stored`, which is for factors, the marker above makes the type float32; otherwise it is
-/// float64. Errors: InputError, whose message names file, line and column.
-std::unique_ptr<Reader> open_csv(const std::string& path, bool as_stored);
+/// Opens a file, or standard input for "-", as float64, and checks the whole text before any matrix
+/// is read. Errors: InputError, whose message names file, line and column.
+std::unique_ptr<Reader> open_csv(const std::string& path);
+
+/// A file of factors, and the checksum (NumberHash) of each of its matrices.
+struct CsvFactor {
+  std::unique_ptr<Reader> reader;
+  std::vector<std::uint64_t> checksums;
+};
+/// Does open_csv for factors: the marker above makes the type float32.
+CsvFactor open_csv_factor(const std::string& path);
+
+/// Checks that a file with the name of a text file is one. Errors: InputError.
+void require_text_file(const std::string& file);
 
 }  // namespace qrtool

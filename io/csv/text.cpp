@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/rereadable.hpp"
 
 namespace qrtool {
 namespace {
@@ -69,8 +70,86 @@ std::string hint_for(std::string_view token) {
 
 std::string quoted(std::string_view token) {
   constexpr std::size_t longest = 40;
-  const bool is_long = token.size() > longest;
-  return fmt::format("'{}{}'", escape(token.substr(0, longest)), is_long ? "..." : "");
+  if (token.size() <= longest) return fmt::format("'{}'", escape(token));
+  std::size_t cut = longest;  // between two characters of UTF-8
+  while (cut > 0 && (static_cast<unsigned char>(token[cut]) & 0xc0U) == 0x80) --cut;
+  return fmt::format("'{}...'", escape(token.substr(0, cut)));
+}
+
+/// The fields of a header, without their quotes. Unlike take_field() it accepts every line.
+std::vector<std::string> names_of(std::string_view line, char separator) {
+  std::vector<std::string> names(1);
+  bool in_quotes = false;
+  line = line.substr(0, line.find_last_not_of(blanks) + 1);
+  for (const char c : line) {
+    if (c == '"') {
+      in_quotes = !in_quotes;
+    } else if (!in_quotes && separator == ' ' && blanks.find(c) != std::string_view::npos) {
+      if (!names.back().empty()) names.emplace_back();  // a run of blanks is one separator
+    } else if (!in_quotes && c == separator) {
+      names.emplace_back();
+    } else if (!names.back().empty() || blanks.find(c) == std::string_view::npos) {
+      names.back() += c;
+    }
+  }
+  return names;
+}
+
+/// Whether the line is a header of numbered columns beside an index: ",0,1,2", or
+/// "\"\",\"1\",\"2\"".
+bool is_numbered_header(std::string_view line) {
+  const std::vector<std::string> names = names_of(line, find_separator(line));
+  if (names.size() < 2 || !names[0].empty()) return false;
+  const std::size_t first = line.starts_with("\"\"") && names[1] == "1" ? 1 : 0;
+  for (std::size_t j = 1; j < names.size(); ++j)
+    if (names[j] != std::to_string(first + j - 1)) return false;
+  return true;
+}
+
+/// The name of a file for a shell.
+std::string shell_word(const std::string& name) {
+  constexpr std::string_view special = " \t'\"$`&|;<>()*?[]#~!{}\\";
+  if (name.find_first_of(special) == std::string::npos) return name;
+  std::string word = "'";
+  for (const char c : name) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+/// Commands that change the text, and then factor it: "sed ... x.csv | qrtool factor - OUT".
+std::string pipe_through(const std::vector<std::string>& commands, const std::string& shown) {
+  const bool is_stream = shown == standard_input;
+  std::string text = is_stream ? "... | " : "";
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    text += commands[i] + (i == 0 && !is_stream ? " " + shell_word(shown) : "") + " | ";
+  }
+  return text + "qrtool factor - OUT";
+}
+
+/// The command that leaves the first column away.
+std::string cut_command(std::string_view row, char separator) {
+  // Fields in quotes may hold blanks: what follows the first one is kept.
+  if (separator == ' ') return row.starts_with('"') ? "cut -d'\"' -f3-" : "awk '{$1=\"\"; print}'";
+  if (separator == '\t') return "cut -f2-";
+  return separator == ';' ? "cut -d';' -f2-" : "cut -d, -f2-";
+}
+
+/// Whether all fields are numbers where a comma is a decimal point.
+bool has_decimal_commas(std::string_view line) {
+  std::string changed(line);
+  std::replace(changed.begin(), changed.end(), ',', '.');
+  double value = 0;
+  for (const std::string& field : names_of(changed, find_separator(changed)))
+    if (parse_token(field, value) != Parsed::number) return false;
+  return changed != line;
+}
+
+/// Whether all fields but the first are numbers.
+bool has_numbers_after_name(std::string_view line, char separator) {
+  const std::vector<std::string> fields = names_of(line, separator);
+  double value = 0;
+  return fields.size() > 1 && std::all_of(fields.begin() + 1, fields.end(), [&](const auto& field) {
+           return parse_token(field, value) == Parsed::number;
+         });
 }
 
 }  // namespace
@@ -137,23 +216,62 @@ CsvParser::Field CsvParser::take_field(std::string_view line, std::size_t& at,
   return field;
 }
 
-bool CsvParser::is_header(std::string_view line) const {
+bool CsvParser::take_header(std::string_view line) {
   const char separator = find_separator(line);
-  bool has_name = false;
-  for (std::size_t at = 0; at != std::string_view::npos;) {
+  const bool is_numbered = is_numbered_header(line);
+  bool has_name = is_numbered;
+  for (std::size_t at = 0; at != std::string_view::npos && !is_numbered;) {
     const Field field = take_field(line, at, separator);
     double value = 0;
     if (begins_like_number(field.text)) return false;
     if (parse_token(field.text, value) == Parsed::number) return false;
     has_name = has_name || !field.text.empty();
   }
+  if (has_name) {
+    header_ = line;
+    header_line_ = lines_.number();
+  }
   return has_name;
 }
 
-double CsvParser::parse_number(const Field& field, ElementType type) const {
+/// Refuses a row whose first column is an index, and a row of another width than the header.
+void CsvParser::check_header(std::string_view row) const {
+  const std::vector<std::string> names = names_of(header_, separator_);
+  const std::size_t columns = names_of(row, separator_).size();
+  const std::string cut = cut_command(row, separator_), shown = lines_.shown();
+  const std::string begin = fmt::format("tail -n +{}", header_line_ + 1);
+  const std::string place = fmt::format("{}:{}:1: ", shown, header_line_);
+  if (names.size() == columns && (names[0].empty() || names[0].starts_with("Unnamed: 0"))) {
+    // Numbers in the header would be taken for a row.
+    const std::string command = is_numbered_header(header_) ? pipe_through({begin, cut}, shown)
+                                                            : pipe_through({cut}, shown);
+    throw InputError(
+        place + "the first column has no name: it looks like an index",
+        fmt::format("leave it out: {}; or write the file without it: to_csv(index=False) of "
+                    "pandas, row.names=FALSE of R",
+                    command));
+  }
+  // The header may have another separator than the rows, as "speed in km/h" above one column.
+  if (names.size() == columns || names_of(header_, find_separator(header_)).size() == columns) {
+    return;
+  }
+  const std::string widths =
+      fmt::format("the header has {} name{} where line {} has {} column{}", names.size(),
+                  names.size() == 1 ? "" : "s", lines_.number(), columns, columns == 1 ? "" : "s");
+  const std::string without_header = pipe_through({begin}, shown);
+  if (names.size() + 1 != columns) {
+    throw InputError(place + widths, "leave the header out: " + without_header);
+  }
+  throw InputError(
+      place + widths + ": is the first column an index?",
+      fmt::format("if so, leave it out: {} (R writes none with row.names=FALSE); if not: {}",
+                  pipe_through({begin, cut}, shown), without_header));
+}
+
+double CsvParser::parse_number(const Field& field, std::string_view line, ElementType type) const {
   double value = 0;
   const Parsed parsed = parse_token(field.text, value, type);
-  if (parsed == Parsed::other) throw_not_a_number(field);
+  if (parsed == Parsed::other) throw_not_a_number(field, line);
   if (parsed == Parsed::too_large) {
     throw InputError(fmt::format("{}{} is too large for {}", place(field.column),
                                  quoted(field.text), name_of(type)),
@@ -162,12 +280,19 @@ double CsvParser::parse_number(const Field& field, ElementType type) const {
   return value;
 }
 
-void CsvParser::throw_not_a_number(const Field& field) const {
+void CsvParser::throw_not_a_number(const Field& field, std::string_view line) const {
   if (field.text.empty()) {
     throw InputError(place(field.column) + "empty field", "write nan for a missing number");
   }
-  throw InputError(place(field.column) + quoted(field.text) + " is not a number",
-                   hint_for(field.text));
+  std::string hint = hint_for(field.text);
+  if (hint.empty() && has_decimal_commas(line)) {
+    hint = "write decimal points: " + pipe_through({"sed 's/,/./g'"}, lines_.shown());
+  } else if (hint.empty() && field.column == 1 && !header_.empty() &&
+             has_numbers_after_name(line, separator_)) {
+    hint = "if the first column holds names, leave it out: " +
+           pipe_through({cut_command(line, separator_)}, lines_.shown());
+  }
+  throw InputError(place(field.column) + quoted(field.text) + " is not a number", hint);
 }
 
 void CsvParser::throw_ragged(std::size_t column, index_t found) const {
@@ -181,10 +306,11 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
   const bool is_first = columns_ == 0;
   // The first line of one column has no separator; one in a later line makes that line too long.
   if (separator_ == 0) separator_ = find_separator(line);
+  if (is_first && !header_.empty()) check_header(line);
   std::size_t surplus = 0;
   for (std::size_t at = 0; at != std::string_view::npos;) {
     const Field field = take_field(line, at, separator_);
-    numbers.push_back(parse_number(field, type));
+    numbers.push_back(parse_number(field, line, type));
     if (std::ssize(numbers) == columns_ + 1) surplus = field.column;
   }
   if (is_first) {

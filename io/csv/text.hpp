@@ -27,8 +27,11 @@ class CsvParser {
   explicit CsvParser(const TextLines& lines) : lines_(lines) {}
 
   /// Whether the line is a header, which contains only names. A line with a field that begins like
-  /// a number is no header, so that a first row with a typing mistake is not skipped.
-  bool is_header(std::string_view line) const;
+  /// a number is no header, so that a first row with a typing mistake is not skipped; an exception
+  /// is the header of columns that are numbered from 0 beside an index (",0,1,2"). A header is
+  /// compared with the first row that is parsed: its width must be the same, and its first name
+  /// must not be empty, since such a column is an index.
+  bool take_header(std::string_view line);
 
   /// Parses the current line into numbers that `type` can hold; `line` is that line after
   /// `classify`. The first call decides the separator and the number of fields of all lines.
@@ -46,11 +49,14 @@ class CsvParser {
     std::size_t column = 0;  // from 1
   };
   Field take_field(std::string_view line, std::size_t& at, char separator) const;
-  double parse_number(const Field& field, ElementType type) const;
-  [[noreturn]] void throw_not_a_number(const Field& field) const;
+  double parse_number(const Field& field, std::string_view line, ElementType type) const;
+  void check_header(std::string_view row) const;
+  [[noreturn]] void throw_not_a_number(const Field& field, std::string_view line) const;
   [[noreturn]] void throw_ragged(std::size_t column, index_t found) const;
 
   const TextLines& lines_;
+  std::string header_;  // the line; empty: there is none
+  index_t header_line_ = 0;
   char separator_ = 0;
   index_t columns_ = 0;
   index_t first_line_ = 0;  // the line that decided the number of columns

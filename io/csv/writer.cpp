@@ -4,12 +4,15 @@
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/number_hash.hpp"
 #include "io/csv/reader.hpp"
 #include "io/file/text_output.hpp"
 #include "io/report_file.hpp"
@@ -26,9 +29,41 @@ char separator_for(const std::string& path) {
 struct Table {
   Table(const std::string& path, bool force, MatrixDataset described)
       : output(path, force), dataset(std::move(described)) {}
+  /// A matrix that is written again replaces its checksum.
+  void end_matrix(index_t number) {
+    if (number == last_complete) checksums.pop_back();
+    checksums.push_back(hash.value());
+    last_complete = number;
+  }
+
   TextOutput output;
   MatrixDataset dataset;
+  index_t matrix = -1;  // the last that was begun, and where its text begins
+  std::uint64_t matrix_start = 0;
+  NumberHash hash;                       // of the matrix that is being written
+  std::vector<std::uint64_t> checksums;  // of complete matrices that the report does not have yet
+  index_t last_complete = -1;            // the matrix of the last of them
 };
+
+/// The names of files that an earlier run with another --mode may have left and that would
+/// contradict the new ones. Errors: OutputError where there is one and `force` is not given.
+std::vector<std::string> find_obsolete(const OutputSpec& spec) {
+  std::vector<std::string> found;
+  if (!spec.with_report) return found;
+  for (const char* name : factor_names) {
+    const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
+    if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;
+    const std::string path = csv_name(spec.path, name);
+    struct stat info {};
+    if (!spec.force && lstat(path.c_str(), &info) == 0) {
+      throw OutputError(fmt::format("'{}' exists, a file of '{}' by another --mode", escape(path),
+                                    escape(spec.path)),
+                        "use --force to remove it");
+    }
+    if (spec.force) found.push_back(path);
+  }
+  return found;
+}
 
 class CsvWriter final : public Writer {
  public:
@@ -48,31 +83,37 @@ class CsvWriter final : public Writer {
                   MatrixView<const double> rows) override {
     write_some(dataset, matrix, first_row, rows);
   }
-  void write_report(index_t, std::span<const MatrixReport> report) override {
-    report_->write(report);
+  void restart(std::string_view dataset, index_t matrix) override {
+    Table& to = table(dataset);
+    if (to.matrix == matrix) to.output.go_back(to.matrix_start);
   }
-  void commit() override;
+  void write_report(index_t, std::span<const MatrixReport> report) override {
+    report_->write(report, take_checksums(report.size()));
+  }
+  void finish(FileSet& files) override;
   std::vector<std::string> files() const override;
 
  private:
+  Table& table(std::string_view dataset);
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
   template <class T>
   void write_some(std::string_view dataset, index_t matrix, index_t first_row,
                   MatrixView<const T> rows);
   template <class T>
-  void append_rows(fmt::memory_buffer& buffer, MatrixView<const T> values) const;
+  void append_row(Table& table, const T* row) const;
+  std::vector<std::uint64_t> take_checksums(std::size_t matrices);
 
-  bool force_;
   index_t count_ = 1;
   char separator_;
+  std::vector<std::string> obsolete_;  // files of another --mode under the same name
   std::vector<std::unique_ptr<Table>> tables_;
   std::string report_path_;
   std::unique_ptr<ReportFile> report_;
 };
 
 CsvWriter::CsvWriter(const OutputSpec& spec)
-    : force_(spec.force), separator_(separator_for(spec.path)) {
+    : separator_(separator_for(spec.path)), obsolete_(find_obsolete(spec)) {
   for (const index_t extent : spec.leading) count_ *= extent;
   for (const MatrixDataset& dataset : spec.datasets) {
     if (count_ == 0 || dataset.rows == 0 || dataset.cols == 0) {
@@ -83,7 +124,8 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
     }
   }
   for (const MatrixDataset& dataset : spec.datasets) {
-    tables_.push_back(std::make_unique<Table>(csv_name(spec.path, dataset.name), force_, dataset));
+    tables_.push_back(
+        std::make_unique<Table>(csv_name(spec.path, dataset.name), spec.force, dataset));
     if (dataset.type == ElementType::float32) {
       fmt::format_to(std::back_inserter(tables_.back()->output.buffer()), "{}\n",
                      csv_single_marker);
@@ -91,39 +133,65 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
   }
   if (!spec.with_report) return;
   report_path_ = csv_name(spec.path, "report");
-  report_ = create_report_file(report_path_, force_);
+  report_ = create_report_file(report_path_, spec.force, /*has_checksums=*/true);
 }
 
 template <class T>
-void CsvWriter::append_rows(fmt::memory_buffer& buffer, MatrixView<const T> values) const {
-  for (index_t i = 0; i < values.rows; ++i) {
-    for (index_t j = 0; j < values.cols; ++j) {
-      if (j > 0) buffer.push_back(separator_);
-      fmt::format_to(std::back_inserter(buffer), FMT_COMPILE("{}"), values(i, j));
-    }
-    buffer.push_back('\n');
+void CsvWriter::append_row(Table& table, const T* row) const {
+  fmt::memory_buffer& buffer = table.output.buffer();
+  for (index_t j = 0; j < table.dataset.cols; ++j) {
+    if (j > 0) buffer.push_back(separator_);
+    fmt::format_to(std::back_inserter(buffer), FMT_COMPILE("{}"), row[j]);
+    table.hash.add(static_cast<double>(row[j]));
   }
+  buffer.push_back('\n');
+}
+
+/// The checksums of the next matrices, each of all their datasets.
+std::vector<std::uint64_t> CsvWriter::take_checksums(std::size_t matrices) {
+  std::vector<std::uint64_t> all(matrices);
+  for (std::size_t b = 0; b < matrices; ++b) {
+    NumberHash hash;
+    for (const auto& table : tables_) hash.add_word(table->checksums.at(b));
+    all[b] = hash.value();
+  }
+  for (const auto& table : tables_) {
+    table->checksums.erase(table->checksums.begin(),
+                           table->checksums.begin() + static_cast<std::ptrdiff_t>(matrices));
+  }
+  return all;
+}
+
+Table& CsvWriter::table(std::string_view dataset) {
+  const auto found = std::find_if(tables_.begin(), tables_.end(),
+                                  [&](const auto& each) { return each->dataset.name == dataset; });
+  if (found == tables_.end())
+    throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+  return **found;
 }
 
 /// Writes rows of one matrix. Row 0 begins the matrix, with a comment that gives its number.
 template <class T>
 void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t first_row,
                            MatrixView<const T> rows) {
-  const auto table = std::find_if(tables_.begin(), tables_.end(),
-                                  [&](const auto& each) { return each->dataset.name == dataset; });
-  if (table == tables_.end()) {
-    throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+  Table& to = table(dataset);
+  TextOutput& output = to.output;
+  if (first_row == 0) {
+    to.matrix = matrix;
+    to.matrix_start = output.position();
   }
-  TextOutput& output = (*table)->output;
+  const index_t all_rows = to.dataset.rows;
+  if (first_row == 0) to.hash = {};
   if (count_ > 1 && first_row == 0) {
     fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
                    matrix);
   }
   // The buffer is flushed row by row, so that it stays small.
   for (index_t i = 0; i < rows.rows; ++i) {
-    append_rows(output.buffer(), rows.row_block(i, 1));
+    append_row(to, rows.data + i * rows.ld);
     output.flush_if_full();
   }
+  if (first_row + rows.rows == all_rows) to.end_matrix(matrix);
 }
 
 template <class T>
@@ -131,21 +199,10 @@ void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchVie
   for (index_t b = 0; b < values.count; ++b) write_some(dataset, first + b, 0, values[b]);
 }
 
-void CsvWriter::commit() {
-  std::vector<std::string> done;
-  try {
-    for (const auto& table : tables_) {
-      table->output.commit();
-      done.push_back(table->output.path());
-    }
-    if (report_) report_->commit();
-  } catch (...) {
-    // Half of a result is worse than none. With force_ the old files are already replaced.
-    if (!force_) {
-      for (const std::string& path : done) unlink(path.c_str());
-    }
-    throw;
-  }
+void CsvWriter::finish(FileSet& files) {
+  for (const auto& table : tables_) table->output.finish(files);
+  if (report_) report_->finish(files);
+  for (const std::string& path : obsolete_) files.add_obsolete(path);
 }
 
 std::vector<std::string> CsvWriter::files() const {

@@ -2,12 +2,16 @@
 // writer.hpp: writes matrices as text.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 
 #include "io/writer.hpp"
 
 namespace qrtool {
+
+/// The datasets that factors of any --mode may have, each in a file of its own.
+inline constexpr std::array factor_names{"Q", "R", "V", "tau"};
 
 /// The name of the file for a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The
 /// file of dataset "A" has the name itself.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// atomic_file.cpp: temporary file, lock, reservation, sync, rename.
+// atomic_file.cpp: temporary file, lock, reservation, sync, exchange of names.
 #include "io/file/atomic_file.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/file_set.hpp"
 
 namespace qrtool {
 namespace {
@@ -35,6 +37,7 @@ struct Slot {
 };
 static_assert(std::atomic<int>::is_always_lock_free);
 std::array<Slot, 32> slots;
+std::atomic<int> names_that_change = 0;
 
 int register_temporary(const std::string& path) {
   if (path.size() >= PATH_MAX) return -1;
@@ -108,29 +111,6 @@ std::string temporary_prefix(const std::string& target) {
   return "." + split(target).name.substr(0, longest) + ".qrtool-";
 }
 
-/// Removes the temporary files that killed runs left. Such a file is not locked.
-void remove_stale(const std::string& target) {
-  constexpr std::string_view suffix = ".tmp";
-  const std::string prefix = temporary_prefix(target);
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directory_of(target).c_str()),
-                                                      closedir);
-  if (!directory) return;
-  while (const dirent* entry = readdir(directory.get())) {
-    const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
-    const int in_directory = dirfd(directory.get());
-    const int descriptor =
-        openat(in_directory, entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0) continue;
-    struct stat info {};
-    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
-        flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
-      unlinkat(in_directory, entry->d_name, 0);
-    }
-    close(descriptor);
-  }
-}
-
 /// Whether `path` still names the file behind `descriptor`.
 bool is_same_file(int descriptor, const std::string& path) {
   struct stat open_file {
@@ -166,12 +146,10 @@ mode_t default_mode() {
   return static_cast<mode_t>(0666) & ~mask;
 }
 
-void sync_directory(const std::string& target, const std::string& path) {
-  const int descriptor = open(directory_of(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;  // the directory may be writable but not readable
-  const int error = fsync(descriptor) == 0 ? 0 : errno;
-  close(descriptor);
-  if (error != 0 && error != EINVAL && error != EROFS) throw_errno(path, error);
+/// Lets two files exchange their names. Returns false where the file system cannot do that.
+bool exchange_names(const char* one, const char* other, int& error) {
+  error = renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) == 0 ? 0 : errno;
+  return error != EINVAL && error != ENOSYS && error != EOPNOTSUPP;
 }
 
 /// Renames, but does not replace an existing file. Returns 0 or errno.
@@ -191,14 +169,49 @@ int rename_without_replacing(const char* from, const char* to) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path, bool force)
-    : path_(path), target_(resolve_target(path, force)), force_(force) {
-  remove_stale(target_);
+void remove_stale(const std::string& target) {
+  constexpr std::string_view suffix = ".tmp";
+  const std::string prefix = temporary_prefix(target);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir(directory_of(target).c_str()),
+                                                      closedir);
+  if (!directory) return;
+  while (const dirent* entry = readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || !name.ends_with(suffix)) continue;
+    const int in_directory = dirfd(directory.get());
+    const int descriptor =
+        openat(in_directory, entry->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0) continue;
+    struct stat info {};
+    if (fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) &&
+        flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+      unlinkat(in_directory, entry->d_name, 0);
+    }
+    close(descriptor);
+  }
+}
+
+std::string temporary_name(const std::string& target) {
   std::random_device random;
+  return fmt::format("{}{}{}-{:08x}.tmp", split(target).directory, temporary_prefix(target),
+                     getpid(), random());
+}
+
+std::optional<AtomicFile::Rights> AtomicFile::rights_of(const std::string& target) {
+  struct stat info {};
+  if (stat(target.c_str(), &info) != 0) return std::nullopt;
+  return Rights{.mode = info.st_mode & 0777, .owner = info.st_uid, .group = info.st_gid};
+}
+
+AtomicFile::AtomicFile(const std::string& path, bool force)
+    : path_(path),
+      target_(resolve_target(path, force)),
+      force_(force),
+      replaced_rights_(rights_of(target_)) {
+  remove_stale(target_);
   // Another run may remove the new file as a stale one before it is locked: try again then.
   for (int attempt = 0; attempt < 8; ++attempt) {
-    temporary_path_ = fmt::format("{}{}{}-{:08x}.tmp", split(target_).directory,
-                                  temporary_prefix(target_), getpid(), random());
+    temporary_path_ = temporary_name(target_);
     slot_ = register_temporary(temporary_path_);
     descriptor_ =
         open(temporary_path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -207,6 +220,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
       fchmod(descriptor_, 0600);  // the umask may forbid even the owner to write
       flock(descriptor_, LOCK_EX | LOCK_NB);
       if (is_same_file(descriptor_, temporary_path_)) return;
+      unlink(temporary_path_.c_str());  // it is still there where its status cannot be read
       close(descriptor_);
     }
     release_slot(slot_);
@@ -256,25 +270,77 @@ void AtomicFile::reserve(std::uint64_t bytes) {
   throw_errno(path_, errno);
 }
 
-void AtomicFile::commit() {
+void AtomicFile::set_rights() const {
+  mode_t mode = replaced_rights_ ? replaced_rights_->mode : default_mode();
+  if (replaced_rights_) {
+    const auto [old_mode, owner, group] = *replaced_rights_;
+    const bool is_kept =
+        fchown(descriptor_, owner, group) == 0 || fchown(descriptor_, -1, group) == 0;
+    // Another group must not get the rights of the old one.
+    if (!is_kept) mode &= ~static_cast<mode_t>(S_IRWXG);
+  }
+  if (fchmod(descriptor_, mode) != 0) throw_errno(path_, errno);
+}
+
+void AtomicFile::prepare() const {
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) throw_errno(path_, errno);
   // Truncating a file to its present length frees the space that was reserved beyond it.
   if (reserved_ && ftruncate(descriptor_, info.st_size) != 0) throw_errno(path_, errno);
-  if (fchmod(descriptor_, default_mode()) != 0) throw_errno(path_, errno);
+  set_rights();
   if (fsync(descriptor_) != 0) throw_errno(path_, errno);
+}
 
-  const int error = force_ ? (rename(temporary_path_.c_str(), target_.c_str()) == 0 ? 0 : errno)
-                           : rename_without_replacing(temporary_path_.c_str(), target_.c_str());
+void AtomicFile::publish() {
+  // Readers may open the file from now on. A shared lock still protects it from remove_stale().
+  flock(descriptor_, LOCK_SH | LOCK_NB);
+  const char *from = temporary_path_.c_str(), *to = target_.c_str();
+  struct stat info {};
+  int error = 0;
+  if (!force_) {
+    error = rename_without_replacing(from, to);
+  } else if (lstat(to, &info) == 0 && exchange_names(from, to, error)) {
+    name_ = Name::exchanged;
+  } else {
+    error = rename(from, to) == 0 ? 0 : errno;
+  }
   if (error == EEXIST) {
     throw OutputError(fmt::format("'{}' was created meanwhile", escape(path_)),
                       "use --force to replace it");
   }
-  if (error != 0) throw_errno(path_, error);
+  if (error != 0) {
+    name_ = Name::temporary;
+    throw_errno(path_, error);
+  }
+  if (name_ == Name::temporary) name_ = Name::final;
+}
+
+void AtomicFile::withdraw() noexcept {
+  if (name_ == Name::temporary) return;
+  int error = 0;
+  const bool is_undone =
+      name_ == Name::exchanged
+          ? exchange_names(target_.c_str(), temporary_path_.c_str(), error) && error == 0
+          : !replaced_rights_ && is_same_file(descriptor_, target_) && unlink(target_.c_str()) == 0;
+  // What cannot be undone stays as it is: the file is complete.
+  if (is_undone) {
+    name_ = Name::temporary;
+  } else {
+    settle();
+  }
+}
+
+void AtomicFile::settle() noexcept {
+  if (name_ == Name::exchanged) unlink(temporary_path_.c_str());
   committed_ = true;
   release_slot(std::exchange(slot_, -1));
-  close(std::exchange(descriptor_, -1));  // frees the lock, with which HDF5 would not open the file
-  sync_directory(target_, path_);
+  close(std::exchange(descriptor_, -1));
+}
+
+void AtomicFile::commit() {
+  FileSet files;
+  files.add(*this);
+  files.commit();
 }
 
 std::vector<std::string> live_temporary_files() {
@@ -285,9 +351,22 @@ std::vector<std::string> live_temporary_files() {
   return paths;
 }
 
+NamesChange::NamesChange() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before_);
+  ++names_that_change;
+}
+
+NamesChange::~NamesChange() {
+  --names_that_change;
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 void adopt_temporary_file(const std::string& temporary_path) { register_temporary(temporary_path); }
 
 Removed remove_temporary_files() noexcept {
+  while (names_that_change.load() > 0) poll(nullptr, 0, 1);
   Removed removed = Removed::none;
   for (Slot& slot : slots) {
     if (slot.state.load() != Slot::live) continue;

@@ -2,7 +2,11 @@
 // atomic_file.hpp: writes a file that appears under its name complete and synced, or not at all.
 #pragma once
 
+#include <signal.h>
+#include <sys/types.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,13 +31,34 @@ class AtomicFile {
   /// Reserves disk space, so that the program fails before any work if the disk is too small.
   void reserve(std::uint64_t bytes);
 
-  /// Syncs the file, renames it and syncs its directory. Without `force`, a file that has appeared
-  /// under the name in the meantime is kept, and OutputError is thrown.
+  /// Syncs the file, renames it and syncs its directory, as FileSet (file_set.hpp) does for several
+  /// files. Without `force`, a file that has appeared under the name in the meantime is kept, and
+  /// OutputError is thrown. With `force` the new file gets the mode and, where the system allows
+  /// it, the owner of the file that it replaces.
   void commit();
 
  private:
+  friend class FileSet;
+  /// The rights of the file that is replaced.
+  struct Rights {
+    mode_t mode;
+    uid_t owner;
+    gid_t group;
+  };
+  static std::optional<Rights> rights_of(const std::string& target);
+  void set_rights() const;
+  /// The steps of a commit. prepare() brings the content to the disk. publish() gives the file its
+  /// name; the file that it replaces gets the temporary name, so that withdraw() can undo it.
+  /// settle() removes the replaced file.
+  void prepare() const;
+  void publish();
+  void withdraw() noexcept;
+  void settle() noexcept;
+
   std::string path_, target_, temporary_path_;  // target_ is path_ with links resolved
   bool force_;
+  std::optional<Rights> replaced_rights_;
+  enum class Name { temporary, final, exchanged } name_ = Name::temporary;
   bool committed_ = false;
   bool reserved_ = false;
   int descriptor_ = -1;
@@ -45,6 +70,24 @@ std::vector<std::string> live_temporary_files();
 /// Makes remove_temporary_files also remove this temporary file of another process. Ranks call it
 /// for the files of rank 0, which may be killed.
 void adopt_temporary_file(const std::string& temporary_path);
+
+/// While an object of this class exists, its thread takes no signal, and remove_temporary_files()
+/// waits in every other thread. It is for the moments in which names change places.
+class NamesChange {
+ public:
+  NamesChange();
+  ~NamesChange();
+  NamesChange(const NamesChange&) = delete;
+  NamesChange& operator=(const NamesChange&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// A name for a temporary file beside `target`, as every AtomicFile has one.
+std::string temporary_name(const std::string& target);
+/// Removes the temporary files of `target` that killed runs left. Such a file is not locked.
+void remove_stale(const std::string& target);
 
 enum class Removed { none, some, gone };
 /// Unlinks every live temporary file. Returns `none` where there are none, and `gone` where another

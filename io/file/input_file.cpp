@@ -44,10 +44,23 @@ bool exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-/// The hint for FILE:NAME where FILE exists: a dataset begins with a slash.
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// The hint for FILE:NAME where FILE exists: a dataset begins with a slash, and factors are not
+/// named.
 std::string hint_for_missing(const std::string& path) {
+  const std::size_t join = path.find(":/");
+  if (join != std::string::npos && is_directory(path.substr(0, join))) {
+    const std::string joined = path.substr(0, join) + path.substr(join + 1);
+    return exists(split_location(joined).file) ? "write " + escape(joined) : "";
+  }
   const std::size_t colon = path.rfind(':');
   if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";
+  if (path.substr(colon + 1).starts_with('/'))
+    return "name the file alone: " + escape(path.substr(0, colon));
   return fmt::format("a dataset's path begins with a slash: {}:/{}", escape(path.substr(0, colon)),
                      escape(path.substr(colon + 1)));
 }
@@ -104,16 +117,55 @@ Content sniff(const std::string& path) {
   if (size < 0) throw_cannot_read(path, std::strerror(errno));
   const std::string_view text(head.data(), static_cast<std::size_t>(size));
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
+  if (is_matrix_market(text)) return Content::matrix_market;
   return std::all_of(text.begin(), text.end(), is_text_byte) ? Content::text : Content::binary;
+}
+
+bool is_matrix_market(std::string_view first_line) {
+  constexpr std::string_view banner = "%%matrixmarket";
+  return first_line.size() >= banner.size() &&
+         std::equal(banner.begin(), banner.end(), first_line.begin(), [](char a, char b) {
+           return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
+         });
+}
+
+void throw_matrix_market(const std::string& shown, std::string_view first_line) {
+  const bool is_sparse = first_line.find("array") == std::string_view::npos;
+  const std::string file = shown == "standard input" ? "FILE.mtx" : shown;
+  throw InputError(
+      fmt::format("{}: a Matrix Market file with a {} matrix; it cannot be read", shown,
+                  is_sparse ? "sparse" : "dense"),
+      fmt::format("write it as CSV: python3 -c \"import numpy, scipy.io; numpy.savetxt('a.csv', "
+                  "scipy.io.mmread('{}'){}, delimiter=',')\"",
+                  file, is_sparse ? ".toarray()" : ""));
+}
+
+FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }
+
+void FileStamp::require_unchanged(int descriptor, const std::string& shown) const {
+  const FileStamp now(descriptor);
+  if (now.then_.st_size == then_.st_size && now.then_.st_mtim.tv_sec == then_.st_mtim.tv_sec &&
+      now.then_.st_mtim.tv_nsec == then_.st_mtim.tv_nsec) {
+    return;
+  }
+  throw_changed(shown);
+}
+
+void throw_changed(const std::string& shown) {
+  throw InputError(fmt::format("{}: the file changed while it was being read", shown),
+                   "wait until the program that writes it is done, or read a copy");
 }
 
 Location split_location(const std::string& path) {
   if (exists(path)) return {path, ""};
-  const std::size_t first = path.find(":/");
-  if (first == std::string::npos) return {path, ""};
-  for (std::size_t at = first; at != std::string::npos; at = path.find(":/", at + 1)) {
-    if (exists(path.substr(0, at))) return {path.substr(0, at), path.substr(at + 1)};
+  std::size_t first = std::string::npos;
+  for (std::size_t at = path.find(":/"); at != std::string::npos; at = path.find(":/", at + 1)) {
+    const std::string file = path.substr(0, at);
+    if (is_directory(file)) continue;
+    if (exists(file)) return {file, path.substr(at + 1)};
+    first = std::min(first, at);
   }
+  if (first == std::string::npos) return {path, ""};
   return {path.substr(0, first), path.substr(first + 1)};
 }
 

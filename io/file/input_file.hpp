@@ -2,12 +2,15 @@
 // input_file.hpp: checks a file and finds its kind before the reader of its format opens it.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace qrtool {
 
-enum class Content { hdf5, text, utf16, binary };
+enum class Content { hdf5, text, utf16, matrix_market, binary };
 
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);
@@ -20,11 +23,34 @@ std::uint64_t readable_size(const std::string& path);
 /// (after the user block of MATLAB).
 Content sniff(const std::string& path);
 
+/// Whether a text with this first line is a Matrix Market file.
+bool is_matrix_market(std::string_view first_line);
+/// Refuses a Matrix Market file; `shown` is its name in messages. Errors: InputError.
+[[noreturn]] void throw_matrix_market(const std::string& shown, std::string_view first_line);
+
+/// Says that a file changed between two looks at it. `shown` is its name, escaped. Throws
+/// InputError.
+[[noreturn]] void throw_changed(const std::string& shown);
+
+/// What shows that an open file was changed: its size, and the time of the last write.
+class FileStamp {
+ public:
+  explicit FileStamp(int descriptor);
+
+  /// Compares it with the file as it is now. `shown` is the file's name, escaped. Throws
+  /// throw_changed where they differ.
+  void require_unchanged(int descriptor, const std::string& shown) const;
+
+ private:
+  struct stat then_ {};
+};
+
 /// The file and the dataset that a path names.
 struct Location {
   std::string file, dataset;
 };
-/// Splits "FILE:/path" into file and dataset, unless a file with the full name exists.
+/// Splits "FILE:/path" into file and dataset, unless a file with the full name exists. A directory
+/// is no FILE.
 Location split_location(const std::string& path);
 
 }  // namespace qrtool

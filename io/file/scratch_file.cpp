@@ -38,14 +38,28 @@ class Descriptor {
   int number_;
 };
 
+/// Returns a negative number, with errno, where it cannot.
+int create_nameless(const std::string& directory) {
+  std::string name = directory + "/.qrtool-scratch-XXXXXX";
+  const int file = mkostemp(name.data(), O_CLOEXEC);
+  if (file >= 0) unlink(name.c_str());
+  return file;
+}
+
 }  // namespace
+
+void require_scratch(const std::string& directory) {
+  const Descriptor file(create_nameless(directory));
+  if (file >= 0) return;
+  throw OutputError(fmt::format("--scratch '{}': no file can be created there: {}",
+                                escape(directory), std::strerror(errno)),
+                    "name a directory that exists and that you may write to");
+}
 
 HostMemory map_scratch(const std::string& directory, std::size_t bytes) {
   bytes = std::max<std::size_t>(bytes, 1);
-  std::string name = directory + "/.qrtool-scratch-XXXXXX";
-  const Descriptor file(mkostemp(name.data(), O_CLOEXEC));
+  const Descriptor file(create_nameless(directory));
   if (file < 0) fail(directory, bytes, errno);
-  unlink(name.c_str());
   // Space is reserved now: writing to a mapped page without space would end the process.
   if (const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes)); error != 0)
     fail(directory, bytes, error);

@@ -9,6 +9,9 @@
 
 namespace qrtool {
 
+/// Errors: OutputError where no file can be created in `directory`.
+void require_scratch(const std::string& directory);
+
 /// Maps `bytes` of memory from a file without a name in `directory`. The file's space is reserved,
 /// and is freed with the memory or when the process ends. Errors: OutputError.
 HostMemory map_scratch(const std::string& directory, std::size_t bytes);

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 
 #include "io/file/atomic_file.hpp"
+#include "io/file/file_set.hpp"
 
 namespace qrtool {
 
@@ -19,15 +21,22 @@ class TextOutput {
   void flush_if_full() {
     if (buffer_.size() >= full_bytes) flush();
   }
+  /// Writes what is left and adds the file to `files`.
+  void finish(FileSet& files);
   void commit();
+  /// The bytes of text so far, and going back to an earlier value of it.
+  std::uint64_t position() const { return flushed_ + buffer_.size(); }
+  void go_back(std::uint64_t position);
   const std::string& path() const { return file_.path(); }
 
  private:
   static constexpr std::size_t full_bytes = std::size_t{1} << 20;
   void flush();
+  [[noreturn]] void fail(int error) const;
 
   AtomicFile file_;
   fmt::memory_buffer buffer_;
+  std::uint64_t flushed_ = 0;  // bytes in the file
 };
 
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -60,6 +61,19 @@ void ChunkWriter::append(const void* values, index_t count) {
     count -= now;
   }
   write(ready);
+}
+
+void ChunkWriter::go_back(index_t position) {
+  const index_t chunk = chunks_.containing(position), before = position - chunks_[chunk].first;
+  // The waiting memory holds the elements before `position` unless their chunk is written already.
+  const bool is_written = position_ >= chunks_[chunk].first + chunks_[chunk].count;
+  position_ = position;
+  if (before == 0 || !is_written) return;
+  const std::size_t bytes = static_cast<std::size_t>(before) * element_bytes_;
+  const TwoParts parts{{{waiting_at(0), bytes}, {nullptr, 0}}};
+  errno = 0;
+  if (read_at(descriptor_, addresses_[static_cast<std::size_t>(chunk)], parts) != bytes)
+    throw FailedWrite(errno != 0 ? errno : EIO);
 }
 
 void ChunkWriter::finish() {

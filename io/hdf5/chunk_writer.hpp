@@ -43,6 +43,9 @@ class ChunkWriter {
   /// FailedWrite.
   void append(const void* values, index_t count);
 
+  /// Goes back to an element before position(), with which append() continues. Errors: FailedWrite.
+  void go_back(index_t position);
+
   /// Writes the elements that wait, and zeros for the rest of their chunk. Errors: FailedWrite.
   void finish();
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -11,8 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/file/input_file.hpp"
 #include "io/hdf5/driver.hpp"
+#include "io/hdf5/storage.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -64,12 +65,28 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
                                escape(innermost_error(error))));
 }
 
+/// Whether there is a link at `path`. HDF5 reports an error, too, where its parent is no group.
+bool link_exists(const InputFile& file, const std::string& path) {
+  const htri_t exists = H5Lexists(file.handle, path.c_str(), H5P_DEFAULT);
+  if (exists >= 0) return exists > 0;
+  const std::string error = take_error();
+  const std::string parent = path.substr(0, path.rfind('/'));
+  H5O_info_t info{};
+  if (!parent.empty() &&
+      H5Oget_info_by_name2(file.handle, parent.c_str(), &info, H5P_DEFAULT, H5O_INFO_BASIC) >= 0 &&
+      info.type != H5O_TYPE_GROUP) {
+    return false;
+  }
+  throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, escape(path),
+                               escape(innermost_error(error))));
+}
+
 /// Whether there is an object at `path`. Each link on the path is checked before it is followed.
 bool leads_to_object(const InputFile& file, const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string prefix = path.substr(0, end);
     if (prefix.size() > 1 && prefix.back() != '/') {
-      if (H5Lexists(file.handle, prefix.c_str(), H5P_DEFAULT) <= 0) return false;
+      if (!link_exists(file, prefix)) return false;
       H5L_info_t info{};
       if (H5Lget_info(file.handle, prefix.c_str(), &info, H5P_DEFAULT) < 0) {
         throw_cannot_follow(file, escape(path));
@@ -149,11 +166,17 @@ std::string type_text(hid_t type) {
   return fmt::format("{}{}float{}", order, bits == 16 && exponent_bits == 8 ? "b" : "", bits);
 }
 
-void describe(Dataset& dataset) {
+[[noreturn]] void throw_damaged_object(const InputFile& file, const char* what) {
+  throw InputError(fmt::format("{}: damaged HDF5 file ({} cannot be read: {})", file.shown, what,
+                               escape(innermost_error(take_error()))));
+}
+
+void describe(const InputFile& file, Dataset& dataset) {
   dataset.problem = external_problem(dataset.handle);
   if (!dataset.problem.empty()) return;
 
   const Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  if (!type) throw_damaged_object(file, "a type");
   dataset.stored_bytes = H5Tget_size(type);
   dataset.problem = class_problem(type);
   if (dataset.problem.empty()) {
@@ -164,9 +187,11 @@ void describe(Dataset& dataset) {
   const Handle space(H5Dget_space(dataset.handle), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space);
   dataset.dims.resize(rank > 0 ? static_cast<std::size_t>(rank) : 0);
-  H5Sget_simple_extent_dims(space, dataset.dims.data(), nullptr);
+  if (rank < 0 || H5Sget_simple_extent_dims(space, dataset.dims.data(), nullptr) != rank) {
+    throw_damaged_object(file, "dimensions");
+  }
 
-  const std::string matlab_class = string_attribute(dataset.handle, "MATLAB_class");
+  const std::string matlab_class = string_attribute(file, dataset.handle, "MATLAB_class");
   if (matlab_class == "char" || matlab_class == "logical" || matlab_class == "cell") {
     dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
   }
@@ -242,8 +267,10 @@ void require_possible_size(const InputFile& file, const Dataset& dataset) {
 }  // namespace
 
 InputFile open_file(const std::string& name) {
-  const Session session;
-  InputFile file{name, escape(name), readable_size(name), {}};
+  InputFile file{
+      .name = name, .shown = escape(name), .size = readable_size(name), .handle = {}, .stamp = {}};
+  const Session session(file.shown);
+  remember_file(file.shown);
   const Content content = sniff(name);
   if (content != Content::hdf5) throw_not_hdf5(file, content);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -251,15 +278,47 @@ InputFile open_file(const std::string& name) {
   set_locating_driver(access);
   file.handle = Handle(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.handle) throw_cannot_open(file, take_error());
+  file.stamp.emplace(descriptor_of(file.handle));
+  // A look-up by name reads more of a group than a walk over it, but not after one.
+  if (H5Lexists(file.handle, "qrtool", H5P_DEFAULT) < 0) throw_cannot_open(file, take_error());
   return file;
 }
 
+std::string string_attribute(const InputFile& file, hid_t object, const char* name) {
+  constexpr std::size_t longest = 65536;
+  const htri_t exists = H5Aexists(object, name);
+  if (exists < 0) throw_damaged_object(file, "an attribute");
+  if (exists == 0) return {};
+  const Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
+  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
+  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
+  if (!type || !space) throw_damaged_object(file, "an attribute");
+  if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1) return {};
+  if (H5Tis_variable_str(type) > 0) {
+    char* text = nullptr;
+    if (H5Aread(attribute, type, &text) < 0) throw_damaged_object(file, "an attribute");
+    if (text == nullptr) return {};
+    std::string copy(text);
+    H5free_memory(text);
+    return copy;
+  }
+  const std::size_t size = H5Tget_size(type);
+  if (size == 0 || size > longest) return {};
+  std::string text(size, '\0');
+  if (H5Aread(attribute, type, text.data()) < 0) throw_damaged_object(file, "an attribute");
+  text.resize(std::min(text.find('\0'), size));
+  return text;
+}
+
 bool is_octave_variable(const InputFile& file, const std::string& path) {
-  return H5Aexists_by_name(file.handle, path.c_str(), "OCTAVE_NEW_FORMAT", H5P_DEFAULT) > 0;
+  const htri_t exists =
+      H5Aexists_by_name(file.handle, path.c_str(), "OCTAVE_NEW_FORMAT", H5P_DEFAULT);
+  if (exists < 0) throw_damaged_object(file, "an attribute");
+  return exists > 0;
 }
 
 Dataset open_dataset(const InputFile& file, const std::string& path) {
-  const Session session;
+  const Session session(file.shown);
   Dataset dataset;
   dataset.path = path;
   dataset.shown = escape(path);
@@ -272,18 +331,20 @@ Dataset open_dataset(const InputFile& file, const std::string& path) {
     value.is_column = true;
     return value;
   }
-  if (H5Iget_type(object) != H5I_DATASET) return dataset;
+  dataset.is_other = H5Iget_type(object) != H5I_DATASET;
+  if (dataset.is_other) return dataset;
   dataset.handle = std::move(object);
-  describe(dataset);
+  describe(file, dataset);
   return dataset;
 }
 
 void require_readable(const InputFile& file, const Dataset& dataset) {
-  const Session session;
+  const Session session(file.shown);
   if (!dataset.problem.empty()) {
     throw InputError(fmt::format("{}: dataset {} {}", file.shown, dataset.shown, dataset.problem));
   }
   require_filters(file, dataset);
+  require_sound_type(file, dataset);
   require_possible_size(file, dataset);
 }
 

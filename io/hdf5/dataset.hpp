@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/problem.hpp"
+#include "io/file/input_file.hpp"
 #include "io/hdf5/file.hpp"
 
 namespace qrtool::hdf5 {
@@ -18,6 +20,7 @@ struct InputFile {
   std::string shown;       // escaped, for messages
   std::uint64_t size = 0;  // bytes
   Handle handle;
+  std::optional<FileStamp> stamp;  // of the moment when it was opened
 };
 
 /// Opens a file for reading. Errors: InputError where it is not HDF5, is truncated or damaged, or
@@ -34,18 +37,24 @@ struct Dataset {
   ElementType type = ElementType::float64;
   std::string stored_type;  // "int32", "big-endian float64"
   bool is_column = false;   // it has the marks of MATLAB or Octave
+  bool is_other = false;    // there is an object, but no dataset
   std::string problem;      // why it cannot be read as numbers, for example "is complex (...)"
 };
 
 /// Opens the dataset at the absolute `path`; for a group that Octave wrote, the dataset of its
-/// value. The handle is empty where there is no such object or it is not a dataset. Nothing outside
-/// the file is opened. Errors: InputError where a link on the path leads to another file or the
-/// file is damaged.
+/// value. The handle is empty where there is no such object or it is not a dataset (`is_other`).
+/// Nothing outside the file is opened. Errors: InputError where a link on the path leads to another
+/// file or the file is damaged.
 Dataset open_dataset(const InputFile& file, const std::string& path);
 
 /// Refuses a dataset that cannot be read, before any data is read: one with a `problem`, with a
-/// filter that is not installed, or with impossible sizes. Errors: InputError, LimitError.
+/// filter that is not installed, with a type that no program writes, or with impossible sizes.
+/// Errors: InputError, LimitError.
 void require_readable(const InputFile& file, const Dataset& dataset);
+
+/// The text of a string attribute of `object`; empty where there is no such attribute or it is no
+/// string. Errors: InputError.
+std::string string_attribute(const InputFile& file, hid_t object, const char* name);
 
 /// Whether Octave wrote the group at `path` as one variable.
 bool is_octave_variable(const InputFile& file, const std::string& path);

@@ -63,7 +63,7 @@ std::optional<Stretches> chunks_of(hid_t creation, const Dataset& dataset) {
 
 std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Dataset& dataset,
                                                  int threads) {
-  const Session session;
+  const Session session(file.shown);
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const std::uint64_t elements = elements_of(dataset);
   if (!creation || elements == 0 || !is_native(dataset.handle)) return nullptr;
@@ -123,6 +123,7 @@ std::optional<Extent> DirectReader::find(const Wanted<T>& wanted) const {
     return Extent{*start_ + wanted.part.first * dataset_.stored_bytes,
                   wanted.part.count * dataset_.stored_bytes};
   }
+  const Session session(file_.shown);
   const std::optional<Extent> found = find_chunk(dataset_.handle, pieces_.offset(wanted.piece));
   // The file states the size, which may be wrong in a damaged file.
   return found && found->bytes == chunk_bytes() + checksum_bytes_ ? found : std::nullopt;

@@ -70,9 +70,11 @@ herr_t close_inner(H5FD_t* file) {
 }
 
 herr_t query(const H5FD_t*, unsigned long* flags) {
-  // These are the flags of sec2; they decide how HDF5 allocates space in a file.
-  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_ACCUMULATE_METADATA | H5FD_FEAT_DATA_SIEVE |
-           H5FD_FEAT_AGGREGATE_SMALLDATA | H5FD_FEAT_POSIX_COMPAT_HANDLE |
+  // These are the flags of sec2, which decide how HDF5 allocates space in a file, except
+  // H5FD_FEAT_ACCUMULATE_METADATA: the buffer that it asks for is overrun where a damaged file
+  // states a wrong size (H5F__accum_read). H5Fget_eoa asks for H5FD_FEAT_SUPPORTS_SWMR_IO.
+  *flags = H5FD_FEAT_AGGREGATE_METADATA | H5FD_FEAT_DATA_SIEVE | H5FD_FEAT_AGGREGATE_SMALLDATA |
+           H5FD_FEAT_POSIX_COMPAT_HANDLE | H5FD_FEAT_SUPPORTS_SWMR_IO |
            H5FD_FEAT_DEFAULT_VFD_COMPATIBLE;
   return 0;
 }
@@ -137,9 +139,9 @@ bool leaves_buffers_alone() {
 }
 
 /// The bytes that are stored for a chunk; 0 where HDF5 reports an error.
-std::size_t stored_chunk_bytes(hid_t dataset, const hsize_t* offset) {
+std::size_t stored_chunk_bytes(hid_t dataset, std::span<const hsize_t> offset) {
   hsize_t bytes = 0;
-  if (H5Dget_chunk_storage_size(dataset, offset, &bytes) < 0) return 0;
+  if (H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0) return 0;
   return static_cast<std::size_t>(bytes);
 }
 
@@ -158,17 +160,24 @@ int descriptor_of(hid_t file) {
   return *static_cast<const int*>(handle);
 }
 
-std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset) {
+std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset) {
   const Session session;
-  std::vector<char> buffer(leaves_buffers_alone() ? 1 : stored_chunk_bytes(dataset, offset.data()));
+  std::vector<char> buffer(leaves_buffers_alone() ? 1 : stored_chunk_bytes(dataset, offset));
   if (buffer.empty()) return {};
   const Interception interception;
-  std::uint32_t filters_left_out = 0;
-  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &filters_left_out, buffer.data()) < 0 ||
-      filters_left_out != 0) {
+  StoredChunk chunk;
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.filters_left_out, buffer.data()) <
+      0) {
     return {};
   }
-  return interception.extent();
+  // HDF5 does not read a chunk that is stated to have no bytes.
+  chunk.extent = interception.extent().value_or(Extent{});
+  return chunk;
+}
+
+std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset) {
+  const std::optional<StoredChunk> chunk = locate_chunk(dataset, offset);
+  return chunk && chunk->filters_left_out == 0 ? std::optional(chunk->extent) : std::nullopt;
 }
 
 std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,

@@ -2,36 +2,77 @@
 // file.cpp: sets HDF5 up, closes handles, and collects error texts.
 #include "io/hdf5/file.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <new>
+
+#include "core/error.hpp"
+#include "io/hdf5/crash.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
 std::atomic<bool> closing_stopped{false};
 
+// The file that the sessions of this thread name, the innermost first. Handlers of signals read
+// this and the next.
+thread_local const char* volatile session_file = nullptr;
+thread_local volatile int sessions = 0;  // of this thread, one in another
+std::atomic<int> kept_stderr = -1;       // standard error while its number is another file's
+// The file that was named last. Where a handle is closed, this is its file as far as is known. The
+// end of a very long name is left out.
+char last_file[4096] = "";
+
 std::recursive_mutex& library_mutex() {
   static std::recursive_mutex mutex;
   return mutex;
 }
 
-void set_up_library() {
+/// Opens the library. A library without memory writes to standard error before it can be told not
+/// to; no other thread writes at this time.
+bool open_quietly() {
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  kept_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+  if (kept_stderr >= 0 && null >= 0) dup2(null, STDERR_FILENO);
   // This must be the first call. The library's exit handler would crash after a failed write.
   H5dont_atexit();
+  const bool is_open = H5open() >= 0 && H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
+  const int kept = kept_stderr;
+  if (kept >= 0) dup2(kept, STDERR_FILENO);
+  kept_stderr = -1;
+  if (kept >= 0) close(kept);
+  if (null >= 0) close(null);
+  return is_open;
+}
+
+void set_up_library() {
   // The variable would override the property that turns locking off for the temporary files of the
   // output. Values other than FALSE and 0 ask for locking, which reading does anyway.
   const char* locking = std::getenv("HDF5_USE_FILE_LOCKING");
   if (locking && std::string_view(locking) != "FALSE" && std::string_view(locking) != "0") {
     unsetenv("HDF5_USE_FILE_LOCKING");
   }
-  H5open();
+  if (!open_quietly()) throw std::bad_alloc();
   // A file must not make the tool open another one.
   H5Lunregister(H5L_TYPE_EXTERNAL);
 }
 
-herr_t append_description(unsigned, const H5E_error2_t* error, void* text) {
-  auto& joined = *static_cast<std::string*>(text);
+struct Description {
+  std::string text;
+  bool is_out_of_memory = false;
+};
+
+herr_t append_description(unsigned, const H5E_error2_t* error, void* description) {
+  auto& [joined, is_out_of_memory] = *static_cast<Description*>(description);
+  is_out_of_memory = is_out_of_memory ||
+                     (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) ||
+                     error->min_num == H5E_CANTALLOC;
   if (error->desc && *error->desc) {
     if (!joined.empty()) joined += "; ";
     joined += error->desc;
@@ -41,13 +82,36 @@ herr_t append_description(unsigned, const H5E_error2_t* error, void* text) {
 
 }  // namespace
 
-Session::Session() : lock_(library_mutex()) {
+Session::Mark::Mark(const char* file) : outer_file_(session_file) {
+  if (sessions == 0) errno = 0;  // from here on it says whether an allocation failed
+  sessions = sessions + 1;
+  if (file != nullptr) session_file = file;
+}
+
+Session::Mark::~Mark() {
+  session_file = outer_file_;
+  sessions = sessions - 1;
+}
+
+Session::Session(const char* file) : lock_(library_mutex()), mark_(file) {
   static const bool ready = (set_up_library(), true);
   (void)ready;
   // In thread-safe builds every thread has its own setting for printing errors.
   thread_local const bool quiet = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
   (void)quiet;
 }
+
+bool is_in_library() noexcept { return sessions > 0; }
+int message_descriptor() noexcept {
+  const int kept = kept_stderr.load();
+  return kept >= 0 ? kept : STDERR_FILENO;
+}
+
+void remember_file(const std::string& shown) noexcept {
+  last_file[shown.copy(last_file, sizeof last_file - 1)] = '\0';
+}
+
+const char* file_in_library() noexcept { return session_file; }
 
 void stop_closing() noexcept { closing_stopped = true; }
 bool is_closing_stopped() noexcept { return closing_stopped; }
@@ -56,43 +120,28 @@ bool Handle::close() noexcept {
   const hid_t id = std::exchange(id_, H5I_INVALID_HID);
   if (id < 0) return true;
   if (closing_stopped) return false;
-  const Session session;
+  const Session session(session_file == nullptr && *last_file ? last_file : nullptr);
   return close_(id) >= 0;
 }
 
 std::string take_error() {
-  std::string text;
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append_description, &text);
+  Description error{.text = {}, .is_out_of_memory = errno == ENOMEM};
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append_description, &error);
   H5Eclear2(H5E_DEFAULT);
-  return text;
+  if (error.is_out_of_memory) {
+    const char* file = file_in_library();
+    throw LimitError(
+        fmt::format("{}out of memory in the HDF5 library ({})",
+                    file != nullptr ? fmt::format("{}: ", file) : "", innermost_error(error.text)),
+        file != nullptr ? "the file may be damaged; else try a smaller --memory"
+                        : "try a smaller --memory or fewer --threads");
+  }
+  return error.text;
 }
 
 std::string innermost_error(const std::string& error) {
   const std::size_t last = error.rfind("; ");
   return last == std::string::npos ? error : error.substr(last + 2);
-}
-
-std::string string_attribute(hid_t object, const char* name) {
-  constexpr std::size_t longest = 65536;
-  if (H5Aexists(object, name) <= 0) return {};
-  const Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
-  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
-  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
-  if (!type || !space || H5Tget_class(type) != H5T_STRING) return {};
-  if (H5Sget_simple_extent_npoints(space) != 1) return {};
-  if (H5Tis_variable_str(type) > 0) {
-    char* text = nullptr;
-    if (H5Aread(attribute, type, &text) < 0 || !text) return {};
-    std::string copy(text);
-    H5free_memory(text);
-    return copy;
-  }
-  const std::size_t size = H5Tget_size(type);
-  if (size == 0 || size > longest) return {};
-  std::string text(size, '\0');
-  if (H5Aread(attribute, type, text.data()) < 0) return {};
-  text.resize(std::min(text.find('\0'), size));
-  return text;
 }
 
 std::vector<Box> cut_into_boxes(std::span<const index_t> leading, index_t first, index_t count) {

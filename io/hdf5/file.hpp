@@ -20,11 +20,32 @@ namespace qrtool::hdf5 {
 /// The first Session sets the library up.
 class Session {
  public:
-  Session();
+  Session() : Session(nullptr) {}
+  /// A session that reads a file. Its name, escaped, must exist as long as the session.
+  explicit Session(const std::string& shown) : Session(shown.c_str()) {}
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
  private:
+  friend class Handle;
+  /// Says where this thread is, for handlers of signals.
+  class Mark {
+   public:
+    explicit Mark(const char* file);
+    ~Mark();
+
+   private:
+    const char* outer_file_;  // of the session around this one
+  };
+  explicit Session(const char* file);
+
   std::unique_lock<std::recursive_mutex> lock_;
+  Mark mark_;
 };
+
+/// Remembers the name, escaped, of a file that is opened: where the library crashes as it closes an
+/// object, it is blamed.
+void remember_file(const std::string& shown) noexcept;
 
 /// Makes all handles of this process stay open from now on. It is called after a failed write, when
 /// the library crashes as it closes objects (HDF5 1.10 even at exit).
@@ -61,12 +82,10 @@ class Handle {
 };
 
 /// The texts of HDF5's last error, joined by "; ", with the outermost call first. Clears the error.
+/// Errors: LimitError where an allocation failed in this session.
 std::string take_error();
 /// The last part of such a text, which names the cause.
 std::string innermost_error(const std::string& error);
-
-/// The text of a string attribute of `object`; empty where there is no such attribute.
-std::string string_attribute(hid_t object, const char* name);
 
 /// HDF5's type for T in memory.
 template <class T>

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -14,6 +16,7 @@
 #include "io/file/transpose.hpp"
 #include "io/hdf5/direct_reader.hpp"
 #include "io/hdf5/search.hpp"
+#include "io/hdf5/storage.hpp"
 
 namespace qrtool {
 namespace {
@@ -95,6 +98,7 @@ class Hdf5Reader final : public Reader {
   /// With `is_vector` the last dimension is a matrix of one row (tau).
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
              int threads);
+  void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
   void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
@@ -103,6 +107,9 @@ class Hdf5Reader final : public Reader {
   }
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
+  }
+  void require_unchanged() const override {
+    file_->stamp->require_unchanged(hdf5::descriptor_of(file_->handle), file_->shown);
   }
   std::unique_ptr<Reader> another() const override;
   index_t piece_end(index_t matrix, index_t first_row) const override;
@@ -134,6 +141,7 @@ class Hdf5Reader final : public Reader {
   std::shared_ptr<InputFile> file_;
   Dataset dataset_;
   Handle space_, transfer_;
+  std::optional<hdf5::Storage> storage_;
   std::unique_ptr<DirectReader> direct_;  // null where the dataset does not allow it
   bool is_vector_ = false, is_transposed_ = false;
   bool overflowed_ = false;
@@ -145,15 +153,17 @@ class Hdf5Reader final : public Reader {
 Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order,
                        bool is_vector, int threads)
     : file_(std::move(file)), dataset_(std::move(dataset)), is_vector_(is_vector) {
-  const Session session;
+  const Session session(file_->shown);
   enlarge_cache(*file_, dataset_);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
   transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   H5Pset_type_conv_cb(transfer_, note_overflow, &overflowed_);
   if (!dataset_.handle || !space_ || !transfer_) {
+    hdf5::take_error();
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
+  storage_.emplace(*file_, dataset_, useful_io_threads(threads));
   direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(threads));
   is_transposed_ = order == Order::column && !is_vector;
   source_.file = file_->name;
@@ -170,7 +180,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
 }
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {
-  const Session session;
+  const Session session(file_->shown);
   // A second reader is of no use where HDF5 reads, which works on one thread at a time.
   if (!direct_ || is_transposed_) return nullptr;
   Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
@@ -198,7 +208,7 @@ T* Hdf5Reader::scratch(index_t elements) {
 
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
-  const Session session;
+  const Session session(file_->shown);
   std::vector<hsize_t> start = box.start, count = box.count;
   if (!is_vector_) {
     start.push_back(static_cast<hsize_t>(block.row));
@@ -213,6 +223,11 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
                                      nullptr) < 0) {
     return false;
   }
+  storage_->require_chunks(start, count);
+  // A part that HDF5 does not fill is NaN.
+  std::size_t elements = 1;
+  for (const hsize_t extent : count) elements *= extent;
+  std::fill_n(out, elements, std::numeric_limits<T>::quiet_NaN());
   if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
     error_ = hdf5::take_error();  // taken now, since the next call of HDF5 clears it
     return false;
@@ -340,14 +355,39 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
                                cause(error), where));
 }
 
+Order order_attribute(const InputFile& file) {
+  const std::string order = hdf5::string_attribute(file, file.handle, "order");
+  if (order == name_of(Order::column)) return Order::column;
+  return order == name_of(Order::row) ? Order::row : Order::automatic;
+}
+
+bool is_by_qrtool(const InputFile& file) {
+  return hdf5::string_attribute(file, file.handle, "format") == "qrtool";
+}
+
 /// The order that the file states, in this tool's attribute or by the marks of MATLAB and Octave.
 Order stated_order(const InputFile& file, const Dataset& dataset) {
-  if (hdf5::string_attribute(file.handle, "format") == "qrtool") {
-    const std::string order = hdf5::string_attribute(file.handle, "order");
-    if (order == name_of(Order::column)) return Order::column;
-    if (order == name_of(Order::row)) return Order::row;
-  }
+  if (is_by_qrtool(file) && order_attribute(file) != Order::automatic) return order_attribute(file);
+  // `qrtool generate` writes rows.
+  if (hdf5::string_attribute(file, file.handle, "generator").starts_with("qrtool"))
+    return Order::row;
   return dataset.is_column ? Order::column : Order::automatic;
+}
+
+/// Refuses an output of this tool that lacks some of the factors that it says it holds.
+void require_factors_of_mode(const InputFile& file, const StoredFactors& factors) {
+  const std::string mode = hdf5::string_attribute(file, file.handle, "mode");
+  const bool needs_v = mode == "raw", needs_r = !needs_v && !mode.empty();
+  const bool needs_q = needs_r && mode != "r";
+  const std::pair<const char*, bool> missing[] = {{"Q", needs_q && !factors.q},
+                                                  {"R", needs_r && !factors.r},
+                                                  {"V", needs_v && !factors.v},
+                                                  {"tau", needs_v && !factors.tau}};
+  for (const auto& [name, is_missing] : missing) {
+    if (!is_missing) continue;
+    throw InputError(fmt::format("{}: was written with mode {}, but holds no {}", file.shown,
+                                 escape(mode), name));
+  }
 }
 
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
@@ -355,6 +395,9 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
   const bool is_vector = std::string_view(upper) == "/tau";
   for (const char* path : {upper, lower}) {
     Dataset dataset = hdf5::open_dataset(*file, path);
+    if (dataset.is_other) {
+      throw InputError(fmt::format("{}: {} is no dataset", file->shown, path));
+    }
     if (!dataset.handle) continue;
     if (dataset.problem.empty() && dataset.dims.size() < (is_vector ? 1 : 2)) {
       dataset.problem =
@@ -369,30 +412,63 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
   return nullptr;
 }
 
+/// /report/tries; empty where the file has none.
+std::vector<std::uint8_t> read_tries(const InputFile& file) {
+  const Dataset dataset = hdf5::open_dataset(file, "/report/tries");
+  if (!dataset.handle) return {};
+  hdf5::require_readable(file, dataset);
+  std::size_t count = 1;
+  for (const hsize_t extent : dataset.dims) count *= extent;
+  if (count == 0) return {};
+  const std::vector<hsize_t> from_first(dataset.dims.size(), 0);
+  hdf5::Storage(file, dataset, /*threads=*/1).require_chunks(from_first, dataset.dims);
+  std::vector<std::uint8_t> tries(count);
+  if (H5Dread(dataset.handle, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, tries.data()) < 0)
+    throw InputError(fmt::format("{}: dataset {} is damaged ({})", file.shown, dataset.shown,
+                                 escape(hdf5::innermost_error(hdf5::take_error()))));
+  return tries;
+}
+
 }  // namespace
 
 std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
-  const Session session;
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
+  const Session session(file->shown);
   Dataset dataset = hdf5::find_matrices(*file, spec.dataset);
   Order order = spec.order;
   if (order == Order::automatic) order = stated_order(*file, dataset);
-  if (order == Order::automatic) order = Order::row;
-  return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
+  const bool is_stated = order != Order::automatic;
+  if (!is_stated) order = Order::row;
+  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
+  reader->set_order_is_stated(is_stated);
+  return reader;
+}
+
+RecordedInput read_hdf5_recorded_input(const std::string& path) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  if (!is_by_qrtool(file)) return {};
+  return {.file = hdf5::string_attribute(file, file.handle, "source_file"),
+          .dataset = hdf5::string_attribute(file, file.handle, "source_dataset"),
+          .order = order_attribute(file)};
 }
 
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
-  const Session session;
   const auto file = std::make_shared<InputFile>(hdf5::open_file(path));
+  const Session session(file->shown);
   StoredFactors factors;
   factors.file = path;
-  factors.by_qrtool = hdf5::string_attribute(file->handle, "format") == "qrtool";
+  factors.by_qrtool = is_by_qrtool(*file);
   factors.is_mixed =
-      factors.by_qrtool && hdf5::string_attribute(file->handle, "precision") == "mixed";
+      factors.by_qrtool && hdf5::string_attribute(*file, file->handle, "precision") == "mixed";
   factors.q = open_factor(file, "/Q", "/q", order, threads);
   factors.r = open_factor(file, "/R", "/r", order, threads);
   factors.v = open_factor(file, "/V", "/v", order, threads);
   factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
+  if (factors.by_qrtool) {
+    require_factors_of_mode(*file, factors);
+    factors.tries = read_tries(*file);
+  }
   return factors;
 }
 

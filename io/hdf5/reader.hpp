@@ -16,4 +16,7 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec);
 /// Does open_factors (io/reader.hpp) for HDF5, but without its check of the shapes.
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
 
+/// Does read_recorded_input for HDF5. Errors: InputError where the file cannot be opened.
+RecordedInput read_hdf5_recorded_input(const std::string& path);
+
 }  // namespace qrtool

@@ -46,7 +46,7 @@ std::vector<std::string> dataset_paths(const InputFile& file) {
   std::vector<std::string> paths, shown;
   if (H5Ovisit2(file.handle, H5_INDEX_NAME, H5_ITER_INC, collect_dataset, &paths, H5O_INFO_BASIC) <
       0) {
-    H5Eclear2(H5E_DEFAULT);
+    take_error();
     throw InputError(fmt::format("{}: damaged HDF5 file (its groups cannot be read)", file.shown));
   }
   for (const std::string& path : paths) {
@@ -131,7 +131,7 @@ Dataset find_only(const InputFile& file) {
 }  // namespace
 
 Dataset find_matrices(const InputFile& file, const std::string& path) {
-  const Session session;
+  const Session session(file.shown);
   if (path.empty()) {
     Dataset only = find_only(file);
     require_readable(file, only);

@@ -64,8 +64,9 @@ class Hdf5Writer final : public Writer {
                   MatrixView<const double> rows) override {
     append_rows(dataset, matrix, first_row, rows);
   }
+  void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
-  void commit() override;
+  void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {file_.path()}; }
 
  private:
@@ -104,19 +105,20 @@ class Hdf5Writer final : public Writer {
   std::vector<Output> matrices_, columns_;  // the datasets of factors, and those of the report
   HostMemory scratch_;
   std::size_t scratch_size_ = 0;  // bytes
-  bool committed_ = false;
+  bool closed_ = false;
 };
 
 struct ReportColumn {
   const char* name;
   std::size_t element_bytes;
 };
-constexpr std::array<ReportColumn, 6> report_columns{{{"residual", 8},
+constexpr std::array<ReportColumn, 7> report_columns{{{"residual", 8},
                                                       {"orthogonality", 8},
                                                       {"lower", 8},
                                                       {"diagonal_ratio", 8},
                                                       {"status", 1},
-                                                      {"scale", 4}}};
+                                                      {"scale", 4},
+                                                      {"tries", 1}}};
 
 /// Copies stored rows of a matrix to `block`, beginning with stored row `row`.
 template <class T>
@@ -140,7 +142,7 @@ hid_t stored_type(const ReportColumn& column) {
 }
 
 Hdf5Writer::~Hdf5Writer() {
-  if (committed_) return;
+  if (closed_) return;
   // Closing would write data to a file that is about to be removed, and HDF5 crashes when that
   // write fails.
   for (auto* outputs : {&matrices_, &columns_}) {
@@ -152,6 +154,7 @@ Hdf5Writer::~Hdf5Writer() {
 
 void Hdf5Writer::fail() {
   const Session session;
+  hdf5::stop_closing();
   const std::string error = hdf5::take_error();
   constexpr std::string_view key = "error message = '";
   std::string reason = escape(hdf5::innermost_error(error));
@@ -357,6 +360,19 @@ void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t f
   append(to, rows.data, rows.rows * rows.cols);
 }
 
+void Hdf5Writer::restart(std::string_view dataset, index_t matrix) {
+  Output& to = output(dataset);
+  const index_t first = matrix * to.rows * to.cols;
+  if (!to.chunks || to.chunks->position() == first) return;
+  if (to.chunks->position() < first || to.chunks->position() > first + to.rows * to.cols)
+    throw InternalError(fmt::format("restart: {} is at another matrix", to.name));
+  try {
+    to.chunks->go_back(first);
+  } catch (const hdf5::FailedWrite& error) {
+    fail(std::strerror(error.code().value()));
+  }
+}
+
 /// Writes the last chunk, which may not be full, and closes the dataset.
 void Hdf5Writer::finish(Output& output) {
   try {
@@ -386,9 +402,10 @@ void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> repor
   write_column<double>("diagonal_ratio", first, report, &MatrixReport::diagonal_ratio);
   write_column<std::uint8_t>("status", first, report, &MatrixReport::status);
   write_column<std::int32_t>("scale", first, report, &MatrixReport::scale);
+  write_column<std::uint8_t>("tries", first, report, &MatrixReport::tries);
 }
 
-void Hdf5Writer::commit() {
+void Hdf5Writer::finish(FileSet& files) {
   if (hdf5::is_closing_stopped()) fail("an earlier write failed");
   for (auto* outputs : {&matrices_, &columns_}) {
     for (Output& each : *outputs) finish(each);
@@ -397,8 +414,8 @@ void Hdf5Writer::commit() {
   if (!report_group_.close()) fail();
   check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
   if (!handle_.close()) fail();
-  committed_ = true;
-  file_.commit();
+  closed_ = true;
+  files.add(file_);
 }
 
 }  // namespace

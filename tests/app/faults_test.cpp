@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // faults_test.cpp: kills the tool, fills disks and makes calls fail. Afterwards the output's name
 // must have its old content or a complete result, and never anything else.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <random>
 #include <thread>
 
 #include "tests/app/faults_fixture.hpp"
+#include "tests/io/hdf5/fixture.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -189,6 +192,107 @@ TEST_F(Faults, EveryFailingCallOfATextOutputToo) {
                   });
 }
 
+/// With --force the old set stays whole. Only where the names cannot be given back either is there
+/// a mix, and then verify notices it.
+TEST_F(Faults, EveryFailingCallLeavesTheOldTextOutputWhole) {
+  const std::string a = dir_ / "a.csv", out = dir_ / "out.csv";
+  const auto contents = [&] {
+    std::vector<std::string> all;
+    for (const std::string& name : dir_.names())
+      if (name != "a.csv") all.push_back(name + ":" + read_text(dir_ / name));
+    return all;
+  };
+  write_text(a, "1,2\n3,4\n5,6\n");
+  ASSERT_EQ(run_tool({"factor", a, out, "-q"}).exit_code, 0);
+  const std::vector<std::string> fresh = contents();
+  write_text(a, "1,2\n3,4\n5,7\n");
+  ASSERT_EQ(run_tool({"factor", a, out, "-qf", "--mode", "raw"}).exit_code, 0);
+  const std::vector<std::string> old = contents();
+  const auto restore = [&] {
+    for (const std::string& name : dir_.names())
+      if (name != "a.csv" && name != "r.csv") std::filesystem::remove(dir_ / name);
+    for (const std::string& file : old)
+      write_text(dir_ / file.substr(0, file.find(':')), file.substr(file.find(':') + 1));
+  };
+  write_text(a, "1,2\n3,4\n5,6\n");
+  const std::vector<FailingCall> calls{{"write", ENOSPC}, {"fsync", EIO}, {"rename", EIO}};
+  fail_every_call(calls, {"factor", a, out, "-qf"}, dir_ / "log",
+                  [&](const ToolResult& result, const std::string& when) {
+                    const std::vector<std::string> after = contents();
+                    const bool has_mix = when.starts_with("rename") && when.ends_with("sticky");
+                    if (result.exit_code == 0) {
+                      EXPECT_EQ(after, fresh) << when;
+                    } else if (after != old && after != fresh) {
+                      EXPECT_TRUE(has_mix) << when;
+                      EXPECT_EQ(run_tool({"verify", a, out}).exit_code, 3) << when;
+                    }
+                    restore();
+                  });
+}
+
+/// Between two renames there are new files beside old ones. They never pass as one result.
+TEST_F(Faults, KilledBetweenTwoRenamesIsNoticedByVerify) {
+  const std::string a = dir_ / "a.csv", b = dir_ / "b.csv", out = dir_ / "out.csv";
+  write_text(a, "1,2\n3,4\n5,6\n");
+  write_text(b, "1,2\n3,4\n5,7\n");
+  const auto verdicts = [&] {
+    return std::pair(run_tool({"verify", a, out}).exit_code,
+                     run_tool({"verify", b, out}).exit_code);
+  };
+  for (const char* mode : {"raw", "reduced", "r"}) {
+    int mixed = 0;
+    for (int nth = 1;; ++nth) {
+      for (const std::string& name : dir_.names())
+        if (name.find("out.") != std::string::npos) std::filesystem::remove(dir_ / name);
+      ASSERT_EQ(run_tool({"factor", b, out, "-q", "--mode", mode}).exit_code, 0);
+      ToolOptions options = failing({"rename", 0}, nth, false, dir_ / "log");
+      options.environment["QRTOOL_FAIL_KILL"] = "1";
+      const ToolResult result = run_tool({"factor", a, out, "-qf"}, options);
+      const auto [of_new, of_old] = verdicts();
+      if (result.exit_code == 0) break;
+      ASSERT_EQ(result.signal, SIGKILL);
+      const bool is_old = of_old == 0 && of_new == 1, is_new = of_new == 0 && of_old == 1;
+      const bool is_mix = of_new == 3 && of_old == 3;
+      EXPECT_TRUE(is_old || is_new || is_mix) << mode << nth << ": " << of_new << of_old;
+      EXPECT_EQ(nth == 1, is_old) << "before the first rename all is old";
+      if (is_mix) ++mixed;
+      ASSERT_EQ(run_tool({"factor", a, out, "-qf"}).exit_code, 0);
+      EXPECT_EQ(verdicts(), std::pair(0, 1));
+      for (const std::string& name : dir_.names()) EXPECT_FALSE(name.ends_with(".tmp")) << name;
+    }
+    EXPECT_GE(mixed, 2) << mode;
+  }
+}
+
+TEST_F(Faults, AReportThatFailsLeavesNothing) {
+  make_input(4);
+  const std::vector<FailingCall> calls{{"write", ENOSPC}, {"fsync", EIO}, {"rename", EIO}};
+  const std::string report = dir_ / "r.json";
+  fail_every_call(calls, {"factor", a_, q_, "-q", "--report", report}, dir_ / "log",
+                  [&](const ToolResult& result, const std::string& when) {
+                    const bool exists = std::filesystem::remove(report);
+                    EXPECT_EQ(std::filesystem::exists(q_), exists) << when;
+                    if (exists && result.exit_code != 0) {
+                      EXPECT_NE(result.err.find("is complete, but its directory cannot be synced"),
+                                std::string::npos)
+                          << when << result.err;
+                    }
+                    expect_nothing_or_all(when);
+                  });
+}
+
+TEST_F(Faults, AStatusThatCannotBeReadLeavesNoTemporaryFile) {
+  write_text(dir_ / "a.csv", "1,2\n3,4\n5,6\n");
+  for (int nth = 1; nth < 200; ++nth) {
+    const ToolResult result = run_tool({"factor", dir_ / "a.csv", dir_ / "out.csv", "-qf"},
+                                       failing({"fstat", EIO}, nth, false, dir_ / "log"));
+    EXPECT_EQ(result.signal, 0) << nth;
+    for (const std::string& name : dir_.names()) EXPECT_FALSE(name.ends_with(".tmp")) << nth;
+    if (!std::filesystem::remove(dir_ / "log")) return;
+  }
+  ADD_FAILURE() << "there is no end to the calls";
+}
+
 TEST_F(Faults, FullDisk) {
   make_input(2000);
   const std::string disk = dir_ / "disk";
@@ -256,6 +360,77 @@ TEST_F(Faults, ADamagedInputLeavesNothing) {
   const ToolResult result = run_tool({"factor", dir_ / "short.h5", q_});
   EXPECT_EQ(result.exit_code, 3) << result.err;
   EXPECT_FALSE(std::filesystem::exists(q_));
+}
+
+/// Makes an environment in which this call of the HDF5 library crashes.
+ToolOptions crashing(const char* call, int signal_number) {
+  return {.environment = {{"LD_PRELOAD", QRTOOL_CRASH_HDF5},
+                          {"ASAN_OPTIONS", "verify_asan_link_order=0"},
+                          {"QRTOOL_CRASH_CALL", call},
+                          {"QRTOOL_CRASH_SIGNAL", std::to_string(signal_number)}}};
+}
+
+TEST_F(Faults, ACrashOfTheHdf5LibraryIsAnErrorOfItsInput) {
+  make_input(20);
+  for (const int signal_number : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) {
+    const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Oopen", signal_number));
+    EXPECT_EQ(result.exit_code, 3) << result.signal << result.err;
+    EXPECT_EQ(result.err,
+              "qrtool: " + a_ + ": damaged HDF5 file (the HDF5 library crashed on it)\n");
+  }
+  // The library reads big-endian numbers, after the output was created.
+  const std::string big_endian = dir_ / "expected.h5";
+  write_numbers(big_endian, "A", H5T_IEEE_F32BE, {5, 8, 8});
+  const ToolResult late = run_tool({"factor", big_endian, q_}, crashing("H5Dread", SIGSEGV));
+  EXPECT_EQ(late.exit_code, 3) << late.err;
+  EXPECT_EQ(dir_.names(), before_);
+}
+
+TEST_F(Faults, ACrashOfTheHdf5LibraryNamesTheFileThatItReads) {
+  const auto a = make_matrices<float>("gauss", 3, 8, 8);
+  write_matrices<float>(a_, {3}, a.view());
+  write_factors<float>(expected_, {3}, a.view(), a.view());
+  std::filesystem::remove(a_);
+  write_text(dir_ / "a.csv", "1,2\n3,4\n");
+  const ToolResult result =
+      run_tool({"verify", dir_ / "a.csv", expected_}, crashing("H5Oopen", SIGSEGV));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("expected.h5: damaged"), std::string::npos) << result.err;
+}
+
+TEST_F(Faults, AFactorThatCannotBeLookedUpIsNotAbsent) {
+  const auto a = make_matrices<float>("identity", 3, 8, 8);
+  write_matrices<float>(a_, {3}, a.view());
+  write_factors<float>(expected_, {3}, a.view(), a.view());
+  EXPECT_EQ(run_tool({"verify", a_, expected_}).exit_code, 0);
+  const ToolResult result = run_tool({"verify", a_, expected_}, crashing("H5Lexists", 0));
+  EXPECT_EQ(result.exit_code, 3) << result.out << result.err;
+}
+
+TEST_F(Faults, ACrashOutsideOfAnInputLeavesNothingAndIsOurs) {
+  make_input(20);
+  const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Dwrite_chunk", SIGSEGV));
+  EXPECT_EQ(result.signal, SIGSEGV) << result.exit_code;
+  EXPECT_NE(result.err.find("internal error"), std::string::npos) << result.err;
+  EXPECT_EQ(dir_.names(), before_);
+}
+
+TEST_F(Faults, AnInputThatIsWrittenMeanwhileIsRefused) {
+  make_input(3000);
+  RunningTool tool({"factor", a_, q_, "-q"});
+  std::atomic<bool> is_done = false;
+  std::jthread writer([&] {
+    for (int i = 1; !is_done; ++i) {
+      const timespec times[] = {{i, 0}, {i, 0}};
+      utimensat(AT_FDCWD, a_.c_str(), times, 0);
+      sleep_for(0.0005);
+    }
+  });
+  const ToolResult result = tool.wait();
+  is_done = true;
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_NE(result.err.find("the file changed while it was being read"), std::string::npos);
+  EXPECT_EQ(dir_.names(), before_);
 }
 
 TEST_F(Faults, TwoRunsForOneOutputLeaveOneCompleteFile) {

@@ -56,6 +56,8 @@ class Files(unittest.TestCase):
         self.assertTrue((np.diagonal(r, axis1=1, axis2=2) >= 0).all())
         self.assertEqual(report["status"].dtype, np.uint8)
         self.assertEqual(report["scale"].dtype, np.int32)
+        self.assertEqual(report["tries"].dtype, np.uint8)
+        self.assertTrue((report["tries"][:] == 1).all())
 
     def test_checksums_are_hdf5s(self):
         # Several chunks of Q, the last one with a part beyond the end; HDF5 checks what it reads.

@@ -37,6 +37,40 @@ TEST_F(Surroundings, StandardOutputThatIsFullIsExit5AndTheResultStays) {
   EXPECT_EQ(run_tool({"factor", a_, q_, "-qf"}, full).exit_code, 0) << "nothing to print";
 }
 
+/// A closed stream is no place where a result may vanish. Files never get its number.
+TEST_F(Surroundings, StandardStreamsThatAreClosedFailWhereTheyAreNeeded) {
+  make_input(4);
+  const ToolOptions closed{.in_child = redirect(STDOUT_FILENO, nullptr)};
+  for (const Strings& arguments : std::vector<Strings>{
+           {"devices"}, {"--version"}, {"verify", a_, expected_}, {"factor", a_, q_}}) {
+    const ToolResult result = run_tool(arguments, closed);
+    EXPECT_EQ(result.exit_code, 5) << arguments[0];
+    EXPECT_EQ(result.err, "qrtool: cannot write to standard output\n");
+  }
+  EXPECT_TRUE(read_text(q_) == read_text(expected_));
+  EXPECT_EQ(run_tool({"factor", a_, q_, "-qf"}, closed).exit_code, 0) << "nothing to print";
+  EXPECT_EQ(
+      run_tool({"factor", "-", q_, "-qf"}, {.in_child = redirect(STDIN_FILENO, nullptr)}).exit_code,
+      3);
+}
+
+/// A thread that cannot start for want of address space is not blamed on the number of processes.
+TEST_F(Surroundings, AThreadWithoutSpaceNamesTheLimit) {
+  if (has_thread_sanitizer) GTEST_SKIP() << "the thread sanitizer takes terabytes";
+  make_input(4000);
+  int named = 0;
+  for (rlim_t mebibytes = 40; mebibytes < 400; mebibytes += 10) {
+    const ToolResult result =
+        run_tool({"factor", a_, q_, "-qf", "--threads", "16"}, {.in_child = [mebibytes] {
+                   const rlimit both{mebibytes << 20, mebibytes << 20};
+                   setrlimit(RLIMIT_AS, &both);
+                 }});
+    EXPECT_EQ(result.err.find("ulimit -u"), std::string::npos) << mebibytes << result.err;
+    if (result.err.find("the address space is limited to") != std::string::npos) ++named;
+  }
+  EXPECT_GT(named, 0) << "no limit let a thread fail";
+}
+
 TEST_F(Surroundings, AReaderThatIsGoneIsSigpipe) {
   make_input(500);
   int ends[2];
@@ -65,7 +99,6 @@ TEST_F(Surroundings, OddSurroundingsChangeNothing) {
       {"home away", {.environment = {{"HOME", "/nonexistent"}, {"TMPDIR", "/nonexistent"}}}},
       {"no path", {.environment = {{"PATH", std::nullopt}}}},
       {"no stdin", {.in_child = redirect(STDIN_FILENO, nullptr)}},
-      {"no stdout", {.in_child = redirect(STDOUT_FILENO, nullptr)}},
       {"no stderr", {.in_child = redirect(STDERR_FILENO, nullptr)}},
       {"full stderr", {.in_child = redirect(STDERR_FILENO, "/dev/full")}},
       {"no streams",
@@ -84,7 +117,7 @@ TEST_F(Surroundings, OddSurroundingsChangeNothing) {
             }}},
   };
   for (const auto& [name, options] : surroundings) {
-    const ToolResult result = run_tool({"factor", a_, q_}, options);
+    const ToolResult result = run_tool({"factor", a_, q_, "-q"}, options);
     EXPECT_EQ(result.exit_code, 0) << name << ": " << result.err;
     EXPECT_TRUE(read_text(q_) == expected) << name;
     expect_nothing_or_all(name);

@@ -124,7 +124,8 @@ TEST(Plan, TakesCpuTallForManyRowsAndGivesItEveryThread) {
   EXPECT_EQ(tall.variant->name, "cpu/tall");
   EXPECT_EQ(tall.threads, 7);
   EXPECT_EQ(plan_of({1, 8191, 32}).variant->name, "cpu/eigen");
-  EXPECT_EQ(plan_of({1, 100000, 129}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 40000, 160}).variant->name, "cpu/tall");
+  EXPECT_EQ(plan_of({1, 5000, 160}).variant->name, "cpu/blocked");
   EXPECT_EQ(plan_of({1, 10000, 32, ElementType::float32, Mode::raw}).variant->name, "cpu/eigen");
 }
 
@@ -146,6 +147,27 @@ TEST(Plan, GoesByRowsWhereAMatrixDoesNotFit) {
   const Plan scratch = make_plan(large, cpu_variants(), limits);
   EXPECT_LE(scratch.host_bytes, limits.host_bytes);
   EXPECT_GT(scratch.scratch_bytes, 12 * mib);
+}
+
+TEST(Plan, TheVariantDoesNotDependOnMemoryOrRanks) {
+  for (const Problem& p :
+       {Problem{1, 20000, 160}, Problem{1, 5000, 160}, Problem{1, 9000, 24}, Problem{1, 60000, 20},
+        Problem{3, 2000, 2000}, Problem{1, 4000, 3}, Problem{1, 1, 5000}, Problem{1, 300, 300},
+        Problem{1, 60000, 20, ElementType::float64, Mode::raw}}) {
+    Limits limits;
+    limits.host_bytes = std::size_t{64} << 30;
+    limits.threads = 2;
+    const Variant* expected = make_plan(p, cpu_variants(), limits).variant;
+    for (limits.ranks = 1; limits.ranks <= 4; ++limits.ranks) {
+      for (limits.host_bytes = mib / 4; limits.host_bytes <= 4096 * mib; limits.host_bytes *= 2) {
+        try {
+          EXPECT_EQ(make_plan(p, cpu_variants(), limits).variant, expected)
+              << p.m << "x" << p.n << ", " << limits.host_bytes << ", " << limits.ranks;
+        } catch (const LimitError&) {  // no other variant takes its place
+        }
+      }
+    }
+  }
 }
 
 TEST(Plan, SharesAMatrixAmongRanks) {

@@ -126,6 +126,46 @@ TEST(Ratios, JudgesRAloneByItsGramMatrix) {
             Status::above_bar);
 }
 
+/// ||A'A - R'R|| / ||A||^2 in long double.
+double exact_r_residual(const Batch<double>& a, const Batch<double>& r) {
+  const MatrixView<double> x = a.view()[0], y = r.view()[0];
+  long double squares = 0, norm = 0;
+  for (index_t p = 0; p < x.cols; ++p) {
+    for (index_t q = 0; q < x.cols; ++q) {
+      long double sum = 0;
+      for (index_t i = 0; i < x.rows; ++i) {
+        const long double product = static_cast<long double>(x(i, p)) * x(i, q);
+        sum += product;
+        if (p == q) norm += product;
+      }
+      for (index_t i = 0; i < y.rows; ++i) sum -= static_cast<long double>(y(i, p)) * y(i, q);
+      squares += sum * sum;
+    }
+  }
+  return static_cast<double>(std::sqrt(squares) / norm);
+}
+
+TEST(Ratios, RAloneOfAWideMatrixIsMeasuredBlockByBlock) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{1, 2}, {5, 64}, {7, 65}, {40, 200}}) {
+    const Batch<double> a(1, m, n), r(1, m, n);
+    fill_matrix<double>({"gauss"}, 0, a.view()[0]);
+    for (const bool is_upper : {true, false}) {  // R need not fit: the measure is to be the same
+      fill_matrix<double>({"gauss"}, 1, r.view()[0]);
+      for (index_t i = 1; i < m && is_upper; ++i) std::fill_n(&r.view()[0](i, 0), i, 0);
+      ErrorMeter meter(m, n, 0, m);
+      meter.start<double>(r.view()[0], 3);
+      for (index_t i = 0; i < m; i += meter.tile_rows())
+        meter.add_rows<double>(a.view()[0].row_block(i, std::min(meter.tile_rows(), m - i)), {});
+      EXPECT_NEAR(meter.finish().residual, exact_r_residual(a, r), 1e-13) << m << "x" << n;
+    }
+  }
+}
+
+TEST(Ratios, RAloneOfAWideMatrixTakesMemoryInRows) {
+  const std::size_t a_and_r = 2 * 8 * 20000 * sizeof(double);
+  EXPECT_LE(ErrorMeter::workspace_bytes(8, 20000, 0, 8), a_and_r + (std::size_t{1} << 20));
+}
+
 TEST(Ratios, DoNotDependOnHowRowsAreHandedIn) {
   Sound sound(500, 6);
   ErrorMeter meter(500, 6, 6, 6);
@@ -143,7 +183,7 @@ TEST(Ratios, DoNotDependOnHowRowsAreHandedIn) {
 /// Rows of Q that are orthonormal to float64's rounding, and A = Q R, for more rows than one part
 /// of add_rows_by_parts takes.
 struct Tall {
-  static constexpr index_t m = 40000, n = 3;
+  static constexpr index_t m = 40000, n = 3, part_rows = 16384;
   std::vector<double> a, q;
   const double r[9] = {3, -1, 2, 0, 2, 0.5, 0, 0, 1};
 
@@ -167,8 +207,8 @@ struct Tall {
   Errors measure(int threads, bool has_q = true) {
     ErrorMeter meter(m, n, has_q ? n : 0, n);
     meter.start<double>(view_r(), magnitude_of<double>(view_a()).scale());
-    add_rows_by_parts<double>(view_a(), has_q ? view_q() : MatrixView<double>{}, view_r(), threads,
-                              meter);
+    add_rows_by_parts<double>(view_a(), has_q ? view_q() : MatrixView<double>{}, view_r(),
+                              {part_rows, threads}, meter);
     return meter.finish();
   }
 };
@@ -186,6 +226,24 @@ TEST(Ratios, PartsOnThreadsHaveTheSameSumsOnAnyNumberOfThreads) {
       EXPECT_TRUE(!has_q || one.orthogonality == other.orthogonality) << threads;
     }
   }
+}
+
+TEST(Ratios, PartsHaveTheSameSumsHoweverTheyAreHandedIn) {
+  Tall tall;
+  const Errors whole = tall.measure(2);
+  ErrorMeter meter(Tall::m, Tall::n, Tall::n, Tall::n);
+  meter.start<double>(tall.view_r(), whole.scale);
+  constexpr index_t call = 2 * Tall::part_rows;
+  for (index_t i = 0; i < Tall::m; i += call) {
+    const index_t rows = std::min(call, Tall::m - i);
+    const std::vector<double> sums =
+        sums_of_parts<double>(tall.view_a().row_block(i, rows), tall.view_q().row_block(i, rows),
+                              tall.view_r(), {Tall::part_rows, 3}, meter);
+    add_sums_of_parts(sums, meter);
+  }
+  const Errors errors = meter.finish();
+  EXPECT_EQ(errors.residual, whole.residual);
+  EXPECT_EQ(errors.orthogonality, whole.orthogonality);
 }
 
 TEST(Ratios, PartsSeeAFaultInEveryPart) {
@@ -226,6 +284,22 @@ TEST(Ratios, SumAMillionEqualTermsWithoutBias) {
   EXPECT_LE(errors.residual, 8 * 0x1p-52);
 }
 
+/// ||I - Q'Q|| in long double.
+double exact_orthogonality(const std::vector<double>& q, index_t m, index_t n) {
+  long double squares = 0;
+  for (index_t i = 0; i < n; ++i) {
+    for (index_t j = 0; j < n; ++j) {
+      long double sum = i == j ? -1 : 0;
+      for (index_t row = 0; row < m; ++row) {
+        sum += static_cast<long double>(q[static_cast<std::size_t>(row * n + i)]) *
+               q[static_cast<std::size_t>(row * n + j)];
+      }
+      squares += sum * sum;
+    }
+  }
+  return static_cast<double>(std::sqrt(squares));
+}
+
 TEST(Ratios, SumAFewHundredEqualTermsWithoutBias) {
   // Q = I - 2 / n 1 1': all entries off the diagonal are equal, and so are the products.
   constexpr index_t n = 450;
@@ -235,19 +309,35 @@ TEST(Ratios, SumAFewHundredEqualTermsWithoutBias) {
   ErrorMeter meter(n, n, n, n);
   const Errors errors =
       meter.measure<double>({a.data(), n, n, n}, {q.data(), n, n, n}, {a.data(), n, n, n}, 0);
-  long double squares = 0;
-  for (index_t i = 0; i < n; ++i) {
-    for (index_t j = 0; j < n; ++j) {
-      long double sum = i == j ? -1 : 0;
-      for (index_t row = 0; row < n; ++row) {
-        sum += static_cast<long double>(q[static_cast<std::size_t>(row * n + i)]) *
-               q[static_cast<std::size_t>(row * n + j)];
-      }
-      squares += sum * sum;
-    }
-  }
-  const auto exact = static_cast<double>(std::sqrt(squares));
+  const double exact = exact_orthogonality(q, n, n);
   EXPECT_LE(std::abs(errors.orthogonality - exact), 0.1 * n * 0x1p-52) << exact;  // of the bar
+}
+
+TEST(Ratios, OrthogonalityNearTheBarHasNoRoundingErrorsOfItsOwn) {
+  // Q = I - 2 v v' / v'v, and one column is too long by a little less or more than the bar.
+  constexpr index_t n = 16;
+  const double bar = n * 0x1p-52;
+  for (int number = 0; number < 50; ++number) {
+    std::vector<double> v(n), q(n * n), a(n * n, 0);
+    double vv = 0;
+    for (index_t i = 0; i < n; ++i) {
+      v[static_cast<std::size_t>(i)] = std::sin(number * 31.0 + static_cast<double>(i * i));
+      vv += v[static_cast<std::size_t>(i)] * v[static_cast<std::size_t>(i)];
+    }
+    for (index_t i = 0; i < n; ++i) {
+      for (index_t j = 0; j < n; ++j) {
+        double& entry = q[static_cast<std::size_t>(i * n + j)];
+        entry = (i == j) - 2 / vv * v[static_cast<std::size_t>(i)] * v[static_cast<std::size_t>(j)];
+        if (j == number % n) entry *= 1 + bar / 2;
+      }
+    }
+    ErrorMeter meter(n, n, n, n);
+    const Errors errors =
+        meter.measure<double>({a.data(), n, n, n}, {q.data(), n, n, n}, {a.data(), n, n, n}, 0);
+    const double exact = exact_orthogonality(q, n, n);
+    EXPECT_GT(exact, 0.8 * bar);
+    EXPECT_NEAR(errors.orthogonality, exact, 1e-4 * bar) << number;
+  }
 }
 
 TEST(Ratios, HaveTheBarsOfTheDefinition) {

@@ -395,7 +395,7 @@ Errors factor_by_rows(Comm& comm, const Plan& plan, Case<T>& c, const Batch<T>& 
         const MatrixView<T> rows = rows_of(c.matrix(), leaf), q_rows = rows_of(q.view()[0], leaf);
         leaves.form_q(rows, nodes, q_rows);
         ErrorMeter part = new_meter();
-        add_rows_by_parts<T>(rows, q_rows, r.view()[0], plan.threads, part);
+        add_rows_by_parts<T>(rows, q_rows, r.view()[0], {shape.leaf_rows(), plan.threads}, part);
         sums = part.sums();
         if (!comm.is_root()) comm.send(0, bytes_of(sums.data(), sums.size()));
         send(q_rows.data, q_rows.rows * k);

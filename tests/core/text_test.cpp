@@ -12,6 +12,26 @@ TEST(Text, EscapesWhatSteersATerminal) {
   EXPECT_EQ(escape("plain/Größe"), "plain/Größe");
   EXPECT_EQ(escape("\x1b]0;pwned\x07"), "\\x1b]0;pwned\\x07");
   EXPECT_EQ(escape("a\nb\x7f"), "a\\x0ab\\x7f");
+  EXPECT_EQ(escape("\xc2\x9b"
+                   "31m\xc2\xa0"),
+            "\\xc2\\x9b31m\xc2\xa0")
+      << "C1: CSI";
+}
+
+TEST(Text, EscapesWhatIsNoUtf8) {
+  for (const char* good : {"\xc2\xa0", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
+    EXPECT_EQ(escape(good), good);
+  EXPECT_EQ(escape("\x9b"
+                   "31m"),
+            "\\x9b31m");
+  EXPECT_EQ(escape("\xff\xfe"), "\\xff\\xfe");
+  EXPECT_EQ(escape("\xc3("), "\\xc3(");
+  EXPECT_EQ(escape("\xc3"), "\\xc3") << "cut";
+  EXPECT_EQ(escape("\xe2\x82"), "\\xe2\\x82") << "cut";
+  EXPECT_EQ(escape("\xc0\x8a"), "\\xc0\\x8a") << "a line feed that is too long";
+  EXPECT_EQ(escape("\xe0\x82\x9b"), "\\xe0\\x82\\x9b") << "CSI that is too long";
+  EXPECT_EQ(escape("\xed\xa0\x80"), "\\xed\\xa0\\x80") << "half of a surrogate pair";
+  EXPECT_EQ(escape("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80") << "beyond Unicode";
 }
 
 TEST(Text, WritesBytesInTheReadersUnit) {

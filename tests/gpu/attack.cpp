@@ -19,12 +19,14 @@
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/ratios.hpp"
+#include "core/second_try.hpp"
 #include "core/text.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "tests/support/attack.hpp"
 #include "tests/support/backward_error.hpp"
+#include "tests/support/condition.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -32,6 +34,7 @@ namespace {
 constexpr std::size_t most_batch_bytes = std::size_t{512} << 20;  // of A; two batches are in memory
 constexpr int most_failures_shown = 20;
 constexpr index_t samples_of_r = 64;  // samples in each batch
+constexpr double mild_condition = 1e4;
 
 struct Options {
   std::vector<std::string> variants{"plan"}, shapes, families;
@@ -39,6 +42,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::string mode = "reduced", precision = "single";
   int threads = static_cast<int>(std::thread::hardware_concurrency());
+  bool unguarded = false, second_try = false;
 };
 
 /// Counts and worst errors of a set of matrices: a family, a shape, or all of them.
@@ -46,7 +50,10 @@ struct Tally {
   index_t matrices = 0, bad = 0;
   double residual = 0;       // the worst, in units of the bar
   double orthogonality = 0;  // the same; for R alone the backward error of the samples
-  index_t first_pass = 0, second_pass = 0, reflectors = 0;
+  RouteCounts routes;
+  // Matrices whose columns, scaled to norm 1, have a condition below mild_condition, and those of
+  // them that finished by A'A.
+  index_t mild = 0, mild_fast = 0;
 
   double worst() const { return std::max(residual, orthogonality); }
 
@@ -55,9 +62,9 @@ struct Tally {
     bad += other.bad;
     residual = std::max(residual, other.residual);
     orthogonality = std::max(orthogonality, other.orthogonality);
-    first_pass += other.first_pass;
-    second_pass += other.second_pass;
-    reflectors += other.reflectors;
+    routes += other.routes;
+    mild += other.mild;
+    mild_fast += other.mild_fast;
   }
 };
 
@@ -75,16 +82,18 @@ class Table {
     return sum;
   }
   void print(const std::string& title) const {
-    fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>9}{:>11}\n", title, "matrices", "above",
-               "residual", "Q or R", "pass 1", "pass 2", "reflectors");
+    fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>9}{:>11}{:>10}{:>9}{:>9}\n", title,
+               "matrices", "above", "residual", "Q or R", "pass 1", "pass 2", "reflectors",
+               "2nd try", "mild", "by A'A");
     for (const std::string& name : order_) print_row(name, tallies_.at(name));
     print_row("all", total());
   }
 
  private:
   static void print_row(const std::string& name, const Tally& t) {
-    fmt::print("{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>9}{:>11}\n", name, t.matrices, t.bad,
-               t.residual, t.orthogonality, t.first_pass, t.second_pass, t.reflectors);
+    fmt::print("{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>9}{:>11}{:>10}{:>9}{:>9}\n", name,
+               t.matrices, t.bad, t.residual, t.orthogonality, t.routes.first_pass,
+               t.routes.second_pass, t.routes.reflectors, t.routes.second_try, t.mild, t.mild_fast);
   }
 
   std::map<std::string, Tally> tallies_;
@@ -103,9 +112,7 @@ Tally tally_of(const Problem& p, const MatrixReport& report) {
   t.residual = in_bars(report.residual);
   const bool is_known = p.wants_q() || !std::isnan(report.orthogonality);
   t.orthogonality = is_known ? in_bars(report.orthogonality) : 0;
-  t.first_pass = report.route == Route::first_pass;
-  t.second_pass = report.route == Route::second_pass;
-  t.reflectors = report.route == Route::reflectors;
+  t.routes.include(report);
   return t;
 }
 
@@ -181,7 +188,9 @@ class Attack {
   Tally run(const std::string& variant) {
     Table by_family, by_shape;
     const std::string title = variant.empty() ? "plan's choice" : variant;
-    Backend& backend = backends_.of(variant);
+    Backend& bare = backends_.of(variant);
+    SecondTry tries(bare);
+    Backend& backend = o_.second_try ? static_cast<Backend&>(tries) : bare;
     for (const AttackShape shape : shapes_)
       run_shape<T>(backend, variant, shape, by_family, by_shape);
     if (by_shape.total().matrices == 0) {
@@ -190,8 +199,10 @@ class Attack {
     }
     fmt::print(
         "\n== {} on {}, {} {}, seed {}; errors in bars ==\n"
-        "Q or R: orthogonality of Q; for R alone its backward error, of samples\n",
-        title, backend.device(), o_.precision, o_.mode, o_.seed);
+        "Q or R: orthogonality of Q; for R alone its backward error, of samples\n"
+        "mild: condition below {:g}, with columns scaled to norm 1; by A'A: of these{}{}\n",
+        title, backend.device(), o_.precision, o_.mode, o_.seed, mild_condition,
+        o_.unguarded ? "; guards off" : "", o_.second_try ? "; with a second try" : "");
     by_family.print("family");
     by_shape.print("shape");
     std::fflush(stdout);
@@ -215,6 +226,7 @@ class Attack {
       return;  // the variant does not accept this shape
     }
     if (plan->by_rows()) return;
+    if (o_.unguarded) plan->params[unguarded] = 1;
     const auto by_bytes = static_cast<index_t>(most_batch_bytes / problem.input_bytes());
     const index_t most =
         std::max<index_t>(1, std::min({plan->chunk_matrices, by_bytes, std::max<index_t>(all, 1)}));
@@ -259,19 +271,33 @@ class Attack {
         reports.begin(), reports.end(),
         [&](const MatrixReport& x, const MatrixReport& y) { return badness(x) < badness(y); });
     measure_again<T>(p, a, out, worst - reports.begin(), *worst);
+    const std::vector<double> conditions = conditions_of<T>(out.r);
     if (!p.wants_q()) sample_r<T>(p, a, out, reports);
     for (index_t b = 0; b < a.count; ++b) {
       const index_t number = first + b;
       const MatrixReport& report = reports[static_cast<std::size_t>(b)];
       const std::string family(families_[static_cast<std::size_t>(number / o_.matrices)].name);
-      const Tally t = tally_of(p, report);
+      Tally t = tally_of(p, report);
+      t.mild = conditions[static_cast<std::size_t>(b)] < mild_condition;
+      t.mild_fast = t.mild != 0 && t.routes.first_pass + t.routes.second_pass > 0;
       by_family.row(family).include(t);
       of_shape.include(t);
       if (t.bad == 0 || ++failures_ > most_failures_shown) continue;
-      fmt::print("above: {} {} number {} status {} residual {:.3g} orthogonality {:.3g} route {}\n",
-                 shape, family, number % o_.matrices, static_cast<int>(report.status), t.residual,
-                 t.orthogonality, static_cast<int>(report.route));
+      fmt::print(
+          "above: {} {} number {} status {} residual {:.3g} orthogonality {:.3g} route {} tries "
+          "{}\n",
+          shape, family, number % o_.matrices, static_cast<int>(report.status), t.residual,
+          t.orthogonality, static_cast<int>(report.route), report.tries);
     }
+  }
+
+  template <class T>
+  std::vector<double> conditions_of(BatchView<T> r) const {
+    std::vector<double> conditions(static_cast<std::size_t>(r.count));
+    parallel_for(r.count, o_.threads, [&](index_t b, int) {
+      conditions[static_cast<std::size_t>(b)] = scaled_condition<T>(r[b]);
+    });
+    return conditions;
   }
 
   /// For R alone: computes backward errors of samples from the whole batch, and stores them in the
@@ -374,8 +400,13 @@ int run(const Options& o) {
   for (const std::string& name : variant_names(o)) {
     total.include(o.precision == "double" ? attack.run<double>(name) : attack.run<float>(name));
   }
-  fmt::print("\n{} matrices, {} above their bar, worst {:.3g}\n", total.matrices, total.bad,
-             total.worst());
+  fmt::print(
+      "\n{} matrices, {} above their bar, worst {:.3g}; {} second tries\n"
+      "condition below {:g}: {} matrices, {} by A'A ({:.2f} %)\n",
+      total.matrices, total.bad, total.worst(), total.routes.second_try, mild_condition, total.mild,
+      total.mild_fast,
+      100.0 * static_cast<double>(total.mild_fast) /
+          static_cast<double>(std::max<index_t>(total.mild, 1)));
   return total.bad == 0 ? 0 : 1;
 }
 
@@ -396,6 +427,9 @@ int main_of(int argc, char** argv) {
   app.add_option("--precision", o.precision, "single (the default) or double")
       ->check(CLI::IsMember({"single", "double"}));
   app.add_option("--threads", o.threads, "of the host; default all")->check(CLI::PositiveNumber);
+  app.add_flag("--unguarded", o.unguarded, "the guards of gram, gram_tiles and tall accept all");
+  app.add_flag("--second-try", o.second_try,
+               "what is above its bar is factored again, as in factor");
   bool wants_list = false;
   app.add_flag("--list", wants_list, "families and shapes, nothing else");
   CLI11_PARSE(app, argc, argv);

@@ -12,7 +12,8 @@ import tempfile
 
 QRTOOL = sys.argv[1]
 SHAPES = {
-    "opencl/gram": ["2x16x16", "3x37x13"],
+    "opencl/gram": ["2x16x16", "3x37x13", "2x40x33"],
+    "opencl/gram_tiles": ["2x20x10", "1x129x129"],
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
     "opencl/blocked": ["1x33x34"],
     "opencl/tall": ["1x530x3"],
@@ -20,8 +21,8 @@ SHAPES = {
     "opencl/textbook": ["2x6x6"],
     "opencl/vector": ["3x5x3", "17x9x12", "1x33x18"],
 }
-PRECISIONS = {"opencl/gram": ("single",)}
-MODES = {"opencl/gram": ("reduced", "r"), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r"),
+PRECISIONS = {"opencl/gram": ("single",), "opencl/gram_tiles": ("single",)}
+MODES = {"opencl/gram": ("reduced", "r"), "opencl/gram_tiles": ("reduced",), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r"),
          "opencl/vector": ("reduced", "r")}
 
 

@@ -44,6 +44,17 @@ TEST(Registry, NamesAreDistinctAndLeadBack) {
   EXPECT_THROW(gpu_variant(copy), InternalError);  // it is not a member of the list
 }
 
+TEST(Registry, NoVariantTakesMoreColumnsThanItsKernelsCount) {
+  for (const Variant& variant : opencl_variants()) {
+    for (const Mode mode : {Mode::reduced, Mode::r, Mode::raw}) {
+      EXPECT_FALSE(variant.fits(problem(32, index_t{1} << 26, mode), gpu_limits()).ok)
+          << variant.name;
+    }
+  }
+  const Variant& large = opencl_variants()[opencl_variants().size() - 2];
+  EXPECT_TRUE(large.fits(problem(32, (index_t{1} << 26) - 1), gpu_limits()).ok) << large.name;
+}
+
 TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(64, 64)), "opencl/small");
   EXPECT_EQ(chosen(problem(512, 64)), "opencl/small");

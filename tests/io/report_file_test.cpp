@@ -12,7 +12,7 @@ namespace {
 class ReportFileTest : public FileTest {
  protected:
   const std::vector<MatrixReport> lines_{
-      {1.25e-7, 0.1, 0, 0.5, Status::ok, -3},
+      {1.25e-7, 0.1, 0, 0.5, Status::ok, -3, Route::reflectors, 2},
       {not_measured, not_measured, not_measured, not_measured, Status::non_finite, 0},
       {1e300, 2, 3, 1, Status::above_bar, 129}};
 
@@ -28,10 +28,10 @@ class ReportFileTest : public FileTest {
 TEST_F(ReportFileTest, Csv) {
   write("r.csv");
   EXPECT_EQ(read_text("r.csv"),
-            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"
-            "0,1.25e-07,0.1,0,0.5,0,-3\n"
-            "1,nan,nan,nan,nan,2,0\n"
-            "2,1e+300,2,3,1,1,129\n");
+            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries\n"
+            "0,1.25e-07,0.1,0,0.5,0,-3,2\n"
+            "1,nan,nan,nan,nan,2,0,1\n"
+            "2,1e+300,2,3,1,1,129,1\n");
 }
 
 TEST_F(ReportFileTest, Json) {
@@ -42,6 +42,7 @@ TEST_F(ReportFileTest, Json) {
   EXPECT_EQ(json["matrices"][0]["matrix"], 0);
   EXPECT_EQ(json["matrices"][0]["residual"], 1.25e-7);
   EXPECT_EQ(json["matrices"][0]["scale"], -3);
+  EXPECT_EQ(json["matrices"][0]["tries"], 2);
   EXPECT_TRUE(json["matrices"][1]["residual"].is_null());
   EXPECT_EQ(json["matrices"][1]["status"], 2);
   EXPECT_EQ(json["matrices"][2]["diagonal_ratio"], 1);
@@ -51,7 +52,7 @@ TEST_F(ReportFileTest, WithoutMatrices) {
   create_report_file("r.csv", false)->commit();
   create_report_file("r.json", false)->commit();
   EXPECT_EQ(read_text("r.csv"),
-            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n");
+            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries\n");
   EXPECT_EQ(nlohmann::json::parse(read_text("r.json"))["matrices"].size(), 0u);
 }
 

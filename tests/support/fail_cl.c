@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// fail_cl.c: an OpenCL layer (OPENCL_LAYERS) that fails the Nth call of one function.
+// fail_cl.c: an OpenCL layer (OPENCL_LAYERS) that makes calls fail, or does them wrong.
 //
-// QRTOOL_FAIL_CL=NAME:N:CODE, for example clCreateBuffer:3:-4; N = 0 fails every call.
+// QRTOOL_FAIL_CL=NAME:N:CODE   the Nth call of a function fails, for example clCreateBuffer:3:-4;
+//                              N = 0: every call
+// QRTOOL_FLIP_CL=NAME:N:BIT    the Nth clEnqueueWriteBuffer or clEnqueueReadBuffer copies one bit
+//                              wrong
+// QRTOOL_SKIP_CL=KERNEL        the kernel of this name never runs
+// QRTOOL_END_CL=NAME:N         the Nth call ends the process as drivers do: N > 0 exit(1), N < 0
+//                              abort() in call -N
 #include <CL/cl_layer.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -10,15 +16,31 @@
 
 static const struct _cl_icd_dispatch* target;
 static struct _cl_icd_dispatch layer;
-static char name[64];
-static int nth, code;
-static atomic_int calls;
+static char name[64], flipped[64], skipped[64], ending[64];
+static int nth, code, flipped_nth, ending_nth;
+static long flipped_bit;
+static atomic_int calls, copies, calls_to_end;
+
+static void end_if_asked(const char* function) {
+  if (strcmp(function, ending) != 0) return;
+  const int call = ++calls_to_end;
+  if (call == ending_nth) exit(1);
+  if (call == -ending_nth) abort();
+}
 
 static int fails(const char* function) {
+  end_if_asked(function);
   if (strcmp(function, name) != 0) return 0;
   const int call = ++calls;
   return nth == 0 || call == nth;
 }
+
+/// Whether this copy of `size` bytes is the one with a wrong bit.
+static int is_flipped(const char* function, size_t size) {
+  return strcmp(function, flipped) == 0 && ++copies == flipped_nth && (size_t)flipped_bit / 8 < size;
+}
+
+static void flip(void* data) { ((char*)data)[flipped_bit / 8] ^= (char)(1 << flipped_bit % 8); }
 
 static cl_int CL_API_CALL build_program(cl_program program, cl_uint devices, const cl_device_id* list,
                                         const char* options,
@@ -52,6 +74,10 @@ static cl_int CL_API_CALL run_kernel(cl_command_queue queue, cl_kernel kernel, c
                                      const size_t* offset, const size_t* global, const size_t* local,
                                      cl_uint waits, const cl_event* wait_list, cl_event* event) {
   if (fails("clEnqueueNDRangeKernel")) return code;
+  char kernel_name[64] = "";
+  target->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(kernel_name), kernel_name, NULL);
+  if (skipped[0] != '\0' && strcmp(kernel_name, skipped) == 0)
+    return target->clEnqueueMarkerWithWaitList(queue, waits, wait_list, event);
   return target->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, waits,
                                         wait_list, event);
 }
@@ -60,6 +86,12 @@ static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_
                                       size_t offset, size_t size, void* host, cl_uint waits,
                                       const cl_event* wait_list, cl_event* event) {
   if (fails("clEnqueueReadBuffer")) return code;
+  if (is_flipped("clEnqueueReadBuffer", size)) {
+    const cl_int error = target->clEnqueueReadBuffer(queue, buffer, CL_TRUE, offset, size, host, waits,
+                                                     wait_list, event);
+    if (error == CL_SUCCESS) flip(host);
+    return error;
+  }
   return target->clEnqueueReadBuffer(queue, buffer, blocking, offset, size, host, waits, wait_list,
                                      event);
 }
@@ -68,6 +100,12 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl
                                        size_t offset, size_t size, const void* host, cl_uint waits,
                                        const cl_event* wait_list, cl_event* event) {
   if (fails("clEnqueueWriteBuffer")) return code;
+  if (is_flipped("clEnqueueWriteBuffer", size)) {
+    void* copy = malloc(size);  // the queue reads it at some later time
+    memcpy(copy, host, size);
+    flip(copy);
+    host = copy;
+  }
   return target->clEnqueueWriteBuffer(queue, buffer, blocking, offset, size, host, waits, wait_list,
                                       event);
 }
@@ -91,6 +129,13 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_ic
                                             const struct _cl_icd_dispatch** own) {
   const char* wish = getenv("QRTOOL_FAIL_CL");
   if (!wish || sscanf(wish, "%63[^:]:%d:%d", name, &nth, &code) != 3) name[0] = '\0';
+  wish = getenv("QRTOOL_FLIP_CL");
+  if (!wish || sscanf(wish, "%63[^:]:%d:%ld", flipped, &flipped_nth, &flipped_bit) != 3)
+    flipped[0] = '\0';
+  wish = getenv("QRTOOL_SKIP_CL");
+  if (wish) snprintf(skipped, sizeof(skipped), "%s", wish);
+  wish = getenv("QRTOOL_END_CL");
+  if (!wish || sscanf(wish, "%63[^:]:%d", ending, &ending_nth) != 2) ending[0] = '\0';
   target = dispatch;
   memcpy(&layer, dispatch, entries * sizeof(void*));
   layer.clBuildProgram = build_program;

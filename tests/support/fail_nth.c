@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
- * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, rename or fallocate
+ * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, or malloc
+ *                    (calloc, realloc and aligned memory, too)
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
  * QRTOOL_FAIL_LOG    file that gets a line when a call failed
+ * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead
  *
  * Calls on the standard streams are left alone. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -32,6 +36,7 @@ static int must_fail(const char* call) {
   if (number != nth && !(number > nth && number_of("QRTOOL_FAIL_STICKY"))) return 0;
   const int log = open(getenv("QRTOOL_FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0666);
   if (log >= 0) close(log);
+  if (number_of("QRTOOL_FAIL_KILL")) raise(SIGKILL);
   errno = number_of("QRTOOL_FAIL_ERRNO");
   return 1;
 }
@@ -59,6 +64,12 @@ int ftruncate64(int fd, off64_t size) {
 }
 int fsync(int fd) { return must_fail("fsync") ? -1 : NEXT(fsync)(fd); }
 int fdatasync(int fd) { return must_fail("fsync") ? -1 : NEXT(fdatasync)(fd); }
+int fstat(int fd, struct stat* status) {
+  return fd > 2 && must_fail("fstat") ? -1 : NEXT(fstat)(fd, status);
+}
+int fstat64(int fd, struct stat64* status) {
+  return fd > 2 && must_fail("fstat") ? -1 : NEXT(fstat64)(fd, status);
+}
 int rename(const char* from, const char* to) {
   return must_fail("rename") ? -1 : NEXT(rename)(from, to);
 }
@@ -70,4 +81,26 @@ int fallocate(int fd, int mode, off_t offset, off_t size) {
 }
 int fallocate64(int fd, int mode, off64_t offset, off64_t size) {
   return must_fail("fallocate") ? -1 : NEXT(fallocate64)(fd, mode, offset, size);
+}
+
+/* dlsym may allocate, so that the C library's own names are called. */
+void* __libc_malloc(size_t size);
+void* __libc_calloc(size_t count, size_t size);
+void* __libc_realloc(void* memory, size_t size);
+void* __libc_memalign(size_t alignment, size_t size);
+
+void* malloc(size_t size) { return must_fail("malloc") ? NULL : __libc_malloc(size); }
+void* calloc(size_t count, size_t size) {
+  return must_fail("malloc") ? NULL : __libc_calloc(count, size);
+}
+void* realloc(void* memory, size_t size) {
+  return must_fail("malloc") ? NULL : __libc_realloc(memory, size);
+}
+void* aligned_alloc(size_t alignment, size_t size) {
+  return must_fail("malloc") ? NULL : __libc_memalign(alignment, size);
+}
+int posix_memalign(void** memory, size_t alignment, size_t size) {
+  if (must_fail("malloc")) return ENOMEM;
+  *memory = __libc_memalign(alignment, size);
+  return *memory ? 0 : ENOMEM;
 }

@@ -24,6 +24,10 @@ constexpr int block = 2;
 /// constant 40x40 matrices of float64 missed their bar, and with 16 rows the largest error is 0.67
 /// of it.
 constexpr index_t sum_rows = 16;
+/// The sums within a panel, from which reflectors are made, are cut once more: Q is only as
+/// orthogonal as they are. Without that the largest error of 6000 constant 17x17 matrices of
+/// float64 was 0.98 of its bar; with it 0.76, in the same time.
+constexpr index_t piece_rows = 4;
 
 /// A panel: rows of `width` vectors of C.
 template <class C>
@@ -112,10 +116,26 @@ class Panel : Lanes<C, C> {
 
  private:
   /// Calls body(first, end) for the blocks of rows that form a plain sum.
-  template <class Body>
+  template <index_t most = sum_rows, class Body>
   static void for_sums(index_t first, index_t rows, Body body) {
-    for (; first < rows; first += sum_rows)
-      body(first, first + sum_rows < rows ? first + sum_rows : rows);
+    for (; first < rows; first += most) body(first, first + most < rows ? first + most : rows);
+  }
+
+  /// Calls step(i, terms) for the rows from `first` on, which adds N terms, and adds all of them to
+  /// `sums`.
+  template <int N, class Step>
+  [[gnu::always_inline]] void add_in_pieces(index_t first, V (&sums)[N], Step step) const {
+    for_sums(first, rows_, [&](index_t part_first, index_t part_end) {
+      V part[N] = {};
+      for_sums<piece_rows>(part_first, part_end, [&](index_t piece_first, index_t end) {
+        V piece[N] = {};
+        for (index_t i = piece_first; i < end; ++i) step(i, piece);
+#pragma GCC unroll 4
+        for (int p = 0; p < N; ++p) part[p] += piece[p];
+      });
+#pragma GCC unroll 4
+      for (int p = 0; p < N; ++p) sums[p] += part[p];
+    });
   }
 
   static V broadcast(C x) { return V{} + x; }
@@ -132,16 +152,12 @@ class Panel : Lanes<C, C> {
   /// The sum of squares of column P below its diagonal, with each entry multiplied by `factor`.
   template <int P>
   V sum_of_squares(C factor = 1) const {
-    V sum{};
-    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
-      V part{};
-      for (index_t i = first; i < end; ++i) {
-        const V x = a_[i * width + P] * factor;
-        part += x * x;
-      }
-      sum += part;
+    V sum[1] = {};
+    add_in_pieces(P + 1, sum, [&](index_t i, V* terms) {
+      const V x = a_[i * width + P] * factor;
+      terms[0] += x * x;
     });
-    return sum;
+    return sum[0];
   }
 
   struct Reflector {
@@ -170,7 +186,10 @@ class Panel : Lanes<C, C> {
     h.beta = is_zero ? alpha : b * (is_small ? broadcast(F::lower) : one);
     // tau = 2 / v'v with the rounded `inverse` that v is computed from. LAPACK's (beta - alpha) /
     // beta is the same number, but is rounded independently, and H is then farther from orthogonal.
-    h.tau = is_zero ? V{} : 2 / (one + h.inverse * t * h.inverse);
+    // With s = v'v - 1 it is 1 + (1 - s) / (1 + s), where fewer roundings count: with 2 / (1 + s)
+    // the largest error of two million 16x16 matrices of float64 was 0.95 of its bar.
+    const V s = h.inverse * t * h.inverse;
+    h.tau = is_zero ? V{} : one + (one - s) / (one + s);
     return h;
   }
 
@@ -183,18 +202,13 @@ class Panel : Lanes<C, C> {
     V dots[width];
     for (int p = 0; p < width; ++p) dots[p] = a_[P * width + p];
     a_[P * width + P] = h.beta;
-    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
-      V part[width] = {};
-      for (index_t i = first; i < end; ++i) {
-        V* row = a_ + i * width;
-        const V v = row[P] * h.raise * h.inverse;
-        row[P] = v;
+    add_in_pieces(P + 1, dots, [&](index_t i, V* terms) {
+      V* row = a_ + i * width;
+      const V v = row[P] * h.raise * h.inverse;
+      row[P] = v;
 #pragma GCC unroll 4
-        for (int p = 0; p < width; ++p)
-          if (p != P) part[p] += v * row[p];
-      }
-#pragma GCC unroll 4
-      for (int p = 0; p < width; ++p) dots[p] += part[p];
+      for (int p = 0; p < width; ++p)
+        if (p != P) terms[p] += v * row[p];
     });
     // T(0:P, P) = -tau T(0:P, 0:P) V'v, T(P, P) = tau.
 #pragma GCC unroll 4
@@ -221,19 +235,15 @@ class Panel : Lanes<C, C> {
       w[p] = tau * dots[p];
       a_[P * width + p] -= w[p];
     }
-    V tail{};
-    for_sums(P + 1, rows_, [&](index_t first, index_t end) {
-      V part{};
-      for (index_t i = first; i < end; ++i) {
-        V* row = a_ + i * width;
-        const V v = row[P];
+    V tail[1] = {};
+    add_in_pieces(P + 1, tail, [&](index_t i, V* terms) {
+      V* row = a_ + i * width;
+      const V v = row[P];
 #pragma GCC unroll 4
-        for (int p = P + 1; p < width; ++p) row[p] -= w[p] * v;
-        if (i > P + 1) part += row[P + 1] * row[P + 1];
-      }
-      tail += part;
+      for (int p = P + 1; p < width; ++p) row[p] -= w[p] * v;
+      if (i > P + 1) terms[0] += row[P + 1] * row[P + 1];
     });
-    return tail;
+    return tail[0];
   }
 
   /// W := T W or T'W; T is upper triangular.

@@ -5,6 +5,9 @@
 // Within a leaf one pass over the rows applies reflector c, turns column c into v, and sums the
 // products of column c + 1 with all columns: the products with columns to its right give v'A, that
 // with itself gives the norm, and those with columns to its left give V'v for T (Puglisi 1992).
+//
+// A panel with few rows forms T again, from the rounded V and with exact sums: the error of Q grows
+// with the number of reflectors, and its bar with the number of rows.
 #pragma once
 
 #include "core/cpu/blocked/products.hpp"
@@ -50,7 +53,9 @@ class PanelQr : Lanes<C, C> {
     const auto [a, top, t] = place;
     for (index_t i = 0; i < width * width; i += lanes) store(t + i, V{});
 
+    const bool is_low = rows <= low_rows;
     factor_leaf(a, rows, lesser(leaf, k), t);
+    if (is_low) form_t_exactly(a, rows, {0, lesser(leaf, k)}, t);
     copy_unit_lower(a, 0, lesser(rows, leaf), lesser(leaf, k), top);
     const index_t left_top = lesser(rows, leaf);
     const Panel left{top, a + left_top * width, left_top, rows - left_top, leaf, t};
@@ -64,6 +69,7 @@ class PanelQr : Lanes<C, C> {
     C* right_t = t + leaf * (width + 1);
     factor_leaf(a + leaf * (width + 1), rows - leaf, k - leaf, right_t);
     copy_unit_lower(a, leaf, lesser(rows, width), k, top);
+    if (is_low) return form_t_exactly(a, rows, {leaf, k}, t);
     // The products are formed transposed, so that each is a sum of scaled rows.
     alignas(64) C w[leaf * width] = {}, x[leaf * width];
     const index_t top_rows = lesser(rows, width);
@@ -83,7 +89,11 @@ class PanelQr : Lanes<C, C> {
   }
 
  private:
-  static constexpr int leaf_vectors = leaf / lanes;
+  static constexpr int leaf_vectors = leaf / lanes, row_vectors = width / lanes;
+  /// The rows up to which T is formed exactly. With T from the sums of the sweeps one in 100000
+  /// uniform 16x17 matrices was above its bar, by up to a tenth, and the largest error of 20000 of
+  /// 32x32 was 0.84 of it; at 64x64 it is 0.55.
+  static constexpr index_t low_rows = 48;
 
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
@@ -146,6 +156,58 @@ class PanelQr : Lanes<C, C> {
     t[c * width + c] = tau;
   }
 
+  struct Columns {
+    index_t first, end;
+  };
+
+  /// T(:, c) := -tau T z with z = V'v_c, and T(c, c) := tau, for some columns of a panel. V is in
+  /// `a`. Columns with H = I keep their zeros.
+  [[gnu::noinline]] static void form_t_exactly(const C* a, index_t rows, Columns columns, C* t) {
+    for (index_t c = columns.first; c < columns.end; ++c) {
+      if (t[c * width + c] == 0) continue;
+      alignas(64) C z[width];
+      sum_exactly(a, rows, c, z);
+      const C tau = tau_of(z[c]);
+      V sum[row_vectors] = {}, lost[row_vectors] = {};
+      for (index_t l = 0; l < c; ++l) {
+        for (int q = 0; q < row_vectors; ++q) {
+          // The rounding error of an addition is a number, too (Knuth's TwoSum).
+          const V term = z[l] * load(t + l * width + q * lanes), next = sum[q] + term;
+          const V added = next - sum[q];
+          lost[q] += (sum[q] - (next - added)) + (term - added);
+          sum[q] = next;
+        }
+      }
+      for (int q = 0; q < row_vectors; ++q)
+        store(t + c * width + q * lanes, -tau * (sum[q] + lost[q]));
+      t[c * width + c] = tau;
+    }
+  }
+
+  /// z_l := v_l'v_c for the columns l left of c, and z_c := v_c'v_c - 1. Entries of V are at most 1
+  /// in size, so that p + 3 rounds a product p to a multiple of one small number: sums of such
+  /// multiples are exact, and what the rounding takes away is summed apart.
+  static void sum_exactly(const C* a, index_t rows, index_t c, C* z) {
+    V sum[row_vectors], lost[row_vectors];
+    const auto add = [&](int q, V product) {
+      const V multiple = (product + 3) - 3;
+      sum[q] += multiple;
+      lost[q] += product - multiple;
+    };
+    for (index_t l = 0; l < width; ++l) z[l] = l < c ? a[c * width + l] : 0;
+    for (int q = 0; q < row_vectors; ++q) {
+      sum[q] = lost[q] = V{};
+      add(q, load(z + q * lanes));
+    }
+    for (index_t i = c + 1; i < rows; ++i)
+      for (int q = 0; q < row_vectors; ++q)
+        add(q, a[i * width + c] * load(a + i * width + q * lanes));
+    for (int q = 0; q < row_vectors; ++q) store(z + q * lanes, sum[q] + lost[q]);
+  }
+
+  /// tau = 2 / (1 + s), which is 1 + (1 - s) / (1 + s) with less rounding. s = v'v - 1.
+  static C tau_of(C s) { return 1 + (1 - s) / (1 + s); }
+
   /// Sums x'a_l for all columns a_l, where x is column c below row c.
   static void sum_column(const C* a, index_t rows, index_t c, V* dots) {
     for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
@@ -183,7 +245,7 @@ class PanelQr : Lanes<C, C> {
     const C inverse = 1 / (alpha - beta);
     // tau = 2 / v'v with the rounded `inverse` that v is computed from. LAPACK's (beta - alpha) /
     // beta is the same number, but is rounded independently, and H is then farther from orthogonal.
-    return {beta * lower, 2 / (1 + inverse * tail * inverse), inverse};
+    return {beta * lower, tau_of(inverse * tail * inverse), inverse};
   }
 
   static C entry(const V* x, index_t c) { return reinterpret_cast<const StoredC*>(x)[c]; }

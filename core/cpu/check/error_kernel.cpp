@@ -126,6 +126,19 @@ Bits largest_bits(const T* from, index_t count, Bits largest) {
   return largest;
 }
 
+/// The compiler makes vectors of this loop: a product of two 32-bit numbers is one instruction.
+std::uint64_t sum_words(const void* from, index_t count, index_t first) {
+  typedef std::uint32_t Word __attribute__((may_alias));
+  const Word* words = static_cast<const Word*>(from);
+  const auto weight = static_cast<std::uint32_t>(2 * first + 1);
+  std::uint64_t sum = 0;
+  for (index_t i = 0; i < count; ++i) {
+    sum += std::uint64_t{words[i]} *
+           static_cast<std::uint32_t>(weight + 2 * static_cast<std::uint32_t>(i));
+  }
+  return sum;
+}
+
 constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
 using F = VectorOf<float, narrow_lanes>::unaligned;
 using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
@@ -222,6 +235,61 @@ double residual_squares(const Product& f) {
   return sum;
 }
 
+/// The entries of X'X in `tile` rows from p on and N vectors of columns from `column` on, in runs
+/// of rows.
+template <int N>
+[[gnu::always_inline]] inline void gram_tile(const double* x, index_t rows, const Pair& f,
+                                             index_t p, index_t column, V (&total)[tile][N]) {
+  V lost[tile][N] = {};
+  for (index_t first = 0; first < rows; first += f.run) {
+    const index_t end = first + f.run < rows ? first + f.run : rows;
+    V sum[tile][N] = {};
+    for (index_t i = first; i < end; ++i) {
+      const double* row = x + i * f.columns;
+      V y[N];
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) y[q] = load(row + column + q * lanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+        for (int q = 0; q < N; ++q) sum[r][q] += row[p + r] * y[q];
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) {
+        const V corrected = sum[r][q] - lost[r][q], next = total[r][q] + corrected;
+        lost[r][q] = (next - total[r][q]) - corrected;
+        total[r][q] = next;
+      }
+  }
+}
+
+/// Adds the squares of A'A - R'R in `tile` rows from p on and in the columns [first, end).
+void add_differences(const Pair& f, index_t p, index_t first, index_t end, V& squares) {
+  const index_t r_rows = f.is_upper && p + tile < f.r_rows ? p + tile : f.r_rows;
+  for_tiles(first, end, [&]<int N>(index_t column) {
+    V a[tile][N] = {}, r[tile][N] = {};
+    gram_tile<N>(f.a, f.a_rows, f, p, column, a);
+    gram_tile<N>(f.r, r_rows, f, p, column, r);
+#pragma GCC unroll 8
+    for (int i = 0; i < tile; ++i)
+#pragma GCC unroll 2
+      for (int q = 0; q < N; ++q) squares += (a[i][q] - r[i][q]) * (a[i][q] - r[i][q]);
+  });
+}
+
+double gram_difference_squares(const Pair& f) {
+  double total = 0;
+  for (index_t p = 0; p < f.columns; p += tile) {
+    V on_diagonal{}, right{};
+    add_differences(f, p, p, p + tile, on_diagonal);
+    add_differences(f, p, p + tile, f.columns, right);
+    for (int l = 0; l < lanes; ++l) total += on_diagonal[l] + 2 * right[l];
+  }
+  return total;
+}
+
 }  // namespace
 
 extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
@@ -230,6 +298,8 @@ extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
                                                    add_narrow_gram,
                                                    largest_bits<float, std::int32_t>,
                                                    largest_bits<double, std::int64_t>,
-                                                   residual_squares};
+                                                   sum_words,
+                                                   residual_squares,
+                                                   gram_difference_squares};
 
 }  // namespace qrtool::errors

@@ -21,6 +21,14 @@ struct Gram {
   double *sum, *compensation;
 };
 
+/// A and R, each with `columns` columns.
+struct Pair {
+  const double *a, *r;
+  std::int64_t a_rows, r_rows, columns;
+  std::int64_t run;  // the rows in a plain sum, before Kahan's sum takes over
+  bool is_upper;     // all entries of R below its diagonal are zero
+};
+
 /// A (rows x columns) and its factors.
 struct Product {
   const double *a, *q, *r;  // rows x columns, rows x inner, inner x columns
@@ -47,8 +55,13 @@ struct Kernels {
   /// infinity.
   std::int32_t (*largest_single)(const float* from, std::int64_t count, std::int32_t largest);
   std::int64_t (*largest_double)(const double* from, std::int64_t count, std::int64_t largest);
+  /// The sum of word_i (2 (first + i) + 1), mod 2^64, for `count` words of 32 bits; the weights are
+  /// taken mod 2^32.
+  std::uint64_t (*sum_words)(const void* words, std::int64_t count, std::int64_t first);
   /// ||A - QR||^2 of a few rows.
   double (*residual_squares)(const Product& product);
+  /// ||A'A - R'R||^2, which stores no entry of either product.
+  double (*gram_difference_squares)(const Pair& pair);
 };
 
 extern const Kernels generic_kernels;

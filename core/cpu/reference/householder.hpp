@@ -75,6 +75,27 @@ Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential)
   return {beta / raise, (beta - alpha) / beta};
 }
 
+/// The rows up to which tau is computed again from the rounded V: Q is only as orthogonal as the
+/// reflectors are, and the bar is lowest where there are few rows. Without it the largest error of
+/// five million matrices was 0.995 of the bar.
+inline constexpr index_t low_rows = 48;
+
+/// tau_j := 2 / v_j'v_j, where H_j is not I.
+template <class C>
+void set_tau_from_v(const Matrix<C>& vr, Vector<C>& tau) {
+  for (index_t j = 0; j < tau.size(); ++j) {
+    if (tau(j) == C(0)) continue;
+    double sum = 0, lost = 0;  // Kahan's sum
+    for (index_t i = j + 1; i < vr.rows(); ++i) {
+      const auto v = static_cast<double>(vr(i, j));
+      const double corrected = v * v - lost, next = sum + corrected;
+      lost = (next - sum) - corrected;
+      sum = next;
+    }
+    tau(j) = static_cast<C>(1 + (1 - sum) / (1 + sum));
+  }
+}
+
 /// A (m x n) := V\R; tau has k entries. The columns of A are scaled: entries are at most 1 in size.
 template <class C>
 void factor(Matrix<C>& a, Vector<C>& tau) {
@@ -82,6 +103,7 @@ void factor(Matrix<C>& a, Vector<C>& tau) {
   if (k > 0 && !is_tall(m, k)) {
     const Eigen::HouseholderQR<Eigen::Ref<Matrix<C>>> qr(a);
     tau = qr.hCoeffs();
+    if (m <= low_rows) set_tau_from_v<C>(a, tau);
     return;
   }
   tau.resize(k);

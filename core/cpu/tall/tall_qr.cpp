@@ -106,7 +106,9 @@ class CpuLeaves<T>::Worker {
 
  private:
   LeafOutcome factor_by_reflectors(MatrixView<const T> a, MatrixView<T> r) {
-    return factor(a, r, has_nodes() ? stack_of(a.rows) : r, {});
+    LeafOutcome outcome = factor(a, r, has_nodes() ? stack_of(a.rows) : r, {});
+    if (gram_) outcome.route = Route::reflectors;
+    return outcome;
   }
   /// Factors the leaf that begins at row `first`.
   bool factor_by_gram(MatrixView<const T> a, index_t first, MatrixView<T> r, LeafOutcome& all) {
@@ -115,6 +117,7 @@ class CpuLeaves<T>::Worker {
       LeafOutcome leaf;
       if (!gram_ || !gram_->factor(a.row_block(first, rows), part(r, leaves_of(first, rows)), leaf))
         return false;
+      leaf.route = Route::first_pass;
       all.include(leaf);
       return true;
     }

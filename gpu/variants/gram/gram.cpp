@@ -82,7 +82,8 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
-  return {true, "products in float64, at full speed here"};
+  return {true, limits.float64_products ? "products in float64, at full speed here"
+                                        : "products in float64, one work-item per 32"};
 }
 
 Fit pays(const Problem& p, const Limits& limits) {
@@ -123,7 +124,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
     return;
   }
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
-         routes, factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
+         routes, factor_shape(p, job.count), gram_limits(job, tuning::gram_guard_per_root));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
@@ -144,6 +145,7 @@ GpuVariant gram_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .again = again,
+          .routes = flagged_routes,
           .local_bytes = local_bytes};
 }
 

@@ -161,7 +161,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
     if (is_diagonal) largest = largest_of_slab(slabs[stage][0] + to, largest);
     if (is_needed) {
       __local const float* x_from = slabs[stage][0] + down;
-      __local const float* y_from = slabs[stage][0] + (is_diagonal ? 0 : SLAB_ENTRIES) + across;
+      __local const float* y_from = slabs[stage][is_diagonal ? 0 : 1] + across;
       Block x[2], y[2];
 #pragma unroll
       for (int p = 0; p < 2; ++p) {

@@ -52,7 +52,8 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
-  return {true, "products in float64, at full speed here"};
+  return {true, limits.float64_products ? "products in float64, at full speed here"
+                                        : "products in float64, one work-item per 32"};
 }
 
 Fit pays(const Problem& p, const Limits& limits) {
@@ -126,7 +127,7 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
-         gram_limits(p, tuning::gram_tiles_guard_per_root));
+         gram_limits(job, tuning::gram_tiles_guard_per_root));
 }
 
 /// In waves of as many matrices as the buffer has slots.
@@ -160,6 +161,7 @@ GpuVariant gram_tiles_variant() {
           .computes_in = computes_in,
           .slots = slots,
           .again = again,
+          .routes = flagged_routes,
           .host_decides = true,
           .local_bytes = local_bytes};
 }

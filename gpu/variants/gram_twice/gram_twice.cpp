@@ -214,8 +214,10 @@ class Wave {
   int group_size_, square_group_size_;
 };
 
+/// In waves of as many matrices as the buffer has slots.
 void enqueue(const FactorJob& job, Launcher& launch) {
-  const index_t most = slots(job.problem).most;
+  const std::size_t bytes = job.slots.getInfo<CL_MEM_SIZE>();
+  const auto most = static_cast<index_t>(bytes / slots(job.problem).bytes);
   for (index_t first = 0; first < job.count; first += most) {
     Wave(job, launch, first, std::min(most, job.count - first)).run();
   }

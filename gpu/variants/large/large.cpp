@@ -295,6 +295,13 @@ Params tune(const Problem& p, const Limits& limits) {
   return params;
 }
 
+/// Panels column by column.
+Params tune_reflectors(const Problem& p, const Limits& limits) {
+  Params params = tune(p, limits);
+  params["GRAM"] = 0;
+  return params;
+}
+
 /// Bytes of local memory per group: the largest of the products, the products with T and the
 /// factorization of a panel.
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
@@ -338,7 +345,8 @@ GpuVariant large_variant() {
                    .host_workspace_bytes = host_check_bytes,
                    .device_workspace_bytes = device_bytes,
                    .arithmetic = arithmetic,
-                   .tuned_arithmetic = tuned_arithmetic},
+                   .tuned_arithmetic = tuned_arithmetic,
+                   .reflectors = tune_reflectors},
           .file = "gpu/variants/large/large.cl",
           .workspace = workspace,
           .enqueue = enqueue,

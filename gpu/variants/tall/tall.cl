@@ -34,7 +34,7 @@
 //
 // The choice of the route: the error of A'A is c u64 ||A||^2, with u64 = 2^-53, so the error of Q'Q
 // is c u64 cond(A)^2. `limit` is the largest cond(A)^2, for columns scaled to norm 1, that keeps a
-// float32 Q within a quarter of its accuracy bar. factor_tall_gram computes cond(A) from R^-1.
+// float32 Q within half of its accuracy bar. factor_tall_gram computes cond(A) from R^-1.
 //
 // Defines, set in tall.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh
@@ -89,9 +89,9 @@ typedef double wide_t;
 typedef REAL wide_t;
 #endif
 
-#define ROUTE_GRAM 0
-#define ROUTE_TREE 1
-#define ROUTE_NOT_FINITE 2
+#define ROUTE_NOT_FINITE 0
+#define ROUTE_GRAM ROUTE_FIRST_PASS
+#define ROUTE_TREE ROUTE_REFLECTORS
 // With A'A, factor_tall_gram stores R of a matrix that is not finite. Without it, the tree must do
 // so, and store_root_r writes NaN.
 #if GRAM_BODY

@@ -3,6 +3,7 @@
 // else a tree of Householder factorizations (LAPACK latsqr, getsqrhrt).
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "core/tall.hpp"
@@ -131,6 +132,13 @@ Params tune(const Problem& p, const Limits& limits) {
           {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
 
+/// The tree for every matrix.
+Params tune_reflectors(const Problem& p, const Limits& limits) {
+  Params params = tune(p, limits);
+  params["GRAM_BODY"] = 0;
+  return params;
+}
+
 SlabShape slabs_of(const Problem& p) {
   const index_t most =
       p.n <= tuning::tall_thin_columns ? tuning::tall_thin_slabs : tuning::tall_slabs;
@@ -140,11 +148,13 @@ SlabShape slabs_of(const Problem& p) {
 }
 
 /// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
-/// within a quarter of the bar. The rounding errors of A'A grow with the number of terms that one
+/// within half of the bar. The rounding errors of A'A grow with the number of terms that one
 /// lane adds.
-double condition_limit(const Problem& p) {
+double condition_limit(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  const Problem& p = job.problem;
   const double terms = 64 + slabs_of(p).rows / 8.0;
-  return orthogonality_bar(p) / 4 / (terms * 0x1p-53);
+  return orthogonality_bar(p) / 2 / (terms * 0x1p-53);
 }
 
 /// The work buffers, in the order of workspace().
@@ -225,7 +235,7 @@ void enqueue_gram(const FactorJob& job, const FactorShape& shape, Launcher& laun
   launch("sum_slabs", job.count * ceil_divide(p.n * p.n, 32), plain_group, w[slab_sums], w[inverse],
          slabs);
   launch("factor_tall_gram", job.count, job.params.at("FACTOR_GROUP"), w[inverse], w[slab_codes],
-         w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(p));
+         w[codes], w[routes], w[signs], job.r, job.magnitudes, shape, slabs, condition_limit(job));
 }
 
 /// One launch of factor_level: its first level, the number of its levels, and the number of blocks
@@ -307,6 +317,11 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   if (p.wants_q()) enqueue_q(job, shape, launch);
 }
 
+/// Without A'A all matrices go through the tree.
+const cl::Buffer* routes_of(const FactorJob& job) {
+  return job.params.at("GRAM_BODY") == 0 ? nullptr : &job.work[routes];
+}
+
 /// Rows per leaf of a matrix that is handed over by rows. A leaf has 32 MiB: enough for the full
 /// speed of the copies and for sums over many slabs.
 index_t leaf_rows(const Problem& p) {
@@ -334,11 +349,13 @@ GpuVariant tall_variant() {
                .device_workspace_bytes = device_bytes,
                .arithmetic = arithmetic,
                .row_state_bytes = row_state_bytes,
+               .reflectors = tune_reflectors,
                .leaf_rows = leaf_rows},
       .file = "gpu/variants/tall/tall.cl",
       .workspace = workspace,
       .enqueue = enqueue,
       .computes_in = computes_in,
+      .routes = routes_of,
       .local_bytes = local_bytes};
 }
 

@@ -98,15 +98,33 @@ TEST(Options, FilesMayHaveStrangeNames) {
 TEST(Options, EveryOptionOfGenerateArrives) {
   const auto o =
       parse<GenerateOptions>({"generate", "--shape", "2x3x4x4", "--kind", "haar", "--precision",
-                              "double", "--cond", "1e3", "--seed", "7", "--special", "a.h5"});
+                              "double", "--seed", "7", "--special", "a.h5"});
   EXPECT_EQ(o.leading, (std::vector<index_t>{2, 3}));
   EXPECT_EQ(o.m, 4);
   EXPECT_EQ(o.n, 4);
   EXPECT_EQ(o.kind, "haar");
   EXPECT_EQ(o.type, ElementType::float64);
-  EXPECT_EQ(o.cond, 1e3);
+  EXPECT_EQ(o.cond, std::nullopt);
   EXPECT_EQ(o.seed, 7u);
   EXPECT_TRUE(o.special);
+  const auto offset = parse<GenerateOptions>(
+      {"generate", "--shape", "4x4", "--kind", "offset", "--cond", "1e3", "a.h5"});
+  EXPECT_EQ(offset.cond, 1e3);
+}
+
+/// What would have no effect, or would be written where nobody looks for it.
+TEST(Options, WhatCannotBeMeantIsRefused) {
+  for (const auto& line : std::vector<std::vector<const char*>>{
+           {"generate", "--shape", "4x4", "--cond", "10", "a.h5"},
+           {"generate", "--shape", "4x4", "--kind", "haar", "--cond", "10", "a.h5"},
+           {"factor", "a.h5", "q.h5", "--device", ""},
+           {"factor", "a.h5", "q.h5", "--report="},
+           {"verify", "a.h5", "q.h5", "--dataset", ""},
+           {"factor", "a.h5", "/dev/stdout"},
+           {"generate", "--shape", "4x4", "/dev/fd/1"}})
+    EXPECT_THROW(parse<FactorOptions>(line), UsageError) << testing::PrintToString(line);
+  EXPECT_THROW(parse<FactorOptions>({"factor", "a.h5", "q.h5", "--scratch", "/nonexistent"}),
+               OutputError);
 }
 
 TEST(OptionValues, Sizes) {

@@ -72,6 +72,13 @@ TEST_F(Factor, GivesQAndRWithinTheirBars) {
   }
 }
 
+TEST_F(Factor, RAloneOfAWideMatrixTakesLittleMemory) {
+  const std::string a = make<float>("a.h5", 1, 4, 9000);  // A'A has 81 million entries
+  const std::string q =
+      factor(a, "q.h5", {"--mode", "r", "--backend", "cpu", "--memory", "16MiB", "--threads", "1"});
+  EXPECT_EQ(run_tool({"verify", a, q, "--memory", "16MiB"}).exit_code, 0);
+}
+
 TEST_F(Factor, SummaryNamesWhatWasDone) {
   const std::string a = make<float>("a.h5", 1200, 6, 4);
   const ToolResult result = run_tool({"factor", a, dir_ / "q.h5", "--threads", "2"});
@@ -83,6 +90,25 @@ TEST_F(Factor, SummaryNamesWhatWasDone) {
       R"(start .*, read .* MB/s\), factor .*, check .*, write .* MB/s\), sync .*; total .*\n)"
       R"(all 1,200 pass; wrote .*/q\.h5 \(/Q 1200x6x4, /R 1200x4x4, /report\)\n)");
   EXPECT_TRUE(std::regex_match(result.out, expected)) << result.out;
+}
+
+TEST_F(Factor, CountsTheRoutes) {
+  Batch<float> a = make_matrices<float>("gauss", 3, 3000, 4);
+  for (index_t i = 0; i < 3000; ++i) a.view()[1](i, 3) = a.view()[1](i, 0);
+  a.view()[2](7, 1) = std::numeric_limits<float>::quiet_NaN();
+  write_matrices<float>(dir_ / "a.h5", {3}, a.view());
+  const Strings arguments{"factor", dir_ / "a.h5", dir_ / "q.h5", "--force",   "--mode",
+                          "r",      "--variant",   "cpu/tall",    "--threads", "1"};
+  const ToolResult verbose = run_tool(arguments + Strings{"--verbose"});
+  EXPECT_NE(
+      verbose.out.find(
+          "\nroutes: 1 by A'A in one pass, 0 in two passes, 1 by reflectors, 0 in a second try\n"),
+      std::string::npos)
+      << verbose.out;
+  EXPECT_EQ(run_tool(arguments).out.find("routes"), std::string::npos);
+  const auto json = nlohmann::json::parse(run_tool(arguments + Strings{"--json"}).out);
+  EXPECT_EQ(json["routes"].dump(),
+            R"({"first_pass":1,"only":0,"reflectors":1,"second_pass":0,"second_try":0})");
 }
 
 TEST_F(Factor, QuietPrintsNothing) {
@@ -134,9 +160,10 @@ TEST_F(Factor, ShapesOfEveryMode) {
       const Source source = read_dataset(file, dataset).source;
       return std::pair(source.m, source.n);
     };
-    const std::string reduced = factor(a, "reduced.h5"), r = factor(a, "r.h5", {"--mode", "r"}),
-                      complete = factor(a, "complete.h5", {"--mode", "complete"}),
-                      raw = factor(a, "raw.h5", {"--mode", "raw"});
+    const std::string reduced = factor(a, "reduced.h5", {"--order", "row"}),
+                      r = factor(a, "r.h5", {"--order", "row", "--mode", "r"}),
+                      complete = factor(a, "complete.h5", {"--order", "row", "--mode", "complete"}),
+                      raw = factor(a, "raw.h5", {"--order", "row", "--mode", "raw"});
     EXPECT_EQ(shape(reduced, "/Q"), std::pair(m, k));
     EXPECT_EQ(shape(reduced, "/R"), std::pair(k, n));
     EXPECT_EQ(shape(complete, "/Q"), std::pair(m, m));
@@ -223,6 +250,26 @@ TEST_F(Factor, CsvInCsvOut) {
   EXPECT_EQ(dir_.names(), (Strings{"a.csv", "out.Q.csv", "out.R.csv", "out.report.csv"}));
   EXPECT_NE(result.out.find("wrote out.Q.csv, out.R.csv, out.report.csv"), std::string::npos);
   EXPECT_EQ(run_tool({"verify", "a.csv", "out.csv"}, {.directory = dir_.path()}).exit_code, 0);
+}
+
+TEST_F(Factor, AWideMatrixOfAnUnmarkedFileGetsANote) {
+  write_factors<double>(dir_ / "a.h5", {2}, make_matrices<double>("gauss", 2, 3, 7).view(),
+                        make_matrices<double>("gauss", 2, 7, 3).view());
+  const std::string wide = dir_ / "a.h5:/Q", tall = dir_ / "a.h5:/R", q = dir_ / "q.h5";
+  EXPECT_EQ(run_tool({"factor", wide, q, "-f"}).err,
+            "qrtool: note: " + dir_ / "a.h5" +
+                ": /Q is read as 3x7, the order of h5py; if MATLAB, Octave or Julia wrote a 7x3 "
+                "matrix, give --order column\n");
+  for (const Strings& more :
+       std::vector<Strings>{{"-q"}, {"--order", "row"}, {"--order", "column"}}) {
+    Strings arguments{"factor", wide, q, "-f"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_EQ(run_tool(arguments).err, "") << more.back();
+  }
+  EXPECT_EQ(run_tool({"factor", tall, q, "-f"}).err, "");
+  EXPECT_EQ(run_tool({"generate", "--shape", "3x7", dir_ / "g.h5", "-q"}).exit_code, 0);
+  EXPECT_EQ(run_tool({"factor", dir_ / "g.h5", q, "-f"}).err, "") << "it has a mark";
+  EXPECT_EQ(run_tool({"factor", q + ":/Q", dir_ / "p.h5", "-f"}).err, "") << "it has one, too";
 }
 
 TEST_F(Factor, StandardInputIsCsv) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "io/hdf5/file.hpp"
 #include "io/writer.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -44,6 +45,15 @@ class Verify : public testing::Test {
   std::string a_ = dir_ / "a.h5", q_ = dir_ / "q.h5", foreign_ = dir_ / "foreign.h5";
   Stored Q, R;
 };
+
+/// Takes an object out of an HDF5 file, and may put an empty group in its place.
+void delete_object(const std::string& file, const char* name, bool with_group = false) {
+  const hdf5::Session session;
+  const hdf5::Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+  ASSERT_GE(H5Ldelete(opened, name, H5P_DEFAULT), 0);
+  if (!with_group) return;
+  hdf5::Handle(H5Gcreate2(opened, name, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+}
 
 TEST_F(Verify, GoodFactorsPass) {
   const ToolResult own = run_tool({"verify", a_, q_});
@@ -341,6 +351,74 @@ TEST_F(Verify, MissingFilesAndFactorsAreInputErrors) {
   EXPECT_EQ(run_tool({"verify", dir_ / "none.h5", q_}).exit_code, 3);
   EXPECT_EQ(run_tool({"verify", a_, dir_ / "none.h5"}).exit_code, 3);
   EXPECT_EQ(run_tool({"verify", a_, a_}).exit_code, 3) << "holds no factors";
+}
+
+TEST_F(Verify, OrderAndDatasetAreThoseThatTheFactorsRecord) {
+  const std::string square = dir_ / "square.h5";
+  write_matrices<float>(square, {}, make_matrices<float>("gauss", 1, 6, 6).view());
+  ASSERT_EQ(run_tool({"factor", square, q_, "-fq", "--order", "column"}).exit_code, 0);
+  const ToolResult good = run_tool({"verify", square, q_});
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+  EXPECT_EQ(good.err, "");
+  const ToolResult other = run_tool({"verify", square, q_, "--order", "row"});
+  EXPECT_EQ(other.exit_code, 1) << "explicit options win";
+  EXPECT_EQ(other.err, "qrtool: note: " + q_ + " was made from the order column, not from row\n");
+
+  // A file with two datasets: the recorded one is taken.
+  ASSERT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
+  ASSERT_EQ(run_tool({"factor", q_ + ":/R", foreign_, "-fq"}).exit_code, 0);
+  const ToolResult chosen = run_tool({"verify", q_, foreign_});
+  EXPECT_EQ(chosen.exit_code, 0) << chosen.err;
+  EXPECT_EQ(chosen.err, "");
+  const ToolResult wrong = run_tool({"verify", q_ + ":/Q", foreign_});
+  EXPECT_EQ(wrong.exit_code, 3) << "other shapes";
+  EXPECT_NE(wrong.err.find("was made from the dataset /R, not from /Q\n"), std::string::npos)
+      << wrong.err;
+}
+
+TEST_F(Verify, AnotherFileThanTheRecordedOneIsMentioned) {
+  ASSERT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
+  const std::string copy = dir_ / "copy.h5";
+  std::filesystem::copy_file(a_, copy);
+  const ToolResult result = run_tool({"verify", copy, q_});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "qrtool: note: " + q_ + " was made from the file a.h5, not from copy.h5\n");
+  EXPECT_EQ(run_tool({"verify", copy, q_, "-q"}).err, "");
+  // The same numbers under another name, and as text.
+  ASSERT_EQ(run_tool({"factor", q_ + ":/Q", foreign_, "-fq"}).exit_code, 0);
+  const Stored q = read_dataset(q_, "/Q");
+  write_matrices<double>(copy, {count}, q.view());
+  EXPECT_NE(run_tool({"verify", copy, foreign_}).err.find("the dataset /Q, not from /A"),
+            std::string::npos);
+}
+
+TEST_F(Verify, FactorsAreNotNamedInTheirFile) {
+  const ToolResult result = run_tool({"verify", a_, q_ + ":/Q"});
+  EXPECT_EQ(result.exit_code, 3);
+  EXPECT_NE(result.err.find("hint: name the file alone: " + q_ + "\n"), std::string::npos)
+      << result.err;
+}
+
+TEST_F(Verify, AnOutputThatLacksFactorsOfItsModeIsRefused) {
+  for (const auto& [mode, name] : {std::pair("reduced", "Q"), std::pair("complete", "R"),
+                                   std::pair("raw", "tau"), std::pair("r", "R")}) {
+    ASSERT_EQ(run_tool({"factor", a_, q_, "-qf", "--mode", mode}).exit_code, 0);
+    delete_object(q_, name);
+    const ToolResult result = run_tool({"verify", a_, q_});
+    EXPECT_EQ(result.exit_code, 3) << result.out;
+    EXPECT_NE(
+        result.err.find(std::string("was written with mode ") + mode + ", but holds no " + name),
+        std::string::npos)
+        << result.err;
+  }
+}
+
+TEST_F(Verify, AGroupInThePlaceOfQIsRefused) {
+  write_factors<double>(foreign_, {count}, Q.view(), R.view());
+  delete_object(foreign_, "Q", true);
+  const ToolResult result = verify();
+  EXPECT_EQ(result.exit_code, 3) << result.out;
+  EXPECT_NE(result.err.find("/Q is no dataset"), std::string::npos) << result.err;
 }
 
 TEST_F(Verify, FilesInTheWrongOrderAreSaidToBe) {

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the OpenCL backend as a user does, and with faults: no platform, failed builds, no memory left, a lost
 device. Every failing call must end with the exit code of its class and no output, or with a correct output."""
+import json
 import os
 import shutil
 import subprocess
@@ -136,8 +137,9 @@ class Opencl(unittest.TestCase):
         self.assertIn("--backend auto takes cpu", self.run_tool("devices", "--shape", "100000x64x64").stdout)
 
     def test_failed_build(self):
-        done = self.factor_failing("clBuildProgram", 1, -11, (4,))
-        self.assertIn("opencl/", done.stderr)
+        for nth, program in ((1, "checksums"), (2, "opencl/"), (3, "the check")):
+            done = self.factor_failing("clBuildProgram", nth, -11, (4,))
+            self.assertIn(program, done.stderr)
 
     def test_no_context(self):
         for code in (-5, -6):
@@ -147,6 +149,56 @@ class Opencl(unittest.TestCase):
         for nth in range(0, 14):
             for code in OUT_OF_MEMORY:
                 self.factor_failing("clCreateBuffer", nth, code, (0, 4, 6))
+
+    def layer(self, **settings):
+        return {"OPENCL_LAYERS": LAYER, **settings}
+
+    def test_one_wrong_bit_on_the_way_is_noticed(self):
+        # A is 50x20x12; a bit of a matrix in the middle, which the host does not measure again.
+        middle = 8 * (25 * 20 * 12 * 4 + 1001) + 3
+        copies = [("clEnqueueWriteBuffer", 1, "A"), ("clEnqueueReadBuffer", 1, "Q"), ("clEnqueueReadBuffer", 2, "R"),
+                  ("clEnqueueReadBuffer", 3, "A|Q|R|errors"), ("clEnqueueReadBuffer", 4, "errors")]
+        for call, nth, name in copies:
+            # A low bit of a mantissa changes no verdict, so that only a checksum can see it.
+            bit = middle if name in "AQ" else 8 * 12 * 12 * 4 * 20 if name == "R" else 8 * 48 * 20 + 1
+            env = self.layer(QRTOOL_FLIP_CL=f"{call}:{nth}:{bit}")
+            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/small", env=env, expect=(4,))
+            self.assertRegex(done.stderr, f"({name}) of matrix \\d+ of the chunk did not (arrive|come back)", (call, nth))
+            self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
+
+    def test_a_kernel_that_does_not_run_gives_no_verdict(self):
+        big = os.path.join(self.folder, "big.h5")
+        self.run_tool("generate", "--shape", "2x300x200", big, "-q")
+        for kernel in ("measure_residual", "measure_gram", "measure_r", "finish_errors", "sum_words"):
+            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/small", "--force", "--json",
+                                 env=self.layer(QRTOOL_SKIP_CL=kernel), expect=(0, 1, 4))
+            if done.returncode != 0:
+                continue
+            # The host has measured every matrix itself.
+            for name, worst in json.loads(done.stdout)["check"]["worst"].items():
+                self.assertLessEqual(worst["ratio"], 1, (kernel, name))
+            self.run_tool("verify", self.a, self.q)
+
+    def test_a_driver_that_ends_the_process_leaves_nothing(self):
+        for call in ("clCreateContext", "clCreateBuffer", "clBuildProgram", "clEnqueueNDRangeKernel"):
+            for nth, how in ((1, "ended the process"), (-1, "crashed")):
+                done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", expect=(4,),
+                                     env=self.layer(QRTOOL_END_CL=f"{call}:{nth}"))
+                self.assertIn(f"qrtool: the OpenCL driver {how}", done.stderr, call)
+                self.assertIn("hint: --backend cpu", done.stderr)
+                self.assertEqual(set(os.listdir(self.folder)), {"a.h5"}, call)
+
+    def test_a_cache_that_pocl_cannot_use(self):
+        garbage = os.path.join(self.folder, "cache")
+        with open(garbage, "w", encoding="ascii") as file:
+            file.write("no folder")
+        for cache in ("", garbage, os.path.join(garbage, "below")):
+            done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", env={"POCL_CACHE_DIR": cache},
+                                 expect=(0, 4))
+            self.assertLessEqual(set(os.listdir(self.folder)), {"a.h5", "cache"} | ({"q.h5"} if done.returncode == 0 else set()))
+            if done.returncode == 0:
+                self.run_tool("verify", self.a, self.q)
+                os.remove(self.q)
 
     def test_lost_device(self):
         for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clWaitForEvents"):

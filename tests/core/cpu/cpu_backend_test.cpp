@@ -460,6 +460,26 @@ TEST(CpuPlanTest, EveryVariantThatIsChosenUnforcedMeetsTheBar) {
   EXPECT_EQ(variants_of_the_plan<double>(), all);
 }
 
+/// Three matrices of several leaves, of which the second has a singular one: their routes for R
+/// alone.
+template <class T>
+std::vector<Route> routes_of_tall() {
+  Case<Run<T, Unforced>> c({.count = 3, .m = 40000, .n = 8, .mode = Mode::r});
+  c.fill("gauss");
+  const MatrixView<T> singular = c.view_a()[1];
+  for (index_t i = 20000; i < 40000; ++i) singular(i, 5) = singular(i, 2);
+  EXPECT_EQ(c.run(), "cpu/tall");
+  std::vector<Route> routes;
+  for (const MatrixReport& line : c.report) routes.push_back(line.route);
+  return routes;
+}
+
+TEST(CpuRoutes, OfTallMatricesAreInTheirReport) {
+  using enum Route;
+  EXPECT_EQ(routes_of_tall<float>(), (std::vector{first_pass, reflectors, first_pass}));
+  EXPECT_EQ(routes_of_tall<double>(), (std::vector{only, only, only})) << "float64 has one way";
+}
+
 TEST(CpuVariants, EachLeadsToTheEntryThatMakesItsWorkers) {
   for (const Variant& variant : cpu_variants()) {
     EXPECT_EQ(cpu_variant(variant).plan.name, variant.name);

@@ -107,5 +107,29 @@ TEST(ErrorKernelTest, ResidualIsThatOfAMinusQR) {
   }
 }
 
+TEST(ErrorKernelTest, DifferenceIsThatOfAllEntries) {
+  for (const errors::Kernels* kernels : errors::kernels()) {
+    for (const bool is_upper : {false, true}) {
+      const auto a = make(rows, columns, [](index_t, index_t j) { return j < 37; });
+      const auto r = make(inner, columns,
+                          [&](index_t i, index_t j) { return j < 37 && (i <= j || !is_upper); });
+      double expected = 0;
+      for (index_t p = 0; p < columns; ++p) {
+        for (index_t q = 0; q < columns; ++q) {
+          double e = 0;
+          for (index_t i = 0; i < rows; ++i) e += a.view()[0](i, p) * a.view()[0](i, q);
+          for (index_t i = 0; i < inner; ++i) e -= r.view()[0](i, p) * r.view()[0](i, q);
+          expected += e * e;
+        }
+      }
+      for (const index_t run : {5, 64}) {
+        const double squares = kernels->gram_difference_squares(
+            {a.view().data, r.view().data, rows, inner, columns, run, is_upper});
+        EXPECT_NEAR(squares, expected, 1e-11 * expected) << kernels->target << " " << is_upper;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qrtool

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.hpp"
+#include "gpu/check/device_sums.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
@@ -44,7 +45,19 @@ TEST(CutChunk, SlotsDoNotGrowWithTheBatch) {
   EXPECT_EQ(cut_chunk(problem, with_slots, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 10);
   EXPECT_EQ(with_slots.slots.total_bytes(1), 5000u);
   EXPECT_EQ(with_slots.slots.total_bytes(1000), 10000u);
-  EXPECT_THROW(cut_chunk(problem, with_slots, limits(11499, 1 << 30), 1000, 1 << 30), LimitError);
+  // With all slots not even one matrix would fit. One matrix needs one slot.
+  EXPECT_EQ(cut_chunk(problem, with_slots, limits(11499, 1 << 30), 1000, 1 << 30).matrices, 1);
+  EXPECT_EQ(cut_chunk(problem, with_slots, limits(6500, 1 << 30), 1000, 1 << 30).matrices, 1);
+  EXPECT_THROW(cut_chunk(problem, with_slots, limits(6499, 1 << 30), 1000, 1 << 30), LimitError);
+}
+
+TEST(CutChunk, LeavesRoomForAFlaggedMatrixOnItsOwn) {
+  MatrixBytes with_copies = bytes;
+  with_copies.flagged = 4000;
+  EXPECT_EQ(cut_chunk(problem, with_copies, limits(20000, 1 << 30), 1000, 1 << 30).matrices, 8);
+  // A matrix that is alone in its sub-chunk needs no copies.
+  EXPECT_EQ(cut_chunk(problem, with_copies, limits(4100, 1 << 30), 1000, 1 << 30).matrices, 1);
+  EXPECT_EQ(cut_chunk(problem, with_copies, limits(1500, 1 << 30), 1000, 1 << 30).matrices, 1);
 }
 
 TEST(CutChunk, TakesNoMoreSetsThanSubChunks) {
@@ -78,7 +91,8 @@ TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
       for (const std::size_t x : b.io) io += x;
       work += b.slots.total_bytes(p.count) / static_cast<std::size_t>(p.count);
       EXPECT_EQ(work, variant.plan.device_workspace_bytes(p)) << variant.plan.name;
-      EXPECT_EQ(io, p.input_bytes() + p.output_bytes() + sizeof(int) + sizeof(DeviceErrors));
+      EXPECT_EQ(io, p.input_bytes() + p.output_bytes() + sizeof(int) + sizeof(DeviceErrors) +
+                        SumLayout(p).bytes());
     }
   }
 }

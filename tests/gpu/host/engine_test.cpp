@@ -114,6 +114,17 @@ TEST_F(FlaggedMatrices, HaveTheSameBitsWhoeverDecides) {
   }
 }
 
+TEST_F(FlaggedMatrices, AloneInASubChunkHaveTheSameBits) {
+  SKIP_WITHOUT_OPENCL();
+  const std::vector<float> all = matrices({0});
+  problem_.count = 1;
+  const std::vector<float> first(all.begin(), all.begin() + rows * cols);
+  GpuVariant variant = gram_variant();
+  const Factors by_device = factors(variant, first);
+  variant.again = small_without_flags;
+  EXPECT_EQ(factors(variant, first), by_device);
+}
+
 TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
   SKIP_WITHOUT_OPENCL();
   constexpr index_t many = 96;
@@ -134,6 +145,34 @@ TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
               b % 3 == 1 ? Route::reflectors : Route::first_pass)
         << b;
   }
+}
+
+TEST(TallMatrices, HaveTheirRouteInTheReport) {
+  SKIP_WITHOUT_OPENCL();
+  constexpr index_t count = 4, rows = 2000, cols = 8;
+  const Problem problem{count, rows, cols, ElementType::float32, Mode::reduced, Sign::positive};
+  Batch<float> a(count, rows, cols);
+  for (index_t b = 0; b < count; ++b) fill_matrix<float>({.kind = "gauss"}, b, a.view()[b]);
+  for (index_t i = 0; i < rows; ++i) a.view()[1](i, 7) = a.view()[1](i, 3);
+  a.view()[2](5, 5) = std::nanf("");
+  Plan plan = plan_for(problem, "opencl/tall");
+  if (plan.params.at("GRAM_BODY") == 0) GTEST_SKIP() << "the device never uses A'A";
+  const std::vector<Route> expected{Route::first_pass, Route::reflectors, Route::only,
+                                    Route::first_pass};
+  const auto routes_of = [](const std::vector<MatrixReport>& report) {
+    std::vector<Route> routes;
+    for (const MatrixReport& line : report) routes.push_back(line.route);
+    return routes;
+  };
+  EXPECT_EQ(routes_of(factor<float>(backend(), plan, a.view()).report), expected);
+  ResidentRun resident(backend(), plan, a.view());
+  resident.run();
+  EXPECT_EQ(routes_of(resident.report()), expected);
+
+  plan.params["GRAM_BODY"] = 0;  // the tree for all of them
+  const std::vector<MatrixReport> by_tree = factor<float>(backend(), plan, a.view()).report;
+  EXPECT_EQ(routes_of(by_tree), std::vector<Route>(count, Route::only));
+  for (const index_t b : {0, 1, 3}) EXPECT_EQ(by_tree[b].status, Status::ok) << b;
 }
 
 /// Gaussian matrices. In matrix b, column `col` is column 0 with a relative change of 2^-(b / 4 +

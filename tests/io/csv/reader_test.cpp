@@ -161,6 +161,94 @@ TEST_F(CsvReaderTest, Mistakes) {
             "x.csv:2:2: a NUL byte: this is UTF-16 or binary, not text");
 }
 
+/// What reading says of a text, or nothing where it can be read.
+std::string mistake_in(const std::string& text) {
+  try {
+    open_text(text);
+  } catch (const InputError& error) {
+    return error.what() + (error.hint().empty() ? "" : " | " + error.hint());
+  }
+  return "";
+}
+
+/// Factored as data, an index would be a wrong answer that looks right. Each hint says a command
+/// that was tried.
+TEST_F(CsvReaderTest, AnIndexIsNoColumn) {
+  const std::string nameless =
+      ":1:1: the first column has no name: it looks like an index | leave "
+      "it out: ";
+  const std::string or_else =
+      " | qrtool factor - OUT; or write the file without it: to_csv(index=False) of pandas, "
+      "row.names=FALSE of R";
+  const std::pair<const char*, const char*> cases[] = {
+      {",a,b\n0,1,2\n1,3,4\n", "cut -d, -f2- x.csv"},
+      {"\"\",\"a\",\"b\"\n\"1\",1,2\n", "cut -d, -f2- x.csv"},
+      {"\"\",\"a\"\n\"Mazda RX4\",1\n", "cut -d, -f2- x.csv"},
+      {"Unnamed: 0,a\n0,1\n", "cut -d, -f2- x.csv"},
+      {";a;b\n0;1;2\n", "cut -d';' -f2- x.csv"},
+      {"\ta\tb\n0\t1\t2\n", "cut -f2- x.csv"},
+      {",0,1\n0,1,2\n", "tail -n +2 x.csv | cut -d, -f2-"},
+      {"\"\",\"1\",\"2\"\n\"a\",1,2\n", "tail -n +2 x.csv | cut -d, -f2-"}};
+  for (const auto& [text, command] : cases)
+    EXPECT_EQ(mistake_in(text), "x.csv" + nameless + command + or_else) << text;
+}
+
+TEST_F(CsvReaderTest, AHeaderHasTheWidthOfTheRows) {
+  const std::string index = ": is the first column an index? | if so, leave it out: tail -n +";
+  const std::string none = " | qrtool factor - OUT (R writes none with row.names=FALSE); if not: ";
+  const std::pair<const char*, std::string> cases[] = {
+      {"\"a\" \"b\"\n\"Wag on\" 1 2\n",
+       "x.csv:1:1: the header has 2 names where line 2 has 3 columns" + index +
+           "2 x.csv | cut -d'\"' -f3-" + none + "tail -n +2 x.csv | qrtool factor - OUT"},
+      {"# c\na  b\n1  1 2\n", "x.csv:2:1: the header has 2 names where line 3 has 3 columns" +
+                                  index + "3 x.csv | awk '{$1=\"\"; print}'" + none +
+                                  "tail -n +3 x.csv | qrtool factor - OUT"},
+      {"a,b,c\n1,2\n",
+       "x.csv:1:1: the header has 3 names where line 2 has 2 columns | leave the header out: tail "
+       "-n +2 x.csv | qrtool factor - OUT"},
+      {"a\n1,2,3\n",
+       "x.csv:1:1: the header has 1 name where line 2 has 3 columns | leave the header out: tail "
+       "-n +2 x.csv | qrtool factor - OUT"}};
+  for (const auto& [text, message] : cases) EXPECT_EQ(mistake_in(text), message) << text;
+  for (const char* good : {"speed in km/h\n1\n", "a b\n1,2\n", "x, y\n1, 2\n", "\"a, b\";c\n1;2\n",
+                           "a, b\n1 2\n", "a\tb\n1\t2\n"})
+    EXPECT_EQ(mistake_in(good), "") << good;
+}
+
+TEST_F(CsvReaderTest, HintsThatWork) {
+  EXPECT_EQ(mistake_in("1,5 2,5\n"),
+            "x.csv:1:3: '5 2' is not a number | write decimal points: sed 's/,/./g' x.csv | qrtool "
+            "factor - OUT");
+  EXPECT_EQ(mistake_in("n,a\nx,1\n"),
+            "x.csv:2:1: 'x' is not a number | if the first column holds names, leave it out: cut "
+            "-d, -f2- x.csv | qrtool factor - OUT");
+  const std::string euros(39, 'x');
+  EXPECT_EQ(mistake_in("1\n" + euros + "\xe2\x82\xac\xe2\x82\xac\n"),
+            "x.csv:2:1: '" + euros + "...' is not a number")
+      << "no character is cut";
+}
+
+TEST_F(CsvReaderTest, MatrixMarketIsKnownByItsContent) {
+  const std::string body = "5 5 3\n1 1 2.5\n2 2 3\n5 5 1\n";
+  const std::string hint =
+      " matrix; it cannot be read | write it as CSV: python3 -c \"import numpy, scipy.io; "
+      "numpy.savetxt('a.csv', scipy.io.mmread('";
+  for (const char* name : {"x.csv", "x.mtx", "x"}) {
+    write_text(name, "%%MatrixMarket matrix coordinate real general\n" + body);
+    EXPECT_EQ(error_of<InputError>([&] {
+                open_input({name, "", Order::automatic});
+              }),
+              std::string(name) + ": a Matrix Market file with a sparse" + hint + name +
+                  "').toarray(), delimiter=',')\"");
+    write_text(name, "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
+    EXPECT_EQ(error_of<InputError>([&] {
+                open_input({name, "", Order::automatic});
+              }),
+              std::string(name) + ": a Matrix Market file with a dense" + hint + name +
+                  "'), delimiter=',')\"");
+  }
+}
+
 TEST_F(CsvReaderTest, AnyRangeInAnyOrder) {
   std::string text = "# head\nx y z\n\n";
   constexpr index_t count = 7, m = 5, n = 3;

@@ -52,6 +52,27 @@ TEST_F(CsvWriterTest, OneMatrix) {
   EXPECT_EQ(names(), Names{"a.csv"});
 }
 
+TEST_F(CsvWriterTest, RestartsTheLastMatrix) {
+  // The second size does not fit the buffer, so that its rows are on the disk already.
+  for (const index_t rows : {3, 100000}) {
+    OutputSpec spec = matrix_spec("a.csv", {2}, rows, 2, ElementType::float64);
+    spec.force = true;
+    const auto writer = create_output(spec);
+    const std::vector<double> values(static_cast<std::size_t>(2 * rows), 0.5),
+        wrong(static_cast<std::size_t>(2 * rows), -0.123456789);
+    writer->write_rows("A", 0, 0, MatrixView<const double>{values.data(), rows, 2, 2});
+    writer->restart("A", 1);  // nothing of it is written yet
+    writer->write_rows("A", 1, 0, MatrixView<const double>{wrong.data(), rows, 2, 2});
+    writer->restart("A", 1);
+    writer->write_rows("A", 1, 0, MatrixView<const double>{values.data(), 1, 2, 2});
+    writer->write_rows("A", 1, 1, MatrixView<const double>{values.data(), rows - 1, 2, 2});
+    writer->commit();
+    std::string matrix;
+    for (index_t i = 0; i < rows; ++i) matrix += "0.5,0.5\n";
+    EXPECT_EQ(read_text("a.csv"), "# matrix 0\n" + matrix + "\n# matrix 1\n" + matrix);
+  }
+}
+
 TEST_F(CsvWriterTest, SeparatorFollowsTheEnding) {
   for (const auto& [name, text] :
        {std::pair{"a.csv", "1,2\n"}, std::pair{"a.tsv", "1\t2\n"}, std::pair{"a.TXT", "1 2\n"}}) {
@@ -69,8 +90,8 @@ TEST_F(CsvWriterTest, Factors) {
   EXPECT_EQ(read_text("out.Q.csv"), "# matrix 0\n1\n2\n\n# matrix 1\n3\n4\n");
   EXPECT_EQ(read_text("out.R.csv"), "# matrix 0\n0.1\n\n# matrix 1\n-5\n");
   EXPECT_EQ(read_text("out.report.csv"),
-            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale\n"
-            "0,0.5,0.25,0,1,0,3\n1,0.5,0.25,0,1,0,3\n");
+            "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries,checksum\n"
+            "0,0.5,0.25,0,1,0,3,1,0xbda5cd3e9db74e7d\n1,0.5,0.25,0,1,0,3,1,0xa84ec7166208d232\n");
   const StoredFactors factors = open_factors("out.csv", Order::row);
   EXPECT_EQ(factors.q->source().leading, std::vector<index_t>{2});
   EXPECT_EQ(factors.q->source().m, 2);
@@ -178,13 +199,61 @@ TEST_F(CsvWriterTest, WhatTextCannotHold) {
   EXPECT_EQ(names(), Names{});
 }
 
-TEST_F(CsvWriterTest, FactorsThatAreNotThere) {
-  EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
-            "cannot read 'out.R.csv': there is no such file");
-  write_text("out.Q.csv", "1,2\n");
-  write_text("out.R.csv", "1,2\n");
-  EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
-            "out.csv: Q (1x2) and R (1x2) do not belong together");
+TEST_F(CsvWriterTest, FilesOfAnotherModeAreRefusedOrRemoved) {
+  write_text("out.V.csv", "old");
+  write_text("out.tau.csv", "old");
+  OutputSpec spec = factors_spec("out.csv");
+  EXPECT_EQ(error_of<OutputError>([&] { create_output(spec); }),
+            "'out.V.csv' exists, a file of 'out.csv' by another --mode | use --force to remove it");
+  spec.force = true;
+  write_factors(spec);
+  EXPECT_EQ(names(), (Names{"out.Q.csv", "out.R.csv", "out.report.csv"}));
+  spec.datasets = {{"A", ElementType::float64, 2, 1}};
+  spec.with_report = false;
+  const auto matrices = create_output(spec);
+  const std::vector<double> a{1, 2, 3, 4};
+  matrices->write("A", 0, packed(a.data(), 2, 2, 1));
+  matrices->commit();
+  EXPECT_EQ(names().size(), 4u) << "matrices are no factors: nothing is removed";
+}
+
+TEST_F(CsvWriterTest, NamesOfOtherFormatsAreRefused) {
+  for (const char* name : {"o.npy", "o.NPZ", "o.mat", "o.mtx", "o.parquet", "o.csv.gz"}) {
+    const std::string error = error_of<UsageError>(
+        [&] { create_output(matrix_spec(name, {}, 1, 1, ElementType::float64)); });
+    EXPECT_NE(error.find("files cannot be written | write o"), std::string::npos) << error;
+  }
+  EXPECT_EQ(error_of<UsageError>([] { check_output_names("o.h5:/Q", "", false); }),
+            "'o.h5:/Q': the output is a file; its datasets have fixed names | write o.h5");
+  std::filesystem::create_directory("folder.npy");
+  std::filesystem::create_directory("c:");
+  for (const char* name : {"o.h5", "o", "o.dat", "folder.npy/o", "c:/o.h5"}) {
+    create_output(matrix_spec(name, {}, 1, 1, ElementType::float64));
+  }
+}
+
+TEST_F(CsvWriterTest, AReportIsNoFileOfTheFactors) {
+  for (const char* report : {"o.Q.csv", "./o.R.csv", "o.V.csv", "o.report.csv", "o.csv"}) {
+    EXPECT_EQ(error_of<UsageError>([&] { check_report_name("o.csv", report); }),
+              "--report '" + std::string(report) +
+                  "' would be a file of the factors 'o.csv' | give the report a name of its own");
+  }
+  write_text("o.h5", "");
+  std::filesystem::create_symlink("o.h5", "link.json");
+  EXPECT_NE(error_of<UsageError>([] { check_report_name("o.h5", "link.json"); }), "no error");
+  check_report_name("o.csv", "o.json");
+  check_report_name("o.csv", "P.csv");
+}
+
+TEST_F(CsvWriterTest, WhatExistsIsNoticedBeforeAnyWork) {
+  write_text("o.tau.csv", "");
+  write_text("r.csv", "");
+  EXPECT_EQ(error_of<OutputError>([] { check_output_names("o.csv", "", false); }),
+            "'o.tau.csv' exists | use --force to replace it");
+  EXPECT_EQ(error_of<OutputError>([] { check_output_names("p.csv", "r.csv", false); }),
+            "'r.csv' exists | use --force to replace it");
+  check_output_names("o.csv", "r.csv", true);
+  check_output_names("p.csv", "", false);
 }
 
 TEST_F(CsvWriterTest, NamesOfFiles) {

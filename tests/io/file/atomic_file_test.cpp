@@ -157,17 +157,33 @@ TEST_F(AtomicFileTest, TwoOfOneProcessDoNotDisturbEachOther) {
   EXPECT_EQ(read_text("o.h5"), "first");
 }
 
+TEST_F(AtomicFileTest, TheReplacedFileGivesModeAndOwner) {
+  for (const mode_t mode : {0600, 0644, 0660, 0400}) {
+    write_text("o.h5", "old");
+    ASSERT_EQ(chmod("o.h5", mode), 0);
+    if (geteuid() == 0) {
+      ASSERT_EQ(chown("o.h5", 1234, 4321), 0);
+    }
+    const struct stat old = status_of("o.h5");
+    AtomicFile("o.h5", true).commit();
+    EXPECT_EQ(status_of("o.h5").st_mode & 0777, mode);
+    EXPECT_EQ(status_of("o.h5").st_uid, old.st_uid);
+    EXPECT_EQ(status_of("o.h5").st_gid, old.st_gid);
+    std::filesystem::remove("o.h5");
+  }
+}
+
 TEST_F(AtomicFileTest, ModeFollowsTheMask) {
   for (const mode_t mask : {022, 077, 0777, 0}) {
     const mode_t before = umask(mask);
     {
-      AtomicFile file("o.h5", true);
+      AtomicFile file("o.h5", false);
       EXPECT_EQ(status_of(file.temporary_path()).st_mode & 0777, 0600u);
       file.commit();
     }
     umask(before);
     EXPECT_EQ(status_of("o.h5").st_mode & 0777, 0666u & ~mask);
-    ASSERT_EQ(chmod("o.h5", 0600), 0);
+    std::filesystem::remove("o.h5");
   }
 }
 

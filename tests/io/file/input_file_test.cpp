@@ -41,6 +41,17 @@ TEST_F(InputFileTest, WhatIsNoHdf5File) {
             "hdf5.csv: an HDF5 file, although its name says text | rename it to end in .h5");
 }
 
+TEST_F(InputFileTest, ADirectoryIsNoFileWithDatasets) {
+  std::filesystem::create_directory("d");
+  write_numbers("d/f.h5", "A", H5T_IEEE_F64LE, {2, 2});
+  EXPECT_EQ(input_error("d:/f.h5"),
+            "cannot read 'd:/f.h5': No such file or directory | write d/f.h5");
+  EXPECT_EQ(input_error("d:/f.h5:/A"),
+            "cannot read 'd:/f.h5': No such file or directory | write d/f.h5");
+  EXPECT_EQ(input_error("d:/g.h5"), "cannot read 'd:/g.h5': No such file or directory");
+  EXPECT_EQ(open_file("d/f.h5:/A")->source().m, 2);
+}
+
 TEST_F(InputFileTest, OpenForWritingElsewhere) {
   write_numbers("locked.h5", "A", H5T_IEEE_F64LE, {2, 2});
   const int lock = open("locked.h5", O_RDWR);

@@ -4,6 +4,7 @@
 // below by ones that record what they are asked.
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "io/file/atomic_file.hpp"
+#include "io/file/file_set.hpp"
 #include "io/writer.hpp"
 #include "tests/io/reading.hpp"
 
@@ -61,15 +63,22 @@ extern "C" int fsync(int descriptor) {
   record.add(S_ISDIR(info.st_mode) ? "fsync directory" : "fsync file");
   return next<int(int)>("fsync")(descriptor);
 }
-extern "C" int rename(const char* from, const char* to) noexcept {
+/// A reader as HDF5 takes a shared lock. It must get it from the moment in which the file has its
+/// name.
+int note_rename(int result, const char* to) {
   record.add("rename");
-  return next<int(const char*, const char*)>("rename")(from, to);
+  const int reader = open(to, O_RDONLY | O_CLOEXEC);
+  if (reader >= 0 && flock(reader, LOCK_SH | LOCK_NB) != 0) record.add("a reader is refused");
+  if (reader >= 0) close(reader);
+  return result;
+}
+extern "C" int rename(const char* from, const char* to) noexcept {
+  return note_rename(next<int(const char*, const char*)>("rename")(from, to), to);
 }
 extern "C" int renameat2(int from_folder, const char* from, int to_folder, const char* to,
                          unsigned flags) noexcept {
-  record.add("rename");
-  return next<int(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from,
-                                                                              to_folder, to, flags);
+  const auto call = next<int(int, const char*, int, const char*, unsigned)>("renameat2");
+  return note_rename(call(from_folder, from, to_folder, to, flags), to);
 }
 extern "C" int sync_file_range(int descriptor, off_t start, off_t bytes, unsigned flags) {
   {
@@ -131,6 +140,17 @@ TEST_F(SyncTest, ACommitSyncsTheFileAndAfterTheRenameItsDirectory) {
   AtomicFile file("sub/a.h5", false);
   file.commit();
   EXPECT_EQ(record.calls, file_then_name_then_directory);
+}
+
+TEST_F(SyncTest, ASetIsOnTheDiskBeforeItsFirstFileGetsAName) {
+  write_text("b.csv", "old");
+  AtomicFile first("a.csv", true), second("b.csv", true);
+  FileSet files;
+  files.add(first);
+  files.add(second);
+  files.commit();
+  EXPECT_EQ(record.calls,
+            (Calls{"fsync file", "fsync file", "rename", "rename", "fsync directory"}));
 }
 
 TEST_F(SyncTest, EveryFormatIsSynced) {

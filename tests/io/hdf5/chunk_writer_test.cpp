@@ -85,6 +85,37 @@ TEST_F(Hdf5ChunkWriterTest, ChunksAreThoseOfHdf5) {
   }
 }
 
+TEST_F(Hdf5ChunkWriterTest, GoesBackToAnyElement) {
+  const hdf5::Session session;
+  const hdf5::Layout layout{{11}, {4}, 0};
+  const Handle creation = creation_properties();
+  H5Pset_chunk(creation, 1, layout.chunk.data());
+  H5Pset_fletcher32(creation);
+  write_numbers("library.h5", "A", H5T_IEEE_F32LE, layout.dims, creation);
+  const auto expected = stored_chunks("library.h5", layout);
+  const std::vector<double> numbers = small_numbers(11);
+  const std::vector<float> values(numbers.begin(), numbers.end());
+  for (index_t from = 0; from <= 11; ++from) {
+    for (index_t to = 0; to < from; ++to) {
+      {
+        const Created created(layout);
+        const int descriptor = open("c.h5", O_RDWR);
+        ChunkWriter writer(created.dataset, descriptor, layout, 4, 2);
+        ASSERT_TRUE(writer.allocate());
+        std::vector<float> first = values;
+        std::fill(first.begin() + to, first.end(), -1.0F);  // to be written again
+        writer.append(first.data(), from);
+        writer.go_back(to);
+        EXPECT_EQ(writer.position(), to);
+        writer.append(values.data() + to, 11 - to);
+        writer.finish();
+        close(descriptor);
+      }
+      EXPECT_EQ(stored_chunks("c.h5", layout), expected) << from << " to " << to;
+    }
+  }
+}
+
 TEST_F(Hdf5ChunkWriterTest, AnUnfinishedChunkEndsInZeros) {
   const hdf5::Layout layout{{12}, {4}, 0};
   const std::vector<float> values{1, 2, 3, 4, 5};

@@ -300,7 +300,9 @@ TEST_F(Hdf5ReaderTest, FactorsOfOtherPrograms) {
   write_numbers("tall.h5", "V", H5T_IEEE_F64LE, {2, 2});
   EXPECT_EQ(factors_error("tall.h5"), "tall.h5: holds V, but no tau");
   write_numbers("none.h5", "A", H5T_IEEE_F64LE, {2, 2});
-  EXPECT_EQ(factors_error("none.h5"), "none.h5: holds neither R nor V and tau");
+  EXPECT_EQ(factors_error("none.h5"),
+            "none.h5: holds neither R nor V and tau | the datasets must be named /Q and /R (or /R "
+            "alone, or /V and /tau)");
   write_numbers("flat.h5", "R", H5T_IEEE_F64LE, {2});
   EXPECT_EQ(factors_error("flat.h5"), "flat.h5: dataset /R has rank 1 (2)");
 }

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "io/hdf5/dataset.hpp"
 #include "tests/io/hdf5/writing.hpp"
 
 namespace qrtool {
@@ -154,9 +155,10 @@ TEST_F(Hdf5WriterTest, ViewsWithGaps) {
 TEST_F(Hdf5WriterTest, Attributes) {
   write_file<float>(factors_spec({2}, 4, 3, Order::row, ElementType::float32), 2);
   const hdf5::Session session;
-  const Handle file(valid(H5Fopen("o.h5", H5F_ACC_RDONLY, H5P_DEFAULT)), H5Fclose);
-  EXPECT_EQ(hdf5::string_attribute(file, "format"), "qrtool");
-  EXPECT_EQ(hdf5::string_attribute(file, "variant"), "");
+  const hdf5::InputFile opened = hdf5::open_file("o.h5");
+  const Handle& file = opened.handle;
+  EXPECT_EQ(hdf5::string_attribute(opened, file, "format"), "qrtool");
+  EXPECT_EQ(hdf5::string_attribute(opened, file, "variant"), "");
   EXPECT_GT(H5Aexists(file, "variant"), 0);
   const Handle eps(valid(H5Aopen(file, "eps", H5P_DEFAULT)), H5Aclose);
   double number = 0;

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// factors.cpp: opens the files of a set, and compares their checksums with those of the report.
+#include "io/csv/factors.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/csv/number_hash.hpp"
+#include "io/csv/reader.hpp"
+#include "io/csv/writer.hpp"
+#include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
+#include "io/report_file.hpp"
+
+namespace qrtool {
+namespace {
+
+bool exists(const std::string& name) {
+  struct stat info {};
+  return stat(name.c_str(), &info) == 0;
+}
+
+/// The action for a path that names one file of a set, such as out.Q.csv, instead of the set.
+std::string hint_for_missing(const std::string& path) {
+  const std::size_t dot = path.rfind('.'), inner = path.rfind('.', dot - 1);
+  if (inner == std::string::npos || !exists(path)) return "";
+  const std::string dataset = path.substr(inner + 1, dot - inner - 1);
+  const bool is_factor =
+      std::find(factor_names.begin(), factor_names.end(), dataset) != factor_names.end();
+  if (!is_factor && dataset != "report") return "";
+  return fmt::format("name all of them together: {}{}", escape(path.substr(0, inner)),
+                     escape(path.substr(dot)));
+}
+
+/// The files of a set that exist, and the checksums that each of them gives its matrices.
+struct OpenSet {
+  std::vector<std::string> names;
+  std::vector<std::vector<std::uint64_t>> checksums;
+};
+
+std::unique_ptr<Reader> open_factor(const std::string& path, const char* dataset, OpenSet& set) {
+  const std::string name = csv_name(path, dataset);
+  if (!exists(name)) return nullptr;
+  require_text_file(name);
+  CsvFactor factor = open_csv_factor(name);
+  set.names.push_back(escape(name));
+  set.checksums.push_back(std::move(factor.checksums));
+  return std::move(factor.reader);
+}
+
+std::string_view field_of(std::string_view line, std::size_t number) {
+  for (; number > 0 && !line.empty(); --number)
+    line.remove_prefix(std::min(line.find(','), line.size() - 1) + 1);
+  return line.substr(0, line.find(','));
+}
+
+/// The checksums that the report records; nothing where it has no such column.
+std::optional<std::vector<std::uint64_t>> recorded_checksums(const std::string& report) {
+  TextLines lines(open_rereadable(report), escape(report));
+  if (!lines.next()) return {};
+  const std::string header(lines.text());
+  const std::size_t at = header.find(checksum_column);
+  if (at == std::string::npos) return {};
+  const auto column =
+      static_cast<std::size_t>(std::count(header.begin(), header.begin() + at, ','));
+  std::vector<std::uint64_t> checksums;
+  while (lines.next()) {
+    std::string_view text = field_of(lines.text(), column);
+    if (text.starts_with("0x")) text.remove_prefix(2);
+    std::uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    checksums.push_back(value);
+  }
+  return checksums;
+}
+
+/// The number of the first matrix whose checksums differ; nothing where all agree.
+std::optional<std::size_t> find_difference(const OpenSet& set,
+                                           const std::vector<std::uint64_t>& recorded) {
+  for (std::size_t b = 0; b < recorded.size(); ++b) {
+    NumberHash hash;
+    for (const auto& checksums : set.checksums) {
+      if (b >= checksums.size()) return b;
+      hash.add_word(checksums[b]);
+    }
+    if (hash.value() != recorded[b]) return b;
+  }
+  for (const auto& checksums : set.checksums)
+    if (checksums.size() != recorded.size()) return recorded.size();
+  return {};
+}
+
+void require_one_run(const std::string& path, const StoredFactors& factors, const OpenSet& set) {
+  const bool has_qr = factors.q || factors.r, has_reflectors = factors.v || factors.tau;
+  if (has_qr && has_reflectors) {
+    throw InputError(
+        fmt::format("{}: {} are files of different runs", escape(path), fmt::join(set.names, ", ")),
+        "remove those that you do not mean, or factor again with --force");
+  }
+  const std::string report = csv_name(path, "report");
+  if (!exists(report)) return;
+  const auto recorded = recorded_checksums(report);
+  if (!recorded) return;
+  if (const auto matrix = find_difference(set, *recorded)) {
+    throw InputError(
+        fmt::format("{}: matrix {} of {} is not the one that {} describes", escape(path), *matrix,
+                    fmt::join(set.names, ", "), escape(report)),
+        fmt::format("the files are of different runs, or were changed: factor again with --force, "
+                    "or remove {} to have them measured as they are",
+                    escape(report)));
+  }
+}
+
+}  // namespace
+
+StoredFactors open_csv_factors(const std::string& path) {
+  StoredFactors factors;
+  OpenSet set;
+  factors.file = path;
+  factors.q = open_factor(path, "Q", set);
+  factors.r = open_factor(path, "R", set);
+  factors.v = open_factor(path, "V", set);
+  factors.tau = open_factor(path, "tau", set);
+  if (!factors.r && !factors.v) {
+    throw InputError(
+        fmt::format("cannot read '{}': there is no such file", escape(csv_name(path, "R"))),
+        hint_for_missing(path));
+  }
+  require_one_run(path, factors, set);
+  return factors;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// factors.hpp: finds the text files that factors are stored in, and checks that they belong
+// together.
+#pragma once
+
+#include <string>
+
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// Opens out.Q.csv, out.R.csv, ... for out.csv. Where out.report.csv has the column `checksum`, the
+/// factors must have these checksums. Errors: InputError, also where files of different runs lie
+/// beside each other.
+StoredFactors open_csv_factors(const std::string& path);
+
+}  // namespace qrtool

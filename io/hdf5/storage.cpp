@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// storage.cpp: sizes of types, of contiguous data and of chunks.
+#include "io/hdf5/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+#include "core/text.hpp"
+#include "io/file/read_write_at.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+/// The bits of a floating-point type, counted from the lowest.
+struct FloatFields {
+  std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+};
+
+/// Whether the bits are mantissa, exponent and sign without a gap, with IEEE 754's bias. The 80
+/// bits of x87, whose first bit of the mantissa is stored, may have bytes behind them.
+bool is_sound_float(hid_t type) {
+  FloatFields f;
+  if (H5Tget_fields(type, &f.sign, &f.exponent, &f.exponent_bits, &f.mantissa, &f.mantissa_bits) <
+      0) {
+    return false;
+  }
+  const std::size_t precision = H5Tget_precision(type), bits = 8 * H5Tget_size(type);
+  const bool is_x87 = H5Tget_norm(type) == H5T_NORM_NONE;
+  if (!is_x87 && H5Tget_norm(type) != H5T_NORM_IMPLIED) return false;
+  if (is_x87 ? precision != 80 || f.exponent_bits != 15 || bits > 128 : precision != bits) {
+    return false;
+  }
+  if (f.exponent_bits < 2 || f.exponent_bits > 15) return false;
+  return H5Tget_offset(type) == 0 && f.mantissa == 0 && f.exponent == f.mantissa_bits &&
+         f.sign == f.exponent + f.exponent_bits && f.sign + 1 == precision &&
+         H5Tget_ebias(type) == (std::size_t{1} << (f.exponent_bits - 1)) - 1;
+}
+
+/// Whether the integer has as many bytes as a processor's, with all of its bits inside.
+bool is_sound_integer(hid_t type) {
+  const std::size_t bytes = H5Tget_size(type), bits = H5Tget_precision(type);
+  const int offset = H5Tget_offset(type);
+  return (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) && bits > 0 && offset >= 0 &&
+         bits + static_cast<std::size_t>(offset) <= 8 * bytes;
+}
+
+bool is_sound_order(hid_t type) {
+  const H5T_order_t order = H5Tget_order(type);
+  return order == H5T_ORDER_LE || order == H5T_ORDER_BE;
+}
+
+std::uint64_t elements_of(const Dataset& dataset) {
+  std::uint64_t elements = 1;
+  for (const hsize_t extent : dataset.dims) elements *= extent;
+  return elements;
+}
+
+}  // namespace
+
+void require_sound_type(const InputFile& file, const Dataset& dataset) {
+  const Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  const bool is_float = H5Tget_class(type) == H5T_FLOAT;
+  if (is_sound_order(type) && (is_float ? is_sound_float(type) : is_sound_integer(type))) return;
+  throw InputError(
+      fmt::format("{}: dataset {} is damaged (its type of {} bytes with {} bits is no {})",
+                  file.shown, dataset.shown, H5Tget_size(type), H5Tget_precision(type),
+                  is_float ? "IEEE 754 floating-point number" : "integer of a processor"));
+}
+
+Storage::Storage(const InputFile& file, const Dataset& dataset, int threads)
+    : file_(file), dataset_(dataset), threads_(threads) {
+  const Session session(file.shown);
+  const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
+  haddr_t end = 0;
+  if (!creation || H5Fget_eoa(file.handle, &end) < 0) {
+    throw_damaged("its properties cannot be read");
+  }
+  file_end_ = std::min<std::uint64_t>(file.size, end);
+  H5D_fill_value_t fill = H5D_FILL_VALUE_ERROR;
+  H5D_fill_time_t fill_time = H5D_FILL_TIME_ERROR;
+  if (H5Pfill_value_defined(creation, &fill) < 0 || H5Pget_fill_time(creation, &fill_time) < 0) {
+    throw_damaged("its fill value cannot be read");
+  }
+  has_fill_value_ = (fill == H5D_FILL_VALUE_DEFAULT || fill == H5D_FILL_VALUE_USER_DEFINED) &&
+                    (fill_time == H5D_FILL_TIME_ALLOC || fill_time == H5D_FILL_TIME_IFSET);
+  if (elements_of(dataset) == 0) return;
+  const H5D_layout_t layout = H5Pget_layout(creation);
+  if (layout == H5D_CHUNKED) {
+    take_chunks(creation);
+  } else {
+    require_contiguous(layout);
+  }
+}
+
+void Storage::throw_damaged(const std::string& cause) const {
+  take_error();  // without memory, the cause is another
+  throw InputError(
+      fmt::format("{}: dataset {} is damaged ({})", file_.shown, dataset_.shown, cause));
+}
+
+void Storage::throw_damaged_chunk(const std::string& cause, std::span<const hsize_t> offset) const {
+  throw_damaged(fmt::format("{}, in the chunk at ({})", cause, fmt::join(offset, ", ")));
+}
+
+/// Elements that were never written have no value, unless the file states one.
+void Storage::require_fill_value() const {
+  if (has_fill_value_) return;
+  throw InputError(fmt::format("{}: dataset {} has elements that were never written", file_.shown,
+                               dataset_.shown));
+}
+
+void Storage::require_inside(const Extent& extent) const {
+  const auto [address, bytes] = extent;
+  if (address <= file_end_ && bytes <= file_end_ - address) return;
+  throw_damaged(fmt::format("{} bytes at byte {} of {}", bytes, address, file_end_));
+}
+
+void Storage::require_contiguous(H5D_layout_t layout) const {
+  const std::uint64_t needed = elements_of(dataset_) * dataset_.stored_bytes;
+  const std::uint64_t stored = H5Dget_storage_size(dataset_.handle);
+  if (layout != H5D_COMPACT) {
+    const haddr_t address = H5Dget_offset(dataset_.handle);
+    if (stored == 0 || address == HADDR_UNDEF) {
+      require_fill_value();
+      return;
+    }
+    require_inside({address, stored});
+  }
+  if (stored != needed) {
+    throw_damaged(fmt::format("{} bytes are stored where {} need {}", stored,
+                              shape_text(dataset_.dims), needed));
+  }
+}
+
+void Storage::take_chunks(hid_t creation) {
+  chunk_.resize(dataset_.dims.size());
+  const auto rank = static_cast<int>(chunk_.size());
+  if (H5Pget_chunk(creation, rank, chunk_.data()) != rank) {
+    throw_damaged("its chunks have another rank");
+  }
+  require_chunk_extents();
+  chunk_bytes_ = dataset_.stored_bytes;
+  for (const hsize_t extent : chunk_) {
+    if (__builtin_mul_overflow(chunk_bytes_, extent, &chunk_bytes_) || chunk_bytes_ > UINT32_MAX) {
+      throw_damaged(fmt::format("chunks of {}", shape_text(chunk_)));
+    }
+  }
+  filters_ = Filters(creation, chunk_bytes_);
+  unsigned options = 0;
+  if (H5Pget_chunk_opts(creation, &options) < 0) throw_damaged("its chunks");
+  filters_partial_chunks_ = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
+}
+
+void Storage::require_chunk_extents() const {
+  const Handle space(H5Dget_space(dataset_.handle), H5Sclose);
+  std::vector<hsize_t> largest(dataset_.dims.size());
+  if (H5Sget_simple_extent_dims(space, nullptr, largest.data()) != std::ssize(largest)) {
+    throw_damaged("its dimensions cannot be read");
+  }
+  for (std::size_t d = 0; d < largest.size(); ++d) {
+    const bool is_fixed = largest[d] != H5S_UNLIMITED;
+    if (chunk_[d] == 0 || (is_fixed && std::max(chunk_[d], dataset_.dims[d]) > largest[d])) {
+      throw_damaged(fmt::format("dimension {} has chunks of {} and {} of at most {} indices", d,
+                                chunk_[d], dataset_.dims[d], largest[d]));
+    }
+  }
+}
+
+/// Whether the chunk was not compared before.
+bool Storage::is_new(std::span<const hsize_t> chunk_index) {
+  constexpr std::uint64_t most_noted = std::uint64_t{1} << 24;
+  std::uint64_t flat = 0, chunks = 1;
+  for (std::size_t d = 0; d < chunk_.size(); ++d) {
+    const std::uint64_t across = (dataset_.dims[d] - 1) / chunk_[d] + 1;
+    flat = flat * across + chunk_index[d];
+    if (__builtin_mul_overflow(chunks, across, &chunks) || chunks > most_noted) return true;
+  }
+  compared_.resize(chunks);
+  const bool was_new = !compared_[flat];
+  compared_[flat] = true;
+  return was_new;
+}
+
+void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count) {
+  if (chunk_.empty()) return;
+  const std::size_t rank = chunk_.size();
+  std::vector<hsize_t> index(rank), offset(rank);
+  for (std::size_t d = 0; d < rank; ++d) index[d] = start[d] / chunk_[d];
+  std::vector<Found> to_decode;
+  for (std::size_t d = rank; d > 0;) {
+    if (is_new(index)) {
+      for (std::size_t i = 0; i < rank; ++i) offset[i] = index[i] * chunk_[i];
+      if (const auto stored = find(offset)) to_decode.push_back({*stored, offset});
+      if (std::ssize(to_decode) >= 4 * threads_) require_decodable(std::exchange(to_decode, {}));
+    }
+    // The next index, the last dimension first.
+    for (d = rank; d > 0 && ++index[d - 1] > (start[d - 1] + count[d - 1] - 1) / chunk_[d - 1];
+         --d) {
+      index[d - 1] = start[d - 1] / chunk_[d - 1];
+    }
+  }
+  require_decodable(to_decode);
+}
+
+/// Finds a chunk and compares its size. Returns it where its size alone does not show that it is
+/// whole.
+std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const {
+  const Session session(file_.shown);
+  const std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset);
+  if (!stored) {
+    const std::string error = innermost_error(take_error());
+    const bool is_absent = error.empty() || error.find("not initialized") != std::string::npos ||
+                           error.find("isn't defined") != std::string::npos;
+    // With other errors, HDF5 would allocate what a damaged file states before it reads.
+    if (!is_absent) throw_damaged_chunk(escape(error), offset);
+    require_fill_value();
+    return {};
+  }
+  const std::uint64_t bytes = stored->extent.bytes;
+  require_inside(stored->extent);
+  bool is_partial = false;
+  for (std::size_t d = 0; d < chunk_.size(); ++d) {
+    is_partial = is_partial || dataset_.dims[d] - offset[d] < chunk_[d];
+  }
+  if (is_partial && !filters_partial_chunks_) {
+    if (bytes != chunk_bytes_) throw_damaged_chunk(fmt::format("{} bytes", bytes), offset);
+    return {};
+  }
+  if (!filters_.keep_size(stored->filters_left_out)) return stored;
+  const std::string problem = filters_.problem_of_size(bytes, stored->filters_left_out);
+  if (!problem.empty()) throw_damaged_chunk(problem, offset);
+  return {};
+}
+
+void Storage::require_decodable(std::span<const Found> chunks) const {
+  const int descriptor = descriptor_of(file_.handle);
+  std::vector<std::string> problems(chunks.size());
+  parallel_for(std::ssize(chunks), threads_, [&](index_t i, int) {
+    const StoredChunk& chunk = chunks[static_cast<std::size_t>(i)].chunk;
+    std::vector<std::byte> bytes(chunk.extent.bytes);
+    const TwoParts parts{{{bytes.data(), bytes.size()}, {nullptr, 0}}};
+    std::string& problem = problems[static_cast<std::size_t>(i)];
+    problem = read_at(descriptor, chunk.extent.address, parts) == bytes.size()
+                  ? filters_.problem(std::move(bytes), chunk.filters_left_out)
+                  : "it cannot be read";
+  });
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (!problems[i].empty()) throw_damaged_chunk(problems[i], chunks[i].offset);
+  }
+}
+
+}  // namespace qrtool::hdf5

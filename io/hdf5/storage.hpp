@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// storage.hpp: compares what a file stores for a dataset with what its type and its dimensions ask
+// for. HDF5 trusts these sizes, and reads beyond the end of what is stored.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/hdf5/dataset.hpp"
+#include "io/hdf5/driver.hpp"
+#include "io/hdf5/filters.hpp"
+
+namespace qrtool::hdf5 {
+
+/// Refuses a type of numbers that no program writes: without bytes, with bits outside its bytes, or
+/// with an exponent or a mantissa that is not like IEEE 754's. Errors: InputError.
+void require_sound_type(const InputFile& file, const Dataset& dataset);
+
+/// What is stored for a dataset. `file` and `dataset` must outlive it. One thread at a time may use
+/// it.
+class Storage {
+ public:
+  /// Compares the sizes that belong to the dataset as a whole. Decompresses on at most `threads`
+  /// threads. Errors: InputError.
+  Storage(const InputFile& file, const Dataset& dataset, int threads);
+
+  /// Compares what is stored for each chunk that has elements in start .. start + count - 1. Call
+  /// it before HDF5 reads them. Errors: InputError.
+  void require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count);
+
+ private:
+  /// A chunk and the index of its first element.
+  struct Found {
+    StoredChunk chunk;
+    std::vector<hsize_t> offset;
+  };
+  void require_inside(const Extent& extent) const;
+  void require_contiguous(H5D_layout_t layout) const;
+  void take_chunks(hid_t creation);
+  void require_chunk_extents() const;
+  bool is_new(std::span<const hsize_t> chunk_index);
+  std::optional<StoredChunk> find(std::span<const hsize_t> offset) const;
+  void require_decodable(std::span<const Found> chunks) const;
+  void require_fill_value() const;
+  [[noreturn]] void throw_damaged(const std::string& cause) const;
+  [[noreturn]] void throw_damaged_chunk(const std::string& cause,
+                                        std::span<const hsize_t> offset) const;
+
+  const InputFile& file_;
+  const Dataset& dataset_;
+  int threads_;
+  std::uint64_t file_end_ = 0;  // of what the file says is its own
+  std::vector<hsize_t> chunk_;  // extents; empty unless the dataset is chunked
+  std::uint64_t chunk_bytes_ = 0;
+  Filters filters_;
+  bool filters_partial_chunks_ = true;  // those with elements beyond the end
+  bool has_fill_value_ = false;
+  std::vector<bool> compared_;  // the chunks that need no second look; empty where there are many
+};
+
+}  // namespace qrtool::hdf5

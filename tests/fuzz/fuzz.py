@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""fuzz.py: gives damaged files to qrtool, and makes calls of the system fail under it.
+
+A run may refuse its input, but it must not crash, must not accept what is not in the file, must not
+depend on memory that nothing was written to, and must not leave a part of an output.
+
+    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--calls N --fail-nth LIBRARY] [--seed S] [--keep FOLDER]
+"""
+import argparse
+import collections
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+try:
+    import h5py
+    import numpy as np
+except ImportError:
+    print("h5py and NumPy are needed")
+    sys.exit(77)
+
+import csv_damage
+import failing_calls
+from h5py_reader import IndependentReader
+from hdf5_damage import Sample
+from hdf5_samples import write_factor_samples, write_samples
+
+SECONDS = 120
+FILLS = ("1", "170")  # for MALLOC_PERTURB_: what fresh and freed memory is filled with
+
+
+class Fuzz:
+    def __init__(self, options):
+        self.options = options
+        self.folder = tempfile.mkdtemp(prefix="qrtool-fuzz-")
+        self.work = os.path.join(self.folder, "work")
+        os.mkdir(self.work)
+        self.reader = IndependentReader()
+        self.limit_memory()
+        self.exits = collections.Counter()
+        self.failures = []
+
+    def close(self):
+        self.reader.close()
+        shutil.rmtree(self.folder)
+
+    def limit_memory(self):
+        """Lets no process have more than 4 GiB of addresses, as a damaged file may state any size.
+        A tool that is built with a sanitizer needs more, and is not limited."""
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, before[1]))
+        if self.run("--version")[0] != 0:
+            resource.setrlimit(resource.RLIMIT_AS, before)
+
+    def run(self, *arguments, fill="0", stdin=None, **environment):
+        """Runs the tool. Returns its exit code (128 + n after a signal, 200 after the time limit),
+        standard output and standard error."""
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_PERTURB_": fill, **environment}
+        try:
+            done = subprocess.run([self.options.qrtool, *arguments], capture_output=True, check=False,
+                                  timeout=SECONDS, env=environment, input=stdin, cwd=self.work)
+        except subprocess.TimeoutExpired:
+            return 200, "", ""
+        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return code, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+
+    def fail(self, what, number, files):
+        """Notes a failure, and keeps its files."""
+        self.failures.append((what, number))
+        print(f"FAILED: {what}: number {number} of seed {self.options.seed}", flush=True)
+        if self.options.keep:
+            keep = os.path.join(self.options.keep, f"{self.options.seed}-{number}")
+            os.makedirs(keep, exist_ok=True)
+            for path in files:
+                if os.path.exists(path):
+                    shutil.copy(path, keep)
+
+    def ended_well(self, what, result, number, files):
+        """Whether a run ended by itself, with an exit code that the manual names, a message where
+        it failed, and without temporary files."""
+        code, out, err = result
+        self.exits[what, f"{code} (the library crashed)" if "crashed" in err else str(code)] += 1
+        left = [name for name in os.listdir(self.work) if name.endswith(".tmp")]
+        for name in left:
+            os.remove(os.path.join(self.work, name))
+        if not 0 <= code <= 6:
+            reason = f"exit {code}"
+        elif left:
+            reason = f"left {left}"
+        elif code > 1 and not err.startswith("qrtool: "):
+            reason = f"exit {code} says {err[:100]!r}"
+        else:
+            return True
+        self.fail(f"{what}: {reason} {err[:200]!r}", number, files)
+        return False
+
+    def damaged_copy(self, samples, path):
+        generator = random.Random(f"{self.options.seed} {path} {self.number}")
+        chosen = generator.randrange(len(samples))
+        with open(path, "wb") as file:
+            file.write(samples[chosen].damaged(generator))
+        return chosen
+
+    # ---- HDF5 ---------------------------------------------------------------------------------
+
+    def hdf5(self, count):
+        inputs = write_samples(self.folder, self.options.qrtool)
+        pairs = write_factor_samples(self.folder, self.options.qrtool)
+        input_samples = [Sample(path) for path, _ in inputs]
+        pair_samples = [Sample(path) for _, path in pairs]
+        for path, dataset in inputs:
+            code, _, err = self.run("factor", f"{path}:{dataset}", "q.h5", "-qf")
+            if code != (3 if "never-written" in path else 0):
+                self.fail(f"undamaged {path}: exit {code} {err}", -1, [])
+        for self.number in range(count):
+            if self.number % 4 < 3:
+                self.damaged_input(inputs, input_samples)
+            else:
+                self.damaged_factors(pairs, pair_samples)
+
+    def damaged_input(self, inputs, samples):
+        path, results = os.path.join(self.work, "d.h5"), []
+        dataset = inputs[self.damaged_copy(samples, path)][1]
+        name = path if self.number % 8 == 0 else f"{path}:{dataset}"
+        outputs = [os.path.join(self.work, f"q{fill}.h5") for fill in FILLS]
+        for fill, output in zip(FILLS, outputs):
+            if os.path.exists(output):
+                os.remove(output)
+            results.append(self.run("factor", name, output, "-q", "--backend", "cpu", "--threads", "1",
+                                    fill=fill))
+        if not all([self.ended_well("factor", result, self.number, [path]) for result in results]):
+            return
+        codes = [result[0] for result in results]
+        if codes[0] != codes[1] or content(outputs[0]) != content(outputs[1]):
+            self.fail(f"two fills of memory, two answers: exits {codes}", self.number, [path, *outputs])
+            return
+        if (codes[0] in (0, 1)) != os.path.exists(outputs[0]):
+            self.fail(f"exit {codes[0]}, and the output is there or not", self.number, [path])
+            return
+        if codes[0] == 0 and not self.agrees(path, outputs[0]):
+            self.fail("h5py reads something else", self.number, [path, outputs[0]])
+        if codes[0] == 0 and self.number % 10 == 0:
+            verified = self.run("verify", name, outputs[0], "-q", "--threads", "1")
+            self.ended_well("verify", verified, self.number, [path, outputs[0]])
+
+    def agrees(self, path, output):
+        """Whether Q R of an output is what h5py reads from its input."""
+        with h5py.File(output) as file:
+            q, r = file["Q"][:].astype("f8"), file["R"][:].astype("f8")
+            # Stored by columns, Q' and R' give A' = R' Q'.
+            product = r @ q if file.attrs["order"] == b"column" else q @ r
+            single = file["Q"].dtype == np.float32
+            # Control characters of the name are stored as they are shown.
+            shown = bytes(file.attrs["source_dataset"])
+            dataset = shown.decode("unicode_escape").encode("latin-1")
+        return close(self.reader.read(path, dataset), product, single)
+
+    def damaged_factors(self, pairs, samples):
+        path = os.path.join(self.work, "f.h5")
+        chosen = self.damaged_copy(samples, path)
+        a, undamaged = pairs[chosen]
+        results = [self.run("verify", a, path, "--threads", "1", fill=fill) for fill in FILLS]
+        if not all([self.ended_well("verify", result, self.number, [path, a]) for result in results]):
+            return
+        out = [result[1] for result in results]
+        if results[0][0] != results[1][0] or out[0] != out[1]:
+            self.fail("verify: two fills of memory, two answers", self.number, [path, a])
+        elif results[0][0] == 0:
+            # A damaged name of Q makes another program's file one of R alone, and verify says so.
+            is_r_alone = "R alone" in out[0] and "foreign" in undamaged
+            for name in ("R",) if is_r_alone else ("Q", "R", "V", "tau"):
+                with h5py.File(undamaged) as file:
+                    expected = file[name][:].astype("f8") if name in file else None
+                if expected is not None and not close(self.reader.read(path, b"/" + name.encode()), expected, True):
+                    self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number, [path, a])
+
+    # ---- CSV, and failing calls ---------------------------------------------------------------
+
+    def csv(self, count):
+        for self.number in range(count):
+            generator = random.Random(f"{self.options.seed} csv {self.number}")
+            text = csv_damage.damaged(generator)
+            path = os.path.join(self.work, "d.csv")
+            with open(path, "wb") as file:
+                file.write(text)
+            results, outputs = [], []
+            by_stdin = self.number % 5 == 0
+            for fill in FILLS:
+                results.append(self.run("factor", "-" if by_stdin else path, "c.csv", "-qf",
+                                        "--backend", "cpu", "--threads", "1", fill=fill,
+                                        stdin=text if by_stdin else None))
+                outputs.append([content(os.path.join(self.work, f"c.{part}.csv")) for part in "QR"])
+            if not all([self.ended_well("csv", result, self.number, [path]) for result in results]):
+                continue
+            if results[0][0] != results[1][0] or outputs[0] != outputs[1]:
+                self.fail("csv: two fills of memory, two answers", self.number, [path])
+            elif results[0][0] == 0:
+                expected = csv_damage.read(text)
+                with open(os.path.join(self.work, "c.Q.csv"), "rb") as q:
+                    with open(os.path.join(self.work, "c.R.csv"), "rb") as r:
+                        product = csv_damage.read(q.read()) @ csv_damage.read(r.read())
+                if not close(expected, product, False):
+                    self.fail("csv: another reader reads something else", self.number, [path])
+
+    def report(self):
+        for (what, code), count in sorted(self.exits.items()):
+            print(f"{what}: exit {code}: {count}")
+        print(f"{len(self.failures)} failures")
+
+
+def content(path):
+    if not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def close(expected, found, single):
+    """Whether the numbers are equal up to rounding, matrix by matrix."""
+    if expected is None or expected.shape != found.shape:
+        return False
+    with np.errstate(all="ignore"):
+        largest = np.abs(expected).max(axis=(-2, -1), keepdims=True) if expected.size else 0
+        scaled = np.where(largest > 0, largest, 1)
+        difference = np.abs(expected / scaled - found / scaled)
+    return bool((difference <= (1e-4 if single else 1e-11)).all())
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("qrtool", type=os.path.abspath)
+    parser.add_argument("--hdf5", type=int, default=0)
+    parser.add_argument("--csv", type=int, default=0)
+    parser.add_argument("--calls", type=int, default=0)
+    parser.add_argument("--fail-nth", type=os.path.abspath)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--keep", type=os.path.abspath)
+    options = parser.parse_args()
+    fuzz = Fuzz(options)
+    try:
+        fuzz.hdf5(options.hdf5)
+        fuzz.csv(options.csv)
+        if options.calls:
+            failing_calls.run(fuzz, options.calls)
+        fuzz.report()
+    finally:
+        fuzz.close()
+    return 1 if fuzz.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

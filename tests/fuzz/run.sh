@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh: the long fuzzing: 10,000 damaged HDF5 files, 3000 damaged CSV files and 3000 failing calls, on
+# all cores; some 20 minutes on two. `run.sh [BUILD] [SEED]`; another seed draws other files.
+set -eu
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=${1:-$root/build/release}
+seed=${2:-1}
+shards=$(env -u OMP_NUM_THREADS nproc)
+logs=$(mktemp -d)
+python=python3
+[ -x /usr/bin/python3 ] && python=/usr/bin/python3  # Debian's has h5py
+
+shard=0
+while [ "$shard" -lt "$shards" ]; do
+  nice "$python" "$root/tests/fuzz/fuzz.py" "$build/app/qrtool" --seed "$seed-$shard" \
+    --hdf5 $((10000 / shards)) --csv $((3000 / shards)) --calls $((3000 / shards)) \
+    --fail-nth "$build/tests/libqrtool_fail_nth.so" --keep "$logs/files" > "$logs/$shard.log" 2>&1 &
+  shard=$((shard + 1))
+done
+wait
+grep -hv failures "$logs"/*.log || true
+if [ "$(grep -hc '^0 failures$' "$logs"/*.log | grep -c '^1$')" -eq "$shards" ]; then
+  rm -r "$logs"
+  echo "nothing found"
+else
+  echo "failures; logs and files are in $logs" >&2
+  exit 1
+fi

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// second_try_test.cpp: what the first try of a device spoils comes out right, for every variant
+// that a second try may use there, and on the CPU where the device has no other way.
+#include "core/second_try.hpp"
+
+#include "core/error.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/second_try_cases.hpp"
+
+namespace qrtool::test {
+namespace {
+
+const std::vector<SecondTryCase> cases{
+    {40, 12, Mode::reduced, Sign::positive, "opencl/gram"},
+    {40, 12, Mode::r, Sign::positive, "opencl/gram"},
+    {20, 30},
+    {20, 30, Mode::complete, Sign::lapack},
+    {30, 20, Mode::raw},
+    {30, 20, Mode::reduced, Sign::positive, "opencl/small"},
+    {2000, 6, Mode::reduced, Sign::lapack, "opencl/tall"},
+    {70, 66, Mode::reduced, Sign::positive, "opencl/large"},
+    {30, 20, Mode::reduced, Sign::positive, "opencl/large", Arithmetic::mixed},
+    {1030, 136, Mode::reduced, Sign::positive, "opencl/large"},  // no other variant takes it
+};
+
+class SecondTryOnDevice : public testing::TestWithParam<SecondTryCase> {};
+
+TEST_P(SecondTryOnDevice, MendsWhatTheDeviceSpoils) {
+  SKIP_WITHOUT_OPENCL();
+  expect_second_try<float>(backend(), GetParam());
+  if (GetParam().m < 100 && GetParam().variant.empty())
+    expect_second_try<double>(backend(), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Opencl, SecondTryOnDevice, testing::ValuesIn(cases));
+
+TEST(SecondTry, KeepsTheFirstOfTheDeviceWhereItIsBetter) {
+  SKIP_WITHOUT_OPENCL();
+  expect_first_where_it_is_better<float>(backend(),
+                                         {40, 12, Mode::reduced, Sign::positive, "opencl/gram"});
+}
+
+/// A device that has no memory left for anything but the first try.
+class NoMemoryForMore final : public Backend {
+ public:
+  std::string name() const override { return backend().name(); }
+  std::string device() const override { return backend().device(); }
+  std::span<const Variant> variants() const override { return backend().variants(); }
+  Limits limits() const override { return backend().limits(); }
+  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
+                      std::span<MatrixReport> report) override {
+    if (plan.problem.arithmetic == Arithmetic::strict) throw LimitError("the device is full");
+    return backend().factor(plan, a, out, report);
+  }
+  ChunkSeconds factor(const Plan&, BatchView<const double>, const Factors<double>&,
+                      std::span<MatrixReport>) override {
+    return {};
+  }
+};
+
+TEST(SecondTry, GoesToTheCpuWhereTheDeviceIsFull) {
+  SKIP_WITHOUT_OPENCL();
+  NoMemoryForMore device;
+  expect_second_try<float>(device, {40, 12, Mode::reduced, Sign::positive, "opencl/gram"});
+}
+
+}  // namespace
+}  // namespace qrtool::test

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// factors_test.cpp: the files of one run are read, files of different runs are refused.
+#include "io/csv/factors.hpp"
+
+#include <bit>
+
+#include "io/csv/number_hash.hpp"
+#include "io/writer.hpp"
+#include "tests/io/file_test.hpp"
+
+namespace qrtool {
+namespace {
+
+class CsvFactorsTest : public FileTest {
+ protected:
+  /// Two matrices of `type` with Q = x, R = 2 x.
+  template <class T = double>
+  void write_run(const std::string& path, T x) {
+    OutputSpec spec;
+    spec.path = path;
+    spec.force = true;
+    spec.leading = {2};
+    spec.datasets = {{"Q", element_type<T>, 1, 1}, {"R", element_type<T>, 1, 1}};
+    spec.with_report = true;
+    const auto writer = create_output(spec);
+    const std::vector<T> q{x, x + 1}, r{2 * x, 2 * x + 2};
+    writer->write("Q", 0, packed(q.data(), 2, 1, 1));
+    writer->write("R", 0, packed(r.data(), 2, 1, 1));
+    writer->write_report(0, std::vector<MatrixReport>(2));
+    writer->commit();
+  }
+  static std::string refusal() {
+    return error_of<InputError>([] { open_factors("o.csv", Order::row); });
+  }
+  static std::string refusal_of(const std::string& files, int matrix) {
+    return "o.csv: matrix " + std::to_string(matrix) + " of " + files +
+           " is not the one that o.report.csv describes | the files are of different runs, or were "
+           "changed: factor again with --force, or remove o.report.csv to have them measured as "
+           "they are";
+  }
+};
+
+/// What a run that is killed between two renames can leave.
+TEST_F(CsvFactorsTest, EveryMixOfTwoRunsIsRefused) {
+  for (unsigned mix = 0; mix < 8; ++mix) {
+    write_run("o.csv", 1.0);
+    write_run("p.csv", 2.0);
+    const char* names[] = {"Q", "R", "report"};
+    for (unsigned i = 0; i < 3; ++i) {
+      const std::string ending = std::string(names[i]) + ".csv";
+      if ((mix >> i & 1U) != 0) std::filesystem::rename("p." + ending, "o." + ending);
+    }
+    if (mix == 0 || mix == 7) {
+      EXPECT_TRUE(open_factors("o.csv", Order::row).q);
+    } else {
+      EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 0)) << mix;
+    }
+  }
+}
+
+TEST_F(CsvFactorsTest, FilesOfTwoModesAreRefused) {
+  write_run("o.csv", 1.0);
+  write_text("o.V.csv", "1\n\n2\n");
+  EXPECT_EQ(refusal(),
+            "o.csv: o.Q.csv, o.R.csv, o.V.csv are files of different runs | remove those that you "
+            "do not mean, or factor again with --force");
+}
+
+TEST_F(CsvFactorsTest, ADeletedQIsNotTakenForRAlone) {
+  write_run("o.csv", 1.0);
+  std::filesystem::remove("o.Q.csv");
+  EXPECT_EQ(refusal(), refusal_of("o.R.csv", 0));
+  std::filesystem::remove("o.report.csv");
+  EXPECT_TRUE(open_factors("o.csv", Order::row).r);
+}
+
+TEST_F(CsvFactorsTest, NumbersCountAndNotTheirText) {
+  write_run("o.csv", 0.1);
+  const std::string text = read_text("o.Q.csv");
+  ASSERT_EQ(text, "# matrix 0\n0.1\n\n# matrix 1\n1.1\n");
+  write_text("o.Q.csv", "q\r\n0.10\r\n\r\n+1.1e0\r\n");
+  EXPECT_TRUE(open_factors("o.csv", Order::row).q);
+  write_text("o.Q.csv", "0.1\n\n1.1000000000000003\n");
+  EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 1));
+  write_text("o.Q.csv", "0.1\n");
+  write_text("o.R.csv", "0.2\n");
+  EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 1)) << "a matrix is missing";
+}
+
+TEST_F(CsvFactorsTest, SingleNumbersAndSpecialOnesAgree) {
+  write_run<float>("o.csv", 0.1f);
+  EXPECT_TRUE(open_factors("o.csv", Order::row).q);
+  for (const double x : {-0.0, -std::numeric_limits<double>::quiet_NaN(), 5e-324,
+                         -std::numeric_limits<double>::infinity()}) {
+    write_run("o.csv", x);
+    EXPECT_TRUE(open_factors("o.csv", Order::row).q) << x;
+  }
+}
+
+TEST_F(CsvFactorsTest, OtherReportsAreNoConcern) {
+  write_run("o.csv", 1.0);
+  for (const char* report : {"", "a,b\n1,2\n", "matrix,residual\n0,1\n1,1\n"}) {
+    write_text("o.report.csv", report);
+    EXPECT_TRUE(open_factors("o.csv", Order::row).q) << report;
+  }
+  write_text("o.report.csv", "matrix,checksum\n0,0x1\n1\n");
+  EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 0));
+}
+
+TEST_F(CsvFactorsTest, FactorsThatAreNotThere) {
+  EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
+            "cannot read 'out.R.csv': there is no such file");
+  write_text("out.Q.csv", "1,2\n");
+  write_text("out.R.csv", "1,2\n");
+  EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
+            "out.csv: Q (1x2) and R (1x2) do not belong together");
+}
+
+TEST_F(CsvFactorsTest, OneFileOfASetIsNotTheSet) {
+  write_run("o.csv", 1.0);
+  for (const char* name : {"o.Q.csv", "o.report.csv"}) {
+    const std::string stem = std::string(name).substr(0, std::string(name).size() - 4);
+    EXPECT_EQ(error_of<InputError>([&] { open_factors(name, Order::row); }),
+              "cannot read '" + stem +
+                  ".R.csv': there is no such file | name all of them together: "
+                  "o.csv");
+  }
+}
+
+/// Every bit of every number and the order count.
+TEST(NumberHash, EveryBitCounts) {
+  const auto hash_of = [](std::uint64_t first, std::uint64_t second) {
+    NumberHash hash;
+    hash.add_word(first);
+    hash.add_word(second);
+    return hash.value();
+  };
+  const std::uint64_t expected = hash_of(0, 0);
+  for (int bit = 0; bit < 64; ++bit) {
+    const std::uint64_t one = std::uint64_t{1} << bit;
+    EXPECT_NE(hash_of(one, 0), expected);
+    EXPECT_NE(hash_of(0, one), expected);
+    EXPECT_NE(hash_of(one, one), expected) << "two changes do not cancel";
+    EXPECT_NE(hash_of(one, 0), hash_of(0, one));
+  }
+}
+
+}  // namespace
+}  // namespace qrtool
