@@ -252,7 +252,8 @@ std::string arithmetic(const Problem& p) { return std::string(name_of(computes_i
 ProductBody product_body(const Problem& p, const Limits& limits) {
   const bool has_units = limits.has_nvidia_mma && may_prepare(p);
   const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
-  if (is_double(p) || p.arithmetic == Arithmetic::strict) return plain;
+  if (is_double(p)) return limits.float64_products ? ProductBody::doubles : plain;
+  if (p.arithmetic == Arithmetic::strict) return plain;
   if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
   return has_units ? ProductBody::half : ProductBody::stored_halves;
 }
@@ -278,7 +279,7 @@ Params tune(const Problem& p, const Limits& limits) {
   const int alignment = aligned_entries(all);
   Params params = product_params(computes_in(p), product_body(p, limits), alignment,
                                  static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
-  params["GRAM"] = is_double(p) ? 0 : 1;
+  params["PASSES"] = gram_passes(p);
   params["PANEL"] = static_cast<int>(panel_width(p));
   params["BLOCK"] = static_cast<int>(block_width(p));
   const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
@@ -294,16 +295,14 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
   const auto panel = static_cast<std::size_t>(panel_width(p));
   const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
-  const std::size_t t_square = real * panel * (panel + 4);
+  const std::size_t terms = panel * real > 256 ? panel / 2 : panel;  // SQUARE_TERMS
+  const std::size_t t_square = real * terms * (panel + 4);
   const std::size_t apply_t = real * entries("BLOCK") * entries("STRIP") + t_square;
   const std::size_t apply_panel_t = real * panel * entries("PANEL_STRIP") + t_square;
-  std::size_t factor_panel = real * (2 * group_size + panel * panel + panel), form_v = 0;
-  std::size_t gram = 0;
-  if (params.at("GRAM") != 0) {
-    factor_panel += wide * 8 * panel + sizeof(float) * group_size;
-    form_v = wide * panel * (panel + 1 + 8);
-    gram = wide * std::max<std::size_t>(32 * panel, group_size);
-  }
+  const std::size_t factor_panel =
+      real * (2 * group_size + panel * panel + panel + group_size) + wide * 8 * panel;
+  const std::size_t form_v = wide * panel * (panel + 1 + 8);
+  const std::size_t gram = wide * std::max<std::size_t>(32 * panel, group_size);
   return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
                    factor_panel, form_v, gram});
 }

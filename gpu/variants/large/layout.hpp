@@ -13,6 +13,8 @@ namespace qrtool::large {
 /// The type REAL in which `large` computes.
 ElementType computes_in(const Problem& p);
 bool is_double(const Problem& p);
+/// The number of passes by Gram matrices that a panel may take.
+int gram_passes(const Problem& p);
 /// True if REAL is wider than the type of the input, so that the results are rounded.
 bool rounds(const Problem& p);
 
