@@ -13,7 +13,7 @@
 //                        top square of P, S the signs of the pivots;
 //                        R of the panel = -S R                                    matrix
 //     if PASSES is 2, for panels with WAY_TWO_PASSES:
-//       divide_panel     Q1 = P R^-1, sums of Q1'Q1                               matrix x slab
+//       form_first_q     Q1 = P R^-1, sums of Q1'Q1                               matrix x slab
 //       sum_panel_gram   G = Q1'Q1                                                matrix x part
 //       factor_panel     as before, with Q1 in place of P; R1 is R of the first
 //                        pass, R of the panel = -S R R1                           matrix
@@ -46,14 +46,14 @@
 // Float64 (PASSES 2). One pass has an error of 2^-53 ||R^-1 diag(G)^1/2||_F^2 times a small number,
 // and so it is enough for panels whose columns are nearly orthogonal, as those of Gaussian matrices
 // are. The others need two passes. Q1 is stored before its Gram matrix is computed, and so
-// ||Q1'Q1 - I|| is measured. If it is at most 1/4, the condition of Q1 is at most sqrt(5/3), so that
-// the second pass loses nothing: explicit inverses of its triangles are accurate. P = Q1 R1 holds to
-// c 2^-53 |Q1| |R1| for any condition, because of the corrections in divide_panel. If Q1 is worse,
-// P is still there to be factored column by column.
+// ||Q1'Q1 - I|| is measured. If it is at most 1/4, the condition of Q1 is at most sqrt(5/3), and
+// the second pass loses nothing: explicit inverses of its triangles are accurate. P = Q1 R1 holds
+// to c 2^-53 |Q1| |R1| for any condition, because of the corrections in form_first_q. If Q1 is
+// worse, P is still there to be factored column by column.
 //
 // Defines, set in large.cpp              range            meaning
 //   STORED, REAL, SUB_GROUP_BODY                          common.clh
-//   PASSES                               1, 2             by Gram matrices: 1 for float, 2 for double
+//   PASSES                               1, 2             by Gram matrices; REAL: float, double
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of

@@ -43,7 +43,7 @@ void Run::factor_panel() {
   } else {
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_, cl_int{1});
-    launch_("divide_panel", count * step_.gram_slabs, group_size, a, w[squares], w[done], w[v],
+    launch_("form_first_q", count * step_.gram_slabs, group_size, a, w[squares], w[done], w[v],
             w[z], shape_, step_);
     launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
