@@ -24,7 +24,7 @@
 //   for the columns C right of the block:
 //     Z = V'C, Z := T'Z (apply_t), C -= V Z                                       gemm.cl
 //     If the products use halves, or body 5, then V and T (form_block_t) are prepared for them
-//     first, and T'Z is such a product too.
+//     first, and T'Z is such a product too. In float64 with long blocks only T is prepared.
 //   finish_r             R := R D^-1 with signs; or finish_v and store_tau        matrix x 32 rows
 //   for each block from the last to the first, if Q is wanted:
 //     load_v, or V is packed, or both; then begin_q, Z = V'Q, Z := T Z, Q -= V Z
@@ -94,8 +94,10 @@
 // Kernels that run in both passes are told the pass, 1 or 2.
 #if PASSES == 2
 #define PASS_ARGUMENT , int pass
+#define DONE_AND_PASS_ARGUMENTS , __global const int *done, int pass
 #else
 #define PASS_ARGUMENT
+#define DONE_AND_PASS_ARGUMENTS
 #endif
 
 // A group is divided into rows of work-items, with one work-item per column of the matrix.

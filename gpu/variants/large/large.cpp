@@ -86,7 +86,7 @@ ProductShape Run::packed_z_shape() const {
 /// Prepares T for the product T'Z (`transposed`), or T' for T Z. The product transposes its left
 /// factor.
 void Run::prepare_t(bool transposed) {
-  if (!prepares()) return;
+  if (!multiplies_t()) return;
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
   launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, job_.work[x],
           job_.work[packed_t], shape_, step_, int{!transposed}, scales.a);
@@ -94,7 +94,7 @@ void Run::prepare_t(bool transposed) {
 
 void Run::apply_t(double bound, bool transposed) {
   const std::vector<cl::Buffer>& w = job_.work;
-  if (!prepares()) {
+  if (!multiplies_t()) {
     launch_("apply_t", job_.count * ceil_divide(step_.z_cols, job_.params.at("STRIP")), group_size,
             w[x], w[z], shape_, step_, int{transposed});
     return;
@@ -116,7 +116,7 @@ void Run::apply_t(double bound, bool transposed) {
   s.c_stride = step_.z_slab;
   s.rows = step_.block_width;
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, job_.work[packed_t], w[z],
-                     w[z], job_.work[v]);
+                     w[z], tz_buffer());
 }
 
 void Run::multiply_block(const Target& b, bool transposed) {
@@ -154,7 +154,7 @@ void Run::multiply_block(const Target& b, bool transposed) {
 void Run::subtract_block(const Target& b) {
   const index_t rows = p_.m - step_.block;
   ProductShape c = product();
-  c.b_stride = prepares() ? step_.z_slab : step_.z_stride;
+  c.b_stride = multiplies_t() ? step_.z_slab : step_.z_stride;
   c.ldb = step_.z_ld;
   if (takes_packed(job_.params)) {
     c.lda = static_cast<int>(packed_blocks(step_.block_width));
@@ -173,7 +173,7 @@ void Run::subtract_block(const Target& b) {
   c.depth = step_.block_width;
   enqueue_subtract(
       launch_, job_.params, ProductKind::wide, c, product_scales(job_.params, 1, 2 * b.bound),
-      job_.work[prepares() ? packed_v : v], prepares() ? job_.work[v] : job_.work[z], b.to);
+      job_.work[prepares() ? packed_v : v], multiplies_t() ? tz_buffer() : job_.work[z], b.to);
 }
 
 void Run::factor() {
@@ -295,7 +295,10 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
   const auto panel = static_cast<std::size_t>(panel_width(p));
   const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
-  const std::size_t terms = panel * real > 256 ? panel / 2 : panel;  // SQUARE_TERMS
+  const std::size_t terms =  // SQUARE_TERMS
+      panel * real <= 256          ? panel
+      : params.at("BLOCK") <= 128 ? panel / 2
+                                  : panel / 4;
   const std::size_t t_square = real * terms * (panel + 4);
   const std::size_t apply_t = real * entries("BLOCK") * entries("STRIP") + t_square;
   const std::size_t apply_panel_t = real * panel * entries("PANEL_STRIP") + t_square;

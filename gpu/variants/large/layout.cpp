@@ -14,7 +14,7 @@ namespace {
 index_t squares_of_panel(const Problem& p) { return gram_passes(p) == 1 ? 5 : 7; }
 
 bool has_long_blocks(const Problem& p) {
-  return p.k() >= tuning::large_long_block_columns && !is_double(p);
+  return p.k() >= tuning::large_long_block_columns;
 }
 
 /// The number of REAL entries that all slabs of Z, or of a panel's Gram matrix, may use together.
@@ -47,6 +47,18 @@ std::size_t packed_bytes(const Problem& p, index_t rows, index_t cols) {
   return static_cast<std::size_t>(packed_blocks(rows) * packed_blocks(cols) * packed_block_bytes);
 }
 
+/// Bytes of T'Z, which is a product of its own if multiplies_by_t.
+std::size_t tz_bytes(const Problem& p) {
+  if (!multiplies_by_t(p)) return 0;
+  return static_cast<std::size_t>(block_width(p) * z_columns(p)) * sizeof(double);
+}
+/// Bytes of T of a block for that product.
+std::size_t block_t_bytes(const Problem& p) {
+  if (!multiplies_by_t(p)) return 0;
+  const index_t side = packed_blocks(block_width(p)) * 16;
+  return static_cast<std::size_t>(side * side) * sizeof(double);
+}
+
 }  // namespace
 
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
@@ -70,6 +82,8 @@ bool may_prepare(const Problem& p) {
   return !is_double(p) && panel_width(p) == tuning::large_panel &&
          (p.arithmetic != Arithmetic::strict || has_long_blocks(p));
 }
+
+bool multiplies_by_t(const Problem& p) { return is_double(p) && has_long_blocks(p); }
 
 WorkPlace work_place(const Problem& p) {
   if (rounds(p)) return WorkPlace::own;
@@ -116,7 +130,8 @@ std::vector<std::size_t> workspace(const Problem& p) {
           bytes(squares_of_panel(p) * square, sizeof(double)),
           sizeof(int),
           packed_bytes(p, p.m, block),
-          packed_bytes(p, block, block)};
+          std::max(packed_bytes(p, block, block), block_t_bytes(p)),
+          tz_bytes(p)};
 }
 
 }  // namespace qrtool::large

@@ -36,16 +36,17 @@ void Run::factor_panel() {
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
   const index_t sum_groups = count * panel_width(p_) * panel_width(p_) / 32;
   launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
-  launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
   if (passes == 1) {
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_);
   } else {
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{1});
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_, cl_int{1});
     launch_("form_first_q", count * step_.gram_slabs, group_size, a, w[squares], w[done], w[v],
             w[z], shape_, step_);
-    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{2});
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_, cl_int{2});
   }
