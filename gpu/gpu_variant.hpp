@@ -68,10 +68,12 @@ struct GpuVariant {
 
 FactorShape factor_shape(const Problem& problem, index_t count);
 
-/// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, and the
-/// reason why they accept a problem on no device. The reason is empty if they accept it.
+/// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, the reason
+/// why both reject a problem, which is empty if they do not, and the number of work-items of a warp
+/// (gpu/common/mma.clh).
 inline constexpr std::string_view gram_arithmetic = "float32, sums in float64";
-std::string gram_objection(const Problem& problem);
+std::string gram_objection(const Problem& problem, const Limits& limits);
+inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 : 1; }
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);
 /// The limits for the guard of gpu/common/gram_guard.clh, with g = max(8, per_root sqrt(m)).

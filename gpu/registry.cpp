@@ -66,16 +66,19 @@ FactorShape factor_shape(const Problem& p, index_t count) {
   return shape;
 }
 
-std::string gram_objection(const Problem& p) {
-  if (p.type != ElementType::float32) return "takes float32 only";
-  if (p.arithmetic == Arithmetic::strict) return "sums in float64";
+std::string gram_objection(const Problem& p, const Limits& limits) {
+  const bool is_single = p.type == ElementType::float32;
+  if (is_single && p.arithmetic == Arithmetic::strict) return "sums in float64";
   if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
     return "gives R, or R and a reduced Q";
   }
   if (p.sign != Sign::positive) return "gives R a positive diagonal only";
-  if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
-    return fmt::format("takes {} rows or more, and at least as many as columns", tuning::few_rows);
+  const index_t least = is_single ? tuning::few_rows : 1;
+  if (p.m < p.n || p.n < 1 || p.m < least) {
+    return fmt::format("takes {} rows or more, and at least as many as columns", least);
   }
+  if (!limits.float64_products && !limits.is_cpu)
+    return "needs NVIDIA's float64 matrix instructions";
   return {};
 }
 

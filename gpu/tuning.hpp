@@ -69,9 +69,6 @@ inline constexpr std::int64_t check_units_columns = 32;
 /// registers and takes 640 of 1024 of them in float64. With more columns some rows of blocks are in
 /// local memory, which has no room for more than 80 columns.
 inline constexpr std::int64_t gram_columns = 80;
-/// Largest number of columns without matrix instructions. 16 .. 32. It is one block of 16 columns,
-/// because PoCL 3.1 takes minutes to compile two.
-inline constexpr std::int64_t gram_portable_columns = 16;
 /// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
 /// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
 /// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
@@ -93,13 +90,15 @@ inline constexpr double gram_first_pass_error = 0.25;
 /// Number of slabs of 16 rows in local memory at a time, for 1 to 5 blocks of 16 columns. 1 .. 4.
 /// It is the largest number that leaves room for as many groups as the registers allow.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
+/// The same in float64; and the smallest number of columns for which it is faster than `small`.
+inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
+inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// Matrices of at most this size are copied as a whole if their size is not a multiple of the
 /// blocks.
 inline constexpr std::int64_t gram_whole_columns = 32;
 inline constexpr std::int64_t gram_whole_rows = 64;
 /// Largest number of rows for which `small` factors a flagged matrix. Taller ones are factored by
-/// `blocked`, whose groups return early if there is nothing to do; with PoCL 3.1 some results of
-/// the other groups are lost then.
+/// `blocked`, whose groups return early if there is nothing to do.
 inline constexpr std::int64_t gram_small_rows = 256;
 
 // ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
@@ -129,14 +128,25 @@ inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// in seven waves, and 1.92 ms in two waves with 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
 
-// ---- gram_twice (variants/gram_twice/gram_twice.cl).
+// ---- gram_twice (variants/gram_twice/gram_twice.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns. 512 .. 16384.
 inline constexpr std::int64_t gram_twice_max_columns = 8192;
 /// Groups that a product should have, and the rows of a slab. The errors of a sum grow with its
 /// terms.
 inline constexpr std::int64_t gram_twice_groups = 528;
-inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 4096;
+inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 8192;
+/// Groups of a product of rows that an H200 runs at a time.
+inline constexpr std::int64_t gram_twice_product_groups = 264;
+/// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
+/// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
+inline constexpr int gram_twice_registers = 128;
+/// With fewer than gram_tiles_least_columns columns, `gram_twice` is faster than `small` and
+/// `blocked` from these numbers of rows on, and with fewer than gram_twice_least_columns columns
+/// `tall` is faster. QR of 2000 matrices of 300 x 64 takes 1.11 ms, and 3.87 ms in `blocked`; 4000
+/// of 130 x 70 take 3.2 ms, and 3.1 in `small`; 100 of 20000 x 4 take 0.61 ms, and 0.30 in `tall`.
+inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
+inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 

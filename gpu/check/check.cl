@@ -48,10 +48,13 @@ typedef struct {
   Scaling scaling;
 } Matrix;
 
+// The functions of the body that sums the products of a tile.
 #if MMA
 #include "gpu/check/check_units.clh"
+#define SUMS(name) JOIN(units_, name)
 #else
 #include "gpu/check/check_plain.clh"
+#define SUMS(name) JOIN(plain_, name)
 #endif
 #include "gpu/check/check_finish.clh"
 
@@ -121,16 +124,17 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const FA
   const Scaling scaling = scaling_of(magnitudes[matrix]);
   const Matrix left = matrix_q(q, shape, matrix), right = matrix_r(r, shape, matrix, scaling);
   Sums sums;
-  clear_sums(&sums);
-  add_tile_terms(&sums, space, &left, row0, &right, col0, 0, min(shape.q_cols, col0 + TILE), true);
+  SUMS(clear_sums)(&sums);
+  const int end = min(shape.q_cols, col0 + TILE);
+  SUMS(add_tile_terms)(&sums, space, &left, row0, &right, col0, 0, end, true);
 
   STORED entries[ENTRIES];
-  load_entries(entries, a + matrix * shape.m * shape.n, shape, row0, col0);
+  SUMS(load_entries)(entries, a + matrix * shape.m * shape.n, shape, row0, col0);
   double error = 0, norm = 0;
 #pragma unroll
   for (int e = 0; e < ENTRIES; ++e) {
     const double x = scaled((double)entries[e], scaling);
-    const double d = x - sum_of_entry(&sums, e, scaling, 1);
+    const double d = x - SUMS(sum_of_entry)(&sums, e, scaling, 1);
     error = fma(d, d, error);
     norm = fma(x, x, norm);
   }
@@ -173,14 +177,14 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
   const Matrix upper = matrix_r(r, shape, matrix, scaling);
 
   Sums sums;
-  clear_sums(&sums);
+  SUMS(clear_sums)(&sums);
   const int first = slab * shape.slab_rows, last = min(shape.m, first + shape.slab_rows);
-  add_tile_terms(&sums, space, &rows, row0, &rows, col0, first, last, false);
+  SUMS(add_tile_terms)(&sums, space, &rows, row0, &rows, col0, first, last, false);
   if (is_r_alone && slab == slabs - 1) {
-    negate_sums(&sums);
-    add_tile_terms(&sums, space, &upper, row0, &upper, col0, 0, min(shape.r_rows, row0 + TILE),
-                   false);
-    negate_sums(&sums);
+    SUMS(negate_sums)(&sums);
+    const int end = min(shape.r_rows, row0 + TILE);
+    SUMS(add_tile_terms)(&sums, space, &upper, row0, &upper, col0, 0, end, false);
+    SUMS(negate_sums)(&sums);
   }
 
   const int scaled_factors = is_r_alone ? 2 : 0;
@@ -190,7 +194,7 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
   for (int e = 0; e < ENTRIES; ++e) {
     const int row = row0 + ENTRY_ROW(e), col = col0 + ENTRY_COL(e);
     if (row < size && col < size) {
-      const double sum = sum_of_entry(&sums, e, scaling, scaled_factors);
+      const double sum = SUMS(sum_of_entry)(&sums, e, scaling, scaled_factors);
       const double d = sum - (!is_r_alone && row == col ? 1.0 : 0.0);
       squares = fma(d, d, squares);
       if (slabs > 1) gram[(index_t)row * size + col] = sum;

@@ -15,6 +15,9 @@ constexpr index_t combined_entries = 16;
 /// Number of doubles that measure_r writes for a slab of R.
 constexpr index_t summary_numbers = 4;
 
+/// The work buffers. formed_q and formed_r hold the factors of a raw result.
+enum Buffer { residual, gram, slabs, r_parts, formed_q, formed_r, buffer_count };
+
 struct Layout {
   Body body;
   int group_size;
@@ -112,13 +115,16 @@ int vector_entries(const Problem& p) {
 }
 
 std::vector<std::size_t> workspace_of(const Problem& p, const Layout& layout) {
-  const index_t gram = layout.slabs > 1 ? layout.slabs * layout.gram_size * layout.gram_size : 0;
-  const index_t formed_q = is_raw(p) ? p.m * p.k() : 0, formed_r = is_raw(p) ? p.k() * p.n : 0;
-  std::vector<std::size_t> bytes;
-  for (const index_t numbers : {2 * layout.residual_parts, layout.gram_parts, gram,
-                                summary_numbers * layout.r_slabs, formed_q, formed_r}) {
-    bytes.push_back(sizeof(double) * static_cast<std::size_t>(numbers));
-  }
+  std::vector<std::size_t> bytes(buffer_count);
+  const auto set = [&](Buffer buffer, index_t numbers) {
+    bytes[buffer] = sizeof(double) * static_cast<std::size_t>(numbers);
+  };
+  set(residual, 2 * layout.residual_parts);
+  set(gram, layout.gram_parts);
+  set(slabs, layout.slabs > 1 ? layout.slabs * layout.gram_size * layout.gram_size : 0);
+  set(r_parts, summary_numbers * layout.r_slabs);
+  set(formed_q, is_raw(p) ? p.m * p.k() : 0);
+  set(formed_r, is_raw(p) ? p.k() * p.n : 0);
   return bytes;
 }
 
@@ -168,9 +174,8 @@ void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector
   const Layout layout = layout_of(p, limits.float64_products);
   const CheckShape shape = check_shape(p, layout, job.count);
   const int group = layout.group_size;
-  const cl::Buffer &residual = work[0], &gram = work[1], &slabs = work[2], &r_parts = work[3];
-  const cl::Buffer& r = is_raw(p) ? work[5] : job.r;
-  const cl::Buffer& q = is_raw(p) ? work[4] : job.q;
+  const cl::Buffer& r = is_raw(p) ? work[formed_r] : job.r;
+  const cl::Buffer& q = is_raw(p) ? work[formed_q] : job.q;
   const index_t gram_groups = job.count * layout.gram_tiles * layout.slabs;
 
   if (is_raw(p)) {
@@ -178,20 +183,21 @@ void enqueue_check(const FactorJob& job, const Limits& limits, const std::vector
            r, shape);
   }
   if (layout.body == Body::rows) {
-    launch("measure_rows", gram_groups, group, job.a, q, r, job.magnitudes, residual, slabs,
-           r_parts, errors, shape);
+    launch("measure_rows", gram_groups, group, job.a, q, r, job.magnitudes, work[residual],
+           work[slabs], work[r_parts], errors, shape);
     if (layout.slabs == 1) return;
   } else {
     launch("measure_residual", job.count * layout.residual_parts, group, job.a, q, r,
-           job.magnitudes, residual, shape);
+           job.magnitudes, work[residual], shape);
     launch("measure_gram", gram_groups, group, layout.q_cols > 0 ? q : job.a, r, job.magnitudes,
-           gram, slabs, shape);
-    launch("measure_r", job.count * layout.r_slabs, group, r, job.magnitudes, r_parts, shape);
+           work[gram], work[slabs], shape);
+    launch("measure_r", job.count * layout.r_slabs, group, r, job.magnitudes, work[r_parts], shape);
   }
   if (layout.slabs > 1) {
-    launch("combine_gram", job.count * layout.gram_parts, group, slabs, gram, shape);
+    launch("combine_gram", job.count * layout.gram_parts, group, work[slabs], work[gram], shape);
   }
-  launch("finish_errors", job.count, group, residual, gram, r_parts, job.magnitudes, errors, shape);
+  launch("finish_errors", job.count, group, work[residual], work[gram], work[r_parts],
+         job.magnitudes, errors, shape);
 }
 
 void enqueue_vector_check(const FactorJob& job, const cl::Buffer& errors, Launcher& launch) {

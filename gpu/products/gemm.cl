@@ -2,13 +2,13 @@
 // gemm.cl: the matrix products behind large.cl, row-major, any shape (BLAS gemm).
 //
 //   kernel                      what it does                                 group per
-//   wide_, narrow_
+//   wide_, narrow_              with body 4 they end in _doubles, and wide_ with body 5 in _floats
 //     subtract_product          C := C - A B                                 matrix x tile
 //     transposed_product        Z_s := A_s'B_s, s = 0, 1, ..                 matrix x slab x tile
 //   packed_subtract_product,    used instead of wide_ with bodies 1, 2: A, and B of the first, are
 //   packed_transposed_product   halves that pack_halves_of has made
 //   packed_transposed_packed    the same as the second, Z packed as B of the first
-//   transpose_operand           A of wide_subtract_product with body 5
+//   transpose_operand           A of wide_subtract_floats
 //
 //   peak                        the rate of the instruction behind them      any
 //

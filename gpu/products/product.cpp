@@ -44,6 +44,16 @@ int group_size(const Params& params, ProductKind kind) {
          (tile(params, kind, "N") / tile(params, kind, "WARP_N")) * 32;
 }
 
+/// The kernel for tiles of a kind: its name says which body it has.
+std::string name_of_kernel(const Params& params, ProductKind kind, const std::string& verb) {
+  const auto body = static_cast<ProductBody>(params.at("PRODUCT_BODY"));
+  const bool is_wide = kind == ProductKind::wide;
+  const char* end = body == ProductBody::doubles             ? "_doubles"
+                    : body == ProductBody::floats && is_wide ? "_floats"
+                                                             : "_product";
+  return (is_wide ? "wide_" : "narrow_") + verb + end;
+}
+
 }  // namespace
 
 Params product_params(ElementType real, ProductBody body, int alignment, int narrow,
@@ -174,9 +184,8 @@ void enqueue_subtract(Launcher& launch, const Params& params, ProductKind kind,
            shape, 1 / (scales.a * scales.b));
     return;
   }
-  const char* name =
-      kind == ProductKind::wide ? "wide_subtract_product" : "narrow_subtract_product";
-  launch(name, shape.count * product_tiles(params, kind, shape.rows, shape.cols),
+  launch(name_of_kernel(params, kind, "subtract").c_str(),
+         shape.count * product_tiles(params, kind, shape.rows, shape.cols),
          group_size(params, kind), a, b, c, shape, scales.a, scales.b);
 }
 
@@ -189,9 +198,8 @@ void enqueue_transposed(Launcher& launch, const Params& params, ProductKind kind
            packed_group, a, b, z, shape, scales.b, 1 / (scales.a * scales.b));
     return;
   }
-  const char* name =
-      kind == ProductKind::wide ? "wide_transposed_product" : "narrow_transposed_product";
-  launch(name, shape.count * shape.slabs * product_tiles(params, kind, shape.rows, shape.cols),
+  launch(name_of_kernel(params, kind, "transposed").c_str(),
+         shape.count * shape.slabs * product_tiles(params, kind, shape.rows, shape.cols),
          group_size(params, kind), a, left, b, z, shape, scales.a, scales.b);
 }
 

@@ -13,9 +13,9 @@ namespace qrtool::test {
 namespace {
 
 constexpr index_t sides[][2] = {
-    {1, 1},     {1, 7},    {9, 1},    {5, 4},     {8, 8},     {16, 16},   {17, 33},
-    {33, 32},   {64, 64},  {65, 63},  {100, 20},  {130, 65},  {300, 10},  {512, 3},
-    {128, 128}, {1023, 5}, {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}, {40, 6}};
+    {1, 1},    {1, 7},     {9, 1},     {5, 4},     {8, 8},    {16, 16}, {17, 33},   {33, 32},
+    {64, 64},  {65, 63},   {100, 20},  {130, 65},  {300, 10}, {512, 3}, {128, 128}, {1023, 5},
+    {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}, {40, 6},   {96, 80}, {140, 129}};
 
 /// All problems that the tests below use.
 std::vector<Problem> problems() {
@@ -74,9 +74,9 @@ TEST_P(LocalMemory, IsAsStated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
-                         testing::Values("opencl/vector", "opencl/gram", "opencl/small",
-                                         "opencl/blocked", "opencl/tall", "opencl/large",
-                                         "opencl/textbook"),
+                         testing::Values("opencl/vector", "opencl/gram", "opencl/gram_tiles", "opencl/gram_twice",
+                                         "opencl/small", "opencl/blocked", "opencl/tall",
+                                         "opencl/large", "opencl/textbook"),
                          [](const testing::TestParamInfo<std::string>& test) {
                            return test.param.substr(test.param.find('/') + 1);
                          });

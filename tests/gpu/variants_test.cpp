@@ -172,6 +172,20 @@ TEST_P(Variants, EveryShapeAndKindReduced) {
   }
 }
 
+/// One square of 128 columns, two of them with one tile and one column in the second, two whole
+/// ones, and three. Most of the kinds are flagged.
+TEST_P(Variants, SeveralSquaresOfTiles) {
+  const bool is_twice = GetParam() == "opencl/gram_twice";
+  if (GetParam() != "opencl/gram_tiles" && !is_twice)
+    GTEST_SKIP() << "other variants have no squares";
+  for (const Shape shape : {Shape{130, 97}, {140, 129}, {256, 256}, {300, 257}}) {
+    for (const Mode mode : {Mode::reduced, Mode::r}) {
+      if (is_twice) check_shape<double>(shape, mode, Sign::positive);
+      if (!is_twice) check_shape<float>(shape, mode, Sign::positive);
+    }
+  }
+}
+
 TEST_P(Variants, OtherModesAndSigns) {
   for (const Shape shape : {Shape{1, 1}, {7, 5}, {5, 7}, {16, 16}, {40, 33}, {33, 40}, {70, 17}}) {
     for (const Mode mode : {Mode::complete, Mode::r, Mode::raw}) {
@@ -400,6 +414,15 @@ void check_tall(Shape shape, Mode mode, Sign sign, const std::string& variant) {
   for (index_t b = 0; b < p.count; ++b) {
     SCOPED_TRACE(b);
     expect_good<T>(p, a[b], result, b);
+  }
+}
+
+/// Several slabs of rows, whose sums are added.
+TEST_P(Variants, SlabsOfTallMatrices) {
+  if (GetParam() != "opencl/gram_twice") GTEST_SKIP() << "other variants have no such slabs";
+  for (const Shape shape : {Shape{3001, 10}, {1500, 33}, {1300, 70}}) {
+    check_shape<double>(shape, Mode::reduced, Sign::positive);
+    check_shape<double>(shape, Mode::r, Sign::positive);
   }
 }
 

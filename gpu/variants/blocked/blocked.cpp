@@ -104,14 +104,21 @@ Params tune(const Problem& p, const Limits& limits) {
           {"ALIGNMENT", alignment}};
 }
 
-/// Bytes per matrix of the buffers work, codes, tops and T.
+/// The work buffers. `own` holds V\R if no output does.
+enum Buffer { own, codes, tops, t, buffer_count };
+
+/// Bytes per matrix of the buffers, in the order of Buffer.
 std::vector<std::size_t> workspace(const Problem& p) {
   const std::size_t real = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
   const auto k = static_cast<std::size_t>(p.k());
   const auto panels = static_cast<std::size_t>(ceil_divide(p.k(), panel_width));
-  return {works_in_output(p) ? 0 : real * m * n, sizeof(int) * n, real * k,
-          real * panels * panel_width * panel_width};
+  std::vector<std::size_t> bytes(buffer_count);
+  bytes[own] = works_in_output(p) ? 0 : real * m * n;
+  bytes[codes] = sizeof(int) * n;
+  bytes[tops] = real * k;
+  bytes[t] = real * panels * panel_width * panel_width;
+  return bytes;
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
@@ -120,30 +127,31 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const int group = group_size(job.params.at("LANE_COLUMNS"));
   const int panels = static_cast<int>(ceil_divide(p.k(), panel_width));
   const bool is_raw = p.mode == Mode::raw;
-  const cl::Buffer& work = !works_in_output(p) ? job.work[0] : is_raw ? job.v : job.q;
-  const cl::Buffer &codes = job.work[1], &tops = job.work[2], &t = job.work[3];
+  const std::vector<cl::Buffer>& w = job.work;
+  const cl::Buffer& work = !works_in_output(p) ? w[own] : is_raw ? job.v : job.q;
   const int ld = static_cast<int>(work_columns(p));
 
-  launch("factor_first", job.count, group, job.a, work, codes, tops, t, shape, StripShape{0, ld});
+  launch("factor_first", job.count, group, job.a, work, w[codes], w[tops], w[t], shape,
+         StripShape{.index = 0, .ld = ld});
   const index_t strips = ceil_divide(p.n, panel_width);
   for (int i = 1; i <= panels && i < strips; ++i) {
-    launch("factor_step", job.count * (strips - i), group, job.a, work, codes, tops, t, shape,
-           StripShape{i, ld});
+    launch("factor_step", job.count * (strips - i), group, job.a, work, w[codes], w[tops], w[t],
+           shape, StripShape{.index = i, .ld = ld});
   }
   if (is_raw) {
-    launch("finish_raw", job.count * ceil_divide(p.m, 32), group, work, codes, tops, t, job.tau,
-           job.magnitudes, shape);
+    launch("finish_raw", job.count * ceil_divide(p.m, 32), group, work, w[codes], w[tops], w[t],
+           job.tau, job.magnitudes, shape);
     return;
   }
-  launch("finish_strips", job.count * ceil_divide(p.r_rows(), 32), group, work, codes, job.r,
-         job.magnitudes, shape, StripShape{0, ld});
+  launch("finish_strips", job.count * ceil_divide(p.r_rows(), 32), group, work, w[codes], job.r,
+         job.magnitudes, shape, StripShape{.index = 0, .ld = ld});
   if (!p.wants_q()) return;
   const index_t q_strips = ceil_divide(p.q_cols(), panel_width);
   for (int i = panels - 1; i >= -1; --i) {
     const index_t touched = i < 0 ? 1 : q_strips - i - 1;
     if (touched == 0) continue;
-    launch("form_q_step", job.count * touched, group, work, codes, tops, t, job.q, shape,
-           StripShape{i, ld});
+    launch("form_q_step", job.count * touched, group, work, w[codes], w[tops], w[t], job.q, shape,
+           StripShape{.index = i, .ld = ld});
   }
 }
 

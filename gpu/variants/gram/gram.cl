@@ -20,7 +20,7 @@
 // Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
 // algorithm", ETNA 44 (2015).
 //
-// There is one kernel, factor_gram. 32 work-items hold one triangle of a matrix's blocks in
+// There is one kernel, factor_gram. A warp (mma.clh) holds one triangle of a matrix's blocks in
 // registers (gram_tile.clh). All products are S T' (quad_block.clh). A is read in slabs through
 // local memory, and Q is written through the same slabs (gram_slab.clh).
 //
@@ -29,6 +29,7 @@
 //   BLOCKS                            1..5       blocks of 16 columns
 //   LAST                              1..4       quads of columns in the last of them
 //   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
+//   TWICE                             0, 1       1: float64, by two passes (gram_twice_tile.clh)
 //   WANT_Q                            0, 1
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 // A is m x n, m >= n. Signs of R's diagonal: positive.
@@ -44,6 +45,9 @@
 #ifndef STAGES
 #define STAGES 2
 #endif
+#ifndef TWICE
+#define TWICE 0
+#endif
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
@@ -51,49 +55,63 @@
 #define FULL 0
 #endif
 #define COLUMNS (16 * BLOCKS)
+#define WARPS 1
 #include "gpu/variants/gram/gram_slab.clh"
 #include "gpu/variants/gram/gram_tile.clh"
 
-// The portable body has no second pass, because compilers for CPUs take minutes for a loop that
-// contains all barriers.
-#define MOST_PASSES (MMA && WANT_Q ? 2 : 1)
+#define MOST_PASSES (WANT_Q ? 2 : 1)
 
 // Number of rows of A in a step of the Gram matrix.
-#define STEP (MMA ? 8 : 16)
+#define STEP 8
 
 // ---- gram
 
-// The first of the adjacent rows of a slab that a lane has in step k. The terms of a sum may come
-// in any order; in this order the work-items read from different banks of local memory.
+// The first of the rows of a slab that a lane has in step k, and the distance of word w from it.
+// The terms of a sum may come in any order; in this order the work-items read from different banks
+// of local memory.
+#define GRAM_WORD(w) (TWICE && MMA && FULL ? (w) / WORD_ROWS * 2 : (w) / WORD_ROWS)
 INLINE int gram_row(const Warp* at, int k, int rows) {
-  const bool is_spread = (STEP == 8 ? !FULL : 0) & (rows - (k & ~15) > 8);
+  if (TWICE && MMA && FULL) return k + at->t % 2 + at->t / 2 * 4;
+  const bool is_spread = (MMA ? !FULL : 0) & (rows - (k & ~15) > 8);
   return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
 }
 
+// The largest |a_ij|; in float64 the upper word of its bits, whose order is that of the values,
+// with Inf and NaN last.
+#if TWICE
+typedef int Size;
+INLINE Size larger(Size size, double y) { return max(size, as_int2(y).y & 0x7fffffff); }
+#else
+typedef float Size;
+INLINE Size larger(Size size, float y) { return fmax(size, fabs(y)); }
+#endif
+
 // sums += A'A of a slab, for block rows first .. last - 1. `largest`: the largest |a_ij|.
-INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Layout a, int rows,
-                     const int first, const int last, float* largest) {
-  const bool exists[2] = {FULL || at->g < a.last, FULL || at->g + 8 < a.last};
+INLINE void add_gram(const Warp* at, Block* sums, __local const STORED* slab, Layout a, int rows,
+                     const int first, const int last, Size* largest) {
+  bool exists[WORD_ROWS];
+#pragma unroll
+  for (int h = 0; h < WORD_ROWS; ++h) exists[h] = FULL || QUAD_ROW(h, at->g) < a.last;
 #pragma unroll 1
   for (int k = 0; k < rows; k += STEP) {
-    __local const float* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
+    __local const STORED* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
     Block x[BLOCKS];  // word w has the columns QUAD_ROW
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
 #pragma unroll
-      for (int w = 0; w < STEP / 2; ++w) {
-        float y = 0;
-        if (c < last && w % 2 < HALVES(c)) {
-          y = from[w / 2 * a.stride + 16 * c + w % 2 * 8];
-          if (c == BLOCKS - 1 && !exists[w % 2]) y = 0;
-          if (c >= first) *largest = fmax(*largest, fabs(y));
+      for (int w = 0; w < BLOCK_WORDS * STEP / 16; ++w) {
+        STORED y = 0;
+        if (c < last && QUAD_ROW(w, 0) < 8 * HALVES(c)) {
+          y = from[GRAM_WORD(w) * a.stride + 16 * c + QUAD_ROW(w, 0)];
+          if (c == BLOCKS - 1 && !exists[w % WORD_ROWS]) y = 0;
+          if (c >= first) *largest = larger(*largest, y);
         }
         x[c][w] = (double)y;
       }
 #pragma unroll
       for (int b = 0; b < BLOCKS; ++b) {
         if (b <= c && c >= first && c < last) {
-          multiply_quads(at, sums[BLOCK_AT(c, b)], x[c], x[b], STEP / 4, HALVES(b));
+          multiply_quads(sums[BLOCK_AT(c, b)], x[c], x[b], STEP / 4, HALVES(b));
         }
       }
     }
@@ -116,26 +134,27 @@ INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squar
 // ---- make_q
 
 // Loads 16 x 16 entries of A.
-INLINE void get_entries(const Warp* at, Block x, __local const float* from, Layout a,
+INLINE void get_entries(const Warp* at, Block x, __local const STORED* from, Layout a,
                         const int quads, const bool is_last) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
-    float y = 0;
-    if (w < 2 * quads) y = from[SLAB_ROW(w, at->g) * a.stride + QUAD_COL(w, at->t)];
-    if (!FULL && is_last && w / 2 == quads - 1 && QUAD_COL(w, at->t) >= a.last) y = 0;
+    STORED y = 0;
+    if (w < quads * QUARTER_WORDS) y = from[SLAB_ROW(w, at->g) * a.stride + QUAD_COL(w, at->t)];
+    if (!FULL && is_last && w / QUARTER_WORDS == quads - 1 && QUAD_COL(w, at->t) >= a.last) y = 0;
     x[w] = (double)y;
   }
 }
 
-INLINE void put_entries(const Warp* at, const Block x, __local float* to, Layout a,
+INLINE void put_entries(const Warp* at, const Block x, __local STORED* to, Layout a,
                         const bool is_last) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int col = QUAD_COL(w, at->t);
-    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (float)x[w];
+    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (STORED)x[w];
   }
 }
 
+#if !TWICE
 // Replaces 16 rows of A by rows of Q, starting with the last columns. tile: X' below the diagonal.
 INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivots,
                    __local float* rows, Layout a) {
@@ -151,15 +170,15 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
         get_entries(at, s, rows + 16 * k, a, QUADS(k), k == BLOCKS - 1);
         if (k < c) {
           get_tile(at, x, tile, c, k);
-          multiply_quads(at, z, s, x, 4, HALVES(c));
+          multiply_quads(z, s, x, 4, HALVES(c));
         }
         if (k < c - 1) {
           get_tile(at, x, tile, c - 1, k);
-          multiply_quads(at, y, s, x, 4, 2);
+          multiply_quads(y, s, x, 4, 2);
         }
         if (k >= c - 1) get_quads_transposed(at, x, PIVOT(k));
-        if (k == c - 1) multiply_lower_quads(at, y, s, x, 4, 2);
-        if (k == c) multiply_lower_quads(at, z, s, x, QUADS(c), HALVES(c));
+        if (k == c - 1) multiply_lower_quads(y, s, x, 4, 2);
+        if (k == c) multiply_lower_quads(z, s, x, QUADS(c), HALVES(c));
       }
     }
     sync_warp();
@@ -168,39 +187,36 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
   }
 }
 
+#endif
+
 // ---- factor_gram
 
 typedef struct {
-  __local float* slabs;
+  __local STORED* slabs;
   __local double *squares, *spread, *pivots;  // a_j^2, h_j^2, X(b, b)
 } Shared;
 
-INLINE void store_warp_nan(__global float* to, index_t count, int item, const int lanes) {
+INLINE void store_warp_nan(__global STORED* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
 
+#if !TWICE
 // The largest x, which must not be negative: the bits of such floats have the order of their
 // values.
-INLINE float max_of_warp(const Warp* at, float x) {
+INLINE float max_of_warp(float x) {
 #if MMA
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
     x = fmax(x, as_float(shuffle_xor_word(as_int(x), offset)));
   }
-  return x;
-#else
-  sync_warp();
-  at->room[at->lane] = x;
-  sync_warp();
-  double largest = 0;
-  for (int i = 0; i < 32; ++i) largest = fmax(largest, at->room[i]);
-  return (float)largest;
 #endif
+  return x;
 }
+#endif
 
 // A'A for block rows first .. last - 1, and separately the squares of the columns' norms.
-INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
-                           Layout layout, const int first, const int last, float* largest) {
+INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const STORED* a,
+                           Layout layout, const int first, const int last, Size* largest) {
   const int slab_count = SLABS(layout.m);
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
@@ -212,7 +228,7 @@ INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global con
   }
 #pragma unroll 1
   for (int i = 0; i < slab_count; ++i) {
-    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
     wait_for_stage(STAGES - 1);
     sync_warp();
     add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, largest);
@@ -232,6 +248,9 @@ INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global con
   }
 }
 
+#if TWICE
+#include "gpu/variants/gram/gram_twice_tile.clh"
+#else
 // Transposes the blocks above the diagonal; those of the last row of blocks are already X'.
 INLINE void transpose_inverse(const Warp* at, Tile* tile) {
 #pragma unroll
@@ -281,48 +300,44 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
   factor_tile(at, tile, r, room.pivots);
   if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
-  return max_of_warp(at, largest);
+  return max_of_warp(largest);
 }
 
 INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   double trace = 0;
 #pragma unroll
-  for (int c = 0; c < COLUMNS; c += 32) {
+  for (int c = 0; c < COLUMNS; c += WARP_LANES) {
     if (c + at->lane < COLUMNS) trace += squares[c + at->lane];
   }
-  return sum_of_warp(at, trace);
+  return sum_of_warp(trace);
 }
 
 // The route of a matrix (gram_guard.clh).
 INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
   RowSums plain, spread;
   sum_rows(at, &plain, tile, room.pivots, room.squares);
-#if MMA
   if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
   const float bound =
       column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
   if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
-#endif
-  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  take_spread(at->lane, 32, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
+  sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+  take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
               room.spread);
   sum_rows(at, &spread, tile, room.pivots, room.spread);
   const float guard = guard_of(&plain, &spread, limits.share);
   int route = guard <= limits.most ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
-#if MMA
   if (agreed(route == ROUTE_REFLECTORS && guard <= limits.most_in_two)) {
     take_column_norms(at, tile, room.pivots, room.squares, room.spread, limits.share, at->room);
     if (agreed(r_is_accurate(at, r, at->room, limits.most_of_r))) route = ROUTE_SECOND_PASS;
   }
-#endif
   return route;
 }
 
 // Groups: one per matrix.
-__kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
+__kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
     __global int* routes, FactorShape shape, FactorLimits limits) {
-  __local double scratch[ROOM] __attribute__((aligned(16)));
+  __local double scratch[BLOCK_ROOM] __attribute__((aligned(16)));
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
   __local double squares[COLUMNS], spread[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
 #if PARKED
@@ -342,7 +357,7 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
   int passes = 1;
 #pragma unroll 1
   for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
-    if (MOST_PASSES > 1 && pass > 0) barrier(CLK_GLOBAL_MEM_FENCE);
+    if (MOST_PASSES > 1 && pass > 0) sync_items(CLK_GLOBAL_MEM_FENCE);
     const Warp at = quad_warp(kept_apart(get_local_id(0)), scratch);
     const Factor factor = {r, n, pass == 0 ? n : 0};
     Tile tile;
@@ -367,7 +382,8 @@ __kernel __attribute__((reqd_work_group_size(32, 1, 1))) void factor_gram(
   const int lane = get_local_id(0);
   sync_warp();
   if (!is_finite) {
-    store_warp_nan(r, n * n, lane, 32);
-    if (WANT_Q) store_warp_nan(q, shape.m * (index_t)n, lane, 32);
+    store_warp_nan(r, n * n, lane, WARP_LANES);
+    if (WANT_Q) store_warp_nan(q, shape.m * (index_t)n, lane, WARP_LANES);
   }
 }
+#endif

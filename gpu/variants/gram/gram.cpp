@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cpp: float32 by Gram matrices in float64 (CholeskyQR), with a guard; what it stops goes to
-// Householder reflectors. Device half: gram.cl.
+// gram.cpp: few columns by Gram matrices in float64, in one pass for float32 (CholeskyQR) and in two
+// for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
+// half: gram.cl.
 #include <algorithm>
 
 #include "gpu/check/host_check.hpp"
@@ -11,26 +12,27 @@ namespace qrtool {
 namespace {
 
 constexpr index_t block_columns = 16;
-constexpr int group_size = 32;
+constexpr int most_lanes = 32;  // work-items of a group
 constexpr int slab_rows = 16;
-constexpr int slab_pad = 4;          // SLAB_LD less COLUMNS
 constexpr int block_room = 16 * 18;  // BLOCK_ROOM
 
+bool is_twice(const Problem& p) { return p.type == ElementType::float64; }
+
 ElementType computes_in(const Problem& p) { return p.type; }
-std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
+std::string arithmetic(const Problem& p) {
+  return std::string(is_twice(p) ? name_of(p.type) : gram_arithmetic);
+}
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  return p.m <= tuning::gram_small_rows ? flagged_small_variant() : blocked_variant();
+  const auto bytes = static_cast<index_t>(p.input_bytes());
+  const bool is_small = p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes;
+  return is_small ? flagged_small_variant() : blocked_variant();
 }
 
-index_t most_columns(const Limits& limits) {
-  return limits.float64_products ? tuning::gram_columns : tuning::gram_portable_columns;
-}
-
-/// Blocks of 16 columns of a tile. Without matrix instructions few: PoCL 3.1 compiles for minutes.
-int blocks(const Problem& p, const Limits& limits) {
-  return static_cast<int>(ceil_divide(std::min(most_columns(limits), p.n), block_columns));
+/// Blocks of 16 columns of a tile.
+int blocks(const Problem& p) {
+  return static_cast<int>(ceil_divide(std::min(tuning::gram_columns, p.n), block_columns));
 }
 
 /// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
@@ -39,43 +41,44 @@ struct Slabs {
   int rows, stages;
 };
 
-Slabs slabs(const Problem& p, const Limits& limits) {
+Slabs slabs(const Problem& p) {
   const int rows = static_cast<int>(ceil_divide(p.m, slab_rows));
-  if (!limits.float64_products) return {slab_rows, 1};
-  const int columns = 16 * blocks(p, limits);
+  const int columns = 16 * blocks(p);
   const bool is_ragged = p.m % slab_rows != 0 || p.n % columns != 0;
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
-    return {slab_rows * rows, 1};
+    return {.rows = slab_rows * rows, .stages = 1};
   }
-  return {slab_rows, std::min(rows, tuning::gram_stages[columns / 16 - 1])};
+  const int* stages = is_twice(p) ? tuning::gram_twice_stages : tuning::gram_stages;
+  return {.rows = slab_rows, .stages = std::min(rows, stages[columns / 16 - 1])};
 }
 
 /// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
 int held_rows(int blocks) { return blocks < 5 ? blocks : 3; }
 
 /// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
-/// `squares` and `spread`, a number per column each; the blocks that are parked.
-std::size_t local_bytes(const Problem& p, const Limits& limits) {
+/// `squares` and, in one pass, `spread`, a number per column each; the blocks that are parked. Two
+/// passes need room for 16 more numbers.
+std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
-  const int count = blocks(p, limits), columns = 16 * count;
-  const Slabs slab = slabs(p, limits);
-  const int floats = slab.stages * slab.rows * (columns + slab_pad);
-  const int rooms = count + (limits.float64_products ? 1 : 2);  // ROOM
+  const int count = blocks(p), columns = 16 * count;
+  const Slabs slab = slabs(p);
+  const auto real = static_cast<int>(size_of(p.type));
+  const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
+  const int rooms = count + 1;
   const int parked = triangle(count) - triangle(held_rows(count));
-  const int doubles = rooms * block_room + 2 * columns + parked * 16 * 16;
-  return static_cast<std::size_t>(floats) * sizeof(float) +
+  const int numbers = is_twice(p) ? columns + 16 : 2 * columns;
+  const int doubles = rooms * block_room + numbers + parked * 16 * 16;
+  return static_cast<std::size_t>(entries * real) +
          static_cast<std::size_t>(doubles) * sizeof(double);
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = gram_objection(p);
+  const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  const index_t most = most_columns(limits);
-  if (p.n > most) return {false, "takes at most " + std::to_string(most) + " columns here"};
-  if (!limits.float64_products && p.m > tuning::gram_small_rows) {
-    return {false, "takes at most " + std::to_string(tuning::gram_small_rows) + " rows here"};
+  if (p.n > tuning::gram_columns) {
+    return {false, "takes at most " + std::to_string(tuning::gram_columns) + " columns"};
   }
-  const std::string needs = group_objection(group_size, local_bytes(p, limits), limits);
+  const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
@@ -84,32 +87,43 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n < tuning::gram_least_columns) {
-    return {false, "pays from " + std::to_string(tuning::gram_least_columns) + " columns on"};
-  }
+  const index_t least =
+      is_twice(p) ? tuning::gram_twice_few_columns : tuning::gram_least_columns;
+  if (p.n < least) return {false, "pays from " + std::to_string(least) + " columns on"};
   return {true, {}};
 }
 
 Params tune(const Problem& p, const Limits& limits) {
-  const int columns = 16 * blocks(p, limits);
-  const Slabs slab = slabs(p, limits);
+  const int columns = 16 * blocks(p);
+  const Slabs slab = slabs(p);
   const bool is_full = p.m % slab.rows == 0 && p.n % columns == 0;
   return {{"MMA", limits.float64_products},
-          {"BLOCKS", blocks(p, limits)},
+          {"BLOCKS", blocks(p)},
           {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
           {"SLAB", slab.rows},
           {"STAGES", slab.stages},
+          {"TWICE", is_twice(p)},
           {"WANT_Q", p.wants_q()},
           {"FULL", is_full}};
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+/// The first Q needs a place if Q is not wanted; it is the last buffer.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  if (is_twice(p)) bytes.push_back(p.wants_q() ? 0 : p.input_bytes());
+  return bytes;
+}
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
-  const cl::Buffer& routes = job.work[0];
-  launch("factor_gram", job.count, group_size, job.a, job.q, job.r, job.magnitudes, routes,
-         factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
+  const cl::Buffer& routes = job.work.front();
+  if (is_twice(p)) {
+    launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
+           job.magnitudes, routes, job.work.back(), factor_shape(p, job.count));
+    return;
+  }
+  launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
+         routes, factor_shape(p, job.count), gram_limits(p, tuning::gram_guard_per_root));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }
@@ -118,7 +132,7 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 
 GpuVariant gram_variant() {
   return {.plan = {.name = "opencl/gram",
-                   .summary = "float32 to 80 columns, by products in float64; guarded",
+                   .summary = "to 80 columns, by products in float64, in float64 twice; guarded",
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,

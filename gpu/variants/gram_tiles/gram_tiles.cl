@@ -26,19 +26,18 @@
 //        +-----+---+-----+
 //
 // The work memory has a slot for each matrix that is factored at a time (slot.clh). Groups have
-// four or eight times 32 work-items (warps). The kernels with eight are declared without
+// four or eight warps (mma.clh). The kernels with eight are declared without
 // reqd_work_group_size, because NVIDIA's compiler then obeys the limit of registers that
 // gram_tiles.cpp sets. Launch order: as above.
 //
 // Defines, set in gram_tiles.cpp            range      meaning
-//   SUB_GROUP_BODY, MMA                     1          common.clh, mma.clh
+//   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
 //   VECTOR                                  1, 2, 4    copy.clh; divides n
 //   MOST_COLUMNS                            64..       n at most
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #ifndef MOST_COLUMNS
 #define MOST_COLUMNS 5120
 #endif
-#include "gpu/common/gram_guard.clh"
 #include "gpu/variants/gram_tiles/float_block.clh"
 #include "gpu/variants/gram_tiles/trailing.clh"
 
@@ -50,17 +49,18 @@
 #define SLABS 3
 #define SLAB_LD (TILE + 4)
 #define SLAB_ENTRIES (SLAB_ROWS * SLAB_LD)
-#define COPY_ROWS (GROUP_SIZE * COPIED_FLOATS / TILE)
+#define COPY_ROWS (GROUP_SIZE * PARTS * COPIED_FLOATS / TILE)
 
-// A work-item's copies of the columns of a tile: COPIED_FLOATS entries of every COPY_ROWS-th row.
+// A work-item's copies of the columns of a tile: COPIED_FLOATS entries, PARTS times, of every
+// COPY_ROWS-th row.
 typedef struct {
   __global const float* from;
-  bool exists;
+  int col;
 } SlabCopy;
 
 INLINE SlabCopy slab_copy(__global const float* a, FactorShape shape, int tile, int row, int col) {
-  const bool exists = tile * TILE + col < shape.n;
-  const SlabCopy copy = {a + (exists ? row * (index_t)shape.n + tile * TILE + col : 0), exists};
+  const int first = tile * TILE + col;
+  const SlabCopy copy = {a + (first < shape.n ? row * (index_t)shape.n + first : 0), first};
   return copy;
 }
 
@@ -70,7 +70,10 @@ INLINE void copy_slab(SlabCopy* copy, __local float* to, __global const float* a
 #pragma unroll
   for (int u = 0; u < SLAB_ROWS; u += COPY_ROWS) {
     const bool exists = row + u < shape.m;
-    copy_floats(to + u * SLAB_LD, exists ? copy->from : a, exists && copy->exists);
+    EACH_PART(i, 0) {
+      copy_floats(to + u * SLAB_LD + i, exists ? copy->from + i : a,
+                  exists && copy->col + i < shape.n);
+    }
     copy->from += COPY_ROWS * (index_t)shape.n;
   }
 }
@@ -87,7 +90,9 @@ INLINE float largest_of_slab(__local const float* from, float largest) {
 #pragma unroll
   for (int u = 0; u < SLAB_ROWS; u += COPY_ROWS) {
 #pragma unroll
-    for (int e = 0; e < COPIED_FLOATS; ++e) largest = fmax(largest, fabs(from[u * SLAB_LD + e]));
+    for (int e = 0; e < PARTS * COPIED_FLOATS; ++e) {
+      largest = fmax(largest, fabs(from[u * SLAB_LD + e]));
+    }
   }
   return largest;
 }
@@ -127,7 +132,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   const int quadrant = (at.index + (int)get_group_id(0)) % WARPS;
   const int down = quadrant / 2 * 32, across = quadrant % 2 * 32;
   const bool is_needed = !is_diagonal || down >= across;
-  const int row0 = at.item * COPIED_FLOATS / TILE, col0 = at.item * COPIED_FLOATS % TILE;
+  const int copied = at.item * PARTS * COPIED_FLOATS, row0 = copied / TILE, col0 = copied % TILE;
   const int to = row0 * SLAB_LD + col0;
   SlabCopy left = slab_copy(a, shape, c, row0, col0), right = slab_copy(a, shape, b, row0, col0);
   float largest = 0;
@@ -164,7 +169,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
         get_slab_transposed(&at.warp, y[p], y_from + 16 * p);
       }
 #pragma unroll
-      for (int p = 0; p < 4; ++p) multiply_add(&at.warp, sum[p], x[p / 2], y[p % 2]);
+      for (int p = 0; p < 4; ++p) multiply_add(sum[p], x[p / 2], y[p % 2]);
     }
     stage = stage == SLABS - 1 ? 0 : stage + 1;
   }
@@ -246,13 +251,20 @@ __kernel void update_trailing(__global float* r, __global double* work, FactorSh
 // Local memory: column p of the square's L, with X(p, p) instead of L(p, p).
 #define COLUMN_ROOM (SIDE_BLOCKS * BLOCK_ROOM)
 
+// Starts the copy of a block of the slot.
+INLINE void begin_block_copy(__local double* to, __global const double* from, int item) {
+  EACH_PART(i, item) {
+    const int row = i / 8, col = i % 8 * 2;
+    copy_double2(to + row * BLOCK_LD + col, from + row * TILE + col);
+  }
+}
+
 INLINE void copy_column(__local double* to, Slot slot, int b, int p, int blocks, int item) {
-  const int row = item / 8, col = item % 8 * 2;
 #pragma unroll 1
   for (int q = p; q < blocks; ++q) {
-    __global const double* from =
-        q == p ? block_of(slot, 2 * b, p, p) : block_in(slot.factor, 2, 0, q, p);
-    copy_double2(to + q * BLOCK_ROOM + row * BLOCK_LD + col, from + row * TILE + col);
+    begin_block_copy(to + q * BLOCK_ROOM,
+                     q == p ? block_of(slot, 2 * b, p, p) : block_in(slot.factor, 2, 0, q, p),
+                     item);
   }
 }
 
@@ -290,14 +302,14 @@ INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* c
       Block y, z;
       get_transposed(&at->warp, y, column + p * BLOCK_ROOM);
       clear_block(z);
-      multiply_add(&at->warp, z, s[p], y);
+      multiply_add(z, s[p], y);
       copy_block(s[p], z);
       flip_block(z);
 #pragma unroll
       for (int q = p + 1; q < SIDE_BLOCKS; ++q) {
         if (q < blocks) {
           get_block(&at->warp, y, column + q * BLOCK_ROOM);
-          multiply_add(&at->warp, s[q], z, y);
+          multiply_add(s[q], z, y);
         }
       }
     }
@@ -307,26 +319,28 @@ INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* c
 // Copies the diagonal blocks of X of square b to local memory, and a_j^2 of their columns.
 INLINE void load_pivots(const Place* at, __local double* pivots, __local double* squares, Slot slot,
                         int b, int blocks) {
-  const int row = at->item / 8, col = at->item % 8 * 2;
   for (int p = 0; p < blocks; ++p) {
-    copy_double2(pivots + p * BLOCK_ROOM + row * BLOCK_LD + col,
-                 block_of(slot, 2 * b, p, p) + row * TILE + col);
+    begin_block_copy(pivots + p * BLOCK_ROOM, block_of(slot, 2 * b, p, p), at->item);
   }
   commit_copies();
-  if (at->item < 16 * blocks) squares[at->item] = slot.squares[SIDE * b + at->item];
+  EACH_PART(i, at->item) {
+    if (i < 16 * blocks) squares[i] = slot.squares[SIDE * b + i];
+  }
   wait_for_copies();
   sync_group();
 }
 
 // Computes slot.spread for the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
-INLINE void spread_square(const Place* at, __local double* room, Slot slot,
-                          __global const float* r, int n, int b) {
+INLINE void spread_square(const Place* at, __local double* room, Slot slot, __global const float* r,
+                          int n, int b) {
   const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
   __local double* squares = room + SIDE_BLOCKS * BLOCK_ROOM;
   load_pivots(at, room, squares, slot, b, blocks);
-  take_spread(at->item, GROUP_SIZE, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n,
-              n - SIDE * b, squares, squares + SIDE, squares + 2 * SIDE);
-  if (at->item < 16 * blocks) slot.spread[SIDE * b + at->item] = squares[2 * SIDE + at->item];
+  take_spread(at->item, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n, n - SIDE * b,
+              squares, squares + SIDE, squares + 2 * SIDE);
+  EACH_PART(i, at->item) {
+    if (i < 16 * blocks) slot.spread[SIDE * b + i] = squares[2 * SIDE + i];
+  }
 }
 
 // Groups: one for each tile row outside the square, where a warp computes 16 rows; and one more
@@ -360,9 +374,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
   of_r.m = shape.n;
   sync_group();  // all work-items have read the last column
   __local double* squares = columns;
-  if (at.item < TILE) squares[at.item] = slot.squares[other * TILE + at.item];
+  EACH_PART(i, at.item) {
+    if (i < TILE) squares[i] = slot.squares[other * TILE + i];
+  }
   sync_group();
-  RowGuard guard = {{0, 0}};
+  RowGuard guard = {{0}};
   Block zero;
   clear_block(zero);
 #pragma unroll
@@ -390,30 +406,36 @@ INLINE void store_nan(__global float* to, index_t count, int item) {
   for (index_t i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
-// Sums x over 16 adjacent work-items.
-INLINE float sum_of_sixteen(float x) {
+// Number of adjacent rows that a work-item has in sum_block_rows.
+#define SUMMED_ROWS (MMA ? 1 : 16)
+// Sums x over the 16 / SUMMED_ROWS adjacent work-items that have the rows of a block.
+INLINE float sum_of_block_rows(float x) {
+#if MMA
 #pragma unroll
   for (int offset = 8; offset > 0; offset /= 2) x += shuffle_xor_float(x, offset);
+#endif
   return x;
 }
 
 // For each block row of X: the sum of squares of D X, and that of H X or of D X's diagonal block.
-INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread,
-                           __local float* plain, __local float* other) {
+INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread, __local float* plain,
+                           __local float* other) {
   const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
-  for (int first = 0; first < rows; first += GROUP_SIZE) {
-    const int i = first + at->item;
+  for (int first = 0; first < rows; first += GROUP_SIZE * SUMMED_ROWS) {
+    const int start = first + at->item * SUMMED_ROWS;
     float sum = 0, second = 0;
-    if (i < rows) {
-      for (int b = i / SIDE; b < across; ++b) sum += (float)slot.guards[i * across + b];
-      const float ratio = i < n ? (float)(slot.spread[i] / slot.squares[i]) : 0.0f;
-      second = has_spread ? sum * ratio : (float)slot.diagonal[i];
+    for (int i = start; i < start + SUMMED_ROWS && i < rows; ++i) {
+      float of_row = 0;
+      for (int b = i / SIDE; b < across; ++b) of_row += (float)slot.guards[i * across + b];
+      const float ratio = has_spread && i < n ? (float)(slot.spread[i] / slot.squares[i]) : 0.0f;
+      sum += of_row;
+      second += has_spread ? of_row * ratio : (float)slot.diagonal[i];
     }
-    sum = sum_of_sixteen(sum);
-    second = sum_of_sixteen(second);
-    if (i < rows && i % 16 == 0) {
-      plain[i / 16] = sum;
-      other[i / 16] = second;
+    sum = sum_of_block_rows(sum);
+    second = sum_of_block_rows(second);
+    if (start < rows && start % 16 == 0) {
+      plain[start / 16] = sum;
+      other[start / 16] = second;
     }
   }
   sync_group();
@@ -461,8 +483,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
   if (at.item == 0) {
     float largest = 0;
     for (int c = 0; c < tiles; ++c) largest = fmax(largest, (float)slot.largest[c]);
-    routes[matrix] =
-        is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
+    routes[matrix] = is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
     magnitudes[matrix] = magnitude_code(largest, is_finite);
   }
   if (!is_finite) {

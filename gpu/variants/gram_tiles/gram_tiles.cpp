@@ -11,8 +11,8 @@
 namespace qrtool {
 namespace {
 
-constexpr int group_size = 128;
-constexpr int square_group_size = 256;
+constexpr int warps = 4;
+constexpr int square_warps = 8;
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
@@ -42,20 +42,21 @@ std::size_t local_bytes(const Problem&, const Limits&) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
-  const std::string objection = gram_objection(p);
+  if (p.type != ElementType::float32) return {false, "takes float32 only"};
+  const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.n > tuning::gram_tiles_max_columns) {
     return {false, "takes at most " + std::to_string(tuning::gram_tiles_max_columns) + " columns"};
   }
-  if (!limits.float64_products) return {false, "needs NVIDIA's float64 matrix instructions"};
-  const std::string needs = group_objection(square_group_size, local_bytes(p, limits), limits);
+  const std::string needs = group_objection(32 * square_warps, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
   if (!fallback.ok) return fallback;
   return {true, "products in float64, at full speed here"};
 }
 
-Fit pays(const Problem& p, const Limits&) {
+Fit pays(const Problem& p, const Limits& limits) {
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
   if (p.n < tuning::gram_tiles_least_columns) {
     return {false, "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
   }
@@ -70,11 +71,12 @@ Fit pays(const Problem& p, const Limits&) {
   return {true, {}};
 }
 
-Params tune(const Problem& p, const Limits&) {
-  return {{"MMA", 1},
-          {"VECTOR", aligned_entries(p.n)},
-          {"MOST_COLUMNS", tuning::gram_tiles_max_columns},
-          {std::string(most_registers), tuning::gram_tiles_registers}};
+Params tune(const Problem& p, const Limits& limits) {
+  Params params{{"MMA", limits.float64_products},
+                {"VECTOR", aligned_entries(p.n)},
+                {"MOST_COLUMNS", tuning::gram_tiles_max_columns}};
+  if (limits.float64_products) params[std::string(most_registers)] = tuning::gram_tiles_registers;
+  return params;
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
@@ -94,14 +96,15 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
                      cl_int count) {
   const cl::Buffer& work = job.slots;
   const index_t n = tiles(job.problem), squares = ceil_divide(n, 2);
+  const int lanes = warp_lanes(job.params), group_size = warps * lanes;
   launch("form_gram", count * n * (n + 1) / 2, group_size, job.a, work, shape, first);
   for (cl_int b = 0; b < squares; ++b) {
     // Row pair d has d + 1 tile pairs in each of its rows; of the square's own rows b are left of
     // it.
     const index_t further = squares * (squares + 1) - (b + index_t{1}) * (b + 2);
     const cl_int targets = b > 0 ? static_cast<cl_int>(2 * b + further) : 0;
-    launch("update_trailing", count * (1 + index_t{targets}), square_group_size, job.r, work, shape,
-           first, count, b, targets);
+    launch("update_trailing", count * (1 + index_t{targets}), square_warps * lanes, job.r, work,
+           shape, first, count, b, targets);
     launch("form_panel", count * (n - std::min<index_t>(2, n - 2 * b) + 1), group_size, job.r, work,
            shape, first, b);
   }
@@ -111,22 +114,25 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
 void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  const cl::Buffer& work = job.slots;
+  const cl::Buffer &work = job.slots, &routes = job.work.front();
   const index_t n = tiles(p), rows = ceil_divide(p.m, tuning::gram_tiles_columns);
+  const int lanes = warp_lanes(job.params), group_size = warps * lanes;
   if (n <= 2) {
-    launch("factor_whole", count, square_group_size, job.a, job.r, work, shape, first);
+    launch("factor_whole", count, square_warps * lanes, job.a, job.r, work, shape, first);
   } else {
     enqueue_squares(job, launch, shape, first, count);
   }
   if (p.wants_q()) {
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
-  launch("finish", count, group_size, job.q, job.r, job.magnitudes, job.work[0], work, shape, first,
+  launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
          gram_limits(p, tuning::gram_tiles_guard_per_root));
 }
 
+/// In waves of as many matrices as the buffer has slots.
 void enqueue(const FactorJob& job, Launcher& launch) {
-  const index_t most = slots(job.problem).most;
+  const std::size_t bytes = job.slots.getInfo<CL_MEM_SIZE>();
+  const auto most = static_cast<index_t>(bytes / slots(job.problem).bytes);
   for (index_t first = 0; first < job.count; first += most) {
     enqueue_wave(job, launch, static_cast<cl_int>(first),
                  static_cast<cl_int>(std::min(most, job.count - first)));

@@ -7,7 +7,8 @@
 //
 //   launches of a pass, in this order                                   one group per
 //   sum_slab         X'X over a slab of rows, X = A or Q1               slab x tile
-//   sum_tile         the sum of the slabs                               tile
+//   add_slabs        the sum of the slabs, if there are several         32 entries
+//   settle_gram      ||G - I|| in the second pass                       tile
 //   for every square b:
 //     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
 //                    and one group factors the square: G(b, b) -> L(b, b)
@@ -36,18 +37,17 @@
 // underflow or overflow.
 //
 // Defines, set in gram_twice.cpp            range      meaning
-//   SUB_GROUP_BODY, MMA                     1          common.clh, nvidia.clh
+//   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
 //   VECTOR                                  1, 2       copy.clh; divides n
+//   COLUMNS                                 1..129     n, or 129 for all larger n
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef COLUMNS
+#define COLUMNS 129
+#endif
+#include "gpu/common/departure.clh"
 #include "gpu/variants/gram_twice/cholesky.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
 #include "gpu/variants/gram_twice/rows.clh"
-
-// Largest ||G - I||^2 of the second pass.
-#define MOST_DEPARTURE 0.0625
-// Squared norms of columns.
-#define LEAST_SQUARE 0x1p-900
-#define MOST_SQUARE 0x1p1000
 
 // ---- multiply_factors
 
@@ -58,13 +58,15 @@
 
 INLINE void copy_factors(__local double* to, __global const double* left,
                          __global const double* right, int k, int item) {
+  EACH_PART(i, item) {
 #pragma unroll
-  for (int u = 0; u < 2; ++u) {
-    const int row = item / 4 + 32 * u, col = item % 4 * 2;
-    copy_double2(to + row * FACTOR_TERMS + col, left + row * TILE + k + col);
-    const int term = item / 32 + 4 * u, across = item % 32 * 2;
-    copy_double2(to + TILE * FACTOR_TERMS + term * FACTOR_LD + across,
-                 right + (k + term) * TILE + across);
+    for (int u = 0; u < 2; ++u) {
+      const int row = i / 4 + 32 * u, col = i % 4 * 2;
+      copy_double2(to + row * FACTOR_TERMS + col, left + row * TILE + k + col);
+      const int term = i / 32 + 4 * u, across = i % 32 * 2;
+      copy_double2(to + TILE * FACTOR_TERMS + term * FACTOR_LD + across,
+                   right + (k + term) * TILE + across);
+    }
   }
 }
 
@@ -103,23 +105,20 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_f
     if (step >= 0) {
       __local const double* left = stages[stage] + down * FACTOR_TERMS;
       __local const double* right = stages[stage] + TILE * FACTOR_TERMS + across;
-      double x[2][4], y[2][4];
+      double x[2][2 * QUARTER_WORDS], y[2][2 * QUARTER_WORDS];
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
         get_terms(&at.warp, x[p], left + 16 * p * FACTOR_TERMS);
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-#pragma unroll
-          for (int h = 0; h < 2; ++h) {
-            y[p][2 * e + h] =
-                right[(2 * at.warp.t + e) * FACTOR_LD + 16 * p + at.warp.g + 8 * h];
-          }
+        for (int w = 0; w < 2 * QUARTER_WORDS; ++w) {
+          const int term = MMA ? 2 * at.warp.t + w / WORD_ROWS : w / WORD_ROWS;
+          y[p][w] = right[term * FACTOR_LD + 16 * p + BLOCK_ROW(w % WORD_ROWS, at.warp.g)];
         }
       }
 #pragma unroll
       for (int p = 0; p < 4; ++p) {
         add_quarter(sum[p], x[p / 2], y[p % 2]);
-        add_quarter(sum[p], x[p / 2] + 2, y[p % 2] + 2);
+        add_quarter(sum[p], x[p / 2] + QUARTER_WORDS, y[p % 2] + QUARTER_WORDS);
       }
       stage = stage == FACTOR_STAGES - 1 ? 0 : stage + 1;
     }

@@ -181,7 +181,11 @@ void Run::factor() {
     factor_block(block);
     const index_t end = block + step_.block_width;
     if (end == p_.n) return;
-    const Target c{work_buffer(), step_.ld, block * step_.ld + end, p_.n - end, norm_bound()};
+    const Target c{.to = work_buffer(),
+                   .ld = step_.ld,
+                   .first = block * step_.ld + end,
+                   .cols = p_.n - end,
+                   .bound = norm_bound()};
     prepare_v();
     multiply_block(c, true);
     subtract_block(c);
@@ -200,7 +204,11 @@ void Run::form_q_block(index_t block) {
   }
   launch_("begin_q", groups, group_size, q_buffer(), job_.work[codes], job_.work[signs], shape_,
           step_);
-  const Target q{q_buffer(), p_.q_cols(), block * (p_.q_cols() + 1), p_.q_cols() - block, 1};
+  const Target q{.to = q_buffer(),
+                 .ld = p_.q_cols(),
+                 .first = block * (p_.q_cols() + 1),
+                 .cols = p_.q_cols() - block,
+                 .bound = 1};
   multiply_block(q, false);
   subtract_block(q);
 }

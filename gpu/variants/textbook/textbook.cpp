@@ -38,8 +38,9 @@ std::vector<std::size_t> workspace(const Problem& p) {
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
-  launch("factor", job.count, job.params.at("SIZE"), job.a, job.work[0], job.q, job.r,
-         job.magnitudes, factor_shape(job.problem, job.count));
+  const cl::Buffer& products = job.work.front();
+  launch("factor", job.count, job.params.at("SIZE"), job.a, products, job.q, job.r, job.magnitudes,
+         factor_shape(job.problem, job.count));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(textbook_variant(), p); }
