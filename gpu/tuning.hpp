@@ -321,8 +321,8 @@ inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// Tile of float64 products on the matrix units: 8 terms (double_tile.clh), 2 or 3 stages. The sums
-/// of 64 x 32 entries per warp take half of the registers, so that two groups of four warps fit on a
-/// multiprocessor. Tiles of 64 x 64 read half as much again from the second cache. Also possible:
+/// of 64 x 32 entries per warp take half of the registers, so that two groups of four warps fit on
+/// a multiprocessor. Tiles of 64 x 64 read half as much again from the second cache. Also possible:
 /// {128, 128, 64, 32, 8, 2}, one group of eight warps. Not yet measured.
 inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 8, 3};
 

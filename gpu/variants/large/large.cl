@@ -156,6 +156,7 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
 }
 
 #include "gpu/variants/large/panel_triangles.clh"
+// panel.clh uses definitions of panel_triangles.clh.
 #include "gpu/variants/large/panel.clh"
 // block_t.clh uses definitions of panel.clh.
 #include "gpu/variants/large/block_t.clh"

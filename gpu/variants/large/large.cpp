@@ -304,7 +304,7 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const auto panel = static_cast<std::size_t>(panel_width(p));
   const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
   const std::size_t terms =  // SQUARE_TERMS
-      panel * real <= 256          ? panel
+      panel * real <= 256         ? panel
       : params.at("BLOCK") <= 128 ? panel / 2
                                   : panel / 4;
   const std::size_t t_square = real * terms * (panel + 4);

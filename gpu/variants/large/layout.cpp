@@ -13,9 +13,7 @@ namespace {
 /// Squares of the triangles of a panel.
 index_t squares_of_panel(const Problem& p) { return gram_passes(p) == 1 ? 5 : 7; }
 
-bool has_long_blocks(const Problem& p) {
-  return p.k() >= tuning::large_long_block_columns;
-}
+bool has_long_blocks(const Problem& p) { return p.k() >= tuning::large_long_block_columns; }
 
 /// The number of REAL entries that all slabs of Z, or of a panel's Gram matrix, may use together.
 index_t slab_entries(const Problem& p) {
