@@ -325,10 +325,11 @@ inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 16, 2};
 inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
-/// Tile of float64 products on the matrix units. C -= A B of 8192 x 8192 x 256 and Z = A'C run at
-/// 25 and 39 TFLOP/s. They run at 20 and 25 with tiles of 128 x 64 and 8 terms; with 128 x 128
-/// registers are spilled. NVIDIA H200, driver 580, 2026-11.
-inline constexpr ProductTile product_double_units_tile{64, 64, 32, 32, 16, 2};
+/// Tile of float64 products on the matrix units: 8 terms (double_tile.clh), 2 or 3 stages. The sums
+/// of 64 x 32 entries per warp take half of the registers, so that two groups of four warps fit on
+/// a multiprocessor. Tiles of 64 x 64 read half as much again from the second cache. Also possible:
+/// {128, 128, 64, 32, 8, 2}, one group of eight warps. Not yet measured.
+inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 8, 3};
 
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 

@@ -3,6 +3,7 @@
 // sizes and on every kind of matrix, with the plain bar.
 #include "gpu/registry.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -245,7 +246,11 @@ void check_determinism(const Plan& plan, Shape shape) {
       std::max({p.input_bytes(), p.output_bytes(), 16 * static_cast<std::size_t>(p.m * p.n)});
   const GpuVariant& variant = gpu_variant(*plan.variant);
   const std::size_t slot = variant.slots != nullptr ? variant.slots(p).bytes : 0;
-  options.pretend_max_allocation = std::max(5 * one_matrix, slot);
+  std::size_t most = one_matrix;
+  if (variant.workspace != nullptr) {
+    for (const std::size_t bytes : variant.workspace(p)) most = std::max(most, bytes);
+  }
+  options.pretend_max_allocation = std::max(5 * most, slot);
   OpenclBackend limited(device_under_test(), options);
   Result<T> in_chunks = factor<T>(limited, plan, a);
 
