@@ -113,7 +113,7 @@ class Unguarded : public testing::TestWithParam<AttackCase> {};
 
 TEST_P(Unguarded, EveryMatrixMeetsItsBarInASecondTry) {
   SKIP_WITHOUT_OPENCL();
-  const auto& [variant, shape, mode, per_family] = GetParam();
+  const auto& [variant, shape, mode, per_family, type] = GetParam();
   const std::span<const AttackFamily> families = attack_families();
   const Problem p{.count = static_cast<index_t>(families.size()) * per_family,
                   .m = shape.m,

@@ -29,10 +29,13 @@
 //   BLOCKS                            1..5       blocks of 16 columns
 //   LAST                              1..4       quads of columns in the last of them
 //   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
-//   TWICE                             0, 1       1: float64, by two passes (gram_twice_tile.clh)
+//   STORED                                       common.clh; double: two passes
+//                                                (gram_twice_tile.clh)
 //   WANT_Q                            0, 1
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#include "gpu/common/common.clh"
+
 #ifndef BLOCKS
 #define BLOCKS 4
 #endif
@@ -45,9 +48,6 @@
 #ifndef STAGES
 #define STAGES 2
 #endif
-#ifndef TWICE
-#define TWICE 0
-#endif
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
@@ -55,6 +55,10 @@
 #define FULL 0
 #endif
 #define COLUMNS (16 * BLOCKS)
+// 1: float64, which takes two passes.
+#define TWICE_FOR_float 0
+#define TWICE_FOR_double 1
+#define TWICE JOIN(TWICE_FOR_, STORED)
 #define WARPS 1
 #include "gpu/variants/gram/gram_slab.clh"
 #include "gpu/variants/gram/gram_tile.clh"

@@ -103,7 +103,6 @@ Params tune(const Problem& p, const Limits& limits) {
           {"LAST", is_full ? 4 : static_cast<int>((p.n - 1) % 16 / 4 + 1)},
           {"SLAB", slab.rows},
           {"STAGES", slab.stages},
-          {"TWICE", is_twice(p)},
           {"WANT_Q", p.wants_q()},
           {"FULL", is_full}};
 }

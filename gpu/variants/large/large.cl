@@ -54,6 +54,8 @@
 // Defines, set in large.cpp              range            meaning
 //   STORED, REAL, SUB_GROUP_BODY                          common.clh
 //   PASSES                               1, 2             by Gram matrices; REAL: float, double
+//   BY_COLUMNS                           0, 1             1: no panel by its Gram matrix, for a
+//                                                         second try
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
@@ -74,6 +76,9 @@
 // Matrices share no data, so a NaN or Inf spoils only its own matrix.
 #include "gpu/products/gemm.cl"
 
+#ifndef BY_COLUMNS
+#define BY_COLUMNS 0
+#endif
 #ifndef PASSES
 #define PASSES 1
 #endif

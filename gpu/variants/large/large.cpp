@@ -299,7 +299,7 @@ Params tune(const Problem& p, const Limits& limits) {
 /// Panels column by column.
 Params tune_reflectors(const Problem& p, const Limits& limits) {
   Params params = tune(p, limits);
-  params["GRAM"] = 0;
+  params["BY_COLUMNS"] = 1;
   return params;
 }
 
