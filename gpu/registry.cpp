@@ -19,8 +19,9 @@ namespace qrtool {
 
 std::span<const GpuVariant> gpu_variants() {
   static const std::array variants{
-      vector_variant(),  gram_variant(), gram_tiles_variant(), small_variant(),
-      blocked_variant(), tall_variant(), large_variant(),      textbook_variant(),
+      vector_variant(), gram_variant(),    gram_tiles_variant(), gram_twice_variant(),
+      small_variant(),  blocked_variant(), tall_variant(),       large_variant(),
+      textbook_variant(),
   };
   return variants;
 }
@@ -66,14 +67,15 @@ FactorShape factor_shape(const Problem& p, index_t count) {
 }
 
 std::string gram_objection(const Problem& p, const Limits& limits) {
-  if (p.type != ElementType::float32) return "takes float32 only";
-  if (p.arithmetic == Arithmetic::strict) return "sums in float64";
+  const bool is_single = p.type == ElementType::float32;
+  if (is_single && p.arithmetic == Arithmetic::strict) return "sums in float64";
   if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
     return "gives R, or R and a reduced Q";
   }
   if (p.sign != Sign::positive) return "gives R a positive diagonal only";
-  if (p.m < p.n || p.n < 1 || p.m < tuning::few_rows) {
-    return fmt::format("takes {} rows or more, and at least as many as columns", tuning::few_rows);
+  const index_t least = is_single ? tuning::few_rows : 1;
+  if (p.m < p.n || p.n < 1 || p.m < least) {
+    return fmt::format("takes {} rows or more, and at least as many as columns", least);
   }
   if (!limits.float64_products && !limits.is_cpu)
     return "needs NVIDIA's float64 matrix instructions";

@@ -24,6 +24,7 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 // One function per variant, in variants/<name>/<name>.cpp.
 GpuVariant gram_variant();
 GpuVariant gram_tiles_variant();
+GpuVariant gram_twice_variant();
 GpuVariant small_variant();
 /// `small` for the flagged matrices of others: few, so that more lanes take each.
 GpuVariant flagged_small_variant();

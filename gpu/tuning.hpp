@@ -95,6 +95,9 @@ inline constexpr double gram_first_pass_error = 0.25;
 /// Number of slabs of 16 rows in local memory at a time, for 1 to 5 blocks of 16 columns. 1 .. 4.
 /// It is the largest number that leaves room for as many groups as the registers allow.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
+/// The same in float64; and the smallest number of columns for which it is faster than `small`.
+inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
+inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// Matrices of at most this size are copied as a whole if their size is not a multiple of the
 /// blocks.
 inline constexpr std::int64_t gram_whole_columns = 32;
@@ -129,6 +132,28 @@ inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// Bytes of the matrices that are factored at a time. R of 5000 matrices of 256 x 128 takes 2.23 ms
 /// in seven waves, and 1.92 ms in two waves with 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
+
+// ---- gram_twice (variants/gram_twice/gram_twice.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Largest number of columns. 512 .. 16384.
+inline constexpr std::int64_t gram_twice_max_columns = 8192;
+/// Groups that a product should have, and the rows of a slab. The errors of a sum grow with its
+/// terms.
+inline constexpr std::int64_t gram_twice_groups = 528;
+inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 8192;
+/// Groups of a product of rows that an H200 runs at a time.
+inline constexpr std::int64_t gram_twice_product_groups = 264;
+/// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
+/// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
+inline constexpr int gram_twice_registers = 128;
+/// With fewer than gram_tiles_least_columns columns, `gram_twice` is faster than `small` and
+/// `blocked` from these numbers of rows on, and with fewer than gram_twice_least_columns columns
+/// `tall` is faster. QR of 2000 matrices of 300 x 64 takes 1.11 ms, and 3.87 ms in `blocked`; 4000
+/// of 130 x 70 take 3.2 ms, and 3.1 in `small`; 100 of 20000 x 4 take 0.61 ms, and 0.30 in `tall`.
+inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
+inline constexpr std::int64_t gram_twice_least_columns = 8;
+/// Bytes of the matrices that are factored at a time.
+inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
 // ---- small (variants/small/). Tiles: NVIDIA H200, driver 580, 15000 matrices (5000 of 256 x 128)
 // in float32, 2026-11. The kernels are limited by the rate at which instructions are issued.
@@ -300,10 +325,11 @@ inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 16, 2};
 inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
-/// Tile of float64 products on the matrix units. C -= A B of 8192 x 8192 x 256 and Z = A'C run at
-/// 25 and 39 TFLOP/s. They run at 20 and 25 with tiles of 128 x 64 and 8 terms; with 128 x 128
-/// registers are spilled. NVIDIA H200, driver 580, 2026-11.
-inline constexpr ProductTile product_double_units_tile{64, 64, 32, 32, 16, 2};
+/// Tile of float64 products on the matrix units: 8 terms (double_tile.clh), 2 or 3 stages. The sums
+/// of 64 x 32 entries per warp take half of the registers, so that two groups of four warps fit on
+/// a multiprocessor. Tiles of 64 x 64 read half as much again from the second cache. Also possible:
+/// {128, 128, 64, 32, 8, 2}, one group of eight warps. Not yet measured.
+inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 8, 3};
 
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 

@@ -29,7 +29,7 @@
 //   NARROW_M, NARROW_N               32, 64           tile of narrow_*
 //   DEPTH                            8, 16, 32        terms per stage; bodies 1, 2: 16, 32
 //   BUFFERS                          1, 2             stages in local memory
-//   STAGES                           2, 3             stages in local memory with body 4
+//   STAGES                           2, 3             stages in local memory with body 4, DEPTH 8
 //   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
 //   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
 //   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32

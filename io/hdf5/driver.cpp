@@ -150,6 +150,7 @@ std::size_t stored_chunk_bytes(hid_t dataset, std::span<const hsize_t> offset) {
 herr_t set_locating_driver(hid_t access) {
   const Session session;
   static const hid_t driver = register_driver();
+  if (driver < 0) throw std::bad_alloc();
   return H5Pset_driver(access, driver, nullptr);
 }
 

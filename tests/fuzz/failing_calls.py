@@ -51,23 +51,30 @@ def _run_one(fuzz, arguments, written, call, error, number, sticky):
     code = result[0]
     contents = [_content(fuzz, name) for name in written]
     are_new = [content not in (None, b"old") for content in contents]
-    # Where only a directory could not be synced, the files are there.
-    is_whole = all(are_new) if code == 0 else not any(are_new) or (call == "fsync" and all(are_new))
+    # Where only a directory could not be synced, or the summary could not be printed, all are there.
+    is_whole = all(are_new) if code == 0 else not any(are_new) or all(are_new)
     if written and not is_whole:
         fuzz.fail(f"exit {code}, and new are {are_new}", what, [])
     if code == 0 and written and contents != fuzz.expected.setdefault(arguments[1:3], contents):
         fuzz.fail("exit 0 with another output", what, [])
-    if call == "malloc" and failed and code not in (0, 6):
+    # HDF5 does not always say why it cannot write.
+    if call == "malloc" and failed and code not in (0, 5 if "cannot write" in result[2] else 6, 6):
         fuzz.fail(f"no memory: exit {code} {result[2][:200]!r}", what, [])
     return failed
 
 
 def _content(fuzz, name):
+    """The bytes of a file; of a complete HDF5 file the factors, as the name of the processor, which is
+    an attribute, may be unknown without memory."""
     path = os.path.join(fuzz.work, name)
     if not os.path.exists(path):
         return None
     with open(path, "rb") as file:
-        return file.read()
+        content = file.read()
+    if not content.startswith(b"\x89HDF"):
+        return content
+    with h5py.File(path) as file:
+        return file["Q"][()].tobytes() + file["R"][()].tobytes()
 
 
 def run(fuzz, count):

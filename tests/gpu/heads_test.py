@@ -18,6 +18,7 @@ HOSTS = {
     "vector.cl": ["vector.cpp"],
     "gram.cl": ["gram.cpp"],
     "gram_tiles.cl": ["gram_tiles.cpp"],
+    "gram_twice.cl": ["gram_twice.cpp"],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 

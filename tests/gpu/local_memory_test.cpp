@@ -74,7 +74,7 @@ TEST_P(LocalMemory, IsAsStated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
-                         testing::Values("opencl/vector", "opencl/gram", "opencl/gram_tiles",
+                         testing::Values("opencl/vector", "opencl/gram", "opencl/gram_tiles", "opencl/gram_twice",
                                          "opencl/small", "opencl/blocked", "opencl/tall",
                                          "opencl/large", "opencl/textbook"),
                          [](const testing::TestParamInfo<std::string>& test) {

@@ -100,7 +100,7 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   lapack.sign = Sign::lapack;
   wide_type.type = ElementType::float64;
   EXPECT_EQ(chosen(lapack, limits), "opencl/small");
-  EXPECT_EQ(chosen(wide_type, limits), "opencl/small");
+  EXPECT_EQ(chosen(wide_type, limits), "opencl/gram");
 }
 
 TEST(Registry, TextbookRunsOnlyWhenForced) {

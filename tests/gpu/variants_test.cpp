@@ -3,6 +3,7 @@
 // sizes and on every kind of matrix, with the plain bar.
 #include "gpu/registry.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -174,15 +175,23 @@ TEST_P(Variants, EveryShapeAndKindReduced) {
 /// A square of 128 columns, and two squares where the second one has one tile with one column. Most
 /// of the kinds are flagged.
 TEST_P(Variants, OneSquareOfTilesOrTwo) {
-  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no squares";
+  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no such squares";
   check_shape<float>({130, 97}, Mode::reduced, Sign::positive);
   check_shape<float>({140, 129}, Mode::reduced, Sign::positive);
 }
 
 TEST_P(Variants, ThreeSquaresOfTiles) {
-  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no squares";
+  if (GetParam() != "opencl/gram_tiles") GTEST_SKIP() << "other variants have no such squares";
   check_shape<float>({300, 257}, Mode::reduced, Sign::positive);
   check_shape<float>({300, 257}, Mode::r, Sign::positive);
+}
+
+TEST_P(Variants, OneSquareOrThreeInTwoPasses) {
+  if (GetParam() != "opencl/gram_twice") GTEST_SKIP() << "other variants have no such squares";
+  check_shape<double>({130, 97}, Mode::reduced, Sign::positive);
+  check_shape<double>({140, 129}, Mode::r, Sign::positive);
+  check_shape<double>({300, 257}, Mode::reduced, Sign::positive);
+}
 }
 
 TEST_P(Variants, OtherModesAndSigns) {
@@ -237,7 +246,11 @@ void check_determinism(const Plan& plan, Shape shape) {
       std::max({p.input_bytes(), p.output_bytes(), 16 * static_cast<std::size_t>(p.m * p.n)});
   const GpuVariant& variant = gpu_variant(*plan.variant);
   const std::size_t slot = variant.slots != nullptr ? variant.slots(p).bytes : 0;
-  options.pretend_max_allocation = std::max(5 * one_matrix, slot);
+  std::size_t most = one_matrix;
+  if (variant.workspace != nullptr) {
+    for (const std::size_t bytes : variant.workspace(p)) most = std::max(most, bytes);
+  }
+  options.pretend_max_allocation = std::max(5 * most, slot);
   OpenclBackend limited(device_under_test(), options);
   Result<T> in_chunks = factor<T>(limited, plan, a);
 
@@ -409,6 +422,15 @@ void check_tall(Shape shape, Mode mode, Sign sign, const std::string& variant) {
   for (index_t b = 0; b < p.count; ++b) {
     SCOPED_TRACE(b);
     expect_good<T>(p, a[b], result, b);
+  }
+}
+
+/// Several slabs of rows, whose sums are added.
+TEST_P(Variants, SlabsOfTallMatrices) {
+  if (GetParam() != "opencl/gram_twice") GTEST_SKIP() << "other variants have no such slabs";
+  for (const Shape shape : {Shape{3001, 10}, {1500, 33}, {1300, 70}}) {
+    check_shape<double>(shape, Mode::reduced, Sign::positive);
+    check_shape<double>(shape, Mode::r, Sign::positive);
   }
 }
 

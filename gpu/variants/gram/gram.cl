@@ -29,9 +29,13 @@
 //   BLOCKS                            1..5       blocks of 16 columns
 //   LAST                              1..4       quads of columns in the last of them
 //   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
+//   STORED                                       common.clh; double: two passes
+//                                                (gram_twice_tile.clh)
 //   WANT_Q                            0, 1
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 // A is m x n, m >= n. Signs of R's diagonal: positive.
+#include "gpu/common/common.clh"
+
 #ifndef BLOCKS
 #define BLOCKS 4
 #endif
@@ -51,6 +55,10 @@
 #define FULL 0
 #endif
 #define COLUMNS (16 * BLOCKS)
+// 1: float64, which takes two passes.
+#define TWICE_FOR_float 0
+#define TWICE_FOR_double 1
+#define TWICE JOIN(TWICE_FOR_, STORED)
 #define WARPS 1
 #include "gpu/variants/gram/gram_slab.clh"
 #include "gpu/variants/gram/gram_tile.clh"
@@ -62,32 +70,45 @@
 
 // ---- gram
 
-// The first of the adjacent rows of a slab that a lane has in step k. The terms of a sum may come
-// in any order; in this order the work-items read from different banks of local memory.
+// The first of the rows of a slab that a lane has in step k, and the distance of word w from it.
+// The terms of a sum may come in any order; in this order the work-items read from different banks
+// of local memory.
+#define GRAM_WORD(w) (TWICE && MMA && FULL ? (w) / WORD_ROWS * 2 : (w) / WORD_ROWS)
 INLINE int gram_row(const Warp* at, int k, int rows) {
+  if (TWICE && MMA && FULL) return k + at->t % 2 + at->t / 2 * 4;
   const bool is_spread = (MMA ? !FULL : 0) & (rows - (k & ~15) > 8);
   return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
 }
 
+// The largest |a_ij|; in float64 the upper word of its bits, whose order is that of the values,
+// with Inf and NaN last.
+#if TWICE
+typedef int Size;
+INLINE Size larger(Size size, double y) { return max(size, as_int2(y).y & 0x7fffffff); }
+#else
+typedef float Size;
+INLINE Size larger(Size size, float y) { return fmax(size, fabs(y)); }
+#endif
+
 // sums += A'A of a slab, for block rows first .. last - 1. `largest`: the largest |a_ij|.
-INLINE void add_gram(const Warp* at, Block* sums, __local const float* slab, Layout a, int rows,
-                     const int first, const int last, float* largest) {
+INLINE void add_gram(const Warp* at, Block* sums, __local const STORED* slab, Layout a, int rows,
+                     const int first, const int last, Size* largest) {
   bool exists[WORD_ROWS];
 #pragma unroll
   for (int h = 0; h < WORD_ROWS; ++h) exists[h] = FULL || QUAD_ROW(h, at->g) < a.last;
 #pragma unroll 1
   for (int k = 0; k < rows; k += STEP) {
-    __local const float* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
+    __local const STORED* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
     Block x[BLOCKS];  // word w has the columns QUAD_ROW
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
 #pragma unroll
       for (int w = 0; w < BLOCK_WORDS * STEP / 16; ++w) {
-        float y = 0;
+        STORED y = 0;
         if (c < last && QUAD_ROW(w, 0) < 8 * HALVES(c)) {
-          y = from[w / WORD_ROWS * a.stride + 16 * c + QUAD_ROW(w, 0)];
+          y = from[GRAM_WORD(w) * a.stride + 16 * c + QUAD_ROW(w, 0)];
           if (c == BLOCKS - 1 && !exists[w % WORD_ROWS]) y = 0;
-          if (c >= first) *largest = fmax(*largest, fabs(y));
+          if (c >= first) *largest = larger(*largest, y);
         }
         x[c][w] = (double)y;
       }
@@ -117,26 +138,27 @@ INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squar
 // ---- make_q
 
 // Loads 16 x 16 entries of A.
-INLINE void get_entries(const Warp* at, Block x, __local const float* from, Layout a,
+INLINE void get_entries(const Warp* at, Block x, __local const STORED* from, Layout a,
                         const int quads, const bool is_last) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
-    float y = 0;
+    STORED y = 0;
     if (w < quads * QUARTER_WORDS) y = from[SLAB_ROW(w, at->g) * a.stride + QUAD_COL(w, at->t)];
     if (!FULL && is_last && w / QUARTER_WORDS == quads - 1 && QUAD_COL(w, at->t) >= a.last) y = 0;
     x[w] = (double)y;
   }
 }
 
-INLINE void put_entries(const Warp* at, const Block x, __local float* to, Layout a,
+INLINE void put_entries(const Warp* at, const Block x, __local STORED* to, Layout a,
                         const bool is_last) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int col = QUAD_COL(w, at->t);
-    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (float)x[w];
+    if (FULL || !is_last || col < a.last) to[SLAB_ROW(w, at->g) * a.stride + col] = (STORED)x[w];
   }
 }
 
+#if !TWICE
 // Replaces 16 rows of A by rows of Q, starting with the last columns. tile: X' below the diagonal.
 INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivots,
                    __local float* rows, Layout a) {
@@ -169,17 +191,20 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
   }
 }
 
+#endif
+
 // ---- factor_gram
 
 typedef struct {
-  __local float* slabs;
+  __local STORED* slabs;
   __local double *squares, *spread, *pivots;  // a_j^2, h_j^2, X(b, b)
 } Shared;
 
-INLINE void store_warp_nan(__global float* to, index_t count, int item, const int lanes) {
+INLINE void store_warp_nan(__global STORED* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
 
+#if !TWICE
 // The largest x, which must not be negative: the bits of such floats have the order of their
 // values.
 INLINE float max_of_warp(float x) {
@@ -191,10 +216,11 @@ INLINE float max_of_warp(float x) {
 #endif
   return x;
 }
+#endif
 
 // A'A for block rows first .. last - 1, and separately the squares of the columns' norms.
-INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
-                           Layout layout, const int first, const int last, float* largest) {
+INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const STORED* a,
+                           Layout layout, const int first, const int last, Size* largest) {
   const int slab_count = SLABS(layout.m);
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
@@ -206,7 +232,7 @@ INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global con
   }
 #pragma unroll 1
   for (int i = 0; i < slab_count; ++i) {
-    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
     wait_for_stage(STAGES - 1);
     sync_warp();
     add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, largest);
@@ -226,6 +252,9 @@ INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global con
   }
 }
 
+#if TWICE
+#include "gpu/variants/gram/gram_twice_tile.clh"
+#else
 // Transposes the blocks above the diagonal; those of the last row of blocks are already X'.
 INLINE void transpose_inverse(const Warp* at, Tile* tile) {
 #pragma unroll
@@ -361,3 +390,4 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
     if (WANT_Q) store_warp_nan(q, shape.m * (index_t)n, lane, WARP_LANES);
   }
 }
+#endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cpp: float32 by Gram matrices in float64 (CholeskyQR), with a guard; what it stops goes to
-// Householder reflectors. Device half: gram.cl.
+// gram.cpp: few columns by Gram matrices in float64, in one pass for float32 (CholeskyQR) and in two
+// for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
+// half: gram.cl.
 #include <algorithm>
 
 #include "gpu/check/host_check.hpp"
@@ -13,15 +14,20 @@ namespace {
 constexpr index_t block_columns = 16;
 constexpr int most_lanes = 32;  // work-items of a group
 constexpr int slab_rows = 16;
-constexpr int slab_pad = 4;          // SLAB_LD less COLUMNS
 constexpr int block_room = 16 * 18;  // BLOCK_ROOM
 
+bool is_twice(const Problem& p) { return p.type == ElementType::float64; }
+
 ElementType computes_in(const Problem& p) { return p.type; }
-std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
+std::string arithmetic(const Problem& p) {
+  return std::string(is_twice(p) ? name_of(p.type) : gram_arithmetic);
+}
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  return p.m <= tuning::gram_small_rows ? flagged_small_variant() : blocked_variant();
+  const auto bytes = static_cast<index_t>(p.input_bytes());
+  const bool is_small = p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes;
+  return is_small ? flagged_small_variant() : blocked_variant();
 }
 
 /// Blocks of 16 columns of a tile.
@@ -42,23 +48,27 @@ Slabs slabs(const Problem& p) {
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
     return {.rows = slab_rows * rows, .stages = 1};
   }
-  return {.rows = slab_rows, .stages = std::min(rows, tuning::gram_stages[columns / 16 - 1])};
+  const int* stages = is_twice(p) ? tuning::gram_twice_stages : tuning::gram_stages;
+  return {.rows = slab_rows, .stages = std::min(rows, stages[columns / 16 - 1])};
 }
 
 /// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
 int held_rows(int blocks) { return blocks < 5 ? blocks : 3; }
 
 /// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
-/// `squares` and `spread`, a number per column each; the blocks that are parked.
+/// `squares` and, in one pass, `spread`, a number per column each; the blocks that are parked. Two
+/// passes need room for 16 more numbers.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
   const int count = blocks(p), columns = 16 * count;
   const Slabs slab = slabs(p);
-  const int floats = slab.stages * slab.rows * (columns + slab_pad);
+  const auto real = static_cast<int>(size_of(p.type));
+  const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
   const int rooms = count + 1;
   const int parked = triangle(count) - triangle(held_rows(count));
-  const int doubles = rooms * block_room + 2 * columns + parked * 16 * 16;
-  return static_cast<std::size_t>(floats) * sizeof(float) +
+  const int numbers = is_twice(p) ? columns + 16 : 2 * columns;
+  const int doubles = rooms * block_room + numbers + parked * 16 * 16;
+  return static_cast<std::size_t>(entries * real) +
          static_cast<std::size_t>(doubles) * sizeof(double);
 }
 
@@ -78,9 +88,9 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n < tuning::gram_least_columns) {
-    return {false, "pays from " + std::to_string(tuning::gram_least_columns) + " columns on"};
-  }
+  const index_t least =
+      is_twice(p) ? tuning::gram_twice_few_columns : tuning::gram_least_columns;
+  if (p.n < least) return {false, "pays from " + std::to_string(least) + " columns on"};
   return {true, {}};
 }
 
@@ -97,11 +107,21 @@ Params tune(const Problem& p, const Limits& limits) {
           {"FULL", is_full}};
 }
 
-std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+/// The first Q needs a place if Q is not wanted; it is the last buffer.
+std::vector<std::size_t> workspace(const Problem& p) {
+  std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
+  if (is_twice(p)) bytes.push_back(p.wants_q() ? 0 : p.input_bytes());
+  return bytes;
+}
 
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const cl::Buffer& routes = job.work.front();
+  if (is_twice(p)) {
+    launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
+           job.magnitudes, routes, job.work.back(), factor_shape(p, job.count));
+    return;
+  }
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
          routes, factor_shape(p, job.count), gram_limits(job, tuning::gram_guard_per_root));
 }
@@ -112,7 +132,7 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 
 GpuVariant gram_variant() {
   return {.plan = {.name = "opencl/gram",
-                   .summary = "float32 to 80 columns, by products in float64; guarded",
+                   .summary = "to 80 columns, by products in float64, in float64 twice; guarded",
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,

@@ -42,6 +42,7 @@ std::size_t local_bytes(const Problem&, const Limits&) {
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
+  if (p.type != ElementType::float32) return {false, "takes float32 only"};
   const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.n > tuning::gram_tiles_max_columns) {

@@ -12,6 +12,11 @@
 //     factor_panel       G = R'R (Cholesky); P1 + S R = V1 W (LU) with P1 the
 //                        top square of P, S the signs of the pivots;
 //                        R of the panel = -S R                                    matrix
+//     if PASSES is 2, for panels with WAY_TWO_PASSES:
+//       form_first_q     Q1 = P R^-1, sums of Q1'Q1                               matrix x slab
+//       sum_panel_gram   G = Q1'Q1                                                matrix x part
+//       factor_panel     as before, with Q1 in place of P; R1 is R of the first
+//                        pass, R of the panel = -S R R1                           matrix
 //     form_v             V2 = P2 W^-1; T = W R^-1 S V1^-T                         matrix x rows
 //     transposed_product Z = V'[V of earlier panels | rest of the block]          gemm.cl
 //     apply_panel_t      Z := T'Z; its left part, negated, goes to X              matrix x strip
@@ -19,7 +24,7 @@
 //   for the columns C right of the block:
 //     Z = V'C, Z := T'Z (apply_t), C -= V Z                                       gemm.cl
 //     If the products use halves, or body 5, then V and T (form_block_t) are prepared for them
-//     first, and T'Z is such a product too.
+//     first, and T'Z is such a product too. In float64 with long blocks only T is prepared.
 //   finish_r             R := R D^-1 with signs; or finish_v and store_tau        matrix x 32 rows
 //   for each block from the last to the first, if Q is wanted:
 //     load_v, or V is packed, or both; then begin_q, Z = V'Q, Z := T Z, Q -= V Z
@@ -36,19 +41,28 @@
 // an error of 2^-53 cond(P)^2 (for scaled columns). A second pass gives the Householder vectors
 // with LAPACK's signs (Ballard et al., Reconstructing Householder vectors from TSQR). If
 // ||R^-1 diag(G)^1/2||_F^2 exceeds GRAM_LIMIT, or a pivot vanishes, factor_panel factors the panel
-// column by column with one group. This is slow, but works for any matrix. In float64 (GRAM 0) it
-// is the only way.
+// column by column with one group. This is slow, but works for any matrix.
+//
+// Float64 (PASSES 2). One pass has an error of 2^-53 ||R^-1 diag(G)^1/2||_F^2 times a small number,
+// and so it is enough for panels whose columns are nearly orthogonal, as those of Gaussian matrices
+// are. The others need two passes. Q1 is stored before its Gram matrix is computed, and so
+// ||Q1'Q1 - I|| is measured. If it is at most 1/4, the condition of Q1 is at most sqrt(5/3), and
+// the second pass loses nothing: explicit inverses of its triangles are accurate. P = Q1 R1 holds
+// to c 2^-53 |Q1| |R1| for any condition, because of the corrections in form_first_q. If Q1 is
+// worse, P is still there to be factored column by column.
 //
 // Defines, set in large.cpp              range            meaning
 //   STORED, REAL, SUB_GROUP_BODY                          common.clh
-//   GRAM                                 0, 1             1: panels by Gram matrices; REAL = float
+//   PASSES                               1, 2             by Gram matrices; REAL: float, double
+//   BY_COLUMNS                           0, 1             1: no panel by its Gram matrix, for a
+//                                                         second try
 //   PANEL                                32, 64           columns per panel, NARROW_N
 //   BLOCK                                PANEL 1..4       columns per block
 //   STRIP, PANEL_STRIP                   8, 16, 32        columns of Z per group, of apply_t and of
 //                                                         apply_panel_t; at least 1024 / PANEL
 //   and the defines of gemm.cl
-// Local memory: BLOCK STRIP + PANEL (PANEL + 4) REAL in apply_t; PANEL^2 + PANEL + 512 REAL in
-// factor_panel, with GRAM also 8 PANEL double and 256 float; with GRAM, PANEL (PANEL + 9) double in
+// Local memory: BLOCK STRIP + SQUARE_TERMS (PANEL + 4) REAL in apply_t; PANEL^2 + PANEL + 512 REAL,
+// 8 PANEL double and 256 float (PASSES 2: double) in factor_panel; PANEL (PANEL + 9) double in
 // form_v.
 // Buffers per matrix:
 //   work     m x ld REAL; it may share the buffer of Q, V or R
@@ -58,12 +72,15 @@
 //   z        Z in slabs; the sums of a panel's Gram matrix use the same buffer before
 //   wide_q   m x q_cols REAL, if Q is stored in another type
 //   packed_v, packed_t: V and T prepared for the products
-//   squares  5 squares of PANEL x PANEL double, with GRAM
+//   squares  5 squares of PANEL x PANEL double (PASSES 2: 7)
 // Matrices share no data, so a NaN or Inf spoils only its own matrix.
 #include "gpu/products/gemm.cl"
 
-#ifndef GRAM
-#define GRAM 1
+#ifndef BY_COLUMNS
+#define BY_COLUMNS 0
+#endif
+#ifndef PASSES
+#define PASSES 1
 #endif
 #ifndef PANEL
 #define PANEL 64
@@ -79,6 +96,14 @@
 #endif
 #define GROUP_SIZE 256
 #define SQUARE (PANEL * PANEL)
+// Kernels that run in both passes are told the pass, 1 or 2.
+#if PASSES == 2
+#define PASS_ARGUMENT , int pass
+#define DONE_AND_PASS_ARGUMENTS , __global const int *done, int pass
+#else
+#define PASS_ARGUMENT
+#define DONE_AND_PASS_ARGUMENTS
+#endif
 
 // A group is divided into rows of work-items, with one work-item per column of the matrix.
 #define SCAN_COLUMNS 32
@@ -135,9 +160,8 @@ __kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
   }
 }
 
-#if GRAM
 #include "gpu/variants/large/panel_triangles.clh"
-#endif
+// panel.clh uses definitions of panel_triangles.clh.
 #include "gpu/variants/large/panel.clh"
 // block_t.clh uses definitions of panel.clh.
 #include "gpu/variants/large/block_t.clh"

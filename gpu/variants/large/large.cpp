@@ -86,7 +86,7 @@ ProductShape Run::packed_z_shape() const {
 /// Prepares T for the product T'Z (`transposed`), or T' for T Z. The product transposes its left
 /// factor.
 void Run::prepare_t(bool transposed) {
-  if (!prepares()) return;
+  if (!multiplies_t()) return;
   const ProductScales scales = product_scales(job_.params, tuning::large_t_bound, 1);
   launch_("form_block_t", job_.count * packed_blocks(step_.block_width), group_size, job_.work[x],
           job_.work[packed_t], shape_, step_, int{!transposed}, scales.a);
@@ -94,7 +94,7 @@ void Run::prepare_t(bool transposed) {
 
 void Run::apply_t(double bound, bool transposed) {
   const std::vector<cl::Buffer>& w = job_.work;
-  if (!prepares()) {
+  if (!multiplies_t()) {
     launch_("apply_t", job_.count * ceil_divide(step_.z_cols, job_.params.at("STRIP")), group_size,
             w[x], w[z], shape_, step_, int{transposed});
     return;
@@ -116,7 +116,7 @@ void Run::apply_t(double bound, bool transposed) {
   s.c_stride = step_.z_slab;
   s.rows = step_.block_width;
   enqueue_transposed(launch_, job_.params, ProductKind::wide, s, scales, job_.work[packed_t], w[z],
-                     w[z], job_.work[v]);
+                     w[z], tz_buffer());
 }
 
 void Run::multiply_block(const Target& b, bool transposed) {
@@ -154,7 +154,7 @@ void Run::multiply_block(const Target& b, bool transposed) {
 void Run::subtract_block(const Target& b) {
   const index_t rows = p_.m - step_.block;
   ProductShape c = product();
-  c.b_stride = prepares() ? step_.z_slab : step_.z_stride;
+  c.b_stride = multiplies_t() ? step_.z_slab : step_.z_stride;
   c.ldb = step_.z_ld;
   if (takes_packed(job_.params)) {
     c.lda = static_cast<int>(packed_blocks(step_.block_width));
@@ -173,7 +173,7 @@ void Run::subtract_block(const Target& b) {
   c.depth = step_.block_width;
   enqueue_subtract(
       launch_, job_.params, ProductKind::wide, c, product_scales(job_.params, 1, 2 * b.bound),
-      job_.work[prepares() ? packed_v : v], prepares() ? job_.work[v] : job_.work[z], b.to);
+      job_.work[prepares() ? packed_v : v], multiplies_t() ? tz_buffer() : job_.work[z], b.to);
 }
 
 void Run::factor() {
@@ -260,7 +260,8 @@ std::string arithmetic(const Problem& p) { return std::string(name_of(computes_i
 ProductBody product_body(const Problem& p, const Limits& limits) {
   const bool has_units = limits.has_nvidia_mma && may_prepare(p);
   const ProductBody plain = may_prepare(p) ? ProductBody::floats : ProductBody::fma;
-  if (is_double(p) || p.arithmetic == Arithmetic::strict) return plain;
+  if (is_double(p)) return limits.float64_products ? ProductBody::doubles : plain;
+  if (p.arithmetic == Arithmetic::strict) return plain;
   if (p.arithmetic == Arithmetic::any) return has_units ? ProductBody::three_halves : plain;
   return has_units ? ProductBody::half : ProductBody::stored_halves;
 }
@@ -286,7 +287,7 @@ Params tune(const Problem& p, const Limits& limits) {
   const int alignment = aligned_entries(all);
   Params params = product_params(computes_in(p), product_body(p, limits), alignment,
                                  static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
-  params["GRAM"] = is_double(p) ? 0 : 1;
+  params["PASSES"] = gram_passes(p);
   params["PANEL"] = static_cast<int>(panel_width(p));
   params["BLOCK"] = static_cast<int>(block_width(p));
   const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
@@ -298,7 +299,7 @@ Params tune(const Problem& p, const Limits& limits) {
 /// Panels column by column.
 Params tune_reflectors(const Problem& p, const Limits& limits) {
   Params params = tune(p, limits);
-  params["GRAM"] = 0;
+  params["BY_COLUMNS"] = 1;
   return params;
 }
 
@@ -309,16 +310,17 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
   const auto panel = static_cast<std::size_t>(panel_width(p));
   const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
-  const std::size_t t_square = real * panel * (panel + 4);
+  const std::size_t terms =  // SQUARE_TERMS
+      panel * real <= 256         ? panel
+      : params.at("BLOCK") <= 128 ? panel / 2
+                                  : panel / 4;
+  const std::size_t t_square = real * terms * (panel + 4);
   const std::size_t apply_t = real * entries("BLOCK") * entries("STRIP") + t_square;
   const std::size_t apply_panel_t = real * panel * entries("PANEL_STRIP") + t_square;
-  std::size_t factor_panel = real * (2 * group_size + panel * panel + panel), form_v = 0;
-  std::size_t gram = 0;
-  if (params.at("GRAM") != 0) {
-    factor_panel += wide * 8 * panel + sizeof(float) * group_size;
-    form_v = wide * panel * (panel + 1 + 8);
-    gram = wide * std::max<std::size_t>(32 * panel, group_size);
-  }
+  const std::size_t factor_panel =
+      real * (2 * group_size + panel * panel + panel + group_size) + wide * 8 * panel;
+  const std::size_t form_v = wide * panel * (panel + 1 + 8);
+  const std::size_t gram = wide * std::max<std::size_t>(32 * panel, group_size);
   return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
                    factor_panel, form_v, gram});
 }

@@ -10,20 +10,24 @@
 namespace qrtool::large {
 namespace {
 
-constexpr int squares_of_panel = 5;
+/// Squares of the triangles of a panel.
+index_t squares_of_panel(const Problem& p) { return gram_passes(p) == 1 ? 5 : 7; }
 
-bool has_long_blocks(const Problem& p) {
-  return p.k() >= tuning::large_long_block_columns && !is_double(p);
-}
+bool has_long_blocks(const Problem& p) { return p.k() >= tuning::large_long_block_columns; }
 
 /// The number of REAL entries that all slabs of Z, or of a panel's Gram matrix, may use together.
 index_t slab_entries(const Problem& p) {
   return p.m * p.n / (may_prepare(p) ? tuning::large_packed_z_share : tuning::large_z_share);
 }
 
-/// The largest number of slabs of a Gram matrix. A float64 square counts as two of REAL.
+/// The number of REAL entries of a panel's Gram matrix, which is in float64.
+index_t gram_square(const Problem& p) {
+  return panel_width(p) * panel_width(p) * (is_double(p) ? 1 : 2);
+}
+
+/// The largest number of slabs of a Gram matrix.
 index_t most_gram_slabs(const Problem& p) {
-  const index_t square = panel_width(p) * panel_width(p) * 2;
+  const index_t square = gram_square(p);
   return std::clamp<index_t>(slab_entries(p) / square, tuning::large_least_gram_slabs,
                              tuning::large_gram_slabs);
 }
@@ -31,9 +35,8 @@ index_t most_gram_slabs(const Problem& p) {
 /// The number of REAL entries for the sums of a panel's Gram matrix. They use the buffer of Z,
 /// which is computed only after them.
 index_t gram_entries(const Problem& p) {
-  if (is_double(p)) return 0;
   const index_t slabs = std::min(most_gram_slabs(p), ceil_divide(p.m, tuning::large_gram_rows));
-  return slabs * panel_width(p) * panel_width(p) * 2;
+  return slabs * gram_square(p);
 }
 
 /// Bytes of a packed operand of rows x cols; 0 if the products take no prepared operands.
@@ -42,17 +45,30 @@ std::size_t packed_bytes(const Problem& p, index_t rows, index_t cols) {
   return static_cast<std::size_t>(packed_blocks(rows) * packed_blocks(cols) * packed_block_bytes);
 }
 
+/// Bytes of T'Z, which is a product of its own if multiplies_by_t.
+std::size_t tz_bytes(const Problem& p) {
+  if (!multiplies_by_t(p)) return 0;
+  return static_cast<std::size_t>(block_width(p) * z_columns(p)) * sizeof(double);
+}
+/// Bytes of T of a block for that product.
+std::size_t block_t_bytes(const Problem& p) {
+  if (!multiplies_by_t(p)) return 0;
+  const index_t side = packed_blocks(block_width(p)) * 16;
+  return static_cast<std::size_t>(side * side) * sizeof(double);
+}
+
 }  // namespace
 
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows_large); }
 
 bool is_double(const Problem& p) { return computes_in(p) == ElementType::float64; }
 
+int gram_passes(const Problem& p) { return is_double(p) ? 2 : 1; }
+
 bool rounds(const Problem& p) { return computes_in(p) != p.type; }
 
 index_t panel_width(const Problem& p) {
-  return is_double(p) || p.k() < tuning::large_narrow_columns ? tuning::large_narrow_panel
-                                                              : tuning::large_panel;
+  return p.k() < tuning::large_narrow_columns ? tuning::large_narrow_panel : tuning::large_panel;
 }
 
 index_t block_width(const Problem& p) {
@@ -64,6 +80,8 @@ bool may_prepare(const Problem& p) {
   return !is_double(p) && panel_width(p) == tuning::large_panel &&
          (p.arithmetic != Arithmetic::strict || has_long_blocks(p));
 }
+
+bool multiplies_by_t(const Problem& p) { return is_double(p) && has_long_blocks(p); }
 
 WorkPlace work_place(const Problem& p) {
   if (rounds(p)) return WorkPlace::own;
@@ -107,10 +125,11 @@ std::vector<std::size_t> workspace(const Problem& p) {
           std::max(bytes(p.m * v_columns(p), real), packed_bytes(p, block, z_columns(p))),
           bytes(z_entries(p), real),
           bytes(rounds(p) ? p.m * p.q_cols() : 0, real),
-          bytes(is_double(p) ? 0 : squares_of_panel * square, sizeof(double)),
+          bytes(squares_of_panel(p) * square, sizeof(double)),
           sizeof(int),
           packed_bytes(p, p.m, block),
-          packed_bytes(p, block, block)};
+          std::max(packed_bytes(p, block, block), block_t_bytes(p)),
+          tz_bytes(p)};
 }
 
 }  // namespace qrtool::large

@@ -13,6 +13,8 @@ namespace qrtool::large {
 /// The type REAL in which `large` computes.
 ElementType computes_in(const Problem& p);
 bool is_double(const Problem& p);
+/// The number of passes by Gram matrices that a panel may take.
+int gram_passes(const Problem& p);
 /// True if REAL is wider than the type of the input, so that the results are rounded.
 bool rounds(const Problem& p);
 
@@ -25,6 +27,9 @@ index_t block_width(const Problem& p);
 /// panels are wide enough to fill the tiles. In strict arithmetic the blocks must be long too:
 /// 2048 x 2048 took 7.9 ms with prepared operands and 5.8 ms without.
 bool may_prepare(const Problem& p);
+
+/// True if T'Z is a wide product in float64, with T of a block in a form of its own.
+bool multiplies_by_t(const Problem& p);
 
 enum class WorkPlace { own, r, q, v };
 
@@ -44,9 +49,10 @@ index_t gram_slab_rows(const Problem& p, index_t rows);
 /// a panel's Gram matrix.
 index_t z_entries(const Problem& p);
 
-/// The work buffers. v holds the reflectors of a block and later T'Z; wide_q holds Q in a wider
+/// The work buffers. v holds the reflectors of a block and later T'Z, which has the buffer tz in
+/// float64; wide_q holds Q in a wider
 /// type; squares holds the triangles of a panel. The head of large.cl has the shapes.
-enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done, packed_v, packed_t };
+enum Buffer { work, codes, signs, taus, x, v, z, wide_q, squares, done, packed_v, packed_t, tz };
 /// Bytes of each work buffer per matrix, in the order of Buffer.
 std::vector<std::size_t> workspace(const Problem& p);
 

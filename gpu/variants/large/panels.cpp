@@ -31,17 +31,27 @@ void Run::factor_panel() {
   const cl::Buffer& a = work_buffer();
   const std::vector<cl::Buffer>& w = job_.work;
   const index_t rows = p_.m - step_.first, count = job_.count;
+  const int passes = gram_passes(p_);
   step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
-  if (!is_double(p_)) {
-    launch_("gram_panel", count * step_.gram_slabs, group_size, a, job_.work[z], shape_, step_);
-    launch_("sum_panel_gram", count * panel_width(p_) * panel_width(p_) / 32, group_size,
-            job_.work[z], w[squares], step_);
+  const index_t sum_groups = count * panel_width(p_) * panel_width(p_) / 32;
+  launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
+  if (passes == 1) {
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
+    launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
+            w[v], shape_, step_);
+  } else {
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{1});
+    launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
+            w[v], shape_, step_, cl_int{1});
+    launch_("form_first_q", count * step_.gram_slabs, group_size, a, w[squares], w[done], w[v],
+            w[z], shape_, step_);
+    launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_, w[done], cl_int{2});
+    launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
+            w[v], shape_, step_, cl_int{2});
   }
-  launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v],
-          shape_, step_);
-  const index_t t_groups = is_double(p_) ? 1 : panel_width(p_) / 16;
-  launch_("form_v", count * (t_groups + ceil_divide(rows - step_.width, panel_width(p_))),
+  const index_t head_groups = passes * panel_width(p_) / 16;
+  launch_("form_v", count * (head_groups + ceil_divide(rows - step_.width, panel_width(p_))),
           group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
 }
 

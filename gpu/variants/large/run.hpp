@@ -43,6 +43,10 @@ class Run {
   /// True if wide products use prepared V and T, packed or transposed. Then T'Z or T Z is computed
   /// by a product too, and overwrites the buffer v.
   bool prepares() const { return takes_packed(job_.params) || takes_transposed(job_.params); }
+  /// True if T'Z or T Z is a wide product.
+  bool multiplies_t() const { return prepares() || multiplies_by_t(p_); }
+  /// The result of that product.
+  const cl::Buffer& tz_buffer() const { return job_.work[prepares() ? v : tz]; }
   void prepare_v();
   void prepare_t(bool transposed);
   /// Z := T'Z if `transposed`, else T Z. All |z_ij| are at most `bound`.

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_twice.cl: QR in float64 by Gram matrices in two passes (CholeskyQR2), in squares of 128
+// columns, for devices that multiply blocks of float64 at full speed (LAPACK potrf, trsm).
+//
+//   pass 0:  A'A = L1 L1',    Q1 = A L1'^-1        pass 1:  Q1'Q1 = L2 L2',  Q = Q1 L2'^-1
+//   R = (L1 L2)'
+//
+//   launches of a pass, in this order                                   one group per
+//   sum_slab         X'X over a slab of rows, X = A or Q1               slab x tile
+//   add_slabs        the sum of the slabs, if there are several         32 entries
+//   settle_gram      ||G - I|| in the second pass                       tile
+//   for every square b:
+//     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
+//                    and one group factors the square: G(b, b) -> L(b, b)
+//     divide_panel   L(c, b) L(b, b)' = G(c, b)           c > b         tile
+//   for every square b, from left to right:
+//     update_rows    X(:, b) -= Q(:, l) L(b, l)'          l < b         64 rows x square
+//     divide_rows    Q(:, b) L(b, b)' = X(:, b)                         64 rows
+//   after both passes:
+//   multiply_factors R                                                  tile
+//   finish           the route                                          matrix
+//
+// The guard. Q1 is stored before Q1'Q1 is computed from it, and so ||G - I||, G = Q1'Q1, is
+// measured. If it is at most 1/4, then the condition of Q1 is at most sqrt(5/3), and the second
+// pass loses nothing: with u = 2^-53,
+//   - the substitution gives |A - Q1 R1| <= c n u |Q1| |R1|, whatever the condition of A (Higham,
+//     Accuracy and Stability of Numerical Algorithms, 8.1), and likewise |Q1 - Q R2| <= c n u |Q|
+//     |R2| and |R - R2 R1| <= c n u |R2| |R1|. All norms here are within a small factor of 1 and of
+//     ||A||, so that ||A - Q R|| <= c' n u ||A||;
+//   - ||I - Q'Q|| is at most the error of G and of its factor, c (m + n) u ||Q1||^2, times
+//     ||R2^-1||^2 <= 4/3, plus c n u from the substitution (Yamamoto, Nakatsukasa, Yanagisawa,
+//     Fukaya, ETNA 44, 2015, theorem 3.3).
+// The sums run over slabs of rows, and errors grow like the square root of the number of terms. A
+// pivot that is not positive gives NaN, which fails the test. It passes for conditions (columns
+// scaled to norm 1) up to some 1e7.
+// Norms of columns outside 2^-450 .. 2^500 also fail, because their squares or products may
+// underflow or overflow.
+//
+// Defines, set in gram_twice.cpp            range      meaning
+//   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
+//   VECTOR                                  1, 2       copy.clh; divides n
+//   COLUMNS                                 1..129     n, or 129 for all larger n
+// A is m x n, m >= n. Signs of R's diagonal: positive.
+#ifndef COLUMNS
+#define COLUMNS 129
+#endif
+#include "gpu/common/departure.clh"
+#include "gpu/variants/gram_twice/cholesky.clh"
+#include "gpu/variants/gram_twice/gram_sums.clh"
+#include "gpu/variants/gram_twice/rows.clh"
+
+// ---- multiply_factors
+
+#define FACTOR_TERMS 8
+#define FACTOR_STAGES 3
+#define FACTOR_LD (TILE + 2)
+#define FACTOR_ENTRIES (TILE * FACTOR_TERMS + FACTOR_TERMS * FACTOR_LD)
+
+INLINE void copy_factors(__local double* to, __global const double* left,
+                         __global const double* right, int k, int item) {
+  EACH_PART(i, item) {
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      const int row = i / 4 + 32 * u, col = i % 4 * 2;
+      copy_double2(to + row * FACTOR_TERMS + col, left + row * TILE + k + col);
+      const int term = i / 32 + 4 * u, across = i % 32 * 2;
+      copy_double2(to + TILE * FACTOR_TERMS + term * FACTOR_LD + across,
+                   right + (k + term) * TILE + across);
+    }
+  }
+}
+
+// R(i, j)' = sum over l of L1(j, l) L2(l, i), i <= l <= j. Groups: tiles per matrix, those with the
+// longest sums first.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_factors(
+    __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
+  __local double stages[FACTOR_STAGES][FACTOR_ENTRIES] __attribute__((aligned(16)));
+  __local double room[2];
+  const Place at = place_of(room);
+  const int pairs = TILE_AT(twice.tiles, 0), index = get_group_id(0) / pairs;
+  // Tile (j, i); pair counts them by their distance from the diagonal.
+  int pair = pairs - 1 - get_group_id(0) % pairs, distance = 0;
+  while (pair >= twice.tiles - distance) pair -= twice.tiles - distance++;
+  const int i = pair, j = pair + distance, steps = (distance + 1) * TILE / FACTOR_TERMS;
+  __global double* slot = slot_of(work, twice, index);
+  r += (first + index) * (index_t)shape.n * shape.n;
+  const int down = at.index / 2 * 32, across = at.index % 2 * 32;
+  Block sum[4];
+#pragma unroll
+  for (int p = 0; p < 4; ++p) clear_block(sum[p]);
+  int to_stage = 0, stage = 0;
+#pragma unroll 1
+  for (int step = 1 - FACTOR_STAGES; step < steps; ++step) {
+    if (step >= 0) {
+      wait_for_stage(FACTOR_STAGES - 2);
+      sync_group();
+    }
+    const int begun = step + FACTOR_STAGES - 1, l = i + begun / (TILE / FACTOR_TERMS);
+    if (begun < steps) {
+      copy_factors(stages[to_stage], tile_at(slot, twice, 0, j, l), tile_at(slot, twice, 1, l, i),
+                   begun % (TILE / FACTOR_TERMS) * FACTOR_TERMS, at.item);
+    }
+    commit_copies();
+    to_stage = to_stage == FACTOR_STAGES - 1 ? 0 : to_stage + 1;
+    if (step >= 0) {
+      __local const double* left = stages[stage] + down * FACTOR_TERMS;
+      __local const double* right = stages[stage] + TILE * FACTOR_TERMS + across;
+      double x[2][2 * QUARTER_WORDS], y[2][2 * QUARTER_WORDS];
+#pragma unroll
+      for (int p = 0; p < 2; ++p) {
+        get_terms(&at.warp, x[p], left + 16 * p * FACTOR_TERMS);
+#pragma unroll
+        for (int w = 0; w < 2 * QUARTER_WORDS; ++w) {
+          const int term = MMA ? 2 * at.warp.t + w / WORD_ROWS : w / WORD_ROWS;
+          y[p][w] = right[term * FACTOR_LD + 16 * p + BLOCK_ROW(w % WORD_ROWS, at.warp.g)];
+        }
+      }
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        add_quarter(sum[p], x[p / 2], y[p % 2]);
+        add_quarter(sum[p], x[p / 2] + QUARTER_WORDS, y[p % 2] + QUARTER_WORDS);
+      }
+      stage = stage == FACTOR_STAGES - 1 ? 0 : stage + 1;
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < 4; ++p) {
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      const int col = j * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
+      const int row = i * TILE + across + p % 2 * 16 + BLOCK_COL(w, at.warp.t);
+      if (row < shape.n && col < shape.n) {
+        if (row <= col) r[row * (index_t)shape.n + col] = sum[p][w];
+        if (row < col) r[col * (index_t)shape.n + row] = 0;
+      }
+    }
+  }
+}
+
+// ---- finish
+
+INLINE void store_nan_twice(__global double* to, index_t count, int item) {
+  for (index_t i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
+}
+
+// Groups: one per matrix.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twice(
+    __global double* q, __global double* r, __global int* magnitudes, __global int* routes,
+    __global double* work, FactorShape shape, TwiceShape twice, int first) {
+  __local double sums[WARPS], room[32];
+  __local ulong all[GROUP_SIZE];
+  const Place at = place_of(room);
+  const index_t matrix = first + get_group_id(0);
+  __global const double* slot = slot_of(work, twice, get_group_id(0));
+  const int pairs = TILE_AT(twice.tiles, 0);
+  double departure = 0, out_of_range = 0;
+  for (int i = at.item; i < pairs; i += GROUP_SIZE) departure += slot[twice.departures + i];
+  for (int j = at.item; j < shape.n; j += GROUP_SIZE) {
+    const double square = slot[twice.norms + j];
+    if (!(square >= LEAST_SQUARE && square <= MOST_SQUARE)) out_of_range = 1;
+  }
+  departure = sum_over_group(&at, departure, sums);
+  out_of_range = sum_over_group(&at, out_of_range, sums);
+  ulong bits = 0;
+  for (int i = at.item; i < twice.slabs * twice.tiles; i += GROUP_SIZE) {
+    bits = max(bits, as_ulong(slot[twice.largest + i]));
+  }
+  all[at.item] = bits;
+  sync_group();
+  for (int width = GROUP_SIZE / 2; width > 0; width /= 2) {
+    if (at.item < width) all[at.item] = max(all[at.item], all[at.item + width]);
+    sync_group();
+  }
+  const double largest = as_double(all[0]);
+  const bool is_finite = largest < INFINITY;
+  if (at.item == 0) {
+    const bool is_good = departure <= MOST_DEPARTURE && out_of_range == 0;
+    routes[matrix] = is_finite && !is_good ? ROUTE_REFLECTORS : ROUTE_SECOND_PASS;
+    magnitudes[matrix] = magnitude_code(largest, is_finite);
+  }
+  if (!is_finite) {
+    store_nan_twice(r + matrix * shape.n * shape.n, shape.n * (index_t)shape.n, at.item);
+    if (shape.q_cols > 0) {
+      store_nan_twice(q + matrix * shape.m * shape.n, shape.m * (index_t)shape.n, at.item);
+    }
+  }
+}

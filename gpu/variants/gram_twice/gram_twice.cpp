@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_twice.cpp: float64 by Gram matrices in two passes (CholeskyQR2), any number of columns, with
+// a guard; what it stops goes to Householder reflectors. Device half: gram_twice.cl.
+#include <algorithm>
+
+#include "gpu/check/host_check.hpp"
+#include "gpu/host/program_cache.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr int warps = 4;
+constexpr int square_warps = 8;
+constexpr index_t tile = 64;             // TILE
+constexpr index_t side = 128;            // SIDE
+constexpr int sum_group_size = 256;      // SUM_GROUP
+constexpr index_t sums_of_tile = 128;    // SUMS_OF_TILE
+constexpr std::size_t block_room = 288;  // BLOCK_ROOM
+
+ElementType computes_in(const Problem&) { return ElementType::float64; }
+std::string arithmetic(const Problem&) { return "float64"; }
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
+    return flagged_small_variant();
+  const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(double)};
+  if (p.m <= blocked_rows) return blocked_variant();
+  return p.n <= tuning::tall_max_wide_columns ? tall_variant() : large_variant();
+}
+
+/// Of divide_rows, whose two stages have a block more than there are block columns, or of
+/// factor_squares.
+std::size_t local_bytes(const Problem& p, const Limits&) {
+  const auto blocks = static_cast<std::size_t>(std::min(ceil_divide(p.n, 16), side / 16));
+  const std::size_t divide_rows = 2 * (blocks + 1) * block_room;
+  const std::size_t factor_squares = 16 * block_room + block_room + 16;  // TWICE_ROOM
+  return sizeof(double) * std::max(divide_rows, factor_squares);
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  if (p.type != ElementType::float64) return {false, "takes float64 only"};
+  for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
+    if (!objection.empty()) return {false, objection};
+  }
+  if (p.n > tuning::gram_twice_max_columns) {
+    return {false, "takes at most " + std::to_string(tuning::gram_twice_max_columns) + " columns"};
+  }
+  const std::string needs = group_objection(32 * square_warps, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+Fit pays(const Problem& p, const Limits& limits) {
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
+  if (p.n >= tuning::gram_tiles_least_columns) return {true, {}};
+  const index_t rows = std::max(tuning::gram_twice_least_rows, tuning::gram_twice_tall * p.n);
+  if (p.n >= tuning::gram_twice_least_columns && p.m >= rows) return {true, {}};
+  return {false, "pays from " + std::to_string(rows) + " rows on with so few columns"};
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  Params params{{"MMA", limits.float64_products},
+                {"VECTOR", std::min(aligned_entries(p.n), 2)},
+                {"COLUMNS", static_cast<int>(std::min(p.n, side + 1))}};
+  if (limits.float64_products) params[std::string(most_registers)] = tuning::gram_twice_registers;
+  return params;
+}
+
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+
+/// The layout of a slot (slot_twice.clh).
+TwiceShape slot_shape(const Problem& p) {
+  TwiceShape twice{};
+  const index_t tiles = ceil_divide(p.n, tile), squares = ceil_divide(p.n, side);
+  const index_t pairs = tiles * (tiles + 1) / 2, entries = tile * tile;
+  const index_t groups = ceil_divide(tuning::gram_twice_groups, pairs);
+  const index_t slabs = std::clamp(groups, ceil_divide(p.m, tuning::gram_twice_most_slab_rows),
+                                   ceil_divide(p.m, tuning::gram_twice_least_slab_rows));
+  twice.tiles = static_cast<int>(tiles);
+  twice.slab_rows = static_cast<int>(ceil_divide(ceil_divide(p.m, slabs), 8) * 8);
+  twice.slabs = static_cast<int>(ceil_divide(p.m, twice.slab_rows));
+  index_t end = 0;
+  const auto take = [&](index_t count) {
+    const index_t first = end;
+    end += (count + 1) / 2 * 2;  // copies move two entries
+    return first;
+  };
+  if (tiles > 2) take(tiles * tiles * entries);
+  twice.diagonals = take(2 * squares * std::min<index_t>(tiles * tiles, 4) * entries);
+  twice.inverses = take(squares * 8 * 256);
+  twice.norms = take(tiles * tile);
+  twice.departures = take(pairs);
+  twice.largest = take(twice.slabs * tiles);
+  twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
+  twice.rows = p.wants_q() ? end : take(p.m * p.n);
+  twice.slot = end;
+  return twice;
+}
+
+Slots slots(const Problem& p) {
+  const std::size_t bytes = static_cast<std::size_t>(slot_shape(p).slot) * sizeof(double);
+  return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_twice_bytes / bytes))};
+}
+
+/// The number of squares whose rows are updated by one long product: the one that leaves the fewest
+/// groups idle.
+index_t outer_squares(index_t strips) {
+  index_t best = 3;
+  const auto waves_per_square = [&](index_t squares) {
+    return static_cast<double>(ceil_divide(strips * squares, tuning::gram_twice_product_groups)) /
+           static_cast<double>(squares);
+  };
+  for (index_t squares = best + 1; squares <= 8; ++squares) {
+    if (waves_per_square(squares) < 0.97 * waves_per_square(best)) best = squares;
+  }
+  return best;
+}
+
+/// The rows of a batch, or of slots.
+struct Rows {
+  cl::Buffer buffer;
+  RowsShape shape;
+};
+
+/// Matrices first .. first + count - 1, one slot each.
+class Wave {
+ public:
+  Wave(const FactorJob& job, Launcher& launch, index_t first, index_t count)
+      : job_(job),
+        launch_(launch),
+        shape_(factor_shape(job.problem, job.count)),
+        twice_(slot_shape(job.problem)),
+        first_(first),
+        count_(count),
+        squares_(ceil_divide(job.problem.n, side)),
+        strips_(ceil_divide(job.problem.m, tile)),
+        group_size_(warps * warp_lanes(job.params)),
+        square_group_size_(square_warps * warp_lanes(job.params)) {}
+
+  void run() {
+    const Problem& p = job_.problem;
+    const index_t entries = p.m * p.n;
+    const Rows a{job_.a, {first_ * entries, entries}};
+    const Rows q = p.wants_q() ? Rows{job_.q, {first_ * entries, entries}}
+                               : Rows{job_.slots, {twice_.rows, twice_.slot}};
+    form_factor(a);
+    divide(a, q);
+    twice_.pass = 1;
+    form_factor(q);
+    if (p.wants_q()) divide(q, q);
+    const index_t pairs = index_t{twice_.tiles} * (twice_.tiles + 1) / 2;
+    launch_("multiply_factors", count_ * pairs, group_size_, job_.r, job_.slots, shape_, twice_,
+            static_cast<cl_int>(first_));
+    launch_("finish_twice", count_, group_size_, job_.q, job_.r, job_.magnitudes, job_.work.front(),
+            job_.slots, shape_, twice_, static_cast<cl_int>(first_));
+  }
+
+ private:
+  /// G = X'X = L L'.
+  void form_factor(const Rows& x) {
+    const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
+    launch_("sum_slab", count_ * twice_.slabs * pairs, group_size_, x.buffer, x.shape, job_.slots,
+            shape_, twice_);
+    if (twice_.slabs > 1) {
+      launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
+    }
+    launch_("settle_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
+    for (index_t b = 0; b < squares_; ++b) {
+      // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
+      const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
+      launch_("factor_squares", count_ * (1 + targets), square_group_size_, job_.slots, twice_,
+              static_cast<cl_int>(count_), static_cast<cl_int>(b), static_cast<cl_int>(targets));
+      const index_t others = std::max<index_t>(tiles - 2 * (b + 1), 0);
+      launch_("divide_panel", count_ * others, group_size_, job_.slots, twice_,
+              static_cast<cl_int>(b));
+    }
+  }
+
+  /// q := x L'^-1. x and q may be the same.
+  void divide(const Rows& x, const Rows& q) {
+    const index_t together = outer_squares(strips_);
+    for (index_t outer = 0; outer < squares_; outer += together) {
+      const index_t end = std::min(outer + together, squares_);
+      if (outer > 0) update(x, q, 0, outer, end);
+      for (index_t b = outer; b < end; ++b) {
+        const Rows& from = b == 0 ? x : q;
+        launch_("divide_rows", count_ * strips_, group_size_, from.buffer, from.shape, q.buffer,
+                q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(b));
+        if (b + 1 < end) update(x, q, b, b + 1, end);
+      }
+    }
+  }
+
+  /// Subtracts the squares from .. to - 1 from the squares to .. end - 1, which x holds if they
+  /// were not touched before.
+  void update(const Rows& x, const Rows& q, index_t from, index_t to, index_t end) {
+    const Rows& old = from == 0 ? x : q;
+    launch_("update_rows", count_ * strips_ * (end - to), square_group_size_, old.buffer, old.shape,
+            q.buffer, q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from),
+            static_cast<cl_int>(to), static_cast<cl_int>(end - to));
+  }
+
+  const FactorJob& job_;
+  Launcher& launch_;
+  FactorShape shape_;
+  TwiceShape twice_;
+  index_t first_, count_;
+  index_t squares_, strips_;  // of a matrix
+  int group_size_, square_group_size_;
+};
+
+/// In waves of as many matrices as the buffer has slots.
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const std::size_t bytes = job.slots.getInfo<CL_MEM_SIZE>();
+  const auto most = static_cast<index_t>(bytes / slots(job.problem).bytes);
+  for (index_t first = 0; first < job.count; first += most) {
+    Wave(job, launch, first, std::min(most, job.count - first)).run();
+  }
+}
+
+std::size_t device_bytes(const Problem& p) {
+  return device_workspace_bytes(gram_twice_variant(), p);
+}
+
+}  // namespace
+
+GpuVariant gram_twice_variant() {
+  return {.plan = {.name = "opencl/gram_twice",
+                   .summary = "float64, by Gram matrices in two passes; guarded",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic,
+                   .pays = pays},
+          .file = "gpu/variants/gram_twice/gram_twice.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .slots = slots,
+          .again = again,
+          .host_decides = true,
+          .local_bytes = local_bytes};
+}
+
+}  // namespace qrtool
