@@ -29,12 +29,18 @@ struct AttackCase {
 };
 
 const std::vector<AttackCase> cases{
-    {"gram", {40, 16}, Mode::reduced, 20},   {"gram", {40, 16}, Mode::r, 20},
-    {"gram", {16, 12}, Mode::reduced, 20},   {"gram", {64, 48}, Mode::reduced, 8},
-    {"gram", {90, 80}, Mode::reduced, 4},    {"gram_tiles", {120, 100}, Mode::reduced, 4},
-    {"gram_tiles", {140, 129}, Mode::r, 2},  {"tall", {2000, 16}, Mode::reduced, 6},
-    {"tall", {2000, 16}, Mode::r, 6},        {"large", {200, 130}, Mode::reduced, 2},
-    {"small", {48, 40}, Mode::reduced, 6},   {"blocked", {80, 40}, Mode::reduced, 4},
+    {"gram", {40, 16}, Mode::reduced, 20},
+    {"gram", {40, 16}, Mode::r, 20},
+    {"gram", {16, 12}, Mode::reduced, 20},
+    {"gram", {64, 48}, Mode::reduced, 8},
+    {"gram", {90, 80}, Mode::reduced, 4},
+    {"gram_tiles", {120, 100}, Mode::reduced, 4},
+    {"gram_tiles", {140, 129}, Mode::r, 2},
+    {"tall", {2000, 16}, Mode::reduced, 6},
+    {"tall", {2000, 16}, Mode::r, 6},
+    {"large", {200, 130}, Mode::reduced, 2},
+    {"small", {48, 40}, Mode::reduced, 6},
+    {"blocked", {80, 40}, Mode::reduced, 4},
     {"vector", {33, 20}, Mode::reduced, 10},
     {"gram", {40, 16}, Mode::reduced, 20, ElementType::float64},
     {"gram", {90, 80}, Mode::reduced, 4, ElementType::float64},
@@ -89,12 +95,11 @@ TEST(AttackInFloat64, RAloneIsTheROfARunWithQ) {
 TEST_P(Attack, EveryMatrixMeetsItsBar) {
   SKIP_WITHOUT_OPENCL();
   const AttackCase& attack = GetParam();
-  const Problem p{
-      .count = static_cast<index_t>(attack_families().size()) * attack.per_family,
-      .m = attack.shape.m,
-      .n = attack.shape.n,
-      .type = attack.type,
-      .mode = attack.mode};
+  const Problem p{.count = static_cast<index_t>(attack_families().size()) * attack.per_family,
+                  .m = attack.shape.m,
+                  .n = attack.shape.n,
+                  .type = attack.type,
+                  .mode = attack.mode};
   for (const GpuVariant& known : gpu_variants()) {
     if (known.plan.name != "opencl/" + attack.variant) continue;
     const Fit fit = known.plan.fits(p, backend().limits());

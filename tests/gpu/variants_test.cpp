@@ -192,7 +192,6 @@ TEST_P(Variants, OneSquareOrThreeInTwoPasses) {
   check_shape<double>({140, 129}, Mode::r, Sign::positive);
   check_shape<double>({300, 257}, Mode::reduced, Sign::positive);
 }
-}
 
 TEST_P(Variants, OtherModesAndSigns) {
   for (const Shape shape : {Shape{1, 1}, {7, 5}, {5, 7}, {16, 16}, {40, 33}, {33, 40}, {70, 17}}) {

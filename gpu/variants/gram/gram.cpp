@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cpp: few columns by Gram matrices in float64, in one pass for float32 (CholeskyQR) and in two
-// for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
+// gram.cpp: few columns by Gram matrices in float64, in one pass for float32 (CholeskyQR) and in
+// two for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
 // half: gram.cl.
 #include <algorithm>
 
@@ -88,8 +88,7 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const index_t least =
-      is_twice(p) ? tuning::gram_twice_few_columns : tuning::gram_least_columns;
+  const index_t least = is_twice(p) ? tuning::gram_twice_few_columns : tuning::gram_least_columns;
   if (p.n < least) return {false, "pays from " + std::to_string(least) + " columns on"};
   return {true, {}};
 }

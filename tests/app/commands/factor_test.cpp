@@ -74,8 +74,9 @@ TEST_F(Factor, GivesQAndRWithinTheirBars) {
 
 TEST_F(Factor, RAloneOfAWideMatrixTakesLittleMemory) {
   const std::string a = make<float>("a.h5", 1, 4, 9000);  // A'A has 81 million entries
-  const std::string q =
-      factor(a, "q.h5", {"--mode", "r", "--backend", "cpu", "--memory", "16MiB", "--threads", "1"});
+  const std::string q = factor(
+      a, "q.h5",
+      {"--mode", "r", "--backend", "cpu", "--memory", "16MiB", "--threads", "1", "--order", "row"});
   EXPECT_EQ(run_tool({"verify", a, q, "--memory", "16MiB"}).exit_code, 0);
 }
 

@@ -121,17 +121,13 @@ class Opencl(unittest.TestCase):
         self.assertFalse(os.path.exists(self.q))
 
     def test_a_device_that_does_nothing_is_not_trusted(self):
-        import h5py
-
-        # No kernel runs, so nearly all of the device's errors are zeros. The host measures again.
+        # No kernel runs, so the device has summed nothing of what was sent to it.
         self.run_tool("generate", "--shape", "6000x8x8", self.a, "-q", "--force")
         idle = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": "clEnqueueNDRangeKernel:0:0"}
         done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--variant", "opencl/small",
-                             env=idle, expect=(0, 1))
-        with h5py.File(self.q) as file:
-            failing = int((file["report/status"][:] != 0).sum())
-        verified = self.run_tool("verify", self.a, self.q, expect=(done.returncode,))
-        self.assertIn(f"{failing:,} of 6,000 fail" if failing else "all pass", verified.stdout)
+                             env=idle, expect=(4,))
+        self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
+        self.assertFalse(os.path.exists(self.q))
 
     def test_auto_never_takes_a_cpu_device(self):
         self.assertIn("--backend auto takes cpu", self.run_tool("devices", "--shape", "100000x64x64").stdout)
