@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Batched QR on one GPU: qrtool (OpenCL, data resident, device clock) beside PyTorch (linalg.qr and geqrf,
-CUDA events) and JAX (jitted linalg.qr, host clock), in one run, float32, against the floor of bytes and
+CUDA events) and JAX (jitted linalg.qr, host clock), in one run, against the floor of bytes and
 operations. Needs neither PyTorch nor JAX: what is missing is left out.
 
-    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--repeats 20]"""
+    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double] [--repeats 20]"""
 import argparse
 import json
 import os
@@ -17,23 +17,22 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,512x512x32,512x512x1,"
          "1024x512x32,1000000x32x1,4000000x64x1,1000000x128x1")
 BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9  # of an H200: copies, and products as cuBLAS does them
-MOST_SECONDS = 4  # per case and peer; at least 3 repeats
 
 
-def median_ms(run_once, repeats):
+def median_ms(run_once, repeats, seconds):
     """run_once() -> ms. One warm-up of its own before."""
     run_once()
     times, begun = [], time.monotonic()
-    while len(times) < repeats and (len(times) < 3 or time.monotonic() - begun < MOST_SECONDS):
+    while len(times) < repeats and (len(times) < 3 or time.monotonic() - begun < seconds):
         times.append(run_once())
     return statistics.median(times)
 
 
-def floor_ms(m, n, batch, with_q):
+def floor_ms(m, n, batch, with_q, entry_bytes):
     k = min(m, n)
     r_operations = 2 * m * n * k - 2 * k**3 / 3
     numbers = m * n + k * n + (m * k if with_q else 0)
-    return max(4 * batch * numbers / BYTES_PER_MS,
+    return max(entry_bytes * batch * numbers / BYTES_PER_MS,
                batch * r_operations * (2 if with_q else 1) / OPERATIONS_PER_MS)
 
 
@@ -45,6 +44,7 @@ def qrtool_ms(args, m, n, batch, mode):
         while len(times) < args.repeats:
             subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), "--mode", mode,
                             "--device", args.device, "--against", "none", "--limit-seconds", "600",
+                            "--precision", args.precision,
                             "--export-json", path],
                            check=True, capture_output=True)
             with open(path) as file:
@@ -53,12 +53,12 @@ def qrtool_ms(args, m, n, batch, mode):
     return 1e3 * statistics.median(times)
 
 
-def torch_times(m, n, batch, repeats):
+def torch_times(m, n, batch, args):
     try:
         import torch
     except ImportError:
         return None, None
-    a = torch.randn(batch, m, n, device="cuda")
+    a = torch.randn(batch, m, n, device="cuda", dtype=torch.float64 if args.precision == "double" else torch.float32)
 
     def timed(call):
         def once():
@@ -68,25 +68,26 @@ def torch_times(m, n, batch, repeats):
             end.record()
             end.synchronize()
             return begin.elapsed_time(end)
-        return median_ms(once, repeats)
+        return median_ms(once, args.repeats, args.seconds)
 
     return (timed(lambda: torch.linalg.qr(a)),
             min(timed(lambda: torch.linalg.qr(a, mode="r")), timed(lambda: torch.geqrf(a))))
 
 
-def jax_times(m, n, batch, repeats):
+def jax_times(m, n, batch, args):
     try:
         import jax
     except ImportError:
         return None, None
-    a = jax.random.normal(jax.random.key(0), (batch, m, n), dtype="float32")
+    jax.config.update("jax_enable_x64", True)
+    a = jax.random.normal(jax.random.key(0), (batch, m, n), dtype="float64" if args.precision == "double" else "float32")
 
     def timed(call):
         def once():
             begin = time.perf_counter()
             jax.block_until_ready(call(a))
             return 1e3 * (time.perf_counter() - begin)
-        return median_ms(once, repeats)
+        return median_ms(once, args.repeats, args.seconds)
 
     return (timed(jax.jit(lambda x: jax.numpy.linalg.qr(x))),
             timed(jax.jit(lambda x: jax.numpy.linalg.qr(x, mode="r"))))
@@ -97,17 +98,19 @@ def main():
     parser.add_argument("qrtool")
     parser.add_argument("--device", default="nvidia")
     parser.add_argument("--cases", default=CASES)
+    parser.add_argument("--precision", choices=("single", "double"), default="single")
     parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=4, help="per case and peer; at least 3 repeats")
     args = parser.parse_args()
     print("| case | | floor ms | qrtool ms | PyTorch ms | JAX ms | better peer / qrtool | qrtool / floor |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for case in args.cases.split(","):
         m, n, batch = (int(x) for x in case.split("x"))
-        peers = list(zip(torch_times(m, n, batch, args.repeats), jax_times(m, n, batch, args.repeats)))
+        peers = list(zip(torch_times(m, n, batch, args), jax_times(m, n, batch, args)))
         for mode, times in zip(("reduced", "r"), peers):
             own = qrtool_ms(args, m, n, batch, mode)
             known = [x for x in times if x is not None]
-            floor = floor_ms(m, n, batch, mode == "reduced")
+            floor = floor_ms(m, n, batch, mode == "reduced", 8 if args.precision == "double" else 4)
             shown = ["--" if x is None else f"{x:.3g}" for x in times]
             ratio = f"{min(known) / own:.3g}" if known else "--"
             print(f"| {m}x{n} x {batch} | {'QR' if mode == 'reduced' else 'R'} | {floor:.3g} | {own:.3g} | "
