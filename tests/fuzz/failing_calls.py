@@ -78,7 +78,9 @@ def _content(fuzz, name):
 
 
 def run(fuzz, count):
-    """Makes `count` calls fail, shared between all commands and kinds of calls."""
+    """Makes `count` calls fail, shared between all commands and kinds of calls. Of several processes each takes
+    other calls."""
+    part, parts = (int(number) for number in fuzz.options.part.split("/"))
     fuzz.expected = {}
     commands = _commands(fuzz)
     for arguments, written in commands:
@@ -87,9 +89,9 @@ def run(fuzz, count):
     for arguments, written in commands:
         for call, error in _CALLS:
             for sticky in (False, True):
-                number = 1
+                number = 1 + part
                 while left > 0 and _run_one(fuzz, arguments, written, call, error, number, sticky):
-                    number += 1
+                    number += parts
                     left -= 1
     shares = (count - count // 3) // len(commands)
     for arguments, written in commands:
@@ -97,5 +99,5 @@ def run(fuzz, count):
         while _run_one(fuzz, arguments, written, "malloc", errno.ENOMEM, most, False):
             most += 400
         for i in range(shares):
-            number = _BEFORE_MAIN + (most - _BEFORE_MAIN) * i // shares
+            number = _BEFORE_MAIN + (most - _BEFORE_MAIN) * (i * parts + part) // (shares * parts)
             _run_one(fuzz, arguments, written, "malloc", errno.ENOMEM, number, i % 4 == 0)

@@ -237,6 +237,7 @@ def main():
     parser.add_argument("--hdf5", type=int, default=0)
     parser.add_argument("--csv", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
+    parser.add_argument("--part", default="0/1", help="of the calls, as 0/2 and 1/2 for two processes")
     parser.add_argument("--fail-nth", type=os.path.abspath)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--keep", type=os.path.abspath)

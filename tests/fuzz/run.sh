@@ -14,7 +14,7 @@ python=python3
 
 shard=0
 while [ "$shard" -lt "$shards" ]; do
-  nice "$python" "$root/tests/fuzz/fuzz.py" "$build/app/qrtool" --seed "$seed-$shard" \
+  nice "$python" "$root/tests/fuzz/fuzz.py" "$build/app/qrtool" --seed "$seed-$shard" --part "$shard/$shards" \
     --hdf5 $((10000 / shards)) --csv $((3000 / shards)) --calls $((3000 / shards)) \
     --fail-nth "$build/tests/libqrtool_fail_nth.so" --keep "$logs/files" > "$logs/$shard.log" 2>&1 &
   shard=$((shard + 1))
