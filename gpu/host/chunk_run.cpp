@@ -12,6 +12,7 @@
 #include "core/checksum.hpp"
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
@@ -194,7 +195,10 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
   // During the upload.
-  for (index_t i = 0; i < count; ++i) flight.a_sums.push_back(checksum<T>(a_[first + i]));
+  flight.a_sums.resize(static_cast<std::size_t>(count));
+  for_matrices(count, [&](index_t i) {
+    flight.a_sums[static_cast<std::size_t>(i)] = checksum<T>(a_[first + i]);
+  });
 }
 
 /// Enqueues everything that follows the upload.
@@ -252,10 +256,24 @@ void ChunkRun<T>::collect(Flight& flight) {
   open_ = flight.first + flight.count;
 }
 
+/// Calls body(i) for `count` matrices, on all threads of the plan where there is enough to do: one
+/// thread adds words more slowly than the device takes them.
+template <class T>
+template <class Body>
+void ChunkRun<T>::for_matrices(index_t count, Body body) const {
+  constexpr std::size_t least_bytes = std::size_t{1} << 20;
+  const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(count);
+  const int threads = bytes < least_bytes ? 1 : std::max(plan_.threads, 1);
+  const index_t piece = std::max<index_t>(1, count / (4 * threads));
+  parallel_for((count + piece - 1) / piece, threads, [&](index_t part, int) {
+    for (index_t i = part * piece; i < std::min(count, (part + 1) * piece); ++i) body(i);
+  });
+}
+
 /// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
 template <class T>
 void ChunkRun<T>::compare_sums(const Flight& flight) const {
-  for (index_t i = 0; i < flight.count; ++i) {
+  for_matrices(flight.count, [&](index_t i) {
     const index_t b = flight.first + i;
     const auto compare = [&](Summed which, const BatchView<T>& factor) {
       if (sums_.words(which) > 0)
@@ -269,7 +287,7 @@ void ChunkRun<T>::compare_sums(const Flight& flight) const {
     const DeviceErrors& errors = flight.errors[static_cast<std::size_t>(i)];
     const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
     compare_with_device(flight, i, Summed::errors, checksum(words));
-  }
+  });
 }
 
 template <class T>

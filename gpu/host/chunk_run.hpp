@@ -60,6 +60,8 @@ class ChunkRun {
   void begin(Flight& flight, index_t first, index_t count, int set);
   void launch(Flight& flight);
   void collect(Flight& flight);
+  template <class Body>
+  void for_matrices(index_t count, Body body) const;
   void compare_sums(const Flight& flight) const;
   void compare_with_device(const Flight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
