@@ -87,8 +87,9 @@ void check_report_name(const std::string& factors, const std::string& report);
 void refuse_existing(const std::string& name);
 
 /// Checks the names of a run before any work. Errors: UsageError where the ending of `output` is
-/// that of another format, or where it names a dataset in a file; OutputError where a file exists that the run would replace or remove,
-/// and `force` is not given. `report` is empty where there is none.
+/// that of another format, or where it names a dataset in a file; OutputError where a file exists
+/// that the run would replace or remove, and `force` is not given. `report` is empty where there is
+/// none.
 void check_output_names(const std::string& output, const std::string& report, bool force);
 
 }  // namespace qrtool

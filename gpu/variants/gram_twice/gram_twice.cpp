@@ -57,8 +57,8 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const index_t most = p.wants_q() ? tuning::gram_twice_most_columns_of_q
-                                   : tuning::gram_twice_most_columns_of_r;
+  const index_t most =
+      p.wants_q() ? tuning::gram_twice_most_columns_of_q : tuning::gram_twice_most_columns_of_r;
   if (p.n > most) return {false, "pays to " + std::to_string(most) + " columns"};
   if (p.n >= tuning::gram_tiles_least_columns) return {true, {}};
   const index_t rows = std::max(tuning::gram_twice_least_rows, tuning::gram_twice_tall * p.n);
