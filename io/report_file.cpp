@@ -5,6 +5,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/batch.hpp"
@@ -60,18 +61,17 @@ class JsonReport final : public ReportFile {
              std::span<const std::uint64_t> checksums) override {
     for (std::size_t i = 0; i < report.size(); ++i) {
       const MatrixReport& line = report[i];
-      // JSON has no NaN and no infinity: the library writes null.
-      nlohmann::ordered_json json{{"matrix", next_},
-                                  {"residual", line.residual},
-                                  {"orthogonality", line.orthogonality},
-                                  {"lower", line.lower},
-                                  {"diagonal_ratio", line.diagonal_ratio},
-                                  {"status", static_cast<int>(line.status)},
-                                  {"scale", line.scale},
-                                  {"tries", static_cast<int>(line.tries)}};
-      if (has_checksums_) json[checksum_column] = fmt::format("0x{:016x}", checksums[i]);
-      output_.buffer().append(std::string_view(next_ > 0 ? ",\n" : "\n"));
-      output_.buffer().append(json.dump());
+      const auto to = std::back_inserter(output_.buffer());
+      fmt::format_to(to, FMT_COMPILE("{}{{\"matrix\":{}"), next_ > 0 ? ",\n" : "\n", next_);
+      append("residual", line.residual);
+      append("orthogonality", line.orthogonality);
+      append("lower", line.lower);
+      append("diagonal_ratio", line.diagonal_ratio);
+      fmt::format_to(to, FMT_COMPILE(",\"status\":{},\"scale\":{},\"tries\":{}"),
+                     static_cast<int>(line.status), line.scale, static_cast<int>(line.tries));
+      if (has_checksums_)
+        fmt::format_to(to, FMT_COMPILE(",\"{}\":\"0x{:016x}\""), checksum_column, checksums[i]);
+      output_.buffer().push_back('}');
       output_.flush_if_full();
       ++next_;
     }
@@ -83,6 +83,16 @@ class JsonReport final : public ReportFile {
   }
 
  private:
+  void append(const char* name, double number) {
+    const auto to = std::back_inserter(output_.buffer());
+    // JSON has no NaN and no infinity.
+    if (std::isfinite(number)) {
+      fmt::format_to(to, FMT_COMPILE(",\"{}\":{}"), name, number);
+    } else {
+      fmt::format_to(to, FMT_COMPILE(",\"{}\":null"), name);
+    }
+  }
+
   TextOutput output_;
   bool has_checksums_;
   index_t next_ = 0;

@@ -44,6 +44,39 @@ std::string_view method_name(int method) {
   }
 }
 
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+/// Whether the directory stands directly before the end record, as zipfile of Python wants it:
+/// where it does not, the two libraries could take different bytes for the directory.
+bool has_no_gap(const OpenFile& file) {
+  constexpr std::size_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, most_comment = 65535;
+  std::string tail(
+      std::min<std::uint64_t>(file.size, end_bytes + locator_bytes + end64_bytes + most_comment),
+      '\0');
+  const TwoParts parts{{{tail.data(), tail.size()}, {nullptr, 0}}};
+  if (read_at(file.descriptor, file.size - tail.size(), parts) != tail.size()) return false;
+  const std::size_t end = tail.rfind("PK\x05\x06");
+  if (end == std::string::npos || end + end_bytes > tail.size()) return false;
+  const std::string_view view(tail);
+  std::uint64_t size = little_endian(view.substr(end + 12, 4));
+  std::uint64_t offset = little_endian(view.substr(end + 16, 4));
+  std::uint64_t directory_end = file.size - tail.size() + end;
+  const std::size_t before64 = locator_bytes + end64_bytes;
+  if (end >= before64 && view.substr(end - locator_bytes, 4) == "PK\x06\x07") {
+    const std::size_t end64 = end - before64;
+    if (view.substr(end64, 4) != "PK\x06\x06") return false;
+    size = little_endian(view.substr(end64 + 40, 8));
+    offset = little_endian(view.substr(end64 + 48, 8));
+    directory_end -= before64;
+  }
+  return size <= directory_end && offset == directory_end - size;
+}
+
 }  // namespace
 
 std::shared_ptr<Archive> Archive::open(const std::string& path, const std::string& scratch) {
@@ -67,6 +100,8 @@ void Archive::open_directory() {
   }
   // The second flag compares the directory with what stands before each member.
   archive_.reset(zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error));
+  if (archive_ && !has_no_gap(*file_))
+    throw_damaged(file_->shown, "the directory is not where the end of the file says");
   if (archive_) return;
   zip_source_free(source);
   if (zip_error_code_zip(&error) == ZIP_ER_NOZIP) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/file/scratch_file.hpp"
@@ -52,6 +53,16 @@ index_t c_position(index_t position, std::span<const index_t> dims) {
   return before;
 }
 
+/// out(j, i) := in(i, j), some columns of `in` at a time.
+template <class Word>
+void transpose_on_threads(MatrixView<const Word> in, MatrixView<Word> out, int threads) {
+  constexpr index_t step = 256;
+  parallel_for((in.cols + step - 1) / step, threads, [&](index_t part, int) {
+    const index_t first = part * step, columns = std::min(step, in.cols - first);
+    transpose<Word>({in.data + first, in.rows, columns, in.ld}, out.row_block(first, columns));
+  });
+}
+
 }  // namespace
 
 OpenFile::OpenFile(const std::string& path)
@@ -61,8 +72,8 @@ OpenFile::OpenFile(const std::string& path)
       descriptor(open_for_reading(path)),
       stamp(descriptor) {}
 
-StoredArray::StoredArray(ArrayParts parts, std::size_t matrix_rank, std::string scratch)
-    : parts_(std::move(parts)), matrix_rank_(matrix_rank), scratch_(std::move(scratch)) {}
+StoredArray::StoredArray(ArrayParts parts, std::size_t matrix_rank, CopyMeans means)
+    : parts_(std::move(parts)), matrix_rank_(matrix_rank), means_(std::move(means)) {}
 
 index_t StoredArray::matrix_elements() const {
   index_t product = 1;
@@ -117,7 +128,7 @@ Place StoredArray::separate_words(const Place& interleaved) const {
   const index_t fastest = dims.front(), others = count / fastest;
   const std::span<const index_t> other_dims(dims.data() + 1, dims.size() - matrix_rank_ - 1);
   const auto bytes = header().data_bytes();
-  Place separated{.memory = scratch_for(shown(), scratch_, bytes)};
+  Place separated{.memory = scratch_for(shown(), means_.scratch, bytes)};
   auto* const to = reinterpret_cast<Word*>(separated.memory.get());
   const auto row_bytes = count * static_cast<index_t>(sizeof(Word));
   const index_t step = std::clamp<index_t>(block_bytes / row_bytes, 1, elements);
@@ -130,7 +141,9 @@ Place StoredArray::separate_words(const Place& interleaved) const {
     for (index_t other = 0; other < others; ++other) {
       const MatrixView<const Word> table{from + other * fastest, rows, fastest, count};
       const index_t first_matrix = c_position(other, other_dims);
-      transpose<Word>(table, {to + first_matrix * elements + p, fastest, rows, others * elements});
+      const MatrixView<Word> matrices{to + first_matrix * elements + p, fastest, rows,
+                                      others * elements};
+      transpose_on_threads(table, matrices, means_.threads);
     }
   }
   return separated;

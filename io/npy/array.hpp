@@ -42,12 +42,17 @@ struct ArrayParts {
   bool needs_copy = false;  // that it does
 };
 
+/// What a copy of the numbers may use: threads, and a directory (empty: $TMPDIR or /tmp).
+struct CopyMeans {
+  int threads = 1;
+  std::string scratch = {};
+};
+
 /// The numbers of an array, as matrices in C or in Fortran order. Several threads may use it.
 class StoredArray {
  public:
-  /// The last `matrix_rank` dimensions are a matrix, or a vector (1). `scratch`: the directory for
-  /// copies.
-  StoredArray(ArrayParts parts, std::size_t matrix_rank, std::string scratch);
+  /// The last `matrix_rank` dimensions are a matrix, or a vector (1).
+  StoredArray(ArrayParts parts, std::size_t matrix_rank, CopyMeans means);
 
   const Header& header() const { return parts_.header; }
   const OpenFile& file() const { return *parts_.file; }
@@ -71,7 +76,7 @@ class StoredArray {
 
   ArrayParts parts_;
   std::size_t matrix_rank_;
-  std::string scratch_;
+  CopyMeans means_;
   std::once_flag is_found_;
   Place place_;
 };

@@ -128,7 +128,7 @@ std::vector<std::uint8_t> tries_of(Archive& archive) {
   if (!parts.header.problem.empty() || type.bytes != 1 || type.kind != Kind::unsigned_integer)
     return {};
   std::vector<std::uint8_t> tries(static_cast<std::size_t>(parts.header.elements()));
-  StoredArray array(std::move(parts), 0, "");
+  StoredArray array(std::move(parts), 0, {});
   array.load(0, tries.size(), reinterpret_cast<std::byte*>(tries.data()));
   return tries;
 }

@@ -215,7 +215,8 @@ std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset,
   if (const Obstacle obstacle = obstacle_of(parts.header, is_vector); !obstacle.text.empty())
     throw InputError(fmt::format("{}: {}", parts.shown, obstacle.text), obstacle.hint);
   const std::size_t matrix_rank = is_vector ? 1 : 2;
-  auto array = std::make_shared<StoredArray>(std::move(parts), matrix_rank, spec.scratch);
+  auto array = std::make_shared<StoredArray>(
+      std::move(parts), matrix_rank, CopyMeans{.threads = spec.threads, .scratch = spec.scratch});
   const Header& header = array->header();
   const std::size_t before = header.dims.size() - matrix_rank;
   Source source{.file = array->file().name,
