@@ -22,7 +22,7 @@ struct InputSpec {
   std::string path;
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
-  int threads = 1;      // the most that read at once
+  int threads = 1;  // the most that read at once
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
 };
