@@ -95,8 +95,8 @@ Filters::Filters(hid_t creation, std::uint64_t chunk_bytes) : chunk_bytes_(chunk
   for (int i = 0; i < count; ++i) {
     Filter filter;
     unsigned flags = 0;
-    std::size_t number = filter.values.size();
-    filter.id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &number,
+    filter.number = filter.values.size();
+    filter.id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &filter.number,
                                filter.values.data(), 0, nullptr, nullptr);
     filter.bytes = bytes;
     if (!keeps_size(filter.id)) bytes = 0;
@@ -150,9 +150,15 @@ std::string Filters::undo(const Filter& filter, ChunkBytes& chunk) const {
     chunk.now.resize(bytes);
     return {};
   }
+  // HDF5 refuses these parameters, too.
+  constexpr unsigned most_deflate_level = 9;
+  const unsigned size = filter.values[0];  // of shuffled elements
+  if ((filter.id == H5Z_FILTER_SHUFFLE && (filter.number != 1 || size == 0)) ||
+      (filter.id == H5Z_FILTER_DEFLATE &&
+       (filter.number != 1 || filter.values[0] > most_deflate_level))) {
+    return "a filter has parameters that no program writes";
+  }
   if (filter.id == H5Z_FILTER_SHUFFLE) {
-    const std::size_t size = filter.values[0];
-    if (size == 0) return "its bytes were shuffled by elements of no bytes";
     if (size == 1) return {};
     chunk.next.resize(chunk.now.size());
     unshuffle(chunk.now.view(), size, chunk.next.data());

@@ -64,8 +64,9 @@ class Filters {
  private:
   struct Filter {
     H5Z_filter_t id = 0;
-    std::array<unsigned, 20> values{};  // its parameters
-    std::uint64_t bytes = 0;            // what it is given; 0 where a filter before changes sizes
+    std::size_t number = 0;  // of parameters
+    std::array<unsigned, 20> values{};
+    std::uint64_t bytes = 0;  // what it is given; 0 where a filter before changes sizes
   };
   std::string undo(const Filter& filter, ChunkBytes& chunk) const;
   std::string decompress(const Filter& filter, ChunkBytes& chunk) const;

@@ -65,6 +65,7 @@ void require_sound_type(const InputFile& file, const Dataset& dataset) {
   const Handle type(H5Dget_type(dataset.handle), H5Tclose);
   const bool is_float = H5Tget_class(type) == H5T_FLOAT;
   if (is_sound_order(type) && (is_float ? is_sound_float(type) : is_sound_integer(type))) return;
+  take_error();  // without memory, the cause is another
   throw InputError(
       fmt::format("{}: dataset {} is damaged (its type of {} bytes with {} bits is no {})",
                   file.shown, dataset.shown, H5Tget_size(type), H5Tget_precision(type),

@@ -156,18 +156,37 @@ TEST_F(Hdf5UnpackerTest, NumbersTooLargeForSingle) {
             "--precision double");
 }
 
-/// Writes a chunk of 4 x 4 float32 as h5py's filter does, which the library does not have.
-void write_lzf(const std::string& bytes) {
+/// Writes the bytes as the only chunk of 4 x 4 float32.
+void write_chunk(H5Z_filter_t filter, const std::vector<unsigned>& parameters,
+                 const std::string& bytes) {
   const hdf5::Session session;
   const Handle creation = creation_properties();
   H5Pset_chunk(creation, 2, Dims{4, 4}.data());
-  const unsigned values[] = {4, 0x105, 64};
-  H5Pset_filter(creation, lzf, H5Z_FLAG_OPTIONAL, 3, values);
+  H5Pset_filter(creation, filter, H5Z_FLAG_OPTIONAL, parameters.size(), parameters.data());
   const Handle file = create_file("a.h5");
   const Handle dataset = create_dataset(file, "A", H5T_IEEE_F32LE, {4, 4}, creation);
   EXPECT_GE(H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, Dims{0, 0}.data(), bytes.size(), bytes.data()),
             0);
 }
+
+TEST_F(Hdf5UnpackerTest, ParametersThatHdf5Refuses) {
+  const std::string plain(64, '\0');
+  std::string zeros(100, '\0');
+  uLongf bytes = zeros.size();
+  compress(reinterpret_cast<Bytef*>(zeros.data()), &bytes,
+           reinterpret_cast<const Bytef*>(plain.data()), plain.size());
+  zeros.resize(bytes);
+  for (const unsigned level : {0u, 9u, 10u}) {
+    write_chunk(H5Z_FILTER_DEFLATE, {level}, zeros);
+    EXPECT_EQ(error_of<InputError>([] { read_all<float>(*open_file("a.h5")); }) == "no error",
+              level <= 9);
+  }
+  write_chunk(H5Z_FILTER_DEFLATE, {1, 1}, zeros);
+  EXPECT_NE(error_of<InputError>([] { read_all<float>(*open_file("a.h5")); }), "no error");
+}
+
+/// As h5py's filter does, which the library does not have.
+void write_lzf(const std::string& bytes) { write_chunk(lzf, {4, 0x105, 64}, bytes); }
 
 TEST_F(Hdf5UnpackerTest, LzfIsReadWithoutAPlugin) {
   // Four bytes as they are, and then 60 bytes that repeat those of four bytes before: a length of 7
