@@ -12,6 +12,7 @@
 
 #include "io/hdf5/fletcher32.hpp"
 #include "io/hdf5/lzf.hpp"
+#include "io/hdf5/plugin.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -78,7 +79,9 @@ void unshuffle(std::span<const std::byte> from, std::size_t size, std::byte* to)
 
 }  // namespace
 
-bool can_undo(H5Z_filter_t filter) { return keeps_size(filter) || compresses(filter); }
+bool can_undo(H5Z_filter_t filter) {
+  return keeps_size(filter) || compresses(filter) || find_plugin(filter) != nullptr;
+}
 
 void Bytes::resize(std::size_t size) {
   if (size > room_) {
@@ -99,6 +102,7 @@ Filters::Filters(hid_t creation, std::uint64_t chunk_bytes) : chunk_bytes_(chunk
     filter.id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &filter.number,
                                filter.values.data(), 0, nullptr, nullptr);
     filter.bytes = bytes;
+    filter.number = std::min(filter.number, filter.values.size());
     if (!keeps_size(filter.id)) bytes = 0;
     if (bytes > 0 && filter.id == H5Z_FILTER_FLETCHER32) bytes += checksum_bytes;
     filters_.push_back(filter);
@@ -130,11 +134,17 @@ bool Filters::can_be_undone() const {
 }
 
 std::string Filters::decompress(const Filter& filter, ChunkBytes& chunk) const {
-  // What another filter makes of a chunk is hardly larger than the chunk.
-  constexpr std::uint64_t room = 4096;
-  chunk.next.resize(filter.bytes > 0 ? filter.bytes : 2 * chunk_bytes_ + room);
-  const auto size = filter.id == filter_lzf ? decompress_lzf(chunk.now.view(), chunk.next)
-                                            : inflate(chunk.now.view(), chunk.next);
+  std::optional<std::size_t> size;
+  if (compresses(filter.id)) {
+    // What another filter makes of a chunk is hardly larger than the chunk.
+    constexpr std::uint64_t room = 4096;
+    chunk.next.resize(filter.bytes > 0 ? filter.bytes : 2 * chunk_bytes_ + room);
+    size = filter.id == filter_lzf ? decompress_lzf(chunk.now.view(), chunk.next)
+                                   : inflate(chunk.now.view(), chunk.next);
+  } else {
+    size = undo_plugin(filter.id, std::span(filter.values).first(filter.number), chunk.now.view(),
+                       chunk.next);
+  }
   if (!size) return "it cannot be decompressed";
   if (filter.bytes > 0 && *size != filter.bytes) return unlike(*size, filter.bytes);
   chunk.next.resize(*size);

@@ -16,7 +16,8 @@
 
 namespace qrtool::hdf5 {
 
-/// Whether Filters::unpack can undo a filter, also where the library lacks it.
+/// Whether Filters::unpack can undo a filter: one of those that it knows, also where the library
+/// lacks it, or one of a plugin.
 bool can_undo(H5Z_filter_t filter);
 
 /// Memory that grows and keeps its size.
@@ -58,7 +59,7 @@ class Filters {
   /// where it is not. Several threads may call it.
   std::string unpack(ChunkBytes& chunk, std::uint32_t left_out) const;
   /// Why a chunk is damaged, where HDF5 has to undo filters: decompresses what unpack() could, and
-  /// compares the sizes that HDF5's other filters state. The filters of plugins are unknown.
+  /// compares the sizes that HDF5's other filters state.
   std::string problem(ChunkBytes& chunk, std::uint32_t left_out) const;
 
  private:

@@ -225,6 +225,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
     if (!is_read) error_ = hdf5::take_error();
     return is_read && !overflowed_;
   }
+  storage_->require_chunks(start, count);  // on several threads, any of which may need the library
   const Session session(file_->shown);
   // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
   const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
@@ -233,7 +234,6 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
                                      nullptr) < 0) {
     return false;
   }
-  storage_->require_chunks(start, count);
   // A part that HDF5 does not fill is NaN.
   std::size_t elements = 1;
   for (const hsize_t extent : count) elements *= extent;

@@ -185,6 +185,25 @@ TEST_F(Hdf5UnpackerTest, ParametersThatHdf5Refuses) {
   EXPECT_NE(error_of<InputError>([] { read_all<float>(*open_file("a.h5")); }), "no error");
 }
 
+TEST_F(Hdf5UnpackerTest, PluginsMakeWholeChunks) {
+  constexpr H5Z_filter_t same_bytes = 300;
+  const hdf5::Session session;
+  H5PLprepend(QRTOOL_PLUGINS);
+  const std::string damaged = "a.h5: dataset /A is damaged (", chunk = ", in the chunk at (0, 0))";
+  const std::pair<std::string, std::string> cases[] = {
+      {std::string(64, '\0'), "no error"},
+      {std::string(60, '\0'), damaged + "60 bytes where 64 are needed" + chunk},
+      {std::string(68, '\0'), damaged + "68 bytes where 64 are needed" + chunk},
+      {std::string(64, '\xff'), damaged + "it cannot be decompressed" + chunk}};
+  for (const auto& [stored, error] : cases) {
+    write_chunk(same_bytes, {}, stored);
+    EXPECT_EQ(error_of<InputError>([] {
+                EXPECT_EQ(read_all<float>(*open_file("a.h5")), std::vector<float>(16, 0));
+              }),
+              error);
+  }
+}
+
 /// As h5py's filter does, which the library does not have.
 void write_lzf(const std::string& bytes) { write_chunk(lzf, {4, 0x105, 64}, bytes); }
 
