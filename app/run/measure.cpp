@@ -52,7 +52,7 @@ std::size_t worker_bytes(const FactoredInput& input) {
 MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
   const Source& s = input.a.source();
   if (worker_bytes(input) > limits.host_bytes) refuse(input, worker_bytes(input), limits);
-  const index_t tile = std::min(ErrorMeter::tile_rows(s.m, s.n), std::max<index_t>(s.m, 1));
+  const index_t tile = std::min(ErrorMeter::tile_rows(), std::max<index_t>(s.m, 1));
   const std::size_t row_bytes = bytes_of(1, s.n + input.q_cols());
   const std::size_t fixed = worker_bytes(input) + bytes_of(input.r_rows(), s.n);
   const std::size_t least = fixed + row_bytes * static_cast<std::size_t>(tile);
