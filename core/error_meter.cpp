@@ -2,33 +2,36 @@
 // error_meter.cpp: measures a factorization a slab of rows at a time, in tasks that any thread may
 // take (compare LAPACK's TESTING/LIN/dqrt01).
 //
-// How far the measured error may be from the true one. Let eps = 2^-53 and L = run_of(): products
-// are added in plain sums of L, eight such sums make a tile, and tiles are added by Kahan's method
-// (or, in A - QR, subtracted from A one after another).
+// How far the measured error may be from the true one, with eps = 2^-53. An entry of Q'Q is made of
+// plain sums of L products. These are added pairwise to the sum of a tile of 256 rows (one after
+// another for L = 32), and tiles are added by Kahan's method.
 //
-//   - The error of one entry of Q'Q is at most (L + 8 + 2) eps sum_i |q_ip q_iq|, which is at most
-//     (L + 10) eps, whatever the data are.
-//   - It is near that only where all roundings have one sign, as where all terms are equal. Partial
-//     sums then grow in proportion to the number of terms, and those in [2^j, 2^(j+1)) terms lose
-//     at most 2^j eps each: (L + 8) / 3 eps sum_i |q_ip q_iq|. For Q = I - 2/n 11' the sum of the
-//     equal terms is 4/n, so that ||error|| is at most 4 (L + 8) / 3 eps = 2/3 (L + 8) u.
-//   - Roundings that are independent of each other have a root mean square of 1/3^(1/2) of their
-//     bound. Partial sums of p terms of a Q with entries of size m^(-1/2) are p/m on the diagonal
-//     and p^(1/2)/m beside it, so that the k columns of Q'Q get, together,
-//     ||error||^2 <= eps^2 (L^2/9 + k (L + 10) / 6). An error that is independent of the true one
-//     is added to its square.
+//   - Each product takes part in at most L + d additions, d = 8, or 1 + log2(256 / L). So the error
+//     of an entry is at most (L + d + 2) eps sum_i |q_ip q_iq| <= (L + 10) eps, for any data.
+//   - It comes near that only where all roundings have one sign, as where all terms are equal. Then
+//     the partial sum of p terms loses at most eps of itself: together (L + 1) / 2 eps of the sum
+//     of a run, while sums of pairs are exact; for L = 32 eight runs add another 4 eps. For Q = I -
+//     2/n 11', whose equal terms have the sum 4/n, ||error|| is then at most 2 (L + 1) eps = (L +
+//     1) u, for L = 32 at most 41 u.
+//   - Independent roundings have a root mean square of 1/3^(1/2) of their bound. In a Q whose
+//     entries have the size m^(-1/2) a sum of p terms is p/m on the diagonal and p^(1/2)/m beside
+//     it. Over all k columns ||error||^2 <= eps^2 (L^2/9 + k (L + d) / 6); such an error is added
+//     to the square of the true one.
 //
-// choose_run() makes L at most an eighth of the bar in units of u, and 32 at most. With k <= m the
-// third line is then below 0.1 of the bar for all k, and the second below 0.1 of it from some 64
-// rows on. The tests measure both, and those of fewer rows, against sums in twice the precision:
-// all are below 0.1 of the bar. Up to 32 rows an orthogonality near the bar is measured again in
-// twice the precision. In A - QR the same sums have at most k/32 parts, and E = |Q| |R| in place of
-// |Q|'|Q|, with ||E|| of the size of k^(1/2) ||A|| where the signs of the terms differ at random.
+// choose_runs() makes L at most a sixteenth of the bar in units of u from 64 rows on, which keeps
+// the second and the third line below 0.1 of the bar. With fewer rows the rounding of the products
+// themselves is what remains. The tests compare with sums in twice the precision: all errors are
+// below 0.1 of the bar, but for equal terms in fewer than 32 rows, where it is 0.15 for one
+// shape. Up to 32 rows an orthogonality above 0.75 of the bar is therefore measured again in twice
+// the precision. The entries of A - QR are such sums with |Q| |R| in place of |Q|'|Q|, where runs
+// are subtracted from A one after another; relative to ||A|| they have a smaller part of the bar.
 #include <omp.h>
 
-#include <Eigen/Core>
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -43,8 +46,8 @@ namespace {
 
 using strips::unit, strips::width;
 
-/// Each call brings a multiple of this many rows; tiles of all runs fit in.
-constexpr index_t call_rows = strips::tile_runs * 32;
+/// Each call brings a multiple of this many rows.
+constexpr index_t call_rows = strips::tile_rows;
 /// The rows that are packed before their products are formed. More rows read and write Q'Q less
 /// often.
 constexpr index_t slab_rows = 2 * call_rows;
@@ -55,8 +58,7 @@ constexpr index_t residual_rows = 128, pack_rows = 32;
 constexpr index_t most_group_strips = 4;
 
 /// The number of rows up to which the orthogonality of a float64 matrix is measured again where it
-/// is close to its bar, and that part of its bar. The rounding errors of a plain sum are up to 0.05
-/// of the bar at 16 rows.
+/// is close to its bar, and that part of its bar.
 constexpr index_t few_rows = 32;
 constexpr double almost_above = 0.75;
 
@@ -75,19 +77,32 @@ struct CompensatedSum {
   }
 };
 
-/// The products in a plain sum. In float32 the errors of sums in float64 do not matter.
+/// The products in a plain sum of Q'Q, and of A - QR. In float32 the errors of sums in float64 do
+/// not matter.
+struct Runs {
+  index_t gram = 32, residual = 32;
+};
 template <class T>
-index_t choose_run(index_t m, index_t n) {
-  if constexpr (sizeof(T) == 4) return 32;
+Runs choose_runs(index_t m, index_t n) {
+  if constexpr (sizeof(T) == 4) return {};
   const index_t bar_in_u = std::min(std::max<index_t>(m, 16), 30 * std::min(m, n));
-  return bar_in_u < 128 ? 8 : bar_in_u < 256 ? 16 : 32;
+  return bar_in_u < 48    ? Runs{.gram = 2, .residual = 8}
+         : bar_in_u < 128 ? Runs{.gram = 4, .residual = 8}
+         : bar_in_u < 256 ? Runs{.gram = 8, .residual = 16}
+         : bar_in_u < 512 ? Runs{.gram = 16, .residual = 32}
+                          : Runs{};
 }
 
 /// 2^-scale as two factors, since 2^-scale overflows for denormal data.
 struct Scaling {
-  double half, rest;
-  explicit Scaling(int scale)
-      : half(std::ldexp(1.0, -(scale / 2))), rest(std::ldexp(1.0, -(scale - scale / 2))) {}
+  double half = 1, rest = 1;
+  Scaling() = default;
+  explicit Scaling(int scale) : half(power(-(scale / 2))), rest(power(-(scale - scale / 2))) {}
+
+  /// 2^e where it is a normal number; std::ldexp would take a tenth of the time of an 8 x 8 matrix.
+  static double power(int e) {
+    return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + e) << 52);
+  }
 };
 
 const strips::Kernels& best_kernels() { return *strips::kernels().front(); }
@@ -134,12 +149,12 @@ struct Layout {
   /// A'A of a wide matrix is larger than A and R. Its squares are computed one after another from
   /// all rows of A, and none is stored.
   bool keeps_a;
-  index_t x_columns, x_strips, n_strips;       // X is Q, or A where there is no Q
-  index_t group_strips, x_groups, n_groups;    // the strips that one task takes
-  index_t rows;                                // of X that are packed at a time
+  index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q
+  index_t group_strips, x_groups, n_groups;  // the strips that one task takes
+  index_t rows;                              // of X that are packed at a time
   index_t x_strip_size, r_strip_size, a_strip_size;
-  index_t squares;                             // 32 x 32, of X'X
-  index_t packs;                               // the most tasks of packing
+  index_t squares;  // 32 x 32, of X'X
+  index_t packs;    // the most tasks of packing
   int threads;
 };
 
@@ -173,7 +188,6 @@ struct ErrorMeter::State {
     r = take(layout.n_strips * layout.r_strip_size);
     a_tiles = take(layout.threads * layout.tile_size());
     slots = take(layout.slots());
-    std::fill_n(gram, 2 * layout.gram_size(), 0.0);
   }
 
   // ---- tasks
@@ -194,7 +208,8 @@ struct ErrorMeter::State {
   /// Calls body(s, t) for the strips s <= t of a pair of groups.
   template <class Body>
   void for_pair(index_t pair, Body body) const {
-    const auto column = static_cast<index_t>((std::sqrt(8.0 * static_cast<double>(pair) + 1) - 1) / 2);
+    const auto column =
+        static_cast<index_t>((std::sqrt(8.0 * static_cast<double>(pair) + 1) - 1) / 2);
     const index_t each = layout.group_strips, row = pair - column * (column + 1) / 2;
     const index_t t_end = std::min((column + 1) * each, layout.x_strips);
     for (index_t t = column * each; t < t_end; ++t)
@@ -227,28 +242,31 @@ struct ErrorMeter::State {
 
   template <class T>
   void start(MatrixView<const T> from) {
-    run = choose_run<T>(m, n);
+    runs = choose_runs<T>(m, n);
     rows_added = 0;
     norm_a = residual = {};
-    for (index_t t = 0; !layout.keeps_a && t < layout.x_strips; ++t) {
-      for (index_t s = 0; s <= t; ++s) {
-        const index_t used = ceiling(columns_of(s), unit) * unit * width;
-        std::fill_n(gram + square_at(s, t), used, 0.0);
-        std::fill_n(lost + square_at(s, t), used, 0.0);
-      }
-    }
+    is_cleared = false;
     const index_t packs = ceiling(r_rows, pack_rows);
-    const Scaling scaling(scale);
+    scaling = Scaling(scale);
     for_tasks(packs, entries(r_rows, n), [&](index_t task, int) {
       const index_t first = task * pack_rows;
       pack_some(from, first, scaling, r, layout.r_strip_size);
-      slots[task] = 0;
-      for (index_t i = first; i < std::min(first + pack_rows, r_rows); ++i)
-        slots[task] += below_diagonal(i);
+      slots[task] = kernels.squares_below_diagonal({.r = r,
+                                                    .strip_size = layout.r_strip_size,
+                                                    .columns = n,
+                                                    .first = first,
+                                                    .end = std::min(first + pack_rows, r_rows)});
     });
     lower = 0;
     for (index_t task = 0; task < packs; ++task) lower += slots[task];
     find_diagonal_ratio();
+  }
+
+  /// Sets X'X to zero, where start() has begun a new matrix. A matrix that is one tile does not
+  /// need it: its squares are stored, not added.
+  void clear_gram() {
+    if (!is_cleared) std::fill_n(gram, 2 * layout.gram_size(), 0.0);
+    is_cleared = true;
   }
 
   static double entries(index_t rows, index_t columns) {
@@ -257,16 +275,6 @@ struct ErrorMeter::State {
 
   double r_at(index_t i, index_t j) const {
     return r[j / width * layout.r_strip_size + i * width + j % width];
-  }
-
-  /// The squares of row i of R left of the diagonal.
-  double below_diagonal(index_t i) const {
-    double sum = 0;
-    for (index_t j = 0, end = std::min(i, n); j < end; j += width) {
-      const double* row = r + j / width * layout.r_strip_size + i * width;
-      sum += Eigen::Map<const Eigen::VectorXd>(row, std::min(width, end - j)).squaredNorm();
-    }
-    return sum;
   }
 
   void find_diagonal_ratio() {
@@ -284,11 +292,12 @@ struct ErrorMeter::State {
   template <class T>
   void add_slab(MatrixView<const T> a, MatrixView<const T> q) {
     if (!has_q) return add_slab_of_a(a);
-    const Scaling unscaled(0);
+    const Scaling unscaled;
     const index_t packs = ceiling(a.rows, pack_rows);
     for_tasks(packs, entries(a.rows, layout.x_columns), [&](index_t task, int) {
       pack_some(q, task * pack_rows, unscaled, x, layout.x_strip_size);
     });
+    prepare_gram(a.rows);
     const index_t pairs = layout.group_pairs(), tiles = ceiling(a.rows, residual_rows);
     const index_t tasks = pairs + tiles * layout.n_groups;
     for_tasks(tasks, entries(a.rows, layout.x_columns) * 2 * static_cast<double>(n),
@@ -308,7 +317,6 @@ struct ErrorMeter::State {
 
   template <class T>
   void add_slab_of_a(MatrixView<const T> a) {
-    const Scaling scaling(scale);
     double* const to = x + (layout.keeps_a ? rows_added * width : 0);
     const index_t packs = ceiling(a.rows, pack_rows);
     for_tasks(packs, entries(a.rows, n), [&](index_t task, int) {
@@ -316,17 +324,23 @@ struct ErrorMeter::State {
     });
     for (index_t task = 0; task < packs; ++task) norm_a.add(slots[task]);
     if (!layout.keeps_a) {
+      prepare_gram(a.rows);
       for_tasks(layout.group_pairs(), entries(a.rows, n) * static_cast<double>(n),
                 [&](index_t task, int) { add_gram(task, a.rows); });
     }
     rows_added += a.rows;
   }
 
+  void prepare_gram(index_t rows) {
+    is_one_tile = !is_cleared && rows == m && rows <= strips::tile_rows;
+    if (!is_one_tile) clear_gram();
+  }
+
   /// Adds X'X of the packed rows in a pair of groups.
   void add_gram(index_t pair, index_t rows) const {
     for_pair(pair, [&](index_t s, index_t t) {
       add_square(x, layout.x_strip_size, rows, {s, t}, gram + square_at(s, t),
-                 lost + square_at(s, t));
+                 is_one_tile ? nullptr : lost + square_at(s, t));
     });
   }
 
@@ -334,7 +348,7 @@ struct ErrorMeter::State {
     index_t s, t;
   };
 
-  /// sum += M_s'M_t of a packed matrix M.
+  /// sum += M_s'M_t of a packed matrix M. Without `rest` the sum is stored, and rows are one tile.
   void add_square(const double* packed, index_t strip_size, index_t rows, Strips at, double* sum,
                   double* rest) const {
     kernels.add_gram({.v = packed + at.s * strip_size,
@@ -342,7 +356,7 @@ struct ErrorMeter::State {
                       .rows = rows,
                       .v_columns = columns_of(at.s),
                       .c_columns = columns_of(at.t),
-                      .run = run,
+                      .run = runs.gram,
                       .on_diagonal = at.s == at.t,
                       .sum = sum,
                       .lost = rest});
@@ -357,7 +371,6 @@ struct ErrorMeter::State {
     const index_t first_strip = group * layout.group_strips, column = first_strip * width;
     const index_t rows = std::min(residual_rows, a.rows - first_row);
     const index_t columns = std::min(layout.group_strips * width, n - column);
-    const Scaling scaling(scale);
     slots[2 * tile] = pack({.from = a.data + first_row * a.ld + column,
                             .ld = a.ld,
                             .rows = rows,
@@ -366,19 +379,18 @@ struct ErrorMeter::State {
                             .rest = scaling.rest,
                             .to = packed,
                             .strip_size = layout.a_strip_size});
-    slots[2 * tile + 1] =
-        kernels.residual_squares({.q = x + first_row * width,
-                                  .q_strip_size = layout.x_strip_size,
-                                  .r = r + first_strip * layout.r_strip_size,
-                                  .r_strip_size = layout.r_strip_size,
-                                  .a = packed,
-                                  .a_strip_size = layout.a_strip_size,
-                                  .rows = ceiling(rows, unit) * unit,
-                                  .columns = columns,
-                                  .inner = layout.x_columns,
-                                  .first_column = column,
-                                  .run = run,
-                                  .is_upper = lower == 0});
+    slots[2 * tile + 1] = kernels.residual_squares({.q = x + first_row * width,
+                                                    .q_strip_size = layout.x_strip_size,
+                                                    .r = r + first_strip * layout.r_strip_size,
+                                                    .r_strip_size = layout.r_strip_size,
+                                                    .a = packed,
+                                                    .a_strip_size = layout.a_strip_size,
+                                                    .rows = ceiling(rows, unit) * unit,
+                                                    .columns = columns,
+                                                    .inner = layout.x_columns,
+                                                    .first_column = column,
+                                                    .run = runs.residual,
+                                                    .is_upper = lower == 0});
   }
 
   // ---- norms
@@ -460,6 +472,7 @@ struct ErrorMeter::State {
   bool is_empty, has_q;
   index_t m, k, n, r_rows;
   int scale = 0, threads = 1;
+  Scaling scaling;
   Layout layout;
   HostMemory memory;
   double *gram, *lost;  // X'X in squares, and what the rounding of its sums lost
@@ -469,7 +482,9 @@ struct ErrorMeter::State {
   CompensatedSum norm_a, residual;
   double lower = 0, diagonal_ratio = 0;
   bool is_double = true;
-  index_t run = 32, rows_added = 0;
+  bool is_cleared = false, is_one_tile = false;  // the state of X'X
+  Runs runs;
+  index_t rows_added = 0;
 };
 
 ErrorMeter::ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads)
@@ -509,6 +524,7 @@ void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
 
 Errors ErrorMeter::finish() {
   State& s = *state_;
+  if (s.rows_added == 0) s.clear_gram();
   Errors errors;
   errors.scale = s.scale;
   errors.norm = std::sqrt(s.norm_a.sum);
@@ -546,6 +562,7 @@ void ErrorMeter::add_sums(std::span<const double> sums) {
   State& s = *state_;
   s.norm_a.add(sums[0]);
   s.residual.add(sums[1]);
+  s.clear_gram();
   for (index_t i = 0; i < s.layout.gram_size(); ++i) {
     const double corrected = sums[static_cast<std::size_t>(i) + 2] - s.lost[i];
     const double next = s.gram[i] + corrected;

@@ -21,8 +21,8 @@ class Checker {
   }
 
   static std::size_t workspace_bytes(const Problem& p, int most_threads = 1) {
-    std::size_t bytes = ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p),
-                                                    measured_r_rows(p), most_threads);
+    std::size_t bytes =
+        ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p), most_threads);
     if (p.mode == Mode::raw) {
       // This holds Q, the reflectors in column order, and A and R in float64.
       bytes += sizeof(double) * static_cast<std::size_t>(p.m * (2 * p.k() + 3 * p.n));

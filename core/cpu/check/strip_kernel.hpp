@@ -16,9 +16,9 @@ using index_t = std::int64_t;
 inline constexpr index_t width = 32;
 /// Columns, and the rows of A and Q, are padded to multiples of this number.
 inline constexpr index_t unit = 8;
-/// The runs in a tile: plain sums of a run of products are added to each other, and the sum of the
+/// The rows of a tile. Plain sums of a run of products are added to each other, and the sum of a
 /// tile is then added to a compensated sum.
-inline constexpr index_t tile_runs = 8;
+inline constexpr index_t tile_rows = 256;
 
 /// Rows of a matrix, and the place of their strips.
 template <class T>
@@ -34,9 +34,10 @@ struct Rows {
 struct Gram {
   const double *v, *c;  // rows x 32
   index_t rows, v_columns, c_columns;
-  index_t run;       // products in a plain sum; 32 at most
-  bool on_diagonal;  // v and c are one strip, and what is left of the diagonal may be left out
-  double *sum, *lost;  // 32 x 32: the sum and what its rounding lost
+  index_t run;         // products in a plain sum; 32 at most
+  bool on_diagonal;    // v and c are one strip, and what is left of the diagonal may be left out
+  double *sum, *lost;  // 32 x 32: the sum, and what its rounding lost. Where `lost` is null, the
+                       // rows are one tile, whose sum is stored.
 };
 
 /// The columns of A in some strips, and the factors they should be equal to.
@@ -61,6 +62,12 @@ struct Square {
   bool on_diagonal;
 };
 
+/// Rows [first, end) of R in strips.
+struct Triangle {
+  const double* r;
+  index_t strip_size, columns, first, end;
+};
+
 /// The same source compiled for one instruction set.
 struct Kernels {
   const char* target;
@@ -73,6 +80,8 @@ struct Kernels {
   double (*residual_squares)(const Residual& residual);
   /// Returns the part of ||X - Y - I||^2 that the entries of a square and their mirror images have.
   double (*square_squares)(const Square& square);
+  /// Returns the sum of the squares of the entries below R's diagonal.
+  double (*squares_below_diagonal)(const Triangle& triangle);
 };
 
 extern const Kernels generic_strips;
