@@ -125,7 +125,7 @@ struct Layout {
         group_strips(std::clamp<index_t>(n_strips / 8, 1, most_group_strips)),
         x_groups(ceiling(x_strips, group_strips)),
         n_groups(ceiling(n_strips, group_strips)),
-        rows(keeps_a ? m : std::min(m, slab_rows)),
+        rows(keeps_a ? m : std::min(m, x_strips > 1 ? slab_rows : call_rows)),
         x_strip_size(strip_size_of(rows)),
         r_strip_size(strip_size_of(r_rows)),
         a_strip_size(q_cols > 0 ? strip_size_of(std::min(rows, residual_rows)) : 0),
@@ -135,7 +135,10 @@ struct Layout {
                                                    std::max<index_t>(1, tiles())))) {}
 
   index_t group_pairs() const { return x_groups * (x_groups + 1) / 2; }
-  index_t gram_size() const { return squares * width * width; }
+  /// A single square has no more rows than X has columns.
+  index_t gram_size() const {
+    return squares * std::min(width, ceiling(x_columns, unit) * unit) * width;
+  }
   index_t tile_size() const { return group_strips * a_strip_size; }
   /// Of A - QR, in a slab.
   index_t tiles() const { return ceiling(rows, residual_rows) * n_groups; }
@@ -515,7 +518,7 @@ void ErrorMeter::start(MatrixView<const T> r, int scale) {
 
 template <class T>
 void ErrorMeter::add_rows(MatrixView<const T> a, MatrixView<const T> q) {
-  const index_t at_once = std::max<index_t>(state_->layout.keeps_a ? a.rows : slab_rows, 1);
+  const index_t at_once = std::max<index_t>(state_->layout.rows, 1);
   for (index_t i = 0; i < a.rows; i += at_once) {
     const index_t rows = std::min(at_once, a.rows - i);
     state_->add_slab(a.row_block(i, rows), state_->has_q ? q.row_block(i, rows) : q);
