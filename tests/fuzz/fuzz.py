@@ -100,7 +100,7 @@ class Fuzz:
         return False
 
     def damaged_copy(self, samples, path):
-        generator = random.Random(f"{self.options.seed} {path} {self.number}")
+        generator = random.Random(f"{self.options.seed} {os.path.basename(path)} {self.number}")
         chosen = generator.randrange(len(samples))
         with open(path, "wb") as file:
             file.write(samples[chosen].damaged(generator))

@@ -54,6 +54,46 @@ TEST_F(Hdf5SearchTest, NamesCannotSteerTheTerminal) {
       "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions, 4x1 or 1x4");
 }
 
+/// Writes /A and /g/A, and then `value` over a number of the local heap of / (0) or /g (1), `at`
+/// bytes from where the heap begins. Returns the error of opening `path`.
+std::string error_of_heap(int heap, std::size_t at, std::uint64_t value, const std::string& path) {
+  {
+    const Handle file = create_file("a.h5");
+    add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+    const Handle group = create_group(file, "g");
+    add_numbers(group, "A", H5T_IEEE_F64LE, {2, 2});
+  }
+  std::string bytes = read_text("a.h5");
+  std::size_t begin = bytes.find("HEAP");
+  if (heap == 1) begin = bytes.find("HEAP", begin + 1);
+  EXPECT_NE(begin, std::string::npos);
+  bytes.replace(begin + at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+  write_text("a.h5", bytes);
+  return input_error("a.h5", path);
+}
+
+TEST_F(Hdf5SearchTest, LocalHeapsWithADamagedListOfFreePlaces) {
+  const hdf5::Session session;
+  // A heap states its size, its first free place and its address; then come its 88 bytes. A free
+  // place states the next one, or 1 at the end of the list, and its own size.
+  constexpr std::size_t size_at = 8, first_at = 16, data_at = 32;
+  const auto expect_end = [](const std::string& error, const std::string& end) {
+    EXPECT_TRUE(error.starts_with("a.h5: ") && error.ends_with(end + ")")) << error << "; " << end;
+  };
+  for (const int heap : {0, 1}) {
+    const std::size_t first = heap == 0 ? 24 : 16;  // after the names
+    const std::string place = " a free place at byte ", at = std::to_string(first);
+    const std::string path = heap == 0 ? "/A" : "/g/A";
+    EXPECT_EQ(error_of_heap(heap, first_at, first, path), "no error");
+    expect_end(error_of_heap(heap, size_at, first + 8, path), "has" + place + at);
+    expect_end(error_of_heap(heap, first_at, 88, path), "88 bytes has" + place + "88");
+    // A list that leads back to itself.
+    expect_end(error_of_heap(heap, data_at + first, first, path), "has" + place + at);
+    expect_end(error_of_heap(heap, data_at + first + 8, 89 - first, path),
+               "has " + std::to_string(89 - first) + " free bytes at byte " + at);
+  }
+}
+
 /// Whether `action` opens the file.
 template <class Action>
 bool opens(const std::string& file, Action action) {
