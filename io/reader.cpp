@@ -3,6 +3,8 @@
 #include "io/reader.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -20,17 +22,28 @@ namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
 
+/// The first bytes of the text in a file, which may be compressed.
+std::string head_of(int descriptor, const std::string& shown) {
+  std::string head(64, '\0');
+  head.resize(open_text_bytes(dup(descriptor), shown)->read_at(0, head.data(), head.size()));
+  return head;
+}
+
 std::unique_ptr<Reader> open_text(const std::string& file, const std::string& dataset,
-                                  Order order) {
+                                  const InputSpec& spec) {
   if (!dataset.empty()) {
     throw UsageError(fmt::format("{}: a CSV file has no datasets to choose from", escape(file)));
   }
-  if (order == Order::column) {
+  if (spec.order == Order::column) {
     throw UsageError(
         fmt::format("{}: --order column is for HDF5; CSV is read line by line", escape(file)));
   }
+  const std::string name = file == "-" ? std::string(standard_input) : file;
   if (file != "-") require_text_file(file);
-  return open_csv(file);
+  const int descriptor = open_rereadable(file);
+  if (const std::string head = head_of(descriptor, escape(name)); is_matrix_market(head))
+    throw_matrix_market(escape(name), head);
+  return open_csv(descriptor, name, spec.csv);
 }
 
 /// Errors: InputError, also where the file cannot be read.
@@ -40,6 +53,21 @@ void refuse_matrix_market(const std::string& file) {
   TextLines lines(open_rereadable(file), escape(file));
   lines.next();
   throw_matrix_market(lines.shown(), lines.text());
+}
+
+bool is_compressed(const std::string& file) {
+  struct stat info {};
+  return stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && sniff(file) == Content::gzip;
+}
+
+void refuse_csv_options(const InputSpec& spec, const std::string& file) {
+  if (spec.csv == CsvOptions{}) return;
+  std::string options;
+  for (const auto& [name, word] : to_text(spec.csv))
+    options += (options.empty() ? "--" : ", --") + name.substr(4);
+  std::replace(options.begin(), options.end(), '_', '-');
+  throw UsageError(
+      fmt::format("{}: no CSV file, but there are options of CSV: {}", escape(file), options));
 }
 
 std::string shape_of(const Source& source) {
@@ -98,14 +126,16 @@ std::string_view name_of(Order order) {
 }
 
 std::unique_ptr<Reader> open_input(const InputSpec& spec) {
-  if (spec.path == "-") return open_text("-", spec.dataset, spec.order);
+  if (spec.path == "-") return open_text("-", spec.dataset, spec);
   const Location location = split_location(spec.path);
   if (!location.dataset.empty() && !spec.dataset.empty()) {
     throw UsageError(
         fmt::format("{}: a dataset is named here and by --dataset as well", escape(spec.path)));
   }
   const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
-  if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
+  if (has_text_ending(location.file) || is_compressed(location.file))
+    return open_text(location.file, dataset, spec);
+  refuse_csv_options(spec, location.file);
   refuse_matrix_market(location.file);
   return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
 }
@@ -122,7 +152,10 @@ RecordedInput read_recorded_input(const std::string& factors) {
 std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded) {
   const Location location = split_location(spec.path);
   // Text has neither datasets nor an order.
-  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
+  if (spec.path == "-" || has_text_ending(location.file) || is_compressed(location.file)) {
+    spec.csv = with_recorded(spec.csv, recorded.details);
+    return open_input(spec);
+  }
   if (spec.order == Order::automatic) spec.order = recorded.order;
   if (!recorded.dataset.empty() && spec.dataset.empty() && location.dataset.empty()) {
     InputSpec same = spec;

@@ -9,6 +9,7 @@
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
+#include "io/csv/options.hpp"
 
 namespace qrtool {
 
@@ -22,7 +23,8 @@ struct InputSpec {
   std::string path;
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
-  int threads = 1;  // the most that read at once
+  int threads = 1;      // the most that read at once
+  CsvOptions csv = {};  // only for text
 };
 
 /// The matrices that were found.
@@ -34,7 +36,9 @@ struct Source {
   ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
-  bool order_is_stated = true;  // false: nothing says in which order the file was written
+  bool order_is_stated = true;          // false: nothing says in which order the file was written
+  TextPairs details = {};               // how the file is written, for the attributes of an output
+  std::vector<std::string> notes = {};  // what the user should know of how it was read
 
   index_t count() const {
     index_t product = 1;
@@ -85,6 +89,7 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec);
 struct RecordedInput {
   std::string file, dataset;  // the name of the file without its directory
   Order order = Order::automatic;
+  TextPairs details = {};
 };
 /// A file that cannot be read records nothing.
 RecordedInput read_recorded_input(const std::string& factors);

@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/text_bytes.hpp"
 
 namespace qrtool {
 namespace {
@@ -112,6 +113,7 @@ std::uint64_t readable_size(const std::string& path) {
 Content sniff(const std::string& path) {
   const Descriptor descriptor(path);
   if (is_hdf5(descriptor.value())) return Content::hdf5;
+  if (is_gzip(descriptor.value())) return Content::gzip;
   std::array<char, 4096> head{};
   const ssize_t size = pread(descriptor.value(), head.data(), head.size(), 0);
   if (size < 0) throw_cannot_read(path, std::strerror(errno));

@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-enum class Content { hdf5, text, utf16, matrix_market, binary };
+enum class Content { hdf5, gzip, text, utf16, matrix_market, binary };
 
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);

@@ -448,9 +448,15 @@ RecordedInput read_hdf5_recorded_input(const std::string& path) {
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
   if (!is_by_qrtool(file)) return {};
+  TextPairs details;
+  for (const char* name : {"csv_delimiter", "csv_decimal", "csv_skip_rows", "csv_header",
+                           "csv_index_column", "csv_columns", "csv_na_text"})
+    if (std::string word = hdf5::string_attribute(file, file.handle, name); !word.empty())
+      details.emplace_back(name, std::move(word));
   return {.file = hdf5::string_attribute(file, file.handle, "source_file"),
           .dataset = hdf5::string_attribute(file, file.handle, "source_dataset"),
-          .order = order_attribute(file)};
+          .order = order_attribute(file),
+          .details = std::move(details)};
 }
 
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
