@@ -2,7 +2,12 @@
 // options.cpp: options of CSV as words, and back.
 #include "io/csv/options.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
+
+#include "core/error.hpp"
 
 namespace qrtool {
 namespace {
@@ -39,6 +44,15 @@ TextPairs to_text(const CsvOptions& o) {
   for (const std::string& text : o.na_texts) texts += (texts.empty() ? "" : "\n") + text;
   add("csv_na_text", texts);
   return pairs;
+}
+
+void refuse_csv_options(const CsvOptions& options, const std::string& shown) {
+  if (options == CsvOptions{}) return;
+  std::string names;
+  for (const auto& [name, word] : to_text(options))
+    names += (names.empty() ? "--" : ", --") + name.substr(4);
+  std::replace(names.begin(), names.end(), '_', '-');
+  throw UsageError(fmt::format("{}: no CSV file, but there are options of CSV: {}", shown, names));
 }
 
 CsvOptions with_recorded(CsvOptions o, const TextPairs& recorded) {

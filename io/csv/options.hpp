@@ -39,6 +39,9 @@ using TextPairs = std::vector<std::pair<std::string, std::string>>;
 /// The options as names and words, for the attributes of an output; automatic ones are left out.
 TextPairs to_text(const CsvOptions& options);
 
+/// Errors: UsageError where an option is given for a file that is no CSV; `shown` is its name.
+void refuse_csv_options(const CsvOptions& options, const std::string& shown);
+
 /// Fills in what `options` leaves open from the names and words of to_text().
 CsvOptions with_recorded(CsvOptions options, const TextPairs& recorded);
 

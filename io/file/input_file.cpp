@@ -87,11 +87,16 @@ bool is_text_byte(char c) {
 
 }  // namespace
 
+std::string ending_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
+  if (dot == std::string::npos || (slash != std::string::npos && slash > dot)) return "";
+  std::string ending = path.substr(dot);
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return ending;
+}
+
 bool has_text_ending(const std::string& path) {
-  std::string ending = path.substr(path.size() - std::min<std::size_t>(4, path.size()));
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string ending = ending_of(path);
   return ending == ".csv" || ending == ".tsv" || ending == ".txt";
 }
 
@@ -113,7 +118,10 @@ std::uint64_t readable_size(const std::string& path) {
 Content sniff(const std::string& path) {
   const Descriptor descriptor(path);
   if (is_hdf5(descriptor.value())) return Content::hdf5;
-  if (is_gzip(descriptor.value())) return Content::gzip;
+  if (is_gzip(descriptor.value())) {
+    const std::string head = head_of_text(descriptor.value(), escape(path));
+    return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
+  }
   std::array<char, 4096> head{};
   const ssize_t size = pread(descriptor.value(), head.data(), head.size(), 0);
   if (size < 0) throw_cannot_read(path, std::strerror(errno));
@@ -123,23 +131,20 @@ Content sniff(const std::string& path) {
   return std::all_of(text.begin(), text.end(), is_text_byte) ? Content::text : Content::binary;
 }
 
+std::string first_bytes(const std::string& path, std::size_t size) {
+  const Descriptor descriptor(path);
+  std::string head(size, '\0');
+  head.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(pread(descriptor.value(), head.data(), size, 0), 0)));
+  return head;
+}
+
 bool is_matrix_market(std::string_view first_line) {
   constexpr std::string_view banner = "%%matrixmarket";
   return first_line.size() >= banner.size() &&
          std::equal(banner.begin(), banner.end(), first_line.begin(), [](char a, char b) {
            return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
          });
-}
-
-void throw_matrix_market(const std::string& shown, std::string_view first_line) {
-  const bool is_sparse = first_line.find("array") == std::string_view::npos;
-  const std::string file = shown == "standard input" ? "FILE.mtx" : shown;
-  throw InputError(
-      fmt::format("{}: a Matrix Market file with a {} matrix; it cannot be read", shown,
-                  is_sparse ? "sparse" : "dense"),
-      fmt::format("write it as CSV: python3 -c \"import numpy, scipy.io; numpy.savetxt('a.csv', "
-                  "scipy.io.mmread('{}'){}, delimiter=',')\"",
-                  file, is_sparse ? ".toarray()" : ""));
 }
 
 FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }

@@ -141,6 +141,16 @@ bool is_gzip(int descriptor) {
          found == gzip_signature;
 }
 
+std::string head_of_text(int descriptor, const std::string& shown) {
+  std::string head(4096, '\0');
+  try {
+    head.resize(open_text_bytes(dup(descriptor), shown)->read_at(0, head.data(), head.size()));
+  } catch (const InputError&) {
+    return "";  // the reader of the whole file says what is wrong
+  }
+  return head;
+}
+
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown) {
   if (is_gzip(descriptor)) return std::make_unique<GzipBytes>(descriptor, shown);
   return std::make_unique<PlainBytes>(descriptor, shown);

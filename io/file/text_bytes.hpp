@@ -25,6 +25,9 @@ class TextBytes {
 /// messages.
 std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown);
 
+/// The first bytes of the text, of which there are at most 4096. Damage gives less.
+std::string head_of_text(int descriptor, const std::string& shown);
+
 /// Whether the file begins like one of gzip.
 bool is_gzip(int descriptor);
 

@@ -131,6 +131,8 @@ class Hdf5Reader final : public Reader {
   bool read_tile(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
   bool can_be_read(index_t matrix);
+  template <class T>
+  void mark_missing(T* numbers, index_t count) const;
 
   template <class T>
   [[noreturn]] void throw_failure(index_t first, index_t count);
@@ -171,6 +173,14 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
   source_.order = order;
+  std::string missing;
+  for (const double value : dataset_.missing)
+    missing += fmt::format("{}{}", missing.empty() ? "" : " ", value);
+  if (!missing.empty()) source_.details.emplace_back("netcdf_missing_value", missing);
+  if (dataset_.is_packed)
+    source_.notes.push_back(fmt::format(
+        "{}: its numbers are read as stored; scale_factor and add_offset are not applied",
+        dataset_.shown));
   const auto& dims = dataset_.dims;
   const std::size_t matrix_rank = is_vector ? 1 : 2;
   source_.leading.assign(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(matrix_rank));
@@ -299,6 +309,7 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
   if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
     throw_failure<T>(first, out.count);
   }
+  mark_missing(out.data, out.count * out.rows * out.cols);
 }
 
 template <class T>
@@ -310,6 +321,15 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
   if (out.rows == 0 || out.cols == 0) return;
   overflowed_ = false;
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
+  mark_missing(out.data, out.rows * out.cols);
+}
+
+/// What netCDF calls a fill value or missing value becomes NaN.
+template <class T>
+void Hdf5Reader::mark_missing(T* numbers, index_t count) const {
+  for (const double missing : dataset_.missing)
+    std::replace(numbers, numbers + count, static_cast<T>(missing),
+                 std::numeric_limits<T>::quiet_NaN());
 }
 
 template <class T>

@@ -418,27 +418,6 @@ TEST_F(CsvReaderTest, HintsThatWork) {
       << "no character is cut";
 }
 
-TEST_F(CsvReaderTest, MatrixMarketIsKnownByItsContent) {
-  const std::string body = "5 5 3\n1 1 2.5\n2 2 3\n5 5 1\n";
-  const std::string hint =
-      " matrix; it cannot be read | write it as CSV: python3 -c \"import numpy, scipy.io; "
-      "numpy.savetxt('a.csv', scipy.io.mmread('";
-  for (const char* name : {"x.csv", "x.mtx", "x"}) {
-    write_text(name, "%%MatrixMarket matrix coordinate real general\n" + body);
-    EXPECT_EQ(error_of<InputError>([&] {
-                open_input({name, "", Order::automatic});
-              }),
-              std::string(name) + ": a Matrix Market file with a sparse" + hint + name +
-                  "').toarray(), delimiter=',')\"");
-    write_text(name, "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
-    EXPECT_EQ(error_of<InputError>([&] {
-                open_input({name, "", Order::automatic});
-              }),
-              std::string(name) + ": a Matrix Market file with a dense" + hint + name +
-                  "'), delimiter=',')\"");
-  }
-}
-
 TEST_F(CsvReaderTest, AnyRangeInAnyOrder) {
   std::string text = "# head\nx y z\n\n";
   constexpr index_t count = 7, m = 5, n = 3;
