@@ -145,9 +145,10 @@ void add_print_options(CommandLine& line, Options& o) {
 
 void describe(CommandLine& line, FactorOptions& o) {
   line.positional("IN", o.input,
-                  "FILE or FILE:/path/in/file; HDF5 or CSV; - is CSV from standard "
-                  "input");
-  line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv");
+                  "FILE or FILE:/path/in/file; HDF5, CSV (also gzip) or Matrix Market; - is CSV "
+                  "from standard input");
+  line.positional("OUT", o.output,
+                  "HDF5, or by its ending .csv, .tsv, .txt, .mtx: OUT.Q.csv, OUT.R.csv");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,

@@ -54,7 +54,7 @@ constinit const Format csv_format{
     .own_order = "CSV is read line by line",
     .is_input = is_text,
     .open_input = open_text,
-    .recorded_input = [](const std::string&) { return RecordedInput{}; },
+    .recorded_input = read_csv_recorded_input,
     .open_factors = open_text_factors,
     .files_of_factors = text_files,
     .create_output = create_csv,

@@ -16,6 +16,9 @@ namespace qrtool {
 /// the same bits.
 inline constexpr std::string_view csv_single_marker = "# float32";
 
+/// What a comment begins with that says how the input of these factors was written.
+inline constexpr std::string_view csv_dialect_marker = "# input: ";
+
 /// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes
 /// over `descriptor`, which can be read at any offset. Errors: InputError, whose message names
 /// file, line and column.
