@@ -23,7 +23,9 @@ struct InputSpec {
   std::string path;
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
-  int threads = 1;      // the most that read at once
+  int threads = 1;  // the most that read at once
+  // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
+  std::string scratch = {};
   CsvOptions csv = {};  // only for text
 };
 
@@ -39,6 +41,7 @@ struct Source {
   bool order_is_stated = true;          // false: nothing says in which order the file was written
   TextPairs details = {};               // how the file is written, for the attributes of an output
   std::vector<std::string> notes = {};  // what the user should know of how it was read
+  bool needs_copy = false;  // the data are copied to a scratch file before the first is read
 
   index_t count() const {
     index_t product = 1;

@@ -76,6 +76,7 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .dataset = o.dataset,
                                               .order = o.order,
                                               .threads = limits.threads,
+                                              .scratch = o.scratch,
                                               .csv = o.csv});
   if (!o.quiet) print_source_notes(input->source());
   return input;
