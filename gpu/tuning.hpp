@@ -180,6 +180,10 @@ inline constexpr int small_flagged_lanes = 256;
 /// has 8. 64x64 takes 0.82 ms with 8 columns and 0.91 ms with 4; 32x32 takes 0.14 ms with 4 columns
 /// and 0.16 ms with 8.
 inline constexpr int small_lane_columns = 8;
+/// The same in float64, where it does not add columns to the tile. In float64 64x64 takes 2.09 ms
+/// with 8 columns, 2.05 ms with 4 and 2.62 ms with 2; 128x64 takes 5.42 ms with 8 and 4.78 ms with
+/// 4.
+inline constexpr int small_wide_lane_columns = 4;
 inline constexpr int small_narrow_lane_columns = 4;
 /// Smallest number of lanes across for matrices that are not narrow, a power of two.
 inline constexpr int small_least_lanes_across = 8;
@@ -205,6 +209,11 @@ inline constexpr int small_max_group_size = 512;
 inline constexpr int small_column_step = 16;
 inline constexpr int small_narrow_column_step = 4;
 inline constexpr int small_narrow_step_columns = 32;
+/// The step in float64, and the largest number of columns to which it applies: with more columns
+/// the code would be twice as long. 64x64 takes 1.83 ms with 8 and 2.05 ms with 16; 128x64 takes
+/// 4.70 and 4.78 ms.
+inline constexpr int small_wide_column_step = 8;
+inline constexpr int small_wide_step_columns = 64;
 
 // ---- blocked (variants/blocked/blocked.cl). NVIDIA H200, driver 580, 2026-11.
 
@@ -216,14 +225,20 @@ inline constexpr std::int64_t blocked_max_row_bytes = 4096;
 inline constexpr std::int64_t blocked_max_columns = 1 << 25;
 /// Columns per work-item of a strip of 32: 2, 4, 8. 512 x 512 takes 1.15 ms with 4 and 1.56 ms with
 /// 8; 1000 matrices of 512 x 256 take 14.0 and 14.6 ms. Work-items with short columns have
-/// registers for 8 columns.
+/// registers for 8 columns: in float64 2000 matrices of 256 x 128 take 7.6 ms with 4 and 6.4 ms
+/// with 8, and 32 of 512 x 512 take 3.4 and 5.8 ms.
 inline constexpr int blocked_lane_columns = 4;
 inline constexpr int blocked_short_lane_columns = 8;
 inline constexpr int blocked_short_lane_rows = 8;
+/// Largest number of rows per work-item in float32 for which T stays in global memory (LEAN in
+/// blocked.cl); in float64 it always does. In float64 32 matrices of 512 x 512 take 3.69 ms with T
+/// in local memory and 3.40 ms without. In float32 15000 of 128 x 64 take 4.48 and 4.22 ms, but 2000
+/// of 256 x 128 take 3.10 and 3.19 ms.
+inline constexpr int blocked_lean_lane_rows = 4;
 /// Largest number of bytes of a panel's reflectors in local memory at a time. 4 .. 34 KiB. V'C and
-/// T need another 12 KiB (float64: 24) of NVIDIA's 48 KiB.
+/// T need another 12 KiB of NVIDIA's 48 KiB in float32, and V'C needs 8 KiB in float64. With 22 KiB
+/// in float64, 2000 matrices of 256 x 128 take 8.1 instead of 7.6 ms.
 inline constexpr int blocked_stage_bytes = 34 << 10;
-inline constexpr int blocked_wide_stage_bytes = 22 << 10;
 
 // ---- tall (variants/tall/tall.cl). NVIDIA H200, driver 580, 2026-11.
 
