@@ -32,6 +32,7 @@
 //   STORED                                       common.clh; double: two passes
 //                                                (gram_twice_tile.clh)
 //   WANT_Q                            0, 1
+//   ONE_PASS                          0, 1       1: float64, R alone: the guard for one pass
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
@@ -51,6 +52,9 @@
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
+#ifndef ONE_PASS
+#define ONE_PASS 0
+#endif
 #ifndef FULL
 #define FULL 0
 #endif
@@ -60,6 +64,9 @@
 #define TWICE_FOR_double 1
 #define TWICE JOIN(TWICE_FOR_, STORED)
 #define WARPS 1
+#if TWICE
+#define BLOCK_LD 17
+#endif
 #include "gpu/variants/gram/gram_slab.clh"
 #include "gpu/variants/gram/gram_tile.clh"
 
@@ -129,7 +136,7 @@ INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squar
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int i = QUAD_ROW(w, at->g);
     if (i == QUAD_COL(w, at->t)) {
-      squares[first + i] = gram[w];
+      squares[SQUARE_AT(first + i)] = gram[w];
       if (!FULL && first + i >= n) gram[w] = 1;
     }
   }

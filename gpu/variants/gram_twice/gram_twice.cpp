@@ -2,6 +2,7 @@
 // gram_twice.cpp: float64 by Gram matrices in two passes (CholeskyQR2), any number of columns, with
 // a guard; what it stops goes to Householder reflectors. Device half: gram_twice.cl.
 #include <algorithm>
+#include <limits>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/host/program_cache.hpp"
@@ -99,9 +100,12 @@ TwiceShape slot_shape(const Problem& p) {
   twice.norms = take(tiles * tile);
   twice.departures = take(pairs);
   twice.largest = take(twice.slabs * tiles);
+  twice.state = take(1);
+  twice.pivot_errors = take(squares * 8);
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
   twice.rows = p.wants_q() ? end : take(p.m * p.n);
   twice.slot = end;
+  if (!p.wants_q()) twice.most_in_one = most_in_one_pass(p, twice.slab_rows + twice.slabs);
   return twice;
 }
 
@@ -143,7 +147,11 @@ class Wave {
         squares_(ceil_divide(job.problem.n, side)),
         strips_(ceil_divide(job.problem.m, tile)),
         group_size_(warps * warp_lanes(job.params)),
-        square_group_size_(square_warps * warp_lanes(job.params)) {}
+        square_group_size_(square_warps * warp_lanes(job.params)) {
+    if (job.params.contains(unguarded) && twice_.most_in_one > 0) {
+      twice_.most_in_one = std::numeric_limits<double>::infinity();
+    }
+  }
 
   void run() {
     const Problem& p = job_.problem;
@@ -152,6 +160,7 @@ class Wave {
     const Rows q = p.wants_q() ? Rows{job_.q, {first_ * entries, entries}}
                                : Rows{job_.slots, {twice_.rows, twice_.slot}};
     form_factor(a);
+    if (!p.wants_q()) launch_("judge_first_pass", count_, group_size_, job_.slots, shape_, twice_);
     divide(a, q);
     twice_.pass = 1;
     form_factor(q);
@@ -173,6 +182,9 @@ class Wave {
       launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
     }
     launch_("settle_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
+    if (twice_.pass == 1) {
+      launch_("begin_series", count_ * tiles, group_size_, job_.slots, shape_, twice_);
+    }
     for (index_t b = 0; b < squares_; ++b) {
       // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
       const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
