@@ -145,8 +145,10 @@ inline constexpr std::int64_t gram_twice_max_columns = 8192;
 /// terms.
 inline constexpr std::int64_t gram_twice_groups = 528;
 inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 8192;
-/// Groups of a product of rows that an H200 runs at a time.
-inline constexpr std::int64_t gram_twice_product_groups = 264;
+/// Groups of a wide product that an H200 runs at a time, and the smallest number for which wide
+/// products are faster.
+inline constexpr std::int64_t gram_twice_wide_groups = 132;
+inline constexpr std::int64_t gram_twice_least_wide_groups = 80;
 /// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
 /// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
 inline constexpr int gram_twice_registers = 128;
@@ -160,7 +162,7 @@ inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// passes have more operations. One 5000 x 5000 takes 24.1 ms with Q and 19.6 for R, and 26.2
 /// and 16.3 in `large`; one 2048 x 2048 takes 3.05 and 2.52, and 5.8 and 4.2.
 inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
-inline constexpr std::int64_t gram_twice_most_columns_of_r = 3500;
+inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 

@@ -47,6 +47,7 @@
 #include "gpu/variants/gram_twice/decide.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
 #include "gpu/variants/gram_twice/rows.clh"
+#include "gpu/variants/gram_twice/wide.clh"
 
 // ---- multiply_factors
 
