@@ -130,6 +130,19 @@ index_t outer_squares(index_t strips, index_t groups) {
   return best;
 }
 
+/// The part of the time in which a device that runs `at_once` groups at a time has all of them.
+double use_of(index_t groups, index_t at_once) {
+  return static_cast<double>(groups) /
+         static_cast<double>(ceil_divide(groups, at_once) * at_once);
+}
+
+/// Whether a product takes less time in `wide` groups of sixteen warps than in `narrow` ones.
+bool pays_wide(index_t wide, index_t narrow, index_t narrow_at_once) {
+  return wide >= tuning::gram_twice_least_wide_groups &&
+         tuning::gram_twice_wide_gain * use_of(wide, tuning::gram_twice_wide_groups) >
+             use_of(narrow, narrow_at_once);
+}
+
 /// The rows of a batch, or of slots.
 struct Rows {
   cl::Buffer buffer;
@@ -181,7 +194,8 @@ class Wave {
   void form_factor(const Rows& x) {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
     const index_t square_pairs = count_ * twice_.slabs * squares_ * (squares_ + 1) / 2;
-    const bool is_wide = squares_ > 1 && square_pairs >= tuning::gram_twice_least_wide_groups;
+    const bool is_wide = squares_ > 1 && pays_wide(square_pairs, count_ * twice_.slabs * pairs,
+                                                   4 * tuning::gram_twice_wide_groups);
     launch_(is_wide ? "sum_squares" : "sum_slab",
             is_wide ? square_pairs : count_ * twice_.slabs * pairs,
             is_wide ? wide_group_size_ : group_size_, x.buffer, x.shape, job_.slots, shape_, twice_);
@@ -226,9 +240,9 @@ class Wave {
   void update(const Rows& x, const Rows& q, index_t from, index_t to, index_t end) {
     const Rows& old = from == 0 ? x : q;
     const index_t wide = count_ * wide_strips_ * (end - to);
-    const bool is_wide = wide >= tuning::gram_twice_least_wide_groups;
-    launch_(is_wide ? "update_wide_rows" : "update_rows",
-            is_wide ? wide : count_ * strips_ * (end - to),
+    const index_t narrow = count_ * strips_ * (end - to);
+    const bool is_wide = pays_wide(wide, narrow, 2 * tuning::gram_twice_wide_groups);
+    launch_(is_wide ? "update_wide_rows" : "update_rows", is_wide ? wide : narrow,
             is_wide ? wide_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer,
             q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from),
             static_cast<cl_int>(to), static_cast<cl_int>(end - to));
