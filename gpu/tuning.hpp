@@ -160,8 +160,8 @@ inline constexpr int gram_twice_registers = 128;
 inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
 inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// Largest number of columns for which it is faster than `large`, with Q and for R alone: two
-/// passes have more operations. One 5000 x 5000 takes 24.1 ms with Q and 19.6 for R, and 26.2
-/// and 16.3 in `large`; one 2048 x 2048 takes 3.05 and 2.52, and 5.8 and 4.2.
+/// passes have more operations. One 5000 x 5000 takes 18.4 ms with Q and 16.1 for R, and 26.2
+/// and 16.4 in `large`; one 2048 x 2048 takes 2.49 and 2.03, and 5.8 and 4.2.
 inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
 inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.

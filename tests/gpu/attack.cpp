@@ -303,7 +303,7 @@ class Attack {
 
   /// For R alone: computes backward errors of samples from the whole batch, and stores them in the
   /// report's field for the orthogonality. In float64 the errors of the computation grow with the
-  /// condition, so that only matrices that one pass finished are judged.
+  /// condition (backward_error.cpp), so that only matrices that one pass finished are judged.
   template <class T>
   void sample_r(const Problem& p, BatchView<T> a, const Factors<T>& out,
                 std::vector<MatrixReport>& reports) const {
