@@ -430,7 +430,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--precision", o.precision, "single (the default) or double")
       ->check(CLI::IsMember({"single", "double"}));
   app.add_option("--threads", o.threads, "of the host; default all")->check(CLI::PositiveNumber);
-  app.add_flag("--unguarded", o.unguarded, "the guards of gram, gram_tiles, gram_twice and tall accept all");
+  app.add_flag("--unguarded", o.unguarded,
+               "the guards of gram, gram_tiles, gram_twice and tall accept all");
   app.add_flag("--second-try", o.second_try,
                "what is above its bar is factored again, as in factor");
   bool wants_list = false;

@@ -34,8 +34,7 @@ double r_backward_error(MatrixView<const T> a, MatrixView<const T> r, bool by_co
   const Eigen::MatrixXd own_r = qr.matrixQR().topRows(n).template triangularView<Eigen::Upper>();
   const Eigen::BDCSVD<Eigen::MatrixXd> svd(own_r * wide_r.transpose(),
                                            Eigen::ComputeFullU | Eigen::ComputeFullV);
-  const double error =
-      (own_r - svd.matrixU() * (svd.matrixV().transpose() * wide_r)).norm() / norm;
+  const double error = (own_r - svd.matrixU() * (svd.matrixV().transpose() * wide_r)).norm() / norm;
   const Eigen::MatrixXd ratio =
       wide_r.triangularView<Eigen::Upper>().solve<Eigen::OnTheRight>(own_r);
   if (!ratio.allFinite()) return error;

@@ -64,7 +64,11 @@
 #define TWICE_FOR_double 1
 #define TWICE JOIN(TWICE_FOR_, STORED)
 #define WARPS 1
+#include "gpu/common/mma.clh"
 #if TWICE
+// Entries of blocks in local memory are accessed one by one here, and rows of 17 are enough. The
+// ends of the rows hold the squares of the norms (SQUARE_AT).
+#undef BLOCK_LD
 #define BLOCK_LD 17
 #endif
 #include "gpu/variants/gram/gram_slab.clh"
@@ -328,8 +332,7 @@ INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, Fac
   RowSums plain, spread;
   sum_rows(at, &plain, tile, room.pivots, room.squares);
   if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
-  const float bound =
-      column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
+  const float bound = column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
   if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
   sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,

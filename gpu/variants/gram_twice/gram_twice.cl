@@ -162,7 +162,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twi
   __global const double* slot = slot_of(work, twice, get_group_id(0));
   const bool is_final = state_of(slot, twice) == STATE_ONE_PASS;
   const double departure = sum_departures(&at, slot, twice, sums);
-  const bool can_square = is_in_range(&at, slot, twice, shape.n, sums);
+  const bool can_square = norms_are_in_range(&at, slot, twice, shape.n, sums);
   ulong bits = 0;
   for (int i = at.item; i < twice.slabs * twice.tiles; i += GROUP_SIZE) {
     bits = max(bits, as_ulong(slot[twice.largest + i]));

@@ -132,8 +132,7 @@ index_t outer_squares(index_t strips, index_t groups) {
 
 /// The part of the time in which a device that runs `at_once` groups at a time has all of them.
 double use_of(index_t groups, index_t at_once) {
-  return static_cast<double>(groups) /
-         static_cast<double>(ceil_divide(groups, at_once) * at_once);
+  return static_cast<double>(groups) / static_cast<double>(ceil_divide(groups, at_once) * at_once);
 }
 
 /// Whether a product takes less time in `wide` groups of sixteen warps than in `narrow` ones.
@@ -198,7 +197,8 @@ class Wave {
                                                    4 * tuning::gram_twice_wide_groups);
     launch_(is_wide ? "sum_squares" : "sum_slab",
             is_wide ? square_pairs : count_ * twice_.slabs * pairs,
-            is_wide ? wide_group_size_ : group_size_, x.buffer, x.shape, job_.slots, shape_, twice_);
+            is_wide ? wide_group_size_ : group_size_, x.buffer, x.shape, job_.slots, shape_,
+            twice_);
     if (twice_.slabs > 1) {
       launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
     }
@@ -244,8 +244,8 @@ class Wave {
     const bool is_wide = pays_wide(wide, narrow, 2 * tuning::gram_twice_wide_groups);
     launch_(is_wide ? "update_wide_rows" : "update_rows", is_wide ? wide : narrow,
             is_wide ? wide_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer,
-            q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from),
-            static_cast<cl_int>(to), static_cast<cl_int>(end - to));
+            q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from), static_cast<cl_int>(to),
+            static_cast<cl_int>(end - to));
   }
 
   const FactorJob& job_;
