@@ -82,6 +82,9 @@ inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 
 double orthogonality_bar(const Problem& problem);
 /// The limits for the guard of gpu/common/gram_guard.clh, with g = max(8, per_root sqrt(m)).
 FactorLimits gram_limits(const FactorJob& job, double per_root);
+/// The largest ||D X||_F^2 of the first pass in float64 with which R needs no second one
+/// (gpu/common/departure.clh), for sums of `terms` products.
+double most_in_one_pass(const Problem& problem, index_t terms);
 /// A parameter that no plan has. With it the guards of gram, gram_tiles and tall accept every bound
 /// that is a number, so that tests find matrices for the second try.
 inline const std::string unguarded = "UNGUARDED";

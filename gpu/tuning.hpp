@@ -153,6 +153,10 @@ inline constexpr double gram_first_pass_error = 0.25;
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
 /// The same in float64; and the smallest number of columns for which it is faster than `small`.
 inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
+/// R alone in float64: the part of the bar that the error of one pass may take by its bound
+/// (departure.clh), and the least m / n with which Gaussian matrices keep to it.
+inline constexpr double gram_twice_one_pass_share = 0.625;
+inline constexpr double gram_twice_one_pass_ratio = 1.5;
 inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// Matrices of at most this size are copied as a whole if their size is not a multiple of the
 /// blocks.
@@ -197,8 +201,11 @@ inline constexpr std::int64_t gram_twice_max_columns = 8192;
 /// terms.
 inline constexpr std::int64_t gram_twice_groups = 528;
 inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 8192;
-/// Groups of a product of rows that an H200 runs at a time.
-inline constexpr std::int64_t gram_twice_product_groups = 264;
+/// Groups of a wide product that an H200 runs at a time, the smallest number for which wide
+/// products are faster, and how much faster they are with all multiprocessors busy.
+inline constexpr std::int64_t gram_twice_wide_groups = 132;
+inline constexpr std::int64_t gram_twice_least_wide_groups = 80;
+inline constexpr double gram_twice_wide_gain = 1.4;
 /// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
 /// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
 inline constexpr int gram_twice_registers = 128;
@@ -209,10 +216,10 @@ inline constexpr int gram_twice_registers = 128;
 inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
 inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// Largest number of columns for which it is faster than `large`, with Q and for R alone: two
-/// passes have more operations. One 5000 x 5000 takes 24.1 ms with Q and 19.6 for R, and 26.2
-/// and 16.3 in `large`; one 2048 x 2048 takes 3.05 and 2.52, and 5.8 and 4.2.
+/// passes have more operations. One 5000 x 5000 takes 18.4 ms with Q and 16.1 for R, and 26.2
+/// and 16.4 in `large`; one 2048 x 2048 takes 2.49 and 2.03, and 5.8 and 4.2.
 inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
-inline constexpr std::int64_t gram_twice_most_columns_of_r = 3500;
+inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
