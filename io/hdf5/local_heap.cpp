@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // local_heap.cpp: follows the list of free places. The layout is that of the HDF5 File Format
-// Specification 3.0, sections II.A (superblock) and III.D (local heaps).
+// Specification 3.0, section III.D.
 #include "io/hdf5/local_heap.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "io/hdf5/superblock.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -13,23 +15,9 @@ namespace {
 constexpr std::string_view signature("HEAP\0\0\0\0", 8);  // with the version and what is reserved
 constexpr std::uint64_t end_of_list = 1;
 
-/// The bytes of a length and of an address in a file.
-struct Widths {
-  std::size_t length = 0, address = 0;
-};
-
-bool is_width(std::size_t bytes) { return bytes == 2 || bytes == 4 || bytes == 8; }
-
 std::optional<Widths> read_widths(const ReadBytes& read) {
-  constexpr std::size_t version_at = 8, old_widths_at = 13, new_widths_at = 9;
-  std::array<std::byte, 16> superblock{};
-  if (!read(0, superblock)) return {};
-  const std::size_t at =
-      std::to_integer<int>(superblock[version_at]) < 2 ? old_widths_at : new_widths_at;
-  const Widths widths{.length = std::to_integer<std::size_t>(superblock[at + 1]),
-                      .address = std::to_integer<std::size_t>(superblock[at])};
-  if (!is_width(widths.length) || !is_width(widths.address)) return {};
-  return widths;
+  SuperblockStart superblock{};
+  return read(0, superblock) ? stated_widths(superblock) : std::nullopt;
 }
 
 /// A number in little-endian order.
@@ -60,7 +48,7 @@ bool is_local_heap(std::span<const std::byte> bytes) {
 std::string problem_of_local_heap(std::span<const std::byte> begin, const ReadBytes& read) {
   const std::optional<Widths> widths = read_widths(read);
   if (!widths) return "its superblock cannot be read";
-  const auto [length, address] = *widths;
+  const auto [address, length] = *widths;
   if (begin.size() < signature.size() + 2 * length + address) return "a local heap is cut off";
   begin = begin.subspan(signature.size());
   const std::uint64_t size = number_at(begin.first(length));

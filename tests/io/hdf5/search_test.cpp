@@ -94,6 +94,41 @@ TEST_F(Hdf5SearchTest, LocalHeapsWithADamagedListOfFreePlaces) {
   }
 }
 
+/// The error of opening /A where the byte `at` of the superblock, behind a user block, is `value`.
+std::string error_of_superblock(const Handle& access, std::size_t at, int value) {
+  constexpr std::size_t block = 512;
+  {
+    const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+    H5Pset_userblock(creation, block);
+    const Handle file = create_file("a.h5", creation, access);
+    add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+  }
+  std::string bytes = read_text("a.h5");
+  bytes[block + at] = static_cast<char>(value);
+  write_text("a.h5", bytes);
+  return input_error("a.h5", "/A");
+}
+
+TEST_F(Hdf5SearchTest, LengthsThatHdf5DoesNotRead) {
+  const hdf5::Session session;
+  const Handle old_format(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  const Handle new_format(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(new_format, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  const std::string what = "a.h5: damaged HDF5 file (its ", end = ", not 2, 4 or 8)";
+  EXPECT_EQ(error_of_superblock(old_format, 14, 8), "no error");
+  EXPECT_EQ(error_of_superblock(new_format, 10, 8), "no error");
+  for (const int width : {3, 16, 32}) {
+    const std::string bytes = std::to_string(width);
+    for (const auto& [access, at] :
+         {std::pair(&old_format, std::size_t{13}), std::pair(&new_format, std::size_t{9})}) {
+      EXPECT_EQ(error_of_superblock(*access, at, width),
+                what + "addresses have " + bytes + " bytes and its lengths 8" + end);
+      EXPECT_EQ(error_of_superblock(*access, at + 1, width),
+                what + "addresses have 8 bytes and its lengths " + bytes + end);
+    }
+  }
+}
+
 /// Whether `action` opens the file.
 template <class Action>
 bool opens(const std::string& file, Action action) {
