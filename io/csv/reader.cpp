@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ class CsvReader final : public Reader {
   bool is_preface(std::string_view line);
   void note_separators(std::string_view line);
   void require_text() const;
+  void refuse_other_format(std::string_view start) const;
   void end_matrix(index_t rows);
   void go_to(index_t matrix, index_t row);
   std::string_view next_data_line();
@@ -97,14 +99,25 @@ void CsvReader::require_text() const {
     throw InputError(parser_.place(1) + "UTF-16 text",
                      fmt::format("iconv -f UTF-16 -t UTF-8 {} > utf8.csv", lines_.shown()));
   }
-  if (lines_.number() == 1 && text.starts_with("\x89HDF")) {
-    throw InputError(fmt::format("{}: an HDF5 file, not text", lines_.shown()),
-                     source_.file == standard_input
-                         ? "give the file by its name: HDF5 is not read from standard input"
-                         : "decompress it first: gunzip -k " + lines_.shown());
-  }
+  if (lines_.number() == 1) refuse_other_format(text);
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
     throw InputError(parser_.place(at + 1) + "a NUL byte: this is UTF-16 or binary, not text");
+  }
+}
+
+/// Names the format of an input whose first bytes were not looked at: standard input, or what gzip
+/// compressed.
+void CsvReader::refuse_other_format(std::string_view start) const {
+  constexpr std::pair<std::string_view, std::string_view> formats[] = {
+      {"\x89HDF", "an HDF5 file"},
+      {"\x93NUMPY", "an array of NumPy (.npy)"},
+      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet"}};
+  for (const auto& [signature, name] : formats) {
+    if (!start.starts_with(signature)) continue;
+    throw InputError(fmt::format("{}: {}, not text", lines_.shown(), name),
+                     source_.file == standard_input
+                         ? "write it to a file and give its name: standard input is read as text"
+                         : "decompress it first: gunzip -k " + lines_.shown());
   }
 }
 

@@ -524,14 +524,21 @@ TEST_F(CsvReaderTest, StandardInput) {
               }),
               "standard input:1:3: 'x' is not a number | if the line is a header: --header yes");
   });
-  write_text("in", "\x89HDF\r\n\x1a\n");
-  with_standard_input("in", [] {
-    EXPECT_EQ(error_of<InputError>([] {
-                open_input({"-", "", Order::automatic});
-              }),
-              "standard input: an HDF5 file, not text | give the file by its name: HDF5 is not "
-              "read from standard input");
-  });
+  const std::pair<std::string, std::string> others[] = {
+      {"\x89HDF\r\n\x1a\n", "an HDF5 file"},
+      {std::string("\x93NUMPY\x01\0", 8), "an array of NumPy (.npy)"},
+      {"PK\x03\x04", "a zip archive, such as .npz or a spreadsheet"}};
+  for (const auto& [start, format] : others) {
+    write_text("in", start);
+    with_standard_input("in", [&] {
+      EXPECT_EQ(error_of<InputError>([] {
+                  open_input({"-", "", Order::automatic});
+                }),
+                "standard input: " + format +
+                    ", not text | write it to a file and give its name: standard input is read as "
+                    "text");
+    });
+  }
   with_standard_input("/dev/null", [] {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
