@@ -215,6 +215,11 @@ void describe(const InputFile& file, Dataset& dataset) {
     throw_damaged_object(file, "dimensions");
   }
 
+  if (!dataset.problem.empty() && string_attribute(file, dataset.handle, "CLASS") == "TABLE") {
+    dataset.problem = "is a table of PyTables, whose rows are compounds; only arrays can be read";
+    dataset.way_out =
+        "in pandas: numpy.save('a.npy', frame.to_numpy()), or to_hdf with format='fixed'";
+  }
   const std::string matlab_class = string_attribute(file, dataset.handle, "MATLAB_class");
   if (matlab_class == "char" || matlab_class == "logical" || matlab_class == "cell") {
     dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
@@ -396,7 +401,8 @@ Dataset open_dataset(const InputFile& file, const std::string& path) {
 void require_readable(const InputFile& file, const Dataset& dataset) {
   const Session session(file.shown);
   if (!dataset.problem.empty()) {
-    throw InputError(fmt::format("{}: dataset {} {}", file.shown, dataset.shown, dataset.problem));
+    throw InputError(fmt::format("{}: dataset {} {}", file.shown, dataset.shown, dataset.problem),
+                     dataset.way_out);
   }
   require_filters(file, dataset);
   require_sound_type(file, dataset);

@@ -42,6 +42,7 @@ struct Dataset {
   bool is_packed = false;       // netCDF's scale_factor or add_offset applies to it
   std::vector<double> missing;  // netCDF's _FillValue and missing_value: what means no number
   std::string problem;          // why it cannot be read as numbers, for example "is complex (...)"
+  std::string way_out;          // what to do about the problem; empty where nothing is known
 };
 
 /// Opens the dataset at the absolute `path`; for a group that Octave wrote, the dataset of its

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
@@ -25,9 +26,15 @@ std::string list_text(const std::vector<std::string>& items) {
   return text;
 }
 
+/// Whether the path leads to what a program keeps for itself: MATLAB stores the contents of its
+/// cells in "#refs#" and "#subsystem#", and PyTables the indexes of a table in "_i_" and its name.
+bool is_internal(std::string_view path) {
+  return path.starts_with('#') || path.starts_with("_i_") ||
+         path.find("/_i_") != std::string_view::npos;
+}
+
 herr_t collect_dataset(hid_t, const char* name, const H5O_info_t* info, void* paths) {
-  // MATLAB stores the contents of its cells in "#refs#" and "#subsystem#".
-  if (info->type == H5O_TYPE_DATASET && *name != '#') {
+  if (info->type == H5O_TYPE_DATASET && !is_internal(name)) {
     static_cast<std::vector<std::string>*>(paths)->push_back(std::string("/") + name);
   }
   return 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files of pandas, R, Octave, Excel, SciPy and netCDF are read as those programs mean them: the files in
+"""Files of pandas, R, Octave, MATLAB, Julia, Excel, SciPy and netCDF are read as those programs mean them: the files in
 tests/data, and, where a program is installed, files that it writes now."""
 import gzip
 import os
@@ -47,21 +47,42 @@ class Formats(unittest.TestCase):
         """The product of the factors is the matrix; verify finds out by itself how IN was read."""
         said = qrtool("factor", path, "q.h5", "--force", *options)
         with h5py.File("q.h5") as file:
-            np.testing.assert_allclose(file["Q"][:] @ file["R"][:], expected, rtol=0, atol=1e-13)
+            q, r = file["Q"][:], file["R"][:]
+            if str(np.asarray(file.attrs["order"]).astype(str)) == "column":  # as MATLAB, Octave, Julia and R show them
+                q, r = np.swapaxes(q, -1, -2), np.swapaxes(r, -1, -2)
+            np.testing.assert_allclose(q @ r, expected, rtol=0, atol=1e-13)
         self.assertEqual("note:" in said, note is not None, said)
         if note:
             self.assertIn(note, said)
         qrtool("verify", path, "q.h5")
 
     def test_kept_files(self):
-        notes = {"pandas.csv": INDEX, "pandas_names.csv.gz": INDEX, "pandas_de.csv": INDEX, "r.csv": INDEX,
+        column = ("julia.h5", "matlab.h5", "rhdf5.h5")
+        notes = {"julia.h5": None, "matlab.h5": None, "matlab.mat": None, "octave.h5": None, "pandas.h5": None,
+                 "pytables.h5": None, "rhdf5.h5": None, "pandas.csv": INDEX, "pandas_names.csv.gz": INDEX, "pandas_de.csv": INDEX, "r.csv": INDEX,
                  "r2.csv": INDEX, "r.txt": INDEX, "pandas_plain.csv": "is taken for the names", "octave.txt": None,
                  "excel.csv": "line 7 holds no number", "scipy.mtx": None}
-        kept = sorted(name for name in os.listdir(DATA) if not name.endswith(".md"))
-        self.assertEqual(kept, sorted(notes))
+        others = {"README.md", "format-1.0.h5", "format-1.0-input.h5"}
+        self.assertEqual(set(os.listdir(DATA)) - others, set(notes))
         for name, note in notes.items():
             with self.subTest(name):
-                self.check(os.path.join(DATA, name), note=note)
+                self.check(os.path.join(DATA, name), *(("--order", "column") if name in column else ()), note=note)
+        for name in column:  # which say nothing of their order
+            said = qrtool("factor", os.path.join(DATA, name), "q.h5", "--force")
+            self.assertIn("/a is read as 3x5", said)
+            self.assertIn("give --order column", said)
+
+    def test_a_table_of_pandas_is_named(self):
+        # What frame.to_hdf(..., format="table") of pandas 3.1 and PyTables 3.11 stores, without its empty space.
+        with h5py.File("table.h5", "w") as file:
+            row = np.dtype([("index", "i8"), ("values_block_0", "f8", (3,))])
+            file["A/table"] = np.zeros(5, row)
+            file["A/table"].attrs["CLASS"] = np.bytes_("TABLE")
+            for name, shape in (("bounds", (0, 127)), ("indices", (0, 131072)), ("sorted", (0, 131072))):
+                file.create_dataset("A/_i_table/index/" + name, shape, "i8", maxshape=(None, shape[1]))
+        said = qrtool("factor", "table.h5", "q.h5", status=3)
+        self.assertIn("dataset /A/table is a table of PyTables", said)
+        self.assertIn("numpy.save", said)
 
     def test_standard_input(self):
         for name in ("pandas_names.csv.gz", "scipy.mtx", "r2.csv"):
@@ -158,12 +179,17 @@ class Formats(unittest.TestCase):
         if shutil.which("octave-cli") is None:
             self.skipTest("Octave is not installed")
         calls = ["csvwrite('o1.csv', a);", "dlmwrite('o2.txt', a, ' ');", "save -text o3.txt a;",
+                 "save -hdf5 o5.h5 a;", "b = cat(3, a, 2 * a); save -hdf5 b.h5 b;",
                  "dlmwrite('o4.csv', a, 'delimiter', ';', 'newline', 'pc');", "save -v7 o.mat a;"]
         subprocess.run(["octave-cli", "--no-gui", "--eval", " ".join([OCTAVE_MATRIX, *calls])], check=False,
                        capture_output=True, timeout=120)
-        for name in ("o1.csv", "o2.txt", "o3.txt", "o4.csv"):
+        for name in ("o1.csv", "o2.txt", "o3.txt", "o4.csv", "o5.h5"):
             with self.subTest(name):
                 self.check(name)
+        self.check("b.h5", expected=np.stack([A, 2 * A]))
+        back = ("load b.h5; load q.h5 Q R; assert(size(Q), [5 3 2]);"
+                "for i = 1:2 assert(Q(:,:,i) * R(:,:,i), b(:,:,i), 1e-13); end")
+        subprocess.run(["octave-cli", "--no-gui", "--norc", "--eval", back], check=True, capture_output=True, timeout=120)
         self.assertIn("save -v7.3", qrtool("factor", "o.mat", "q.h5", "-f", status=3))
 
     def test_netcdf_now(self):
