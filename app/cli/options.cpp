@@ -45,6 +45,9 @@ constexpr std::pair<std::string_view, ProgressMode> progress_modes[] = {
     {"never", ProgressMode::never}};
 constexpr std::pair<std::string_view, Mode> modes[] = {
     {"reduced", Mode::reduced}, {"complete", Mode::complete}, {"r", Mode::r}, {"raw", Mode::raw}};
+// What SciPy and MATLAB call them.
+constexpr std::pair<std::string_view, Mode> modes_elsewhere[] = {
+    {"economic", Mode::reduced}, {"econ", Mode::reduced}, {"full", Mode::complete}};
 constexpr std::pair<std::string_view, std::optional<Sign>> signs[] = {{"positive", Sign::positive},
                                                                       {"lapack", Sign::lapack}};
 constexpr std::pair<std::string_view, PrecisionWord> precisions[] = {
@@ -102,8 +105,8 @@ void add_input_options(CommandLine& line, Options& o) {
   line.value("--dataset", "PATH", "dataset in IN, as in FILE:PATH; default: the only one",
              [&o](const std::string& text) { o.dataset = text; });
   line.choice("--order", o.order,
-              "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
-              "column",
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
               orders);
   add_csv_options(line, o.csv);
 }
@@ -143,13 +146,22 @@ void add_print_options(CommandLine& line, Options& o) {
   line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
 }
 
+Mode mode_of(const std::string& text) {
+  for (const auto& [name, mode] : modes_elsewhere)
+    if (name == text) return mode;
+  return choose("--mode", text, modes);
+}
+
 void describe(CommandLine& line, FactorOptions& o) {
-  line.positional("IN", o.input,
-                  "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz, CSV (also gzip) or "
-                  "Matrix Market; - is CSV from standard input");
-  line.positional("OUT", o.output,
-                  "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx");
-  line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
+  line.positional(
+      "IN", o.input,
+      "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz, CSV (also gzip) or "
+      "Matrix Market; - is CSV from standard input");
+  line.positional(
+      "OUT", o.output,
+      "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx");
+  line.value("--mode", "WORD", "what is computed, as in NumPy: reduced, complete, r, raw",
+             [&o](const std::string& text) { o.mode = mode_of(text); });
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,
               "of Q and R; mixed: half-precision products, bars of 2^-10", precisions);

@@ -12,6 +12,7 @@
 #include "app/run/verdict_text.hpp"
 #include "core/gram_probe.hpp"
 #include "core/text.hpp"
+#include "io/format.hpp"
 
 namespace qrtool {
 namespace {
@@ -34,11 +35,12 @@ std::string written_files(const FactorResult& result) {
     for (const std::string& file : result.files) names.push_back(escape(file));
     return join(names, ", ");
   }
+  const Format& format = format_of_output(result.files.front());
   std::string datasets;
   for (const MatrixDataset& dataset : result.datasets)
-    datasets +=
-        fmt::format("/{} {}, ", dataset.name, join(shape_of(dataset, result.source.leading), "x"));
-  return fmt::format("{} ({}/report)", escape(result.files.front()), datasets);
+    datasets += fmt::format("{}{} {}, ", format.before_dataset, dataset.name,
+                            join(shape_of(dataset, result.source.leading), "x"));
+  return fmt::format("{} ({}{})", escape(result.files.front()), datasets, format.report_place);
 }
 
 std::string verdict_line(const Verdict& verdict) {
@@ -117,10 +119,11 @@ Json to_json(const FactorResult& result) {
   const Source& source = result.source;
   std::vector<index_t> shape = source.leading;
   shape.insert(shape.end(), {source.m, source.n});
+  const std::string_view before = format_of_output(result.files.front()).before_dataset;
   Json datasets = Json::array(), details = Json::object();
   for (const auto& [name, word] : source.details) details[name] = word;
   for (const MatrixDataset& dataset : result.datasets)
-    datasets.push_back({{"name", "/" + dataset.name},
+    datasets.push_back({{"name", fmt::format("{}{}", before, dataset.name)},
                         {"shape", shape_of(dataset, source.leading)},
                         {"type", name_of(dataset.type)}});
   return {{"schema", "qrtool.factor/1"},

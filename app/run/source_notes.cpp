@@ -17,7 +17,7 @@ namespace {
 void note_assumed_order(const Source& source) {
   if (source.order_is_stated || source.m >= source.n) return;
   print_message(fmt::format(
-      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Octave or Julia wrote a {}x{} "
+      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Julia or R wrote a {}x{} "
       "matrix, give --order column",
       escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
 }

@@ -51,6 +51,8 @@ constinit const Format npz_format{
     .name = ".npz",
     .endings = npz_endings,
     .has_datasets = true,
+    .before_dataset = "",
+    .report_place = "report_residual, ...",
     .own_order = own_order,
     .is_input =
         [](const std::string& file, Content content) {

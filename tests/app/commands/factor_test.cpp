@@ -259,7 +259,7 @@ TEST_F(Factor, AWideMatrixOfAnUnmarkedFileGetsANote) {
   const std::string wide = dir_ / "a.h5:/Q", tall = dir_ / "a.h5:/R", q = dir_ / "q.h5";
   EXPECT_EQ(run_tool({"factor", wide, q, "-f"}).err,
             "qrtool: note: " + dir_ / "a.h5" +
-                ": /Q is read as 3x7, the order of h5py; if MATLAB, Octave or Julia wrote a 7x3 "
+                ": /Q is read as 3x7, the order of h5py; if MATLAB, Julia or R wrote a 7x3 "
                 "matrix, give --order column\n");
   for (const Strings& more :
        std::vector<Strings>{{"-q"}, {"--order", "row"}, {"--order", "column"}}) {
