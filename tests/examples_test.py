@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every example of the README, the samples' README and the man pages.
+"""Runs every example of the README, the pages of the samples and the man pages.
 
 In Markdown: blocks fenced as `console`, where a line "$ command" is followed by its output, and blocks
-fenced as `python`. In man pages: lines "$ command" between .EX and .EE. One folder per document holds
-copies of the samples. The output shown must be the output had, apart from numbers and times; counts of
-matrices must be right. A last line "$ echo $?" shows an exit status.
+fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE. One folder per
+document holds copies of the samples. The output shown must be the output had, apart from numbers and times;
+counts of matrices must be right. A last line "$ echo $?" shows an exit status.
+
+A block whose program or Python module is not installed is left out. So that the commands after it have their
+input, the folder holds the files of tests/data, which have the names that the blocks write.
 """
+import importlib.util
 import os
 import pathlib
 import re
@@ -35,7 +39,7 @@ def shape_of(text):
 
 
 def markdown_blocks(text):
-    for match in re.finditer(r"^```(console|python)\n(.*?)^```", text, re.M | re.S):
+    for match in re.finditer(r"^```(console|python|octave|r)\n(.*?)^```", text, re.M | re.S):
         yield match.group(1), match.group(2)
 
 
@@ -50,14 +54,25 @@ def console_steps(block):
     return steps
 
 
+# The commands that run a block of a language. MATLAB and Julia cannot be had here.
+PROGRAMS = {"python": [sys.executable, "-c"], "octave": ["octave-cli", "--no-gui", "--norc", "--eval"],
+            "r": ["Rscript", "-e"]}
+
+
+def is_installed(kind, block):
+    if kind != "python":
+        return shutil.which(PROGRAMS[kind][0]) is not None
+    modules = re.findall(r"^import (\w+)", block, re.M)
+    return all(importlib.util.find_spec(module) for module in modules)
+
+
 class Runner:
-    def __init__(self, qrtool, root, python):
+    def __init__(self, qrtool, root):
         self.folder = tempfile.mkdtemp(prefix="qrtool-examples-")
-        self.python = python
         self.failures = []
         self.count = 0
-        for sample in (root / "samples").iterdir():
-            if sample.suffix in (".h5", ".csv", ".mtx"):
+        for sample in [*(root / "tests/data").iterdir(), *(root / "samples").iterdir()]:
+            if sample.suffix in (".h5", ".csv", ".mat", ".mtx"):
                 shutil.copy(sample, self.folder)
         self.environment = dict(os.environ, PATH=f"{pathlib.Path(qrtool).resolve().parent}:{os.environ['PATH']}")
 
@@ -85,14 +100,17 @@ class Runner:
         if status != 0:
             self.failures.append(f"{where}: the last command ends with {status}")
 
-    def script(self, where, block):
+    def script(self, where, kind, block):
+        if not is_installed(kind, block):
+            print(f"{where}: left out, since its program or module is not installed:\n{block}")
+            return
         self.count += 1
         done = subprocess.run(
-            [self.python, "-c", block], cwd=self.folder, env=self.environment, text=True,
+            [*PROGRAMS[kind], block], cwd=self.folder, env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120, check=False,
         )
         if done.returncode != 0:
-            self.failures.append(f"{where}: python block\n{block}\n{done.stdout}")
+            self.failures.append(f"{where}: {kind} block\n{block}\n{done.stdout}")
 
     def close(self):
         shutil.rmtree(self.folder)
@@ -100,14 +118,17 @@ class Runner:
 
 def main():
     qrtool, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    pages = ["README.md", "samples/README.md"] + [f"man/qrtool.{n}" for n in (1, 5, 7)]
+    pages = ["README.md", "samples/README.md", "samples/ways.md"] + [f"man/qrtool.{n}" for n in (1, 5, 7)]
     failures, count = [], 0
     for name in pages:
-        runner = Runner(qrtool, root, sys.executable)
+        runner = Runner(qrtool, root)
         text = (root / name).read_text()
         if name.endswith(".md"):
             for kind, block in markdown_blocks(text):
-                (runner.console if kind == "console" else runner.script)(name, block)
+                if kind == "console":
+                    runner.console(name, block)
+                else:
+                    runner.script(name, kind, block)
         else:
             for block in re.findall(r"^\.EX\n(.*?)^\.EE", text, re.M | re.S):
                 runner.console(name, block.replace("\\-", "-"))
