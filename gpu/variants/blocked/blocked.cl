@@ -60,8 +60,8 @@
 #ifndef LEAN
 #define LEAN 0
 #endif
-// T is formed after the panel is stored, when fewer registers are in use. With FLAGGED, PoCL 3.1 makes
-// wrong code of a kernel that may return early and has barriers after its last store.
+// T is formed after the panel is stored, when fewer registers are in use. With FLAGGED, PoCL 3.1
+// makes wrong code of a kernel that may return early and has barriers after its last store.
 #define LATE_T (LEAN && !FLAGGED)
 #ifndef TILE_ROWS
 #define TILE_ROWS 8
