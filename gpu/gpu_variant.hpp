@@ -91,6 +91,9 @@ inline const std::string unguarded = "UNGUARDED";
 /// Sizes of the work buffers of a variant with `again`, in bytes per matrix: the routes, then the
 /// buffers of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);
+/// The index in such a list of a buffer of `again` that has room for the matrix. The variant may
+/// use it, because `again` runs later. 0, which is the index of the routes: there is none.
+std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem);
 inline const cl::Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.

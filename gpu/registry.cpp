@@ -111,6 +111,13 @@ std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Proble
   return bytes;
 }
 
+std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem) {
+  const std::vector<std::size_t> bytes = again.workspace(problem);
+  const auto has_room = [&](std::size_t b) { return b >= problem.input_bytes(); };
+  const auto found = std::ranges::find_if(bytes, has_room);
+  return found == bytes.end() ? 0 : 1 + static_cast<std::size_t>(found - bytes.begin());
+}
+
 ElementType computed_type(const Problem& problem, index_t few_rows) {
   return problem.m < few_rows ? ElementType::float64 : problem.type;
 }

@@ -8,12 +8,13 @@
 #include "io/csv/format.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/hdf5/format.hpp"
+#include "io/mtx/format.hpp"
 #include "io/npy/format.hpp"
 
 namespace qrtool {
 
 std::span<const Format* const> formats() {
-  static constexpr std::array all{&npy_format, &npz_format, &csv_format, &hdf5_format};
+  static constexpr std::array all{&npy_format, &npz_format, &mtx_format, &csv_format, &hdf5_format};
   return all;
 }
 

@@ -20,6 +20,7 @@ struct Format {
   std::string_view name;                      // in messages, before "file"
   std::span<const std::string_view> endings;  // of outputs, with the dot, in lower case
   bool has_datasets = false;                  // an input may hold several; FILE:NAME chooses one
+  bool takes_csv_options = false;             // --delimiter and the others
   /// Why --order column means nothing for an input; empty where it means something.
   std::string_view own_order;
 

@@ -9,8 +9,6 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
-#include "io/file/rereadable.hpp"
-#include "io/file/text_lines.hpp"
 #include "io/format.hpp"
 
 namespace qrtool {
@@ -28,14 +26,7 @@ void refuse_choices(const Format& format, const InputSpec& spec) {
     throw UsageError(
         fmt::format("{}: --order column is for HDF5; {}", escape(spec.path), format.own_order));
   }
-}
-
-/// Errors: InputError, also where the file cannot be read.
-void refuse_matrix_market(const std::string& file) {
-  if (sniff(file) != Content::matrix_market) return;
-  TextLines lines(open_rereadable(file), escape(file));
-  lines.next();
-  throw_matrix_market(lines.shown(), lines.text());
+  if (!format.takes_csv_options) refuse_csv_options(spec.csv, escape(spec.path));
 }
 
 std::string shape_of(const Source& source) {
@@ -104,7 +95,6 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   if (spec.dataset.empty()) file.dataset = location.dataset;
   const Format& format = format_of_input(file.path);
   refuse_choices(format, file);
-  if (&format == formats().back()) refuse_matrix_market(file.path);
   return format.open_input(file);
 }
 
@@ -120,6 +110,7 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
   const Location location = split_location(spec.path);
   const Format& format = format_of_input(location.file);
   if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
+  if (format.takes_csv_options) spec.csv = with_recorded(spec.csv, recorded.details);
   const bool is_open = spec.dataset.empty() && location.dataset.empty() && format.has_datasets;
   if (is_open && !recorded.dataset.empty()) {
     InputSpec same = spec;

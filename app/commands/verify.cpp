@@ -12,6 +12,7 @@
 #include "app/process/console.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
+#include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -186,6 +187,7 @@ void print_result(const VerifyResult& result) {
 }
 
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
+  print_source_details(result.input.a.source());
   print_message(fmt::format("{}: {}", escape(result.input.factors.file),
                             stored_shapes(result.input.factors)));
   print_message(plan.by_rows ? fmt::format("{} rows at a time, {} threads",
@@ -231,7 +233,8 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
                                       int threads) {
   try {
     return open_recorded_input(
-        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads}, recorded);
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads, .csv = o.csv},
+        recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -269,6 +272,9 @@ ExitCode run_verify(const VerifyOptions& o) {
   const RecordedInput recorded = read_recorded_input(o.factors);
   const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
   print_differences(o, a->source(), recorded);
+  if (!o.quiet)
+    for (const std::string& note : a->source().notes)
+      print_message(fmt::format("note: {}: {}", escape(a->source().file), note));
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
   const FactoredInput input{*a, factors};
   check_shapes(input);

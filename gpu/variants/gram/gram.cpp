@@ -120,11 +120,17 @@ double most_in_one(const FactorJob& job) {
   return most_in_one_pass(job.problem, job.problem.m);
 }
 
-/// The first Q needs a place if Q is not wanted; it is the last buffer.
+/// The first Q needs a place if Q is not wanted: a buffer of `again`, or the last buffer.
 std::vector<std::size_t> workspace(const Problem& p) {
   std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  if (is_twice(p)) bytes.push_back(p.wants_q() ? 0 : p.input_bytes());
+  const bool has_place = p.wants_q() || borrowed_buffer(again(p), p) > 0;
+  if (is_twice(p) && !has_place) bytes.push_back(p.input_bytes());
   return bytes;
+}
+
+const cl::Buffer& first_q(const FactorJob& job) {
+  const std::size_t borrowed = borrowed_buffer(again(job.problem), job.problem);
+  return borrowed > 0 ? job.work[borrowed] : job.work.back();
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
@@ -132,7 +138,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const cl::Buffer& routes = job.work.front();
   if (is_twice(p)) {
     launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
-           job.magnitudes, routes, job.work.back(), factor_shape(p, job.count),
+           job.magnitudes, routes, first_q(job), factor_shape(p, job.count),
            static_cast<cl_double>(most_in_one(job)));
     return;
   }

@@ -79,6 +79,15 @@ Params tune(const Problem& p, const Limits& limits) {
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
+/// Where the first Q is. If Q is not wanted, it is in a buffer that gets its contents later: that
+/// of R if A is square, or one of `again`. If none has room, it is in the slots.
+enum class FirstQ { in_q, in_r, in_work, in_slots };
+FirstQ place_of_first_q(const Problem& p) {
+  if (p.wants_q()) return FirstQ::in_q;
+  if (p.m == p.n) return FirstQ::in_r;
+  return borrowed_buffer(again(p), p) > 0 ? FirstQ::in_work : FirstQ::in_slots;
+}
+
 /// The layout of a slot (slot_twice.clh).
 TwiceShape slot_shape(const Problem& p) {
   TwiceShape twice{};
@@ -105,7 +114,7 @@ TwiceShape slot_shape(const Problem& p) {
   twice.state = take(1);
   twice.pivot_errors = take(squares * 8);
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
-  twice.rows = p.wants_q() ? end : take(p.m * p.n);
+  twice.rows = place_of_first_q(p) == FirstQ::in_slots ? take(p.m * p.n) : end;
   twice.slot = end;
   if (!p.wants_q()) twice.most_in_one = most_in_one_pass(p, twice.slab_rows + twice.slabs);
   return twice;
@@ -171,10 +180,7 @@ class Wave {
 
   void run() {
     const Problem& p = job_.problem;
-    const index_t entries = p.m * p.n;
-    const Rows a{job_.a, {first_ * entries, entries}};
-    const Rows q = p.wants_q() ? Rows{job_.q, {first_ * entries, entries}}
-                               : Rows{job_.slots, {twice_.rows, twice_.slot}};
+    const Rows a = rows_of_batch(job_.a), q = first_q();
     form_factor(a);
     if (!p.wants_q()) launch_("judge_first_pass", count_, group_size_, job_.slots, shape_, twice_);
     divide(a, q);
@@ -189,6 +195,25 @@ class Wave {
   }
 
  private:
+  Rows rows_of_batch(const cl::Buffer& buffer) const {
+    const index_t entries = job_.problem.m * job_.problem.n;
+    return {buffer, {first_ * entries, entries}};
+  }
+  Rows first_q() const {
+    const Problem& p = job_.problem;
+    switch (place_of_first_q(p)) {
+      case FirstQ::in_q:
+        return rows_of_batch(job_.q);
+      case FirstQ::in_r:
+        return rows_of_batch(job_.r);
+      case FirstQ::in_work:
+        return rows_of_batch(job_.work[borrowed_buffer(again(p), p)]);
+      case FirstQ::in_slots:
+        break;
+    }
+    return {job_.slots, {twice_.rows, twice_.slot}};
+  }
+
   /// G = X'X = L L'.
   void form_factor(const Rows& x) {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
