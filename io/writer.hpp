@@ -27,6 +27,7 @@ struct MatrixDataset {
 };
 
 using AttributeValue = std::variant<std::string, double, std::int64_t>;
+using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
 struct OutputSpec {
   std::string path;
@@ -35,8 +36,8 @@ struct OutputSpec {
   Order order = Order::row;      // `column` stores the last two dimensions reversed
   std::vector<MatrixDataset> datasets;
   bool with_report = false;  // the /report group, or out.report.csv
-  std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
-  int threads = 1;                                                 // the most that write at once
+  Attributes attributes;     // of the root
+  int threads = 1;           // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the

@@ -90,6 +90,19 @@ void CommandLine::list(const std::string& name, const std::string& placeholder,
   parser_->add(name, placeholder, help, set)->join(',');
 }
 
+void CommandLine::repeated(const std::string& name, const std::string& placeholder,
+                           const std::string& help, const Setter& set) {
+  constexpr char between = '\n';  // CLI11 passes the values on together
+  const auto set_each = [set](const std::string& text) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(between, at), text.size());
+      set(text.substr(at, end - at));
+      at = end + 1;
+    }
+  };
+  parser_->add(name, placeholder, help, set_each)->join(between);
+}
+
 UsageError CommandLine::usage_error(const std::string& what) const {
   return UsageError(what, fmt::format("qrtool {} --help lists the options", name_));
 }

@@ -42,6 +42,10 @@ class CommandLine {
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
             const Setter& set);
 
+  /// As value(), but an option that is repeated passes each of its values to `set`.
+  void repeated(const std::string& name, const std::string& placeholder, const std::string& help,
+                const Setter& set);
+
   template <class T, std::size_t N>
   void choice(const std::string& name, T& target, const std::string& help,
               const std::pair<std::string_view, T> (&choices)[N]) {

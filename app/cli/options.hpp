@@ -25,6 +25,7 @@ struct PrecisionWord {
 struct FactorOptions {
   std::string input, output, dataset;
   Order order = Order::automatic;
+  CsvOptions csv;
   BackendRequest backend;
   Mode mode = Mode::reduced;
   std::optional<Sign> sign;  // not given: positive, or lapack with --mode raw
@@ -51,6 +52,7 @@ enum class Criteria { bar, m_eps };
 struct VerifyOptions {
   std::string input, factors, dataset;
   Order order = Order::automatic;
+  CsvOptions csv;
   Criteria criteria = Criteria::bar;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;

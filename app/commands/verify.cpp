@@ -12,6 +12,7 @@
 #include "app/process/console.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
+#include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -186,12 +187,14 @@ void print_result(const VerifyResult& result) {
 }
 
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
+  print_source_details(result.input.a.source());
   print_message(fmt::format("{}: {}", escape(result.input.factors.file),
                             stored_shapes(result.input.factors)));
-  print_message(plan.by_rows
-                    ? fmt::format("{} rows at a time", format_count(plan.block_rows))
-                    : fmt::format("{} matrices at a time, {} in flight, {} threads",
-                                  format_count(plan.chunk_matrices), plan.buffers, plan.threads));
+  print_message(plan.by_rows ? fmt::format("{} rows at a time, {} threads",
+                                           format_count(plan.block_rows), plan.threads_per_matrix)
+                             : fmt::format("{} matrices at a time, {} in flight, {} threads",
+                                           format_count(plan.chunk_matrices), plan.buffers,
+                                           plan.threads * plan.threads_per_matrix));
 }
 
 void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& result) {
@@ -202,7 +205,8 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
     return o.criteria == Criteria::m_eps ? m_eps_bars(a.m)
                                          : standard_bars(a.m, a.n, precision, errors);
   };
-  Progress progress("verify", a.count(), o.quiet ? ProgressMode::never : o.progress);
+  Progress progress("verify", work_of(result.input, plan),
+                    o.quiet ? ProgressMode::never : o.progress, plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
       result.verdict.add(m.matrix, m.status, m.errors, m.bars);
@@ -211,9 +215,9 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
       const MatrixReport line = report_line(m, result.input.factors);
       if (report != nullptr) report->write({&line, 1});
     }
-    progress.add(static_cast<index_t>(measured.size()));
   };
-  result.stages = measure(result.input, plan, bars_of, collect);
+  const Listener listener{.found = collect, .done = [&](index_t count) { progress.add(count); }};
+  result.stages = measure(result.input, plan, bars_of, listener);
 }
 
 bool holds_factors(const std::string& file) {
@@ -229,7 +233,8 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
                                       int threads) {
   try {
     return open_recorded_input(
-        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads}, recorded);
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads, .csv = o.csv},
+        recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -267,6 +272,9 @@ ExitCode run_verify(const VerifyOptions& o) {
   const RecordedInput recorded = read_recorded_input(o.factors);
   const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
   print_differences(o, a->source(), recorded);
+  if (!o.quiet)
+    for (const std::string& note : a->source().notes)
+      print_message(fmt::format("note: {}: {}", escape(a->source().file), note));
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
   const FactoredInput input{*a, factors};
   check_shapes(input);

@@ -11,6 +11,7 @@
 #include "app/ranks/share_stages.hpp"
 #include "app/run/factor_matrices.hpp"
 #include "app/run/factor_rows.hpp"
+#include "app/run/source_notes.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
 #include "io/repeated_reader.hpp"
@@ -29,6 +30,13 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
   return {q, r};
 }
 
+/// How text was read, as attributes of the output.
+std::vector<std::pair<std::string, AttributeValue>> with_details(
+    std::vector<std::pair<std::string, AttributeValue>> attributes, const Source& source) {
+  for (const auto& [name, word] : source.details) attributes.emplace_back(name, word);
+  return attributes;
+}
+
 OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backend& backend,
                        const Plan& plan) {
   const Problem& p = plan.problem;
@@ -40,31 +48,22 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
           .order = source.order,
           .datasets = datasets_of(p),
           .with_report = true,
-          .attributes = {{"format", "qrtool"},
-                         {"format_version", "1.0"},
-                         {"qrtool_version", QRTOOL_VERSION},
-                         {"source_file", name},
-                         {"source_dataset", source.dataset},
-                         {"mode", std::string(name_of(p.mode))},
-                         {"precision", std::string(precision_name(p))},
-                         {"arithmetic", plan.arithmetic()},
-                         {"sign", std::string(name_of(p.sign))},
-                         {"order", std::string(name_of(source.order))},
-                         {"backend", backend.name()},
-                         {"device", backend.device()},
-                         {"variant", std::string(plan.variant->name)},
-                         {"eps", precision_of(p).u}},
+          .attributes = with_details({{"format", "qrtool"},
+                                      {"format_version", "1.0"},
+                                      {"qrtool_version", QRTOOL_VERSION},
+                                      {"source_file", name},
+                                      {"source_dataset", source.dataset},
+                                      {"mode", std::string(name_of(p.mode))},
+                                      {"precision", std::string(precision_name(p))},
+                                      {"arithmetic", plan.arithmetic()},
+                                      {"sign", std::string(name_of(p.sign))},
+                                      {"order", std::string(name_of(source.order))},
+                                      {"backend", backend.name()},
+                                      {"device", backend.device()},
+                                      {"variant", std::string(plan.variant->name)},
+                                      {"eps", precision_of(p).u}},
+                                     source),
           .threads = backend.limits().threads};
-}
-
-/// MATLAB's h5write leaves no mark in the file; a matrix of it with more rows than columns seems
-/// wide.
-void note_assumed_order(const Source& source) {
-  if (source.order_is_stated || source.m >= source.n) return;
-  print_message(fmt::format(
-      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Octave or Julia wrote a {}x{} "
-      "matrix, give --order column",
-      escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
 }
 
 }  // namespace
@@ -73,9 +72,13 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
   refuse_same_file(o.input, o.output);
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
   check_output_names(o.output, o.report, o.force);
-  std::unique_ptr<Reader> input = open_input(
-      {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
-  if (!o.quiet) note_assumed_order(input->source());
+  std::unique_ptr<Reader> input = open_input({.path = o.input,
+                                              .dataset = o.dataset,
+                                              .order = o.order,
+                                              .threads = limits.threads,
+                                              .scratch = o.scratch,
+                                              .csv = o.csv});
+  if (!o.quiet) print_source_notes(input->source());
   return input;
 }
 
@@ -121,6 +124,7 @@ void FactorRun::say_plan() const {
                               source.dataset.empty() ? "table" : escape(source.dataset),
                               format_shape(source.leading, source.m, source.n), source.stored_type,
                               name_of(source.order), name_of(result_.plan.problem.type)));
+    print_source_details(source);
     print_message(fmt::format("at most {} of host memory and {} threads",
                               format_bytes(limits.host_bytes), limits.threads));
   }

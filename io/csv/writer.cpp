@@ -4,16 +4,17 @@
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/number_hash.hpp"
 #include "io/csv/reader.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
 #include "io/report_file.hpp"
 
@@ -45,24 +46,23 @@ struct Table {
   index_t last_complete = -1;            // the matrix of the last of them
 };
 
-/// The names of files that an earlier run with another --mode may have left and that would
-/// contradict the new ones. Errors: OutputError where there is one and `force` is not given.
-std::vector<std::string> find_obsolete(const OutputSpec& spec) {
-  std::vector<std::string> found;
-  if (!spec.with_report) return found;
-  for (const char* name : factor_names) {
-    const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
-    if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;
-    const std::string path = csv_name(spec.path, name);
-    struct stat info {};
-    if (!spec.force && lstat(path.c_str(), &info) == 0) {
-      throw OutputError(fmt::format("'{}' exists, a file of '{}' by another --mode", escape(path),
-                                    escape(spec.path)),
-                        "use --force to remove it");
+/// How the input was read, as comments, where another reader would not find it by itself.
+std::string dialect_comments(const OutputSpec& spec) {
+  std::string comments;
+  bool is_plain = true;
+  for (const auto& [name, value] : spec.attributes) {
+    const std::string* word = std::get_if<std::string>(&value);
+    if (word == nullptr || !name.starts_with("csv_")) continue;
+    is_plain = is_plain && (name == "csv_delimiter" || name == "csv_header" || *word == "point" ||
+                            *word == "no");
+    for (std::size_t at = 0; at <= word->size();) {
+      const std::size_t end = std::min(word->find('\n', at), word->size());
+      comments += fmt::format("{}{} = {}\n", csv_dialect_marker, name.substr(4),
+                              escape(word->substr(at, end - at)));
+      at = end + 1;
     }
-    if (spec.force) found.push_back(path);
   }
-  return found;
+  return is_plain ? "" : comments;
 }
 
 class CsvWriter final : public Writer {
@@ -131,9 +131,11 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
                      csv_single_marker);
     }
   }
+  if (spec.with_report) tables_.back()->output.buffer().append(dialect_comments(spec));
   if (!spec.with_report) return;
   report_path_ = csv_name(spec.path, "report");
-  report_ = create_report_file(report_path_, spec.force, /*has_checksums=*/true);
+  const ReportOfSet set{.attributes = spec.attributes};
+  report_ = create_report_file(report_path_, spec.force, &set);
 }
 
 template <class T>
@@ -215,12 +217,8 @@ std::vector<std::string> CsvWriter::files() const {
 }  // namespace
 
 std::string csv_name(const std::string& path, const std::string& dataset) {
-  constexpr std::size_t ending = 4;
-  if (dataset == "A") return path;
-  const std::string stem = path.substr(0, path.size() - ending);
   // The report is always CSV, also where the matrices have another separator.
-  const std::string last = dataset == "report" ? ".csv" : path.substr(path.size() - ending);
-  return fmt::format("{}.{}{}", stem, dataset, last);
+  return dataset == "report" ? report_file(path, ".csv") : factor_file(path, dataset);
 }
 
 std::unique_ptr<Writer> create_csv(const OutputSpec& spec) {

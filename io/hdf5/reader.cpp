@@ -134,6 +134,8 @@ class Hdf5Reader final : public Reader {
   bool read_tile(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
   bool can_be_read(index_t matrix);
+  template <class T>
+  void mark_missing(T* numbers, index_t count) const;
 
   template <class T>
   [[noreturn]] void throw_failure(index_t first, index_t count);
@@ -176,6 +178,14 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
   source_.order = order;
+  std::string missing;
+  for (const double value : dataset_.missing)
+    missing += fmt::format("{}{}", missing.empty() ? "" : " ", value);
+  if (!missing.empty()) source_.details.emplace_back("netcdf_missing_value", missing);
+  if (dataset_.is_packed)
+    source_.notes.push_back(fmt::format(
+        "{}: its numbers are read as stored; scale_factor and add_offset are not applied",
+        dataset_.shown));
   const auto& dims = dataset_.dims;
   const std::size_t matrix_rank = is_vector ? 1 : 2;
   source_.leading.assign(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(matrix_rank));
@@ -309,6 +319,7 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
   if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
     throw_failure<T>(first, out.count);
   }
+  mark_missing(out.data, out.count * out.rows * out.cols);
 }
 
 template <class T>
@@ -320,6 +331,15 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
   if (out.rows == 0 || out.cols == 0) return;
   overflowed_ = false;
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
+  mark_missing(out.data, out.rows * out.cols);
+}
+
+/// What netCDF calls a fill value or missing value becomes NaN.
+template <class T>
+void Hdf5Reader::mark_missing(T* numbers, index_t count) const {
+  for (const double missing : dataset_.missing)
+    std::replace(numbers, numbers + count, static_cast<T>(missing),
+                 std::numeric_limits<T>::quiet_NaN());
 }
 
 template <class T>
@@ -458,9 +478,15 @@ RecordedInput read_hdf5_recorded_input(const std::string& path) {
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
   if (!is_by_qrtool(file)) return {};
+  TextPairs details;
+  for (const char* name : {"csv_delimiter", "csv_decimal", "csv_skip_rows", "csv_header",
+                           "csv_index_column", "csv_columns", "csv_na_text"})
+    if (std::string word = hdf5::string_attribute(file, file.handle, name); !word.empty())
+      details.emplace_back(name, std::move(word));
   return {.file = hdf5::string_attribute(file, file.handle, "source_file"),
           .dataset = hdf5::string_attribute(file, file.handle, "source_dataset"),
-          .order = order_attribute(file)};
+          .order = order_attribute(file),
+          .details = std::move(details)};
 }
 
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
