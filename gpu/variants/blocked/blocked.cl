@@ -60,6 +60,9 @@
 #ifndef LEAN
 #define LEAN 0
 #endif
+// T is formed after the panel is stored, when fewer registers are in use. With FLAGGED, PoCL 3.1
+// makes wrong code of a kernel that may return early and has barriers after its last store.
+#define LATE_T (LEAN && !FLAGGED)
 #ifndef TILE_ROWS
 #define TILE_ROWS 8
 #endif
@@ -347,7 +350,7 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
 #endif
 
 // Factors the panel that the tile holds: tile := V\R, tops := the first entries of the v, and T
-// unless LEAN.
+// unless LATE_T.
 INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
   const int item = get_local_id(0);
   for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) at->gram[i] = 0;
@@ -359,7 +362,7 @@ INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __
     for (int c = 0; c < LANE_COLUMNS; ++c) factor_column(at, tile, c, j + c, 0);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  if (!LEAN) form_strip_t(at, t);
+  if (!LATE_T) form_strip_t(at, t);
   if (item < width) tops[item] = at->tops[item];
 }
 
@@ -378,10 +381,10 @@ __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, 
   load_strip(&at, tile, a + matrix * shape.m * shape.n, shape.n, shape.m, columns);
   barrier(CLK_LOCAL_MEM_FENCE);
   scale_strip(&at, tile, codes + matrix * shape.n, columns, column_codes);
-  t += matrix * panels * PANEL * PANEL;
-  factor_strip(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k, t);
+  __global REAL* const strip_t = t + matrix * panels * PANEL * PANEL;
+  factor_strip(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k, strip_t);
   store_strip(&at, tile, work + matrix * shape.m * step.ld, step.ld, shape.m, columns);
-  if (LEAN) form_strip_t(&at, t);
+  if (LATE_T) form_strip_t(&at, strip_t);
 }
 
 // Step L = step.index: updates strips t >= L with panel L-1, then factors strip L. One group per
@@ -431,10 +434,11 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
   at.words = WORDS_OF(shape.m - first_col);
   barrier(CLK_LOCAL_MEM_FENCE);
   const int panels = (shape.k + PANEL - 1) / PANEL;
-  t += (matrix * panels + strip) * PANEL * PANEL;
-  factor_strip(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col, t);
+  __global REAL* const strip_t = t + (matrix * panels + strip) * PANEL * PANEL;
+  factor_strip(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col,
+               strip_t);
   store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
-  if (LEAN) form_strip_t(&at, t);
+  if (LATE_T) form_strip_t(&at, strip_t);
 }
 
 #include "gpu/variants/blocked/blocked_q.clh"

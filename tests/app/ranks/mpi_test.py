@@ -176,7 +176,7 @@ class Ranks(unittest.TestCase):
     def test_rank_0_plans_for_all(self):
         # Ranks that find different amounts of free memory would cut the work differently.
         cpu = ["--backend", "cpu"]
-        for shape, memories in (("101x200x7", ("200KiB", "1GiB")), ("60000x20", ("8MiB", "14MiB"))):
+        for shape, memories in (("101x200x7", ("240KiB", "1GiB")), ("60000x20", ("8MiB", "14MiB"))):
             self.generate("--shape", shape)
             self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", *cpu)
             for one, two in (memories, memories[::-1]):

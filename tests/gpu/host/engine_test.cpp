@@ -125,6 +125,39 @@ TEST_F(FlaggedMatrices, AloneInASubChunkHaveTheSameBits) {
   EXPECT_EQ(factors(variant, first), by_device);
 }
 
+/// Where the jobs of a run have their matrices: that of `gram`, then those of its flagged matrices.
+std::vector<cl_mem> inputs_of_jobs;
+
+template <GpuVariant (*variant_of)()>
+void record_and_enqueue(const FactorJob& job, Launcher& launch) {
+  inputs_of_jobs.push_back(job.a());
+  variant_of().enqueue(job, launch);
+}
+
+TEST_F(FlaggedMatrices, AreCopiedToOnePlaceUnlessAlone) {
+  SKIP_WITHOUT_OPENCL();
+  GpuVariant variant = gram_variant();
+  variant.enqueue = record_and_enqueue<gram_variant>;
+  variant.again = [](const Problem&) {
+    GpuVariant again = small_variant();
+    again.enqueue = record_and_enqueue<small_variant>;
+    return again;
+  };
+  inputs_of_jobs.clear();
+  const std::vector<float> some = matrices({0, 1, 3});
+  factors(variant, some);
+  ASSERT_EQ(inputs_of_jobs.size(), 4u);
+  EXPECT_NE(inputs_of_jobs[1], inputs_of_jobs[0]);
+  EXPECT_EQ(inputs_of_jobs[2], inputs_of_jobs[1]);
+  EXPECT_EQ(inputs_of_jobs[3], inputs_of_jobs[1]);
+
+  inputs_of_jobs.clear();
+  problem_.count = 1;
+  factors(variant, {some.begin(), some.begin() + rows * cols});
+  ASSERT_EQ(inputs_of_jobs.size(), 2u);
+  EXPECT_EQ(inputs_of_jobs[1], inputs_of_jobs[0]);
+}
+
 TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
   SKIP_WITHOUT_OPENCL();
   constexpr index_t many = 96;
