@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/factors_of_mode.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/direct_reader.hpp"
@@ -404,22 +405,6 @@ Order stated_order(const InputFile& file, const Dataset& dataset) {
   return dataset.is_column ? Order::column : Order::automatic;
 }
 
-/// Refuses an output of this tool that lacks some of the factors that it says it holds.
-void require_factors_of_mode(const InputFile& file, const StoredFactors& factors) {
-  const std::string mode = hdf5::string_attribute(file, file.handle, "mode");
-  const bool needs_v = mode == "raw", needs_r = !needs_v && !mode.empty();
-  const bool needs_q = needs_r && mode != "r";
-  const std::pair<const char*, bool> missing[] = {{"Q", needs_q && !factors.q},
-                                                  {"R", needs_r && !factors.r},
-                                                  {"V", needs_v && !factors.v},
-                                                  {"tau", needs_v && !factors.tau}};
-  for (const auto& [name, is_missing] : missing) {
-    if (!is_missing) continue;
-    throw InputError(fmt::format("{}: was written with mode {}, but holds no {}", file.shown,
-                                 escape(mode), name));
-  }
-}
-
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
                                     const char* lower, Order order, int threads) {
   const bool is_vector = std::string_view(upper) == "/tau";
@@ -502,7 +487,8 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order, int thread
   factors.v = open_factor(file, "/V", "/v", order, threads);
   factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
   if (factors.by_qrtool) {
-    require_factors_of_mode(*file, factors);
+    require_factors_of_mode(file->shown, hdf5::string_attribute(*file, file->handle, "mode"),
+                            factors);
     factors.tries = read_tries(*file);
   }
   return factors;

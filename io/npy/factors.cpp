@@ -153,8 +153,8 @@ StoredFactors open_npy_factors(const std::string& path, int threads) {
   const std::string report_name = report_file(path, ".json");
   StoredReport report;
   if (exists(report_name)) report = read_report(report_name);
-  require_one_run(path, factors, report, report_name);
   apply_record(report.record, escape(path), factors);
+  require_one_run(path, factors, report, report_name);
   factors.tries = std::move(report.tries);
   return factors;
 }

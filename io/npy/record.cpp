@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/factors_of_mode.hpp"
 #include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 
@@ -121,18 +122,7 @@ void apply_record(const Record& record, const std::string& shown, StoredFactors&
   factors.by_qrtool = is_by_qrtool(record);
   if (!factors.by_qrtool) return;
   factors.is_mixed = value_of(record, "precision") == "mixed";
-  const std::string mode = value_of(record, "mode");
-  const bool needs_v = mode == "raw", needs_r = !needs_v && !mode.empty();
-  const bool needs_q = needs_r && mode != "r";
-  const std::pair<const char*, bool> missing[] = {{"Q", needs_q && !factors.q},
-                                                  {"R", needs_r && !factors.r},
-                                                  {"V", needs_v && !factors.v},
-                                                  {"tau", needs_v && !factors.tau}};
-  for (const auto& [name, is_missing] : missing) {
-    if (!is_missing) continue;
-    throw InputError(
-        fmt::format("{}: was written with mode {}, but there is no {}", shown, escape(mode), name));
-  }
+  require_factors_of_mode(shown, value_of(record, "mode"), factors);
 }
 
 }  // namespace qrtool::npy

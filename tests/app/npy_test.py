@@ -132,6 +132,17 @@ class NumPyFiles(unittest.TestCase):
         qrtool("factor", "d.npz:b", "o.npz", "-qf")
         self.assertIn("all pass", qrtool("verify", "d.npz", "o.npz"))
 
+    def test_a_factor_that_is_missing_is_named(self):
+        np.save("a.npy", self.numbers((3, 6, 4)))
+        qrtool("factor", "a.npy", "o.npy", "-q")
+        qrtool("factor", "a.npy", "o.npz", "-q")
+        os.remove("o.Q.npy")
+        with np.load("o.npz") as z:
+            np.savez("o.npz", **{name: z[name] for name in z.files if name != "Q"})
+        for out in ("o.npy", "o.npz"):
+            self.assertIn(f"{out}: was written with mode reduced, but holds no Q",
+                          qrtool("verify", "a.npy", out, status=3))
+
     def test_a_column_ordered_source_gives_what_numpy_shows(self):
         a = self.numbers((3, 6, 4))
         with h5py.File("m.h5", "w") as file:
