@@ -81,6 +81,29 @@ void ArrayWriter::append(const T* values, index_t count) {
   position_ += count;
 }
 
+/// Sums up and writes a piece at a time: one thread sums up, with the piece still in its cache
+/// afterwards, while another one writes. A file is written by one thread at a time.
+template <class T>
+void ArrayWriter::append_matrices(BatchView<const T> values,
+                                  const std::function<void(index_t)>& sum_up) {
+  constexpr auto element = static_cast<index_t>(sizeof(T));
+  const index_t size = matrix_elements();
+  const index_t at_once = std::max<index_t>(piece_bytes / std::max<index_t>(size * element, 1), 1);
+  const auto place_of = [&](index_t b) {
+    return start_ + static_cast<std::uint64_t>((position_ + b * size) * element);
+  };
+  parallel_for((values.count + at_once - 1) / at_once, threads_, [&](index_t piece, int) {
+    const index_t from = piece * at_once, to = std::min(from + at_once, values.count);
+    for (index_t b = from; b < to; ++b) sum_up(b);
+    write_fully(file_, place_of(from), values.data + from * size,
+                static_cast<std::size_t>((to - from) * size * element));
+  });
+  const index_t bytes = values.count * size * element;
+  if (bytes >= piece_bytes)
+    begin_sync(file_.descriptor, place_of(0), static_cast<std::uint64_t>(bytes));
+  position_ += values.count * size;
+}
+
 template <class T>
 void ArrayWriter::write(index_t first, BatchView<const T> values) {
   if (values.rows != dataset_.rows || values.cols != dataset_.cols ||
@@ -89,9 +112,14 @@ void ArrayWriter::write(index_t first, BatchView<const T> values) {
   }
   const std::size_t before = checksums_.size();
   checksums_.resize(before + static_cast<std::size_t>(values.count));
-  parallel_for(values.count, threads_, [&](index_t b, int) {
+  const auto sum_up = [&](index_t b) {
     checksums_[before + static_cast<std::size_t>(b)] = checksum(values[b]);
-  });
+  };
+  if (values.is_packed() && values.count > 1) {
+    append_matrices(values, sum_up);
+    return;
+  }
+  parallel_for(values.count, threads_, [&](index_t b, int) { sum_up(b); });
   if (values.is_packed()) {
     append(values.data, values.count * matrix_elements());
     return;

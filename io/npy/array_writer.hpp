@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,8 @@ class ArrayWriter {
 
  private:
   index_t matrix_elements() const { return dataset_.rows * dataset_.cols; }
+  template <class T>
+  void append_matrices(BatchView<const T> values, const std::function<void(index_t)>& sum_up);
   template <class T>
   void append(const T* values, index_t count);
 
