@@ -26,10 +26,10 @@ struct LaneTile {
     return limits.shuffle_lanes > 1 && row_splits <= limits.shuffle_lanes;
   }
   /// Number of entries that the lanes of `matrices` matrices exchange through local memory
-  /// (SCRATCH). It is 0 with shuffles, and if each column has one lane.
+  /// (SCRATCH). With shuffles none is used, but the array has one.
   int exchanged_entries(const Limits& limits, int matrices) const {
-    const bool is_alone = row_splits == 1 || has_shuffles(limits);
-    return is_alone ? 0 : (2 * columns_per_lane + 1) * lanes() * matrices;
+    if (has_shuffles(limits)) return 1;
+    return row_splits == 1 ? 0 : (2 * columns_per_lane + 1) * lanes() * matrices;
   }
 };
 
