@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/factors.hpp"
 #include "io/csv/reader.hpp"
+#include "io/csv/writer.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
@@ -108,6 +110,41 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
   refuse_matrix_market(location.file);
   return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
+}
+
+std::unique_ptr<Reader> open_array(const InputSpec& spec) {
+  const Location location = split_location(spec.path);
+  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
+  refuse_matrix_market(location.file);
+  const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
+  return open_hdf5_array({location.file, dataset, Order::row, spec.threads});
+}
+
+std::vector<index_t> dims_of(const Source& source) {
+  std::vector<index_t> dims = source.leading;
+  dims.push_back(source.m);
+  if (!source.is_vector) dims.push_back(source.n);
+  return dims;
+}
+
+std::unique_ptr<Reader> open_solutions(const std::string& path, int threads) {
+  const Location location = split_location(path);
+  if (has_text_ending(location.file)) {
+    const std::string named = csv_name(location.file, "X");
+    std::error_code error;
+    const bool is_set = std::filesystem::exists(named, error);
+    return open_array({.path = is_set ? named : location.file, .dataset = {}});
+  }
+  InputSpec spec{.path = location.file, .dataset = location.dataset, .threads = threads};
+  if (spec.dataset.empty()) spec.dataset = find_hdf5_solutions(location.file);
+  return open_array(spec);
+}
+
+std::vector<std::string> recorded_attributes(const std::string& path,
+                                             const std::vector<const char*>& names) {
+  const Location location = split_location(path);
+  if (has_text_ending(location.file)) return std::vector<std::string>(names.size());
+  return read_hdf5_attributes(location.file, names);
 }
 
 RecordedInput read_recorded_input(const std::string& factors) {

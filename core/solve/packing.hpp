@@ -22,12 +22,18 @@ struct SolveProblem {
   double ridge = 0;            // min ||A x - b||^2 + ridge ||x||^2
   bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
   bool wants_se = false;
+  bool only_checks = false;  // X is given
 
   /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b.
   index_t packed_rows() const { return m + (ridge > 0 ? n : 0); }
   index_t k() const { return std::min(packed_rows(), n); }
   SolveRules rules() const {
-    return {.type = type, .m = packed_rows(), .n = n, .rank = rank, .wants_se = wants_se};
+    return {.type = type,
+            .m = packed_rows(),
+            .n = n,
+            .rank = rank,
+            .wants_se = wants_se,
+            .only_checks = only_checks};
   }
 };
 

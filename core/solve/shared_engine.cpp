@@ -116,6 +116,7 @@ void SharedEngine<T>::solve_tile(const RightSideBlock<T>& block, index_t first, 
   const auto tile_of = [&](index_t part) {
     return MatrixView<T>{worker.x.view()[part].data, n, count, count};
   };
+  for (index_t j = 0; j < count; ++j) take_solution<T>(problem_, block, first + j, tile_of(0), j);
   PackedRows<T> rows(problem_, a, b);
   const std::vector<index_t> rows_used(static_cast<std::size_t>(count), rows_used_);
   worker.solver.solve(
@@ -131,8 +132,7 @@ void SharedEngine<T>::solve_tile(const RightSideBlock<T>& block, index_t first, 
     if (kinds[j] == Kind::gap) worker.gaps.push_back(s);
     if (kinds[j] == Kind::refused) refuse_right_side(problem_, block, s);
     if (kinds[j] != Kind::solved) continue;
-    put_solution<T>(tile_of(0), j, block.x, block.x_places, s);
-    if (block.se != nullptr) put_solution<T>(tile_of(1), j, block.se, block.x_places, s);
+    put_solution<T>(problem_, tile_of(0), tile_of(1), j, block, s);
   }
 }
 

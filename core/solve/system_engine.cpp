@@ -30,10 +30,21 @@ void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& blo
 }
 
 template <class T>
-void put_solution(MatrixView<const T> from, index_t column, T* to, const VectorPlaces& places,
-                  index_t s) {
-  const index_t start = places.start(s);
-  for (index_t i = 0; i < from.rows; ++i) to[start + i * places.step] = from(i, column);
+void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
+                  index_t column, const RightSideBlock<T>& block, index_t s) {
+  if (problem.only_checks) return;
+  const index_t start = block.x_places.start(s), step = block.x_places.step;
+  for (index_t i = 0; i < problem.n; ++i) block.x[start + i * step] = x(i, column);
+  if (block.se == nullptr) return;
+  for (index_t i = 0; i < problem.n; ++i) block.se[start + i * step] = se(i, column);
+}
+
+template <class T>
+void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
+                   MatrixView<T> x, index_t column) {
+  if (!problem.only_checks) return;
+  const index_t start = block.x_places.start(s);
+  for (index_t i = 0; i < problem.n; ++i) x(i, column) = block.x[start + i * block.x_places.step];
 }
 
 template <class T>
@@ -115,6 +126,8 @@ void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>&
     for (index_t j = 0; j < p_; ++j) z(i, j) = static_cast<double>(factor(i, n + j));
   PackedRows<T> rows(problem_, {ab.data, ab.rows, n, ab.ld}, {ab.data + n, ab.rows, p_, ab.ld});
   const Batch<T> solution(2, n, p_);
+  for (index_t j = 0; j < p_; ++j)
+    take_solution<T>(problem_, block, system.first + j, solution.view()[0], j);
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p_), packed.rows_used);
   worker.solver.solve(rows, 0, z, {packed.scale_a, packed.scale_b},
                       {.x = solution.view()[0],
@@ -128,8 +141,7 @@ void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>&
       refuse_right_side(problem_, block, s);
       continue;
     }
-    put_solution<T>(solution.view()[0], j, block.x, block.x_places, s);
-    if (block.se != nullptr) put_solution<T>(solution.view()[1], j, block.se, block.x_places, s);
+    put_solution<T>(problem_, solution.view()[0], solution.view()[1], j, block, s);
   }
 }
 
@@ -160,10 +172,13 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
   return seconds;
 }
 
-#define QRTOOL_FOR(T)                                                                      \
-  template class SystemEngine<T>;                                                          \
-  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t); \
-  template void put_solution(MatrixView<const T>, index_t, T*, const VectorPlaces&, index_t);
+#define QRTOOL_FOR(T)                                                                       \
+  template class SystemEngine<T>;                                                           \
+  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);  \
+  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>, \
+                             index_t, const RightSideBlock<T>&, index_t);                   \
+  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,       \
+                              MatrixView<T>, index_t);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

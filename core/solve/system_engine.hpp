@@ -79,9 +79,13 @@ class SystemEngine {
 template <class T>
 void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s);
 
-/// Copies vectors of the solver to their places.
+/// Copies x and se (n x p each) of a right side to their places in the block. Where X is given,
+/// take_solution() copies it to x before, and put_solution() does nothing.
 template <class T>
-void put_solution(MatrixView<const T> from, index_t column, T* to, const VectorPlaces& places,
-                  index_t s);
+void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
+                  index_t column, const RightSideBlock<T>& block, index_t s);
+template <class T>
+void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
+                   MatrixView<T> x, index_t column);
 
 }  // namespace qrtool

@@ -158,6 +158,7 @@ void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int s
   report.residual_norm = std::ldexp(c.data_residual, scale_b);
   report.backward_error = c.error;
   report.least_norm_error = factor_.has_least_norm() ? c.least_norm_error : not_measured;
+  report.bar = c.bar;
   report.status = !c.fits ? Status::r_overflows : c.passes() ? Status::ok : Status::above_bar;
   if (places.se.data == nullptr) return;
   const index_t freedom = places.rows_used[column] - factor_.rank();
@@ -171,6 +172,10 @@ void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int s
 template <class T>
 void SystemSolver<T>::solve(SystemRows& rows, index_t first, MatrixView<const double> z,
                             const Scales& scales, const Places& places) {
+  if (rules_.only_checks) {
+    check(rows, first, scales, places);
+    return;
+  }
   const index_t n = rules_.n, p = z.cols;
   const Batch<double> solutions(1, n, p);
   const MatrixView<double> x = solutions.view()[0];
@@ -213,6 +218,7 @@ void SystemSolver<T>::check(SystemRows& rows, index_t first, const Scales& scale
     report.residual_norm = std::ldexp(c.data_residual, scales.b[j]);
     report.backward_error = c.error;
     report.least_norm_error = factor_.has_least_norm() ? c.least_norm_error : not_measured;
+    report.bar = c.bar;
     report.status = c.passes() ? Status::ok : Status::above_bar;
   }
 }

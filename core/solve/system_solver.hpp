@@ -28,6 +28,7 @@ struct SolutionReport {
   double residual_norm = not_measured;   // ||b - A x||, measured
   double backward_error = not_measured;  // of x as it is stored
   double least_norm_error = not_measured;
+  double bar = not_measured;          // for both errors
   Status status = Status::unchecked;  // r_overflows: x is larger than its type can hold
   std::uint8_t tries = 1;             // 2: reflectors made x after another way had failed
 };
@@ -44,7 +45,8 @@ struct SolveRules {
   index_t m = 0, n = 0;                     // as the bar counts them
   RankRule rank;
   bool wants_se = false;
-  bool may_refine = true;  // false: the rows are too many to be read a third time
+  bool only_checks = false;  // solve() takes X as it is and checks it
+  bool may_refine = true;    // false: the rows are too many to be read a third time
 };
 
 /// The rows of A and B, wherever they are. Everything is scaled: A by 2^-scale_a, right side j by
@@ -88,10 +90,9 @@ class SystemSolver {
   /// Solves for right sides first .. first + p - 1, given z = Q'B (k x p, float64), and checks.
   void solve(SystemRows& rows, index_t first, MatrixView<const double> z, const Scales& scales,
              const Places& places);
-  /// Only checks: x is what is stored.
-  void check(SystemRows& rows, index_t first, const Scales& scales, const Places& places);
 
  private:
+  void check(SystemRows& rows, index_t first, const Scales& scales, const Places& places);
   /// A solution for one right side, and what the check found.
   struct Candidate {
     std::vector<double> x;  // scaled, as stored: every entry is a T

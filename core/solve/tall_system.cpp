@@ -34,7 +34,7 @@ int scale_of(double norm) {
 
 template <class T>
 TallSystem<T>::TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
-                          const RowFindings& found)
+                          const SweepFindings& found)
     : problem_(problem),
       p_(p),
       threads_(threads),
@@ -159,6 +159,7 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
   const Batch<double> z(1, k, p_);
   for (index_t i = 0; i < k; ++i)
     for (index_t j = 0; j < p_; ++j) z.view()[0](i, j) = static_cast<double>(r(i, n + j));
+  for (index_t j = 0; j < p_; ++j) take_solution<T>(problem_, block, j, solution.view()[0], j);
   const std::vector<char> refused = scales_.is_zero;
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p_), found_.rows_used);
   solver.solve(*this, 0, z.view()[0], {scales_.a, scales_.b},
@@ -171,8 +172,7 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
       refuse_right_side(problem_, block, j);
       continue;
     }
-    put_solution<T>(solution.view()[0], j, block.x, block.x_places, j);
-    if (block.se != nullptr) put_solution<T>(solution.view()[1], j, block.se, block.x_places, j);
+    put_solution<T>(problem_, solution.view()[0], solution.view()[1], j, block, j);
   }
   seconds.solve = seconds_since(start) - seconds.factor;
   return seconds;

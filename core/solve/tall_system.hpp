@@ -30,7 +30,7 @@ template <class T>
 using SweepRows = std::function<void(const RowScales& scales, const VisitRows<T>& visit)>;
 
 /// What the first sweep found of the rows.
-struct RowFindings {
+struct SweepFindings {
   bool a_is_finite = true;
   std::vector<char> b_is_finite;
   index_t rows_used = 0;
@@ -42,7 +42,7 @@ class TallSystem final : private SystemRows {
  public:
   /// `sweep` fills `found` whenever it is called.
   TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
-             const RowFindings& found);
+             const SweepFindings& found);
 
   /// The cut of the rows; a visit brings whole leaves of it.
   const TallShape& shape() const { return shape_; }
@@ -65,7 +65,7 @@ class TallSystem final : private SystemRows {
   int threads_;
   TallShape shape_;
   SweepRows<T> sweep_;
-  const RowFindings& found_;
+  const SweepFindings& found_;
   RowScales scales_;  // of the sweeps that check
 };
 

@@ -234,6 +234,12 @@ bool CsvParser::take_header(std::string_view line) {
   return has_name;
 }
 
+std::vector<std::string> CsvParser::names() const {
+  if (header_.empty()) return {};
+  std::vector<std::string> names = names_of(header_, separator_);
+  return std::ssize(names) == columns_ ? names : std::vector<std::string>();
+}
+
 /// Refuses a row whose first column is an index, and a row of another width than the header.
 void CsvParser::check_header(std::string_view row) const {
   const std::vector<std::string> names = names_of(header_, separator_);

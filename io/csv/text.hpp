@@ -39,6 +39,8 @@ class CsvParser {
   void parse(std::string_view line, ElementType type, std::vector<double>& numbers);
 
   index_t columns() const { return columns_; }
+  /// The names of the header; empty where there is none.
+  std::vector<std::string> names() const;
 
   /// "file:line:column: " for a place in the current line.
   std::string place(std::size_t column) const;

@@ -184,7 +184,7 @@ TYPED_TEST(Engines, TallSystemsDoNotDependOnHowTheirRowsCome) {
       std::copy_n(&s.a[(i * m + r) * n], n, &ab.view()[0](r, 0));
       ab.view()[0](r, n) = s.b[i * m + r];
     }
-    const RowFindings found{.a_is_finite = true, .b_is_finite = {1}, .rows_used = m};
+    const SweepFindings found{.a_is_finite = true, .b_is_finite = {1}, .rows_used = m};
     std::vector<std::vector<T>> solutions;
     for (const index_t leaves : {1, 100}) {
       const index_t at_once = leaves * TallShape(m, n + 1).leaf_rows();

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve.cpp: `qrtool solve` opens A and B, plans, solves and checks every right side, commits the
+// output and says what came of it.
+#include "app/commands/commands.hpp"
+#include "app/solve/solve_run.hpp"
+#include "core/host.hpp"
+
+namespace qrtool {
+namespace {
+
+void check_names(const SolveOptions& o) {
+  for (const std::string& input : {o.a, o.b, o.system.weights})
+    if (!input.empty()) refuse_same_file(input, o.output);
+  check_output_names(o.output, /*report=*/"", o.force);
+}
+
+}  // namespace
+
+ExitCode run_solve(const SolveOptions& o) {
+  const Stopwatch watch;
+  check_names(o);
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const SolveInputs inputs = open_solve_inputs({o.a, o.b}, o.system, o.order, limits.threads);
+  SolveRun run(o, inputs, limits, watch);
+  run.make_plan();
+  run.create_output();
+  run.run_stages();
+  run.commit();
+  const SolveResult result = run.finish();
+  print_result(o, result);
+  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+}
+
+}  // namespace qrtool
