@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp: chooses the reader for a file from its name and content.
+// reader.cpp: opens inputs and stored factors through their formats.
 #include "io/reader.hpp"
 
 #include <fmt/format.h>
@@ -9,12 +9,11 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/factors.hpp"
-#include "io/csv/reader.hpp"
-#include "io/csv/writer.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
+#include "io/format.hpp"
 #include "io/hdf5/reader.hpp"
 
 namespace qrtool {
@@ -22,22 +21,20 @@ namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
 
-std::unique_ptr<Reader> open_text(const std::string& file, const std::string& dataset,
-                                  Order order) {
-  if (!dataset.empty()) {
-    throw UsageError(fmt::format("{}: a CSV file has no datasets to choose from", escape(file)));
+/// Errors: UsageError where `spec` chooses what an input of this format does not offer.
+void refuse_choices(const Format& format, const InputSpec& spec) {
+  if (!spec.dataset.empty() && !format.has_datasets) {
+    throw UsageError(fmt::format("{}: a {} file has no datasets to choose from", escape(spec.path),
+                                 format.name));
   }
-  if (order == Order::column) {
+  if (spec.order == Order::column && !format.own_order.empty()) {
     throw UsageError(
-        fmt::format("{}: --order column is for HDF5; CSV is read line by line", escape(file)));
+        fmt::format("{}: --order column is for HDF5; {}", escape(spec.path), format.own_order));
   }
-  if (file != "-") require_text_file(file);
-  return open_csv(file);
 }
 
 /// Errors: InputError, also where the file cannot be read.
 void refuse_matrix_market(const std::string& file) {
-  readable_size(file);
   if (sniff(file) != Content::matrix_market) return;
   TextLines lines(open_rereadable(file), escape(file));
   lines.next();
@@ -100,57 +97,61 @@ std::string_view name_of(Order order) {
 }
 
 std::unique_ptr<Reader> open_input(const InputSpec& spec) {
-  if (spec.path == "-") return open_text("-", spec.dataset, spec.order);
   const Location location = split_location(spec.path);
   if (!location.dataset.empty() && !spec.dataset.empty()) {
     throw UsageError(
         fmt::format("{}: a dataset is named here and by --dataset as well", escape(spec.path)));
   }
-  const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
-  if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
-  refuse_matrix_market(location.file);
-  return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
+  InputSpec file = spec;
+  file.path = location.file;
+  if (spec.dataset.empty()) file.dataset = location.dataset;
+  const Format& format = format_of_input(file.path);
+  refuse_choices(format, file);
+  if (&format == formats().back()) refuse_matrix_market(file.path);
+  return format.open_input(file);
 }
 
 std::unique_ptr<Reader> open_array(const InputSpec& spec) {
-  const Location location = split_location(spec.path);
-  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
-  refuse_matrix_market(location.file);
-  const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
-  return open_hdf5_array({location.file, dataset, Order::row, spec.threads});
+  InputSpec array = spec;
+  array.takes_vectors = true;
+  return open_input(array);
 }
 
 std::vector<index_t> dims_of(const Source& source) {
+  if (source.is_vector) return {source.m * source.n};
   std::vector<index_t> dims = source.leading;
-  dims.push_back(source.m);
-  if (!source.is_vector) dims.push_back(source.n);
+  dims.insert(dims.end(), {source.m, source.n});
   return dims;
 }
 
+namespace {
+
+bool is_hdf5_input(const std::string& file) { return &format_of_input(file) == formats().back(); }
+
+}  // namespace
+
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads) {
+  InputSpec spec{.path = path, .dataset = {}, .threads = threads};
   const Location location = split_location(path);
-  if (has_text_ending(location.file)) {
-    const std::string named = csv_name(location.file, "X");
-    std::error_code error;
-    const bool is_set = std::filesystem::exists(named, error);
-    return open_array({.path = is_set ? named : location.file, .dataset = {}});
+  if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
+    spec.path = named;
+  } else if (location.dataset.empty() && is_hdf5_input(path)) {
+    spec.dataset = find_hdf5_solutions(path);
   }
-  InputSpec spec{.path = location.file, .dataset = location.dataset, .threads = threads};
-  if (spec.dataset.empty()) spec.dataset = find_hdf5_solutions(location.file);
   return open_array(spec);
 }
 
 std::vector<std::string> recorded_attributes(const std::string& path,
                                              const std::vector<const char*>& names) {
-  const Location location = split_location(path);
-  if (has_text_ending(location.file)) return std::vector<std::string>(names.size());
-  return read_hdf5_attributes(location.file, names);
+  const std::string file = split_location(path).file;
+  std::error_code error;
+  const bool is_read = std::filesystem::exists(file, error) && is_hdf5_input(file);
+  return is_read ? read_hdf5_attributes(file, names) : std::vector<std::string>(names.size());
 }
 
 RecordedInput read_recorded_input(const std::string& factors) {
-  if (has_text_ending(factors)) return {};
   try {
-    return read_hdf5_recorded_input(factors);
+    return format_of_output(factors).recorded_input(factors);
   } catch (const InputError&) {
     return {};
   }
@@ -158,10 +159,10 @@ RecordedInput read_recorded_input(const std::string& factors) {
 
 std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded) {
   const Location location = split_location(spec.path);
-  // Text has neither datasets nor an order.
-  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
-  if (spec.order == Order::automatic) spec.order = recorded.order;
-  if (!recorded.dataset.empty() && spec.dataset.empty() && location.dataset.empty()) {
+  const Format& format = format_of_input(location.file);
+  if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
+  const bool is_open = spec.dataset.empty() && location.dataset.empty() && format.has_datasets;
+  if (is_open && !recorded.dataset.empty()) {
     InputSpec same = spec;
     same.dataset = recorded.dataset;
     try {
@@ -174,8 +175,7 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 }
 
 StoredFactors open_factors(const std::string& path, Order order, int threads) {
-  StoredFactors factors =
-      has_text_ending(path) ? open_csv_factors(path) : open_hdf5_factors(path, order, threads);
+  StoredFactors factors = format_of_output(path).open_factors(path, order, threads);
   require_consistent(factors);
   return factors;
 }

@@ -23,6 +23,9 @@ struct InputSpec {
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
   int threads = 1;  // the most that read at once
+  // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
+  std::string scratch = {};
+  bool takes_vectors = false;  // an array of one dimension is m numbers
 };
 
 /// The matrices that were found.
@@ -34,8 +37,9 @@ struct Source {
   ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
-  bool order_is_stated = true;            // false: nothing says in which order the file was written
-  bool is_vector = false;                 // one stored dimension, read as m x 1
+  bool order_is_stated = true;  // false: nothing says in which order the file was written
+  bool needs_copy = false;      // the data are copied to a scratch file before the first is read
+  bool is_vector = false;       // one stored dimension, read as m x 1 or 1 x m
   std::vector<std::string> columns = {};  // names of a table's columns; empty: it has none
 
   index_t count() const {

@@ -42,6 +42,7 @@ struct NumberDataset {
 };
 
 using AttributeValue = std::variant<std::string, double, std::int64_t>;
+using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
 struct OutputSpec {
   std::string path;
@@ -51,8 +52,8 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
-  std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
-  int threads = 1;                                                 // the most that write at once
+  Attributes attributes;                    // of the root
+  int threads = 1;                          // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the
@@ -77,8 +78,7 @@ class Writer {
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
   /// Writes numbers first .. first + values.size() - 1 of a NumberDataset, in ascending order. NaN
   /// becomes -1 in a dataset of whole numbers.
-  virtual void write_numbers(std::string_view name, index_t first,
-                             std::span<const double> values) = 0;
+  virtual void write_numbers(std::string_view name, index_t first, std::span<const double> values);
 
   /// Writes what is still in memory, closes the files and adds them to `files`, which are committed
   /// together.

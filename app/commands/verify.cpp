@@ -189,10 +189,11 @@ void print_result(const VerifyResult& result) {
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
   print_message(fmt::format("{}: {}", escape(result.input.factors.file),
                             stored_shapes(result.input.factors)));
-  print_message(plan.by_rows
-                    ? fmt::format("{} rows at a time", format_count(plan.block_rows))
-                    : fmt::format("{} matrices at a time, {} in flight, {} threads",
-                                  format_count(plan.chunk_matrices), plan.buffers, plan.threads));
+  print_message(plan.by_rows ? fmt::format("{} rows at a time, {} threads",
+                                           format_count(plan.block_rows), plan.threads_per_matrix)
+                             : fmt::format("{} matrices at a time, {} in flight, {} threads",
+                                           format_count(plan.chunk_matrices), plan.buffers,
+                                           plan.threads * plan.threads_per_matrix));
 }
 
 void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& result) {
@@ -203,7 +204,8 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
     return o.criteria == Criteria::m_eps ? m_eps_bars(a.m)
                                          : standard_bars(a.m, a.n, precision, errors);
   };
-  Progress progress("verify", a.count(), o.quiet ? ProgressMode::never : o.progress);
+  Progress progress("verify", work_of(result.input, plan),
+                    o.quiet ? ProgressMode::never : o.progress, plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
       result.verdict.add(m.matrix, m.status, m.errors, m.bars);
@@ -212,9 +214,9 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
       const MatrixReport line = report_line(m, result.input.factors);
       if (report != nullptr) report->write({&line, 1});
     }
-    progress.add(static_cast<index_t>(measured.size()));
   };
-  result.stages = measure(result.input, plan, bars_of, collect);
+  const Listener listener{.found = collect, .done = [&](index_t count) { progress.add(count); }};
+  result.stages = measure(result.input, plan, bars_of, listener);
 }
 
 bool holds_factors(const std::string& file) {

@@ -310,7 +310,7 @@ void RowSweeper<T>::read(RowsChunk<T>& chunk) {
     }
   };
   // A vector is read a part at a time, whichever way it belongs to A.
-  if (in.b->source().is_vector || in.b->source().n == 1) {
+  if (in.b->source().n == 1) {
     read_numbers(*in.b, item + chunk.first, rows, chunk.b.view().data);
   } else {
     read_columns(*in.b, {chunk.b.view().data, rows, p_, p_});

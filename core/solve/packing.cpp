@@ -27,14 +27,12 @@ void include(double x, double& largest) {
 
 void RowFactors::reset() {
   std::fill(roots_.begin(), roots_.end(), 1.0);
-  are_one_ = true;
 }
 
 template <class T>
 void RowFactors::weigh(const T* w, index_t step) {
   for (index_t i = 0; i < std::ssize(roots_); ++i)
     roots_[i] *= std::sqrt(static_cast<double>(w[i * step]));
-  are_one_ = false;
 }
 
 template <class T>
@@ -43,7 +41,6 @@ void RowFactors::leave_out(MatrixView<const T> a) {
     const T* row = &a(i, 0);
     if (std::none_of(row, row + a.cols, [](T x) { return std::isnan(x); })) continue;
     roots_[i] = 0;
-    are_one_ = false;
   }
 }
 
@@ -52,7 +49,6 @@ void RowFactors::leave_out(const T* b, index_t step) {
   for (index_t i = 0; i < std::ssize(roots_); ++i) {
     if (!std::isnan(b[i * step])) continue;
     roots_[i] = 0;
-    are_one_ = false;
   }
 }
 

@@ -81,12 +81,10 @@ class RowFactors {
   void leave_out(const T* b, index_t step);
 
   index_t used() const;
-  bool are_one() const { return are_one_; }
   double operator[](index_t i) const { return roots_[i]; }
 
  private:
   std::vector<double> roots_;
-  bool are_one_ = true;
 };
 
 /// A power of two in two factors, either of which is in range.

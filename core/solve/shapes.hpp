@@ -54,7 +54,7 @@ struct SystemShapes {
 /// other than automatic only that one is tried. A vector of one dimension belongs to every A.
 std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked);
 
-/// "[m, p] = 120x300"-like words for messages: "as m x p, 300 right sides".
+/// For messages: "m first, [m, ...]: 1200 right sides".
 std::string describe(const RightSides& reading);
 
 }  // namespace qrtool

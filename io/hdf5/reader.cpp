@@ -17,6 +17,7 @@
 #include "io/hdf5/direct_reader.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
+#include "io/hdf5/unpacker.hpp"
 
 namespace qrtool {
 namespace {
@@ -76,21 +77,23 @@ double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk
 }
 
 /// Opens a chunked dataset again with a cache that holds those chunks, so that no chunk is
-/// decompressed again for every call.
-void enlarge_cache(const InputFile& file, Dataset& dataset) {
+/// decompressed again for every call. Returns the bytes of the cache.
+std::size_t enlarge_cache(const InputFile& file, Dataset& dataset) {
   constexpr double most_bytes = 64 << 20, usual_bytes = 1 << 20;
   constexpr std::size_t slots =
       12421;  // a prime, far larger than the number of chunks in the cache
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const auto rank = static_cast<int>(dataset.dims.size());
   std::vector<hsize_t> chunk(dataset.dims.size());
-  if (H5Pget_layout(creation) != H5D_CHUNKED) return;
-  if (H5Pget_chunk(creation, rank, chunk.data()) != rank) return;
-  const double bytes = std::clamp(shared_chunk_bytes(dataset, chunk), usual_bytes, most_bytes);
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return 0;
+  if (H5Pget_chunk(creation, rank, chunk.data()) != rank) return 0;
+  const auto bytes = static_cast<std::size_t>(
+      std::clamp(shared_chunk_bytes(dataset, chunk), usual_bytes, most_bytes));
   const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
-  H5Pset_chunk_cache(access, slots, static_cast<std::size_t>(bytes), H5D_CHUNK_CACHE_W0_DEFAULT);
+  H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
   dataset.handle.close();  // a dataset that is still open keeps its properties
   dataset.handle = Handle(H5Dopen2(file.handle, dataset.path.c_str(), access), H5Dclose);
+  return bytes;
 }
 
 class Hdf5Reader final : public Reader {
@@ -144,7 +147,8 @@ class Hdf5Reader final : public Reader {
   Dataset dataset_;
   Handle space_, transfer_;
   std::optional<hdf5::Storage> storage_;
-  std::unique_ptr<DirectReader> direct_;  // null where the dataset does not allow it
+  std::unique_ptr<DirectReader> direct_;      // null where the dataset does not allow it
+  std::unique_ptr<hdf5::Unpacker> unpacker_;  // the same
   Vector vector_ = Vector::no;
   bool is_transposed_ = false;
   bool overflowed_ = false;
@@ -157,7 +161,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
                        int threads)
     : file_(std::move(file)), dataset_(std::move(dataset)), vector_(vector) {
   const Session session(file_->shown);
-  enlarge_cache(*file_, dataset_);
+  const std::size_t cache_bytes = enlarge_cache(*file_, dataset_);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
   transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   H5Pset_type_conv_cb(transfer_, note_overflow, &overflowed_);
@@ -168,6 +172,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
   }
   storage_.emplace(*file_, dataset_, useful_io_threads(threads));
   direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(threads));
+  unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_, threads, cache_bytes);
   is_transposed_ = order == Order::column && vector == Vector::no;
   source_.file = file_->name;
   source_.dataset = dataset_.shown;
@@ -213,7 +218,6 @@ T* Hdf5Reader::scratch(index_t elements) {
 
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
-  const Session session(file_->shown);
   std::vector<hsize_t> start = box.start, count = box.count;
   if (vector_ != Vector::row) {
     start.push_back(static_cast<hsize_t>(block.row));
@@ -223,6 +227,13 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
     start.push_back(static_cast<hsize_t>(block.col));
     count.push_back(static_cast<hsize_t>(block.cols));
   }
+  if (unpacker_) {
+    const bool is_read = unpacker_->read(start, count, transfer_, out);
+    if (!is_read) error_ = hdf5::take_error();
+    return is_read && !overflowed_;
+  }
+  storage_->require_chunks(start, count);  // on several threads, any of which may need the library
+  const Session session(file_->shown);
   // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
   const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
                       H5Sclose);
@@ -230,7 +241,6 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
                                      nullptr) < 0) {
     return false;
   }
-  storage_->require_chunks(start, count);
   // A part that HDF5 does not fill is NaN.
   std::size_t elements = 1;
   for (const hsize_t extent : count) elements *= extent;
@@ -440,6 +450,7 @@ std::vector<std::uint8_t> read_tries(const InputFile& file) {
 }  // namespace
 
 std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
+  if (spec.takes_vectors) return open_hdf5_array(spec);
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
   const Session session(file->shown);
   Dataset dataset = hdf5::find_matrices(*file, spec.dataset);

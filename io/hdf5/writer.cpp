@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -194,6 +195,10 @@ void Hdf5Writer::fail(std::string reason) {
   hdf5::stop_closing();
   if (reason == "File too large") reason = "the file size limit is reached";
   if (reason.empty()) reason = "an earlier write failed";
+  if (reason == std::strerror(ENOMEM)) {
+    throw LimitError(fmt::format("cannot write '{}': out of memory", escape(file_.path())),
+                     "try a smaller --memory or fewer --threads");
+  }
   throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
 }
 

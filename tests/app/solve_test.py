@@ -91,6 +91,26 @@ def leading_dimensions_broadcast():
     near(x, np.stack([lstsq(*each).T for each in zip(a, many)]))
 
 
+def arrays_of_numpy():
+    a, b = RANDOM.standard_normal((40, 3)), RANDOM.standard_normal(40)
+    np.save("a.npy", a)
+    np.save("b.npy", b)
+    run("solve", "a.npy", "b.npy", "x.h5", "-f")
+    near(read("x.h5"), lstsq(a, b))
+    np.savez("ab.npz", a=a, b=b)
+    run("solve", "ab.npz:a", "ab.npz:b", "x.h5", "-f")
+    near(read("x.h5"), lstsq(a, b))
+    np.save("x.npy", lstsq(a, b))
+    run("verify", "a.npy", "b.npy", "x.npy")
+    done = run("solve", "a.npy", "b.npy", "x2.npy", status=2)
+    assert "x2.h5" in done.stderr, done.stderr
+    tall, right = RANDOM.standard_normal((60000, 2)), RANDOM.standard_normal(60000)
+    np.save("a.npy", tall)
+    np.save("b.npy", right)
+    run("solve", "a.npy", "b.npy", "x.h5", "-f")
+    near(read("x.h5"), lstsq(tall, right))
+
+
 def two_ways_are_refused_and_named():
     write("a.h5", A=RANDOM.standard_normal((9, 4)))
     write("b.h5", b=RANDOM.standard_normal((9, 9)))
@@ -301,7 +321,7 @@ def certified_sets():
 
 def main():
     tests = [one_vector_for_each_matrix, one_matrix_with_rows_first_or_last,
-             leading_dimensions_broadcast, two_ways_are_refused_and_named, rank_deficient_and_wide,
+             leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named, rank_deficient_and_wide,
              other_programs_solutions, bad_numbers_stay_alone, missing_rows_and_weights,
              tall_matrices_go_by_rows, empty_problems, tables, certified_sets]
     global QRTOOL, ROOT

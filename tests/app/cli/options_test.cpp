@@ -167,7 +167,7 @@ struct Mistake {
 const std::string factor_hint = "\nhint: qrtool factor --help lists the options\n";
 const std::string generate_hint = "\nhint: qrtool generate --help lists the options\n";
 const std::string commands_hint =
-    "\nhint: the commands are factor, verify, generate, devices, bench, help\n";
+    "\nhint: the commands are factor, solve, verify, generate, devices, bench, help\n";
 
 const std::vector<Mistake> mistakes{
     {{"factro", "a", "b"}, "unknown command 'factro'; did you mean 'factor'?" + commands_hint},
