@@ -24,8 +24,7 @@ namespace {
 constexpr std::string_view overview =
     R"(usage: qrtool COMMAND [OPTION]... FILE...
 
-Factors every matrix of a file by QR, or solves least-squares problems with it,
-and writes results that have been checked.
+Factors every matrix of a file by QR, or solves with it, and checks each result.
 
   qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
   qrtool solve a.h5 b.h5 x.h5   x that minimises ||A x - b||, for every b

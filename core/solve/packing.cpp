@@ -23,11 +23,23 @@ void include(double x, double& largest) {
   if (!(size <= largest)) largest = std::isfinite(size) ? size : HUGE_VAL;
 }
 
+/// The largest |x_j|; infinite where an entry is not finite. Without branches, for vectors.
+template <class T>
+double largest_of(const T* x, index_t count) {
+  T largest = 0;
+  int others = 0;
+#pragma omp simd reduction(max : largest) reduction(+ : others)
+  for (index_t j = 0; j < count; ++j) {
+    const T size = std::abs(x[j]);
+    others += !(size <= std::numeric_limits<T>::max());
+    largest = size > largest ? size : largest;
+  }
+  return others > 0 ? HUGE_VAL : static_cast<double>(largest);
+}
+
 }  // namespace
 
-void RowFactors::reset() {
-  std::fill(roots_.begin(), roots_.end(), 1.0);
-}
+void RowFactors::reset() { std::fill(roots_.begin(), roots_.end(), 1.0); }
 
 template <class T>
 void RowFactors::weigh(const T* w, index_t step) {
@@ -63,9 +75,7 @@ PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, cons
   double largest = penalty;
   for (index_t i = 0; i < a.rows; ++i) {
     if (rows[i] == 0) continue;
-    double of_row = 0;
-    for (index_t j = 0; j < a.cols; ++j) include(static_cast<double>(a(i, j)), of_row);
-    include(of_row * rows[i], largest);
+    include(largest_of(&a(i, 0), a.cols) * rows[i], largest);
   }
   const bool is_finite = std::isfinite(largest);
   const int scale = is_finite ? exponent_of(largest) : 0;
@@ -77,8 +87,11 @@ PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, cons
     if (i >= a.rows) {
       row[i - a.rows] = static_cast<T>(scaled(penalty));
     } else if (rows[i] != 0) {
+      const double factor = rows[i];
+      const T* from = &a(i, 0);
+#pragma omp simd
       for (index_t j = 0; j < a.cols; ++j)
-        row[j] = static_cast<T>(scaled(static_cast<double>(a(i, j)) * rows[i]));
+        row[j] = static_cast<T>(scaled(static_cast<double>(from[j]) * factor));
     }
   }
   return {scale, is_finite};

@@ -313,8 +313,9 @@ TEST(Completion, OffersExactlyTheOptionsOfTheHelp) {
 }
 
 TEST(Completion, OffersCommandsAndValues) {
-  EXPECT_EQ(complete("qrtool"), (std::set<std::string>{"factor", "verify", "generate", "devices",
-                                                       "bench", "help", "--help", "--version"}));
+  EXPECT_EQ(complete("qrtool"),
+            (std::set<std::string>{"factor", "solve", "verify", "generate", "devices", "bench",
+                                   "help", "--help", "--version"}));
   EXPECT_EQ(complete("qrtool factor --mode"),
             (std::set<std::string>{"reduced", "complete", "r", "raw"}));
   std::set<std::string> kinds{"haar"};
