@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
@@ -152,7 +153,7 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   }
   const index_t tiles = (block.count + tile - 1) / tile;
   for (Worker& worker : workers_) worker.gaps.clear();
-  parallel_for(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
+  for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
   std::vector<index_t> gaps;

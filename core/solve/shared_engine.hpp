@@ -7,7 +7,6 @@
 
 #include <vector>
 
-#include "core/parallel.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/system_engine.hpp"
 

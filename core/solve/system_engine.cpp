@@ -6,6 +6,8 @@
 #include <chrono>
 #include <limits>
 
+#include "core/solve/team.hpp"
+
 namespace qrtool {
 namespace {
 
@@ -155,7 +157,7 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
     const index_t count = std::min(plan_.chunk_matrices, all - first);
     const auto start = Clock::now();
     const BatchView<T> ab = systems_.view().slice(0, count);
-    parallel_for(count, threads, [&](index_t i, int worker) {
+    for_each_in_team(count, threads, [&](index_t i, int worker) {
       pack(systems[first + i], block, workers_[worker], ab[i], packed_[i]);
     });
     if (!plan_.problem.is_empty())
@@ -164,7 +166,7 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
                       std::span(reports_).first(static_cast<std::size_t>(count)));
     seconds.factor += seconds_since(start);
     const auto factored = Clock::now();
-    parallel_for(count, threads, [&](index_t i, int worker) {
+    for_each_in_team(count, threads, [&](index_t i, int worker) {
       solve(systems[first + i], block, workers_[worker], i);
     });
     seconds.solve += seconds_since(factored);

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/backend.hpp"
-#include "core/parallel.hpp"
 #include "core/solve/packing.hpp"
 
 namespace qrtool {

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/parallel.hpp"
+#include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
@@ -89,7 +89,7 @@ void TallSystem<T>::add_residual(index_t first, MatrixView<const double> x, Resi
   sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
     const index_t leaves = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
     std::vector<ResidualSums> parts(static_cast<std::size_t>(leaves));
-    parallel_for(leaves, threads_, [&](index_t leaf, int) {
+    for_each_in_team(leaves, threads_, [&](index_t leaf, int) {
       const index_t row = leaf * shape_.leaf_rows();
       const index_t rows = std::min(shape_.leaf_rows(), ab.rows - row);
       const T* start = &ab(row, 0);
