@@ -57,6 +57,7 @@ ExitCode run(const VersionRequest& request, Comm&) {
 }
 
 ExitCode run(const FactorOptions& options, Comm& world) { return run_factor(options, world); }
+ExitCode run(const SolveOptions& options, Comm&) { return run_solve(options); }
 ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
 ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }

@@ -24,7 +24,7 @@ std::string report_file(const std::string& path, std::string_view ending) {
 
 std::vector<std::string> find_obsolete(const OutputSpec& spec) {
   std::vector<std::string> found;
-  if (!spec.with_report) return found;
+  if (!spec.with_report && spec.numbers.empty()) return found;
   for (const char* name : factor_names) {
     const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
     if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;

@@ -11,8 +11,8 @@
 
 namespace qrtool {
 
-/// The datasets that factors of any --mode may have, each in a file of its own.
-inline constexpr std::array factor_names{"Q", "R", "V", "tau"};
+/// The datasets that factors of any --mode, and solutions, may have, each in a file of its own.
+inline constexpr std::array factor_names{"Q", "R", "V", "tau", "X", "se"};
 
 /// The file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of dataset
 /// "A" has the name itself.

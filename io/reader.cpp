@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/format.hpp"
+#include "io/hdf5/reader.hpp"
 
 namespace qrtool {
 namespace {
@@ -96,6 +99,44 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   const Format& format = format_of_input(file.path);
   refuse_choices(format, file);
   return format.open_input(file);
+}
+
+std::unique_ptr<Reader> open_array(const InputSpec& spec) {
+  InputSpec array = spec;
+  array.takes_vectors = true;
+  return open_input(array);
+}
+
+std::vector<index_t> dims_of(const Source& source) {
+  if (source.is_vector) return {source.m * source.n};
+  std::vector<index_t> dims = source.leading;
+  dims.insert(dims.end(), {source.m, source.n});
+  return dims;
+}
+
+namespace {
+
+bool is_hdf5_input(const std::string& file) { return &format_of_input(file) == formats().back(); }
+
+}  // namespace
+
+std::unique_ptr<Reader> open_solutions(const std::string& path, int threads) {
+  InputSpec spec{.path = path, .dataset = {}, .threads = threads};
+  const Location location = split_location(path);
+  if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
+    spec.path = named;
+  } else if (location.dataset.empty() && is_hdf5_input(path)) {
+    spec.dataset = find_hdf5_solutions(path);
+  }
+  return open_array(spec);
+}
+
+std::vector<std::string> recorded_attributes(const std::string& path,
+                                             const std::vector<const char*>& names) {
+  const std::string file = split_location(path).file;
+  std::error_code error;
+  const bool is_read = std::filesystem::exists(file, error) && is_hdf5_input(file);
+  return is_read ? read_hdf5_attributes(file, names) : std::vector<std::string>(names.size());
 }
 
 RecordedInput read_recorded_input(const std::string& factors) {

@@ -27,6 +27,7 @@ struct InputSpec {
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
   CsvOptions csv = {};  // only for text
+  bool takes_vectors = false;  // an array of one dimension is m numbers
 };
 
 /// The matrices that were found.
@@ -42,6 +43,8 @@ struct Source {
   TextPairs details = {};               // how the file is written, for the attributes of an output
   std::vector<std::string> notes = {};  // what the user should know of how it was read
   bool needs_copy = false;  // the data are copied to a scratch file before the first is read
+  bool is_vector = false;   // one stored dimension, read as m x 1 or 1 x m
+  std::vector<std::string> columns = {};  // names of a table's columns; empty: it has none
 
   index_t count() const {
     index_t product = 1;
@@ -87,6 +90,18 @@ class Reader {
 /// must agree. Errors: InputError, LimitError, before any memory for matrices is allocated.
 std::unique_ptr<Reader> open_input(const InputSpec& spec);
 
+/// Opens numbers of any shape, as right sides or solutions have it, in their stored order. A
+/// dataset of one dimension is read as a column. Errors: as open_input.
+std::unique_ptr<Reader> open_array(const InputSpec& spec);
+
+/// The stored dimensions of an array.
+std::vector<index_t> dims_of(const Source& source);
+
+/// Chosen columns of each matrix of another reader, with a column of ones before them where
+/// `has_ones` says so.
+std::unique_ptr<Reader> choose_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
+                                       bool has_ones);
+
 /// What an output of this tool records about the matrices that it was made from. All is empty or
 /// automatic where another program wrote the file, or text holds the factors.
 struct RecordedInput {
@@ -117,5 +132,12 @@ struct StoredFactors {
 /// it. At most `threads` threads read at once. Errors: InputError, also where the file has neither
 /// R nor V, or where shapes contradict each other.
 StoredFactors open_factors(const std::string& path, Order order, int threads = 1);
+
+/// The solutions X that this tool or another program has stored: /X or /x, or the only dataset of
+/// an HDF5 file; out.X.csv for out.csv, or the file itself.
+std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1);
+/// The root attributes of an HDF5 file by qrtool, for the named ones; empty texts otherwise.
+std::vector<std::string> recorded_attributes(const std::string& path,
+                                             const std::vector<const char*>& names);
 
 }  // namespace qrtool

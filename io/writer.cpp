@@ -60,6 +60,10 @@ void refuse_wrong_name(const std::string& output) {
 
 }  // namespace
 
+void Writer::write_numbers(std::string_view name, index_t, std::span<const double>) {
+  throw InternalError(fmt::format("write: this format has no dataset of numbers {}", name));
+}
+
 void Writer::commit() {
   FileSet files;
   finish(files);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -24,6 +25,20 @@ struct MatrixDataset {
   ElementType type = ElementType::float32;
   index_t rows = 0, cols = 0;
   bool is_vector = false;
+  /// Batch dimensions of its own; not given: those of the output.
+  std::optional<std::vector<index_t>> leading = {};
+};
+
+/// One dataset of numbers in /report that is not a part of MatrixReport, or one column of
+/// out.report.csv. The texts are for people.
+struct NumberDataset {
+  enum class Kind { real, whole, status, byte };
+
+  std::string name;
+  Kind kind = Kind::real;
+  std::vector<index_t> dims;
+  std::string description = {}, formula = {};
+  double bar = 0;  // the largest value that passes; 0: none
 };
 
 using AttributeValue = std::variant<std::string, double, std::int64_t>;
@@ -35,9 +50,10 @@ struct OutputSpec {
   std::vector<index_t> leading;  // batch dimensions, the same as in the input
   Order order = Order::row;      // `column` stores the last two dimensions reversed
   std::vector<MatrixDataset> datasets;
-  bool with_report = false;  // the /report group, or out.report.csv
-  Attributes attributes;     // of the root
-  int threads = 1;           // the most that write at once
+  bool with_report = false;                 // the /report group, or out.report.csv
+  std::vector<NumberDataset> numbers = {};  // in its place, of solutions
+  Attributes attributes;                    // of the root
+  int threads = 1;                          // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the
@@ -60,6 +76,9 @@ class Writer {
   /// which nothing was written. Its rows are written again.
   virtual void restart(std::string_view dataset, index_t matrix) = 0;
   virtual void write_report(index_t first, std::span<const MatrixReport> report) = 0;
+  /// Writes numbers first .. first + values.size() - 1 of a NumberDataset, in ascending order. NaN
+  /// becomes -1 in a dataset of whole numbers.
+  virtual void write_numbers(std::string_view name, index_t first, std::span<const double> values);
 
   /// Writes what is still in memory, closes the files and adds them to `files`, which are committed
   /// together.

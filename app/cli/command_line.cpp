@@ -62,6 +62,11 @@ void CommandLine::positional(const std::string& name, std::string& target,
   required_.emplace_back(name, &target);
 }
 
+void CommandLine::optional_positional(const std::string& name, std::string& target,
+                                      const std::string& help) {
+  parser_->app.add_option(name, target, help);
+}
+
 void CommandLine::flag(const std::string& names, bool& target, const std::string& help) {
   parser_->app.add_flag(names, target, help)->disable_flag_override();
 }

@@ -28,6 +28,9 @@ class CommandLine {
   /// A file that must be given.
   void positional(const std::string& name, std::string& target, const std::string& help);
 
+  /// A file that may be left out.
+  void optional_positional(const std::string& name, std::string& target, const std::string& help);
+
   void flag(const std::string& names, bool& target, const std::string& help);
 
   /// Passes the text of the value to `set`; where an option is repeated, the last value counts.

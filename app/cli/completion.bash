@@ -4,16 +4,18 @@
 _qrtool() {
   local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD - 1]}" command="" word
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
-    case "$word" in factor | verify | generate | devices | bench | help) command="$word" && break ;; esac
+    case "$word" in factor | solve | verify | generate | devices | bench | help) command="$word" && break ;; esac
   done
 
   local input="--dataset --order --delimiter --decimal --skip-rows --header --columns --index-column --na-text"
   local resources="--memory --threads"
   local print="--report --force --json --quiet --verbose --progress"
+  local system="--response --intercept --weights --rows --missing --ridge --rank-tolerance"
   local options="" values=""
   case "$command" in
     factor) options="--mode --sign --precision --arithmetic $input --backend --device --variant $resources --scratch --explain $print" ;;
-    verify) options="--criteria --all $input $resources $print" ;;
+    solve) options="$system --basic --no-se --precision --order $resources --force --json --quiet --verbose --progress" ;;
+    verify) options="--criteria --all $system $input $resources $print" ;;
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
     devices) options="--shape --precision --json" ;;
     bench)
@@ -27,26 +29,35 @@ _qrtool() {
     --sweep) values="standard tall" ;;
     --against) values="eigen lapack textbook none" ;;
     --sign) values="positive lapack" ;;
-    --precision) [[ "$command" == factor ]] && values="input single double mixed" || values="single double" ;;
+    --precision)
+      case "$command" in
+        factor) values="input single double mixed" ;;
+        solve) values="input single double" ;;
+        *) values="single double" ;;
+      esac
+      ;;
     --arithmetic) [[ "$command" == bench ]] && values="any strict mixed" || values="any strict" ;;
     --delimiter) values="comma semicolon tab space pipe" ;;
     --decimal) values="auto point comma" ;;
     --header | --index-column) values="auto yes no" ;;
     --order) values="auto row column" ;;
     --backend) values="auto cpu opencl" ;;
+    --rows) values="auto first last matrix" ;;
+    --missing) values="error skip" ;;
     --criteria) values="bar m-eps" ;;
     --progress) values="auto always never" ;;
     --kind) values="$(qrtool help generate 2>/dev/null |
       sed -n '/^  --kind/,/^  --precision/{s/.*default gauss;//;/--precision/d;s/,//g;p}')" ;;
+    --response | --ridge | --rank-tolerance) return ;;
     --dataset | --skip-rows | --columns | --na-text | --memory | --scratch | --threads | --device | --variant | --shape | --cond | --seed | --batch | --limit-seconds) return ;;
   esac
 
   if [[ -n "$values" ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$values" -- "$current")
   elif [[ -z "$command" ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "factor verify generate devices bench help --help --version" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "factor solve verify generate devices bench help --help --version" -- "$current")
   elif [[ "$command" == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "factor verify generate devices bench" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "factor solve verify generate devices bench" -- "$current")
   elif [[ "$current" == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options --help" -- "$current")
   else

@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 #include "app/cli/command_line.hpp"
 #include "app/cli/option_values.hpp"
@@ -24,9 +25,10 @@ namespace {
 constexpr std::string_view overview =
     R"(usage: qrtool COMMAND [OPTION]... FILE...
 
-Factors every matrix of a file by QR and writes factors that have been checked.
+Factors every matrix of a file by QR, or solves with it, and checks each result.
 
   qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
+  qrtool solve a.h5 b.h5 x.h5   x that minimises ||A x - b||, for every b
   qrtool verify a.h5 q.h5       measures the errors again, from the files alone
   qrtool devices                what there is to run on
   qrtool bench                  times devices and libraries against each other
@@ -61,6 +63,14 @@ constexpr std::pair<std::string_view, ElementType> element_types[] = {
     {"single", ElementType::float32}, {"double", ElementType::float64}};
 const std::pair<std::string_view, std::string> backends[] = {
     {"auto", "auto"}, {"cpu", "cpu"}, {"opencl", "opencl"}};
+constexpr std::pair<std::string_view, RowsOfB> rows_words[] = {{"auto", RowsOfB::automatic},
+                                                               {"first", RowsOfB::first},
+                                                               {"last", RowsOfB::last},
+                                                               {"matrix", RowsOfB::matrix}};
+constexpr std::pair<std::string_view, std::optional<bool>> missing_words[] = {{"error", false},
+                                                                              {"skip", true}};
+constexpr std::pair<std::string_view, std::optional<ElementType>> solution_precisions[] = {
+    {"input", std::nullopt}, {"single", ElementType::float32}, {"double", ElementType::float64}};
 constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
                                                               {"m-eps", Criteria::m_eps}};
 
@@ -179,9 +189,58 @@ void describe(CommandLine& line, FactorOptions& o) {
   add_print_options(line, o);
 }
 
+/// The options of `solve` and of `verify` for solutions.
+void add_system_options(CommandLine& line, SystemOptions& o) {
+  line.value("--response", "NAME", "CSV: the column that is b; all others are A",
+             [&o](const std::string& text) { o.response = text; });
+  line.flag("--intercept", o.intercept, "with --response: a column of ones before the others");
+  line.value("--weights", "W",
+             "FILE, or a column of the table: weights of the squared residuals, m numbers or as "
+             "many as B; 0 leaves a row out",
+             [&o](const std::string& text) { o.weights = text; });
+  line.choice("--rows", o.rows, "which dimension of B is that of A's rows", rows_words);
+  line.choice("--missing", o.skips_missing,
+              "what becomes of a problem that holds NaN; skip: it "
+              "loses these rows",
+              missing_words);
+  line.value("--ridge", "X", "minimise ||A x - b||^2 + X ||x||^2; default 0",
+             [&o](const std::string& text) { o.ridge = parse_number("--ridge", text, 0); });
+  line.value("--rank-tolerance", "X",
+             "columns scaled to norm 1 count as dependent below X; default u max(16, 2n)",
+             [&o](const std::string& text) {
+               o.rank_tolerance = parse_number("--rank-tolerance", text, 0);
+             });
+}
+
+void describe(CommandLine& line, SolveOptions& o) {
+  line.positional("A", o.a,
+                  "the matrices: FILE or FILE:/path/in/file; or a table, with --response");
+  line.positional("B", o.b, "the right sides, also of one dimension; not with --response");
+  line.optional_positional("OUT", o.output,
+                           "HDF5, or by its ending CSV: OUT.X.csv, OUT.report.csv");
+  add_system_options(line, o.system);
+  line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
+  line.flag("--no-se", o.no_se, "leave the standard errors out");
+  line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
+              solution_precisions);
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
+              "column",
+              orders);
+  add_resource_options(line, o);
+  line.flag("-f,--force", o.force, "replace existing files");
+  line.flag("--json", o.json, "the result as one JSON document");
+  line.flag("-q,--quiet", o.quiet, "print errors only");
+  line.flag("-v,--verbose", o.verbose, "print notes too");
+  line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
+}
+
 void describe(CommandLine& line, VerifyOptions& o) {
-  line.positional("IN", o.input, "the file that was factored, as for factor");
-  line.positional("OUT", o.factors, "Q and R, R alone, or V and tau, of any program");
+  line.positional("IN", o.input, "the file that was factored, as for factor; or A of solve");
+  line.positional("OUT", o.factors,
+                  "Q and R, R alone, or V and tau, of any program; or B of solve");
+  line.optional_positional("X", o.solutions, "the solutions of any program; A and B come before");
+  add_system_options(line, o.system);
   line.choice("--criteria", o.criteria,
               "bar is u min(max(m,16), 30k); m-eps the published m 2^-23 for all", criteria);
   line.flag("--all", o.all, "list every matrix, not only the first failing ones");
@@ -252,12 +311,21 @@ writes Q, R and a report to OUT. The first word of a list is the default.
   qrtool factor a.npy q.npz
   qrtool factor table.csv out.csv
 )";
+constexpr std::string_view solve_about =
+    R"(Solves min ||A x - b|| for every A and every b, checks every x by its backward
+error, and writes X and a report. The first word of a list is the default.
+
+  qrtool solve a.h5 b.h5 x.h5
+  qrtool solve data.h5:/A data.h5:/b x.h5
+  qrtool solve table.csv out.csv --response y --intercept
+)";
 constexpr std::string_view verify_about =
     R"(Measures the errors of the factors in OUT against the matrices in IN, in
 float64, from the files alone. Exit status 1 if any matrix fails.
 
   qrtool verify a.h5 q.h5
   qrtool verify table.csv out.csv --all
+  qrtool verify a.h5 b.h5 x.h5
 )";
 constexpr std::string_view devices_about =
     R"(Lists the OpenCL devices, their limits, the variants that take a problem there
@@ -295,7 +363,28 @@ void check(const FactorOptions& o) {
                      "mixed multiplies in half precision; leave one of them away");
   if (!o.scratch.empty()) require_scratch(o.scratch);
 }
-void check(const VerifyOptions&) {}
+/// A table takes the place of A and B.
+void check(SolveOptions& o) {
+  const SystemOptions& s = o.system;
+  if (!s.response.empty() && !o.output.empty())
+    throw UsageError("--response NAME and a file B contradict each other",
+                     "qrtool solve TABLE OUT --response NAME");
+  if (s.response.empty() && o.output.empty())
+    throw UsageError("solve: OUT is missing",
+                     "qrtool solve A B OUT, or qrtool solve TABLE OUT --response NAME");
+  if (s.response.empty() && s.intercept)
+    throw UsageError("--intercept is for a table, with --response",
+                     "add a column of ones to A otherwise");
+  if (!s.response.empty()) o.output = std::exchange(o.b, "");
+  refuse_standard_output(o.output);
+}
+void check(VerifyOptions& o) {
+  const bool is_table = !o.system.response.empty();
+  if (is_table && !o.solutions.empty())
+    throw UsageError("--response NAME and a file B contradict each other",
+                     "qrtool verify TABLE X --response NAME");
+  if (is_table) o.solutions = std::exchange(o.factors, "");
+}
 void check(const DevicesOptions&) {}
 void check(const GenerateOptions& o) {
   refuse_standard_output(o.output);
@@ -341,6 +430,10 @@ constexpr CommandEntry commands[] = {
     {"factor",
      [](const Args& args) {
        return parse_command<FactorOptions>("factor", "IN OUT", factor_about, args);
+     }},
+    {"solve",
+     [](const Args& args) {
+       return parse_command<SolveOptions>("solve", "A B OUT", solve_about, args);
      }},
     {"verify",
      [](const Args& args) {

@@ -12,6 +12,7 @@
 #include "app/process/progress.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/problem.hpp"
+#include "core/solve/shapes.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -47,10 +48,35 @@ struct DevicesOptions {
   bool json = false;
 };
 
+/// Which problems `solve` and `verify` read from A and B. An option that is not given is taken from
+/// what the solutions record, by `verify`.
+struct SystemOptions {
+  std::string response;  // the column of a table that is b; empty: B is a file
+  bool intercept = false;
+  std::string weights;  // FILE or a column of the table
+  RowsOfB rows = RowsOfB::automatic;
+  std::optional<bool> skips_missing;
+  std::optional<double> ridge, rank_tolerance;
+};
+
+struct SolveOptions {
+  std::string a, b, output;
+  SystemOptions system;
+  Order order = Order::automatic;
+  std::optional<ElementType> precision;
+  bool basic = false, no_se = false;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  bool force = false, json = false, quiet = false, verbose = false;
+  ProgressMode progress = ProgressMode::automatic;
+};
+
 enum class Criteria { bar, m_eps };
 
 struct VerifyOptions {
   std::string input, factors, dataset;
+  std::string solutions;  // with three files: A, B and X
+  SystemOptions system;
   Order order = Order::automatic;
   CsvOptions csv;
   Criteria criteria = Criteria::bar;
@@ -81,7 +107,7 @@ struct VersionRequest {
   bool json = false;
 };
 
-using Command = std::variant<FactorOptions, VerifyOptions, GenerateOptions, DevicesOptions,
+using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions, DevicesOptions,
                              BenchOptions, HelpRequest, VersionRequest>;
 
 /// Errors: UsageError, in the words of this tool.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/commands/commands.hpp"
+#include "app/commands/verify_solutions.hpp"
 #include "app/process/console.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
@@ -263,9 +264,23 @@ void check_report(const VerifyOptions& o) {
   if (!o.force) refuse_existing(o.report);
 }
 
+/// Solutions need A and B.
+void refuse_solutions(const std::string& file) {
+  if (read_recorded_input(file).file.empty()) return;
+  const std::vector<std::string> texts = recorded_attributes(file, {"command", "response"});
+  if (texts[0] != "solve") return;
+  const std::string name = escape(file);
+  throw UsageError(fmt::format("{}: holds solutions, which are compared with A and b", name),
+                   texts[1].empty() ? fmt::format("qrtool verify A B {}", name)
+                                    : fmt::format("qrtool verify TABLE {} --response {}", name,
+                                                  escape(texts[1])));
+}
+
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
+  if (!o.solutions.empty()) return verify_solutions(o);
+  refuse_solutions(o.factors);
   const Stopwatch watch;
   if (!o.report.empty()) check_report(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);

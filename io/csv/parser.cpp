@@ -210,6 +210,18 @@ void CsvParser::choose_targets(index_t width, std::vector<std::string> names, bo
   found_.index_column = without_index ? Answer::yes : Answer::no;
 }
 
+/// Keeps the names of the columns that are read.
+void CsvParser::keep_names(std::vector<std::string> names) {
+  if (names.empty() || target_.empty()) {
+    names_ = std::move(names);
+    return;
+  }
+  if (names.size() + 1 == target_.size()) names.insert(names.begin(), "");
+  names_.assign(static_cast<std::size_t>(columns_), "");
+  for (std::size_t j = 0; j < target_.size(); ++j)
+    if (target_[j] >= 0) names_[static_cast<std::size_t>(target_[j])] = std::move(names[j]);
+}
+
 void CsvParser::begin_rows(std::string_view row) {
   first_line_ = lines_.number();
   const std::vector<std::string> fields = names_of(row, separator_);
@@ -217,6 +229,7 @@ void CsvParser::begin_rows(std::string_view row) {
   const std::vector<std::string> names = fit_header(row, width);
   const bool without_index = has_index(row, width, names);
   choose_targets(width, names, without_index);
+  keep_names(names);
   width_ = width;
   missing_by_column_.assign(static_cast<std::size_t>(columns_), 0);
   if (is_factor_ || found_.header != Answer::automatic) return;

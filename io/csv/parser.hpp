@@ -47,6 +47,8 @@ class CsvParser {
   void finish(index_t rows);
 
   index_t columns() const { return columns_; }
+  /// The names of these columns in the header; empty: there is no header.
+  const std::vector<std::string>& names() const { return names_; }
   char separator() const { return separator_; }
   /// The options, and what was found where they left something open.
   const CsvOptions& found() const { return found_; }
@@ -75,6 +77,7 @@ class CsvParser {
   std::vector<std::string> fit_header(std::string_view row, index_t width);
   bool has_index(std::string_view row, index_t width, const std::vector<std::string>& names);
   void choose_targets(index_t width, std::vector<std::string> names, bool without_index);
+  void keep_names(std::vector<std::string> names);
 
   [[noreturn]] void throw_not_a_number(const Field& field, std::string_view line) const;
   [[noreturn]] void throw_ragged(std::size_t column, index_t found) const;
@@ -89,6 +92,7 @@ class CsvParser {
   index_t width_ = 0;            // the fields of a line
   std::vector<index_t> target_;  // for each field its place in a row, or -1; empty: all are read
   index_t columns_ = 0;          // the numbers of a row
+  std::vector<std::string> names_;
   index_t first_line_ = 0;       // the line that decided the width
   std::vector<double> na_numbers_;
   std::vector<std::string> notes_;

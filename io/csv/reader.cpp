@@ -86,6 +86,7 @@ CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& 
   scan();
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
   source_.n = parser_.columns();
+  source_.columns = parser_.names();
   if (starts_.size() > 1) source_.leading = {std::ssize(starts_)};
   source_.type = as_stored && is_single_ ? ElementType::float32 : ElementType::float64;
   source_.stored_type = is_single_ ? "float32" : "float64";

@@ -39,6 +39,7 @@ struct Table {
 
   TextOutput output;
   MatrixDataset dataset;
+  index_t count = 1;    // matrices
   index_t matrix = -1;  // the last that was begun, and where its text begins
   std::uint64_t matrix_start = 0;
   NumberHash hash;                       // of the matrix that is being written
@@ -90,10 +91,17 @@ class CsvWriter final : public Writer {
   void write_report(index_t, std::span<const MatrixReport> report) override {
     report_->write(report, take_checksums(report.size()));
   }
+  void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override;
 
  private:
+  /// A column of the report of solutions.
+  struct Column {
+    NumberDataset described;
+    std::vector<double> values;
+  };
+  void write_columns();
   Table& table(std::string_view dataset);
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
@@ -104,21 +112,28 @@ class CsvWriter final : public Writer {
   void append_row(Table& table, const T* row) const;
   std::vector<std::uint64_t> take_checksums(std::size_t matrices);
 
-  index_t count_ = 1;
   char separator_;
   std::vector<std::string> obsolete_;  // files of another --mode under the same name
   std::vector<std::unique_ptr<Table>> tables_;
   std::string report_path_;
   std::unique_ptr<ReportFile> report_;
+  std::vector<Column> columns_;
+  std::unique_ptr<TextOutput> solution_report_;
 };
+
+index_t count_of(const std::vector<index_t>& dims) {
+  index_t count = 1;
+  for (const index_t extent : dims) count *= extent;
+  return count;
+}
 
 CsvWriter::CsvWriter(const OutputSpec& spec)
     : separator_(separator_for(spec.path)), obsolete_(find_obsolete(spec)) {
-  for (const index_t extent : spec.leading) count_ *= extent;
   for (const MatrixDataset& dataset : spec.datasets) {
-    if (count_ == 0 || dataset.rows == 0 || dataset.cols == 0) {
+    const index_t count = count_of(dataset.leading.value_or(spec.leading));
+    if (count == 0 || dataset.rows == 0 || dataset.cols == 0) {
       throw OutputError(
-          fmt::format("'{}': text cannot hold {} {} matrices of {} x {}", escape(spec.path), count_,
+          fmt::format("'{}': text cannot hold {} {} matrices of {} x {}", escape(spec.path), count,
                       dataset.name, dataset.rows, dataset.cols),
           "write an HDF5 file: let the name end in .h5");
     }
@@ -126,12 +141,18 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
   for (const MatrixDataset& dataset : spec.datasets) {
     tables_.push_back(
         std::make_unique<Table>(csv_name(spec.path, dataset.name), spec.force, dataset));
+    tables_.back()->count = count_of(dataset.leading.value_or(spec.leading));
     if (dataset.type == ElementType::float32) {
       fmt::format_to(std::back_inserter(tables_.back()->output.buffer()), "{}\n",
                      csv_single_marker);
     }
   }
   if (spec.with_report) tables_.back()->output.buffer().append(dialect_comments(spec));
+  for (const NumberDataset& described : spec.numbers) columns_.push_back({described, {}});
+  if (!columns_.empty()) {
+    report_path_ = csv_name(spec.path, "report");
+    solution_report_ = std::make_unique<TextOutput>(report_path_, spec.force);
+  }
   if (!spec.with_report) return;
   report_path_ = csv_name(spec.path, "report");
   const ReportOfSet set{.attributes = spec.attributes};
@@ -184,7 +205,7 @@ void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t fir
   }
   const index_t all_rows = to.dataset.rows;
   if (first_row == 0) to.hash = {};
-  if (count_ > 1 && first_row == 0) {
+  if (to.count > 1 && first_row == 0) {
     fmt::format_to(std::back_inserter(output.buffer()), "{}# matrix {}\n", matrix > 0 ? "\n" : "",
                    matrix);
   }
@@ -201,16 +222,48 @@ void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchVie
   for (index_t b = 0; b < values.count; ++b) write_some(dataset, first + b, 0, values[b]);
 }
 
+void CsvWriter::write_numbers(std::string_view name, index_t, std::span<const double> values) {
+  const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                  [&](const Column& each) { return each.described.name == name; });
+  if (found == columns_.end())
+    throw InternalError(fmt::format("write: there is no column {}", name));
+  found->values.insert(found->values.end(), values.begin(), values.end());
+}
+
+/// One line for each right side. What belongs to a matrix is repeated for its right sides.
+void CsvWriter::write_columns() {
+  std::size_t lines = 0;
+  fmt::memory_buffer& buffer = solution_report_->buffer();
+  const auto to = std::back_inserter(buffer);
+  fmt::format_to(to, "solution");
+  for (const Column& column : columns_) {
+    fmt::format_to(to, ",{}", column.described.name);
+    lines = std::max(lines, column.values.size());
+  }
+  buffer.push_back('\n');
+  for (std::size_t i = 0; i < lines; ++i) {
+    fmt::format_to(to, "{}", i);
+    for (const Column& column : columns_)
+      fmt::format_to(to, ",{}", column.values[i * column.values.size() / lines]);
+    buffer.push_back('\n');
+    solution_report_->flush_if_full();
+  }
+}
+
 void CsvWriter::finish(FileSet& files) {
   for (const auto& table : tables_) table->output.finish(files);
   if (report_) report_->finish(files);
+  if (solution_report_) {
+    write_columns();
+    solution_report_->finish(files);
+  }
   for (const std::string& path : obsolete_) files.add_obsolete(path);
 }
 
 std::vector<std::string> CsvWriter::files() const {
   std::vector<std::string> names;
   for (const auto& table : tables_) names.push_back(table->output.path());
-  if (report_) names.push_back(report_path_);
+  if (report_ || solution_report_) names.push_back(report_path_);
   return names;
 }
 

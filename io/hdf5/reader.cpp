@@ -99,8 +99,10 @@ std::size_t enlarge_cache(const InputFile& file, Dataset& dataset) {
 
 class Hdf5Reader final : public Reader {
  public:
-  /// With `is_vector` the last dimension is a matrix of one row (tau).
-  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
+  /// row: the last dimension is a matrix of one row (tau); column: the only one is a matrix of one
+  /// column.
+  enum class Vector { no, row, column };
+  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, Vector vector,
              int threads);
   void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
 
@@ -150,16 +152,17 @@ class Hdf5Reader final : public Reader {
   std::optional<hdf5::Storage> storage_;
   std::unique_ptr<DirectReader> direct_;      // null where the dataset does not allow it
   std::unique_ptr<hdf5::Unpacker> unpacker_;  // the same
-  bool is_vector_ = false, is_transposed_ = false;
+  Vector vector_ = Vector::no;
+  bool is_transposed_ = false;
   bool overflowed_ = false;
   std::string error_;  // the error of the last call that failed
   HostMemory scratch_;
   index_t scratch_size_ = 0;  // bytes
 };
 
-Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order,
-                       bool is_vector, int threads)
-    : file_(std::move(file)), dataset_(std::move(dataset)), is_vector_(is_vector) {
+Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, Vector vector,
+                       int threads)
+    : file_(std::move(file)), dataset_(std::move(dataset)), vector_(vector) {
   const Session session(file_->shown);
   const std::size_t cache_bytes = enlarge_cache(*file_, dataset_);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
@@ -173,7 +176,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
   storage_.emplace(*file_, dataset_, useful_io_threads(threads));
   direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(threads));
   unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_, threads, cache_bytes);
-  is_transposed_ = order == Order::column && !is_vector;
+  is_transposed_ = order == Order::column && vector == Vector::no;
   source_.file = file_->name;
   source_.dataset = dataset_.shown;
   source_.type = dataset_.type;
@@ -188,10 +191,12 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
         "{}: its numbers are read as stored; scale_factor and add_offset are not applied",
         dataset_.shown));
   const auto& dims = dataset_.dims;
-  const std::size_t matrix_rank = is_vector ? 1 : 2;
+  const std::size_t matrix_rank = vector == Vector::no ? 2 : 1;
   source_.leading.assign(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(matrix_rank));
-  source_.m = is_vector ? 1 : static_cast<index_t>(dims[dims.size() - 2]);
+  source_.m = vector == Vector::no ? static_cast<index_t>(dims[dims.size() - 2]) : 1;
   source_.n = static_cast<index_t>(dims.back());
+  source_.is_vector = vector == Vector::column;
+  if (source_.is_vector) std::swap(source_.m, source_.n);
   if (is_transposed_) std::swap(source_.m, source_.n);
 }
 
@@ -200,7 +205,7 @@ std::unique_ptr<Reader> Hdf5Reader::another() const {
   // A second reader is of no use where HDF5 reads, which works on one thread at a time.
   if (!direct_ || is_transposed_) return nullptr;
   Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
-  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, is_vector_, 1);
+  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, vector_, 1);
 }
 
 index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
@@ -225,12 +230,14 @@ T* Hdf5Reader::scratch(index_t elements) {
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   std::vector<hsize_t> start = box.start, count = box.count;
-  if (!is_vector_) {
+  if (vector_ != Vector::row) {
     start.push_back(static_cast<hsize_t>(block.row));
     count.push_back(static_cast<hsize_t>(block.rows));
   }
-  start.push_back(static_cast<hsize_t>(block.col));
-  count.push_back(static_cast<hsize_t>(block.cols));
+  if (vector_ != Vector::column) {
+    start.push_back(static_cast<hsize_t>(block.col));
+    count.push_back(static_cast<hsize_t>(block.cols));
+  }
   if (unpacker_) {
     const bool is_read = unpacker_->read(start, count, transfer_, out);
     if (!is_read) error_ = hdf5::take_error();
@@ -408,6 +415,7 @@ Order stated_order(const InputFile& file, const Dataset& dataset) {
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
                                     const char* lower, Order order, int threads) {
   const bool is_vector = std::string_view(upper) == "/tau";
+  const auto vector = is_vector ? Hdf5Reader::Vector::row : Hdf5Reader::Vector::no;
   for (const char* path : {upper, lower}) {
     Dataset dataset = hdf5::open_dataset(*file, path);
     if (dataset.is_other) {
@@ -422,7 +430,7 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
     const Order stated = stated_order(*file, dataset);
     if (stated != Order::automatic) order = stated;
     if (order == Order::automatic) order = Order::row;
-    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, is_vector, threads);
+    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, vector, threads);
   }
   return nullptr;
 }
@@ -447,6 +455,7 @@ std::vector<std::uint8_t> read_tries(const InputFile& file) {
 }  // namespace
 
 std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
+  if (spec.takes_vectors) return open_hdf5_array(spec);
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
   const Session session(file->shown);
   Dataset dataset = hdf5::find_matrices(*file, spec.dataset);
@@ -454,9 +463,38 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
   if (order == Order::automatic) order = stated_order(*file, dataset);
   const bool is_stated = order != Order::automatic;
   if (!is_stated) order = Order::row;
-  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
+  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset), order,
+                                             Hdf5Reader::Vector::no, spec.threads);
   reader->set_order_is_stated(is_stated);
   return reader;
+}
+
+std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
+  const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
+  const Session session(file->shown);
+  Dataset dataset = hdf5::find_array(*file, spec.dataset);
+  const auto vector =
+      dataset.dims.size() == 1 ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no;
+  return std::make_unique<Hdf5Reader>(file, std::move(dataset), Order::row, vector, spec.threads);
+}
+
+std::string find_hdf5_solutions(const std::string& path) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  for (const char* name : {"/X", "/x"})
+    if (hdf5::open_dataset(file, name).handle) return name;
+  return "";
+}
+
+std::vector<std::string> read_hdf5_attributes(const std::string& path,
+                                              const std::vector<const char*>& names) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  std::vector<std::string> texts(names.size());
+  if (!is_by_qrtool(file)) return texts;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    texts[i] = hdf5::string_attribute(file, file.handle, names[i]);
+  return texts;
 }
 
 RecordedInput read_hdf5_recorded_input(const std::string& path) {

@@ -13,6 +13,16 @@ namespace qrtool {
 /// file alone. Errors: InputError, LimitError.
 std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec);
 
+/// Does open_array for HDF5. `spec.path` is the file alone.
+std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec);
+
+/// The dataset that holds solutions: /X or /x; empty where there is neither.
+std::string find_hdf5_solutions(const std::string& path);
+
+/// Does recorded_attributes for HDF5.
+std::vector<std::string> read_hdf5_attributes(const std::string& path,
+                                              const std::vector<const char*>& names);
+
 /// Does open_factors (io/reader.hpp) for HDF5, but without its check of the shapes.
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
 

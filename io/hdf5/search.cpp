@@ -94,11 +94,17 @@ Dataset open_matrices(const InputFile& file, const std::string& path) {
   throw InputError(fmt::format("{}: holds no matrices: {}", file.shown, list_text(items)));
 }
 
-Dataset find_only(const InputFile& file) {
+/// Numbers that are no matrices, but a vector.
+bool is_vector(const Dataset& dataset) {
+  return dataset.dims.size() == 1 && dataset.problem.starts_with("has rank 1");
+}
+
+Dataset find_only(const InputFile& file, bool takes_vectors) {
   std::vector<Dataset> matrices, scales, others;
   for (const std::string& path : dataset_paths(file)) {
     Dataset dataset = open_matrices(file, path);
     if (!dataset.handle) continue;
+    if (takes_vectors && is_vector(dataset)) dataset.problem.clear();
     auto& kind = !dataset.problem.empty() ? others : dataset.is_scale ? scales : matrices;
     kind.push_back(std::move(dataset));
   }
@@ -115,7 +121,8 @@ Dataset find_only(const InputFile& file) {
         fmt::format("{} ({} {})", matrix.shown, shape_text(matrix.dims), matrix.stored_type));
   }
   throw InputError(
-      fmt::format("{}: {} datasets of matrices: {}", file.shown, items.size(), list_text(items)),
+      fmt::format("{}: {} datasets of {}: {}", file.shown, items.size(),
+                  takes_vectors ? "numbers" : "matrices", list_text(items)),
       fmt::format("choose one with --dataset {0} or {1}:{0}", matrices.front().shown, file.shown));
 }
 
@@ -138,12 +145,10 @@ Dataset find_only(const InputFile& file) {
                    near.empty() && !shown.empty() ? "choose one of " + list_text(shown) : "");
 }
 
-}  // namespace
-
-Dataset find_matrices(const InputFile& file, const std::string& path) {
+Dataset find(const InputFile& file, const std::string& path, bool takes_vectors) {
   const Session session(file.shown);
   if (path.empty()) {
-    Dataset only = find_only(file);
+    Dataset only = find_only(file, takes_vectors);
     require_readable(file, only);
     return only;
   }
@@ -151,8 +156,19 @@ Dataset find_matrices(const InputFile& file, const std::string& path) {
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
   Dataset dataset = open_matrices(file, absolute);
   if (!dataset.handle) throw_unknown(file, absolute);
+  if (takes_vectors && is_vector(dataset)) dataset.problem.clear();
   require_readable(file, dataset);
   return dataset;
+}
+
+}  // namespace
+
+Dataset find_matrices(const InputFile& file, const std::string& path) {
+  return find(file, path, /*takes_vectors=*/false);
+}
+
+Dataset find_array(const InputFile& file, const std::string& path) {
+  return find(file, path, /*takes_vectors=*/true);
 }
 
 }  // namespace qrtool::hdf5

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -67,6 +68,7 @@ class Hdf5Writer final : public Writer {
   }
   void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
+  void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {file_.path()}; }
 
@@ -80,7 +82,8 @@ class Hdf5Writer final : public Writer {
   }
 
   void create_file();
-  void create_attribute(const std::string& name, const AttributeValue& value);
+  void create_attribute(hid_t object, const std::string& name, const AttributeValue& value);
+  void create_numbers(const OutputSpec& spec);
   void create_dataset(hid_t parent, Output& output, hid_t type);
   void plan_outputs(const OutputSpec& spec);
   Output& output(std::string_view name);
@@ -103,7 +106,9 @@ class Hdf5Writer final : public Writer {
   int threads_;
   AtomicFile file_;
   Handle handle_, report_group_;
-  std::vector<Output> matrices_, columns_;  // the datasets of factors, and those of the report
+  // The datasets of factors, those of the report, and those of a report of solutions.
+  std::vector<Output> matrices_, columns_, numbers_;
+  std::vector<NumberDataset::Kind> kinds_;  // of numbers_
   HostMemory scratch_;
   std::size_t scratch_size_ = 0;  // bytes
   bool closed_ = false;
@@ -142,11 +147,32 @@ hid_t stored_type(const ReportColumn& column) {
   return column.element_bytes == 4 ? H5T_STD_I32LE : H5T_IEEE_F64LE;
 }
 
+std::size_t bytes_of(NumberDataset::Kind kind) {
+  using Kind = NumberDataset::Kind;
+  return kind == Kind::real ? 8 : kind == Kind::whole ? 4 : 1;
+}
+
+hid_t stored_type(NumberDataset::Kind kind) {
+  using Kind = NumberDataset::Kind;
+  return kind == Kind::real ? H5T_IEEE_F64LE : kind == Kind::whole ? H5T_STD_I32LE : H5T_STD_U8LE;
+}
+
+/// The values of a solution's status with their names; empty where HDF5 reports an error.
+Handle solution_status_type() {
+  Handle type(H5Tenum_create(H5T_STD_U8LE), H5Tclose);
+  std::uint8_t value = 0;
+  for (const char* name : {"ok", "above_bar", "non_finite", "x_overflows", "unchecked"}) {
+    if (H5Tenum_insert(type, name, &value) < 0) return {};
+    ++value;
+  }
+  return type;
+}
+
 Hdf5Writer::~Hdf5Writer() {
   if (closed_) return;
   // Closing would write data to a file that is about to be removed, and HDF5 crashes when that
   // write fails.
-  for (auto* outputs : {&matrices_, &columns_}) {
+  for (auto* outputs : {&matrices_, &columns_, &numbers_}) {
     for (Output& each : *outputs) each.handle.abandon();
   }
   report_group_.abandon();
@@ -201,11 +227,22 @@ void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
     if (planned.is_transposed) std::swap(planned.rows, planned.cols);
     std::vector<index_t> matrix{planned.rows, planned.cols};
     if (dataset.is_vector) matrix.erase(matrix.begin());
-    planned.layout = hdf5::make_layout(leading_, matrix, planned.element_bytes);
+    planned.layout =
+        hdf5::make_layout(dataset.leading.value_or(leading_), matrix, planned.element_bytes);
     matrices_.push_back(std::move(planned));
   }
-  if (!spec.with_report) return;
   const std::vector<index_t> single{1};
+  for (const NumberDataset& numbers : spec.numbers) {
+    Output planned;
+    planned.name = numbers.name;
+    planned.rows = planned.cols = 1;
+    planned.element_bytes = bytes_of(numbers.kind);
+    planned.layout =
+        hdf5::make_layout(numbers.dims.empty() ? single : numbers.dims, {}, planned.element_bytes);
+    numbers_.push_back(std::move(planned));
+    kinds_.push_back(numbers.kind);
+  }
+  if (!spec.with_report) return;
   for (const ReportColumn& column : report_columns) {
     Output planned;
     planned.name = column.name;
@@ -221,15 +258,16 @@ void Hdf5Writer::create(const OutputSpec& spec) {
   const Session session;
   plan_outputs(spec);
   std::uint64_t planned_bytes = 65536;  // headers and attributes
-  for (const auto* outputs : {&matrices_, &columns_}) {
+  for (const auto* outputs : {&matrices_, &columns_, &numbers_}) {
     for (const Output& each : *outputs) planned_bytes += each.layout.file_bytes;
   }
   create_file();
   file_.reserve(planned_bytes);
-  for (const auto& [name, value] : spec.attributes) create_attribute(name, value);
+  for (const auto& [name, value] : spec.attributes) create_attribute(handle_, name, value);
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
     create_dataset(handle_, matrices_[i], stored_type(spec.datasets[i].type));
   }
+  if (!spec.numbers.empty()) create_numbers(spec);
   if (!spec.with_report) return;
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(creation, false));
@@ -240,7 +278,25 @@ void Hdf5Writer::create(const OutputSpec& spec) {
   }
 }
 
-void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue& value) {
+void Hdf5Writer::create_numbers(const OutputSpec& spec) {
+  const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
+  check(H5Pset_obj_track_times(creation, false));
+  report_group_ =
+      Handle(check(H5Gcreate2(handle_, "report", H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
+  const Handle status = solution_status_type();
+  if (!status) fail();
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    const NumberDataset& numbers = spec.numbers[i];
+    create_dataset(report_group_, numbers_[i],
+                   kinds_[i] == NumberDataset::Kind::status ? status : stored_type(kinds_[i]));
+    create_attribute(numbers_[i].handle, "description", numbers.description);
+    create_attribute(numbers_[i].handle, "formula", numbers.formula);
+    if (numbers.bar > 0) create_attribute(numbers_[i].handle, "bar", numbers.bar);
+  }
+}
+
+void Hdf5Writer::create_attribute(hid_t object, const std::string& name,
+                                  const AttributeValue& value) {
   Handle type;
   const void* data = nullptr;
   std::string text;  // HDF5 cannot store a string of length 0
@@ -261,7 +317,7 @@ void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue&
   static_assert(std::endian::native == std::endian::little);
   const Handle space(check(H5Screate(H5S_SCALAR)), H5Sclose);
   const Handle attribute(
-      check(H5Acreate2(handle_, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+      check(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
   check(H5Awrite(attribute, type, data));
 }
 
@@ -286,7 +342,7 @@ void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
 }
 
 Output& Hdf5Writer::output(std::string_view name) {
-  for (auto* outputs : {&matrices_, &columns_}) {
+  for (auto* outputs : {&matrices_, &columns_, &numbers_}) {
     for (Output& each : *outputs) {
       if (each.name == name) return each;
     }
@@ -410,9 +466,31 @@ void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> repor
   write_column<std::uint8_t>("tries", first, report, &MatrixReport::tries);
 }
 
+void Hdf5Writer::write_numbers(std::string_view name, index_t first,
+                               std::span<const double> values) {
+  if (values.empty()) return;
+  Output& to = output(name);
+  require_position(to, first);
+  const auto kind = kinds_[static_cast<std::size_t>(&to - numbers_.data())];
+  const auto append_as = [&](auto zero) {
+    using T = decltype(zero);
+    std::vector<T> numbers;
+    for (const double value : values)
+      numbers.push_back(std::isnan(value) ? static_cast<T>(-1) : static_cast<T>(value));
+    append(to, numbers.data(), std::ssize(numbers));
+  };
+  if (kind == NumberDataset::Kind::real) {
+    append(to, values.data(), std::ssize(values));
+  } else if (kind == NumberDataset::Kind::whole) {
+    append_as(std::int32_t());
+  } else {
+    append_as(std::uint8_t());
+  }
+}
+
 void Hdf5Writer::finish(FileSet& files) {
   if (hdf5::is_closing_stopped()) fail("an earlier write failed");
-  for (auto* outputs : {&matrices_, &columns_}) {
+  for (auto* outputs : {&matrices_, &columns_, &numbers_}) {
     for (Output& each : *outputs) finish(each);
   }
   const Session session;

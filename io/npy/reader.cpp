@@ -212,6 +212,8 @@ Obstacle obstacle_of(const Header& header, bool is_vector) {
 
 std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset, bool is_vector,
                                    const InputSpec& spec) {
+  const bool is_array = spec.takes_vectors && parts.header.dims.size() == 1;
+  is_vector = is_vector || is_array;
   if (const Obstacle obstacle = obstacle_of(parts.header, is_vector); !obstacle.text.empty())
     throw InputError(fmt::format("{}: {}", parts.shown, obstacle.text), obstacle.hint);
   const std::size_t matrix_rank = is_vector ? 1 : 2;
@@ -228,7 +230,8 @@ std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset,
                 .stored_type = header.stored_type,
                 .order = Order::row,
                 .order_is_stated = true,
-                .needs_copy = array->needs_copy()};
+                .needs_copy = array->needs_copy(),
+                .is_vector = is_array};
   return std::make_unique<ArrayReader>(std::move(array), std::move(source), is_vector,
                                        spec.threads);
 }

@@ -167,7 +167,7 @@ struct Mistake {
 const std::string factor_hint = "\nhint: qrtool factor --help lists the options\n";
 const std::string generate_hint = "\nhint: qrtool generate --help lists the options\n";
 const std::string commands_hint =
-    "\nhint: the commands are factor, verify, generate, devices, bench, help\n";
+    "\nhint: the commands are factor, solve, verify, generate, devices, bench, help\n";
 
 const std::vector<Mistake> mistakes{
     {{"factro", "a", "b"}, "unknown command 'factro'; did you mean 'factor'?" + commands_hint},
@@ -313,8 +313,9 @@ TEST(Completion, OffersExactlyTheOptionsOfTheHelp) {
 }
 
 TEST(Completion, OffersCommandsAndValues) {
-  EXPECT_EQ(complete("qrtool"), (std::set<std::string>{"factor", "verify", "generate", "devices",
-                                                       "bench", "help", "--help", "--version"}));
+  EXPECT_EQ(complete("qrtool"),
+            (std::set<std::string>{"factor", "solve", "verify", "generate", "devices", "bench",
+                                   "help", "--help", "--version"}));
   EXPECT_EQ(complete("qrtool factor --mode"),
             (std::set<std::string>{"reduced", "complete", "r", "raw"}));
   std::set<std::string> kinds{"haar"};

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// verify_solutions.cpp: `qrtool verify A B X` measures the backward errors of stored solutions and
+// says whether they pass.
+#include "app/commands/verify_solutions.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "app/process/console.hpp"
+#include "app/process/progress.hpp"
+#include "app/run/join.hpp"
+#include "app/run/stopwatch.hpp"
+#include "app/run/verdict_text.hpp"
+#include "app/solve/solve_stages.hpp"
+#include "core/host.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t listed_failures = 10;
+
+/// What OUT records of the run that made it; empty texts where another program wrote it.
+struct Recorded {
+  std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept;
+};
+
+Recorded read_recorded(const std::string& path) {
+  const std::vector<std::string> texts =
+      recorded_attributes(path, {"rows", "solution", "rank_tolerance", "missing", "ridge",
+                                 "weights", "response", "intercept"});
+  return {texts[0], texts[1], texts[2], texts[3], texts[4], texts[5], texts[6], texts[7]};
+}
+
+std::optional<double> number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc()) return std::nullopt;
+  return value;
+}
+
+/// The options of the command line, and where they are silent those that OUT records.
+SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
+  SystemOptions options = o.system;
+  if (options.rows == RowsOfB::automatic)
+    for (const RowsOfB rows : {RowsOfB::first, RowsOfB::last, RowsOfB::matrix})
+      if (recorded.rows == name_of(rows)) options.rows = rows;
+  if (!options.skips_missing) options.skips_missing = recorded.missing == "skip";
+  if (!options.ridge) options.ridge = number_of(recorded.ridge);
+  if (!options.rank_tolerance) options.rank_tolerance = number_of(recorded.rank_tolerance);
+  if (!options.response.empty() && recorded.intercept == "yes") options.intercept = true;
+  const std::string file = escape(o.solutions);
+  if (!recorded.weights.empty() && options.weights.empty())
+    throw UsageError(
+        fmt::format("{}: was made with the weights {}", file, escape(recorded.weights)),
+        "give them with --weights");
+  if (!recorded.response.empty() && options.response.empty())
+    throw UsageError(
+        fmt::format("{}: was made from a table with the response {}", file,
+                    escape(recorded.response)),
+        fmt::format("qrtool verify TABLE {} --response {}", file, escape(recorded.response)));
+  return options;
+}
+
+void check_solutions(const SolveInputs& inputs, const Reader& x) {
+  const Dims dims = dims_of(x.source()), &expected = inputs.sides.x_dims;
+  // Text has no shapes but m x n.
+  const bool is_text = x.source().dataset.empty() && count_of(dims) == count_of(expected);
+  if (dims == expected || is_text) return;
+  throw InputError(fmt::format("{}: the shapes do not fit: X is {}, and for A {} and B {} it is {}",
+                               escape(x.source().file), join(dims, "x"),
+                               format_shape(inputs.a->source().leading, inputs.m(), inputs.n()),
+                               join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
+}
+
+/// The solutions that are listed one by one.
+struct Listed {
+  index_t solution;
+  SolutionReport report;
+};
+
+struct VerifiedSolutions {
+  SolveVerdict verdict;
+  std::vector<Listed> listed;
+  SolveTimes times;
+};
+
+template <class T>
+VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
+  VerifiedSolutions out;
+  Progress progress("verify", count_of(job.inputs.sides.solution_dims),
+                    o.quiet ? ProgressMode::never : o.progress, "solutions");
+  const SolveSink<T> sink{
+      .keep_x = [](index_t, index_t, const T*, const T*) {},
+      .keep_reports =
+          [&](index_t first, std::span<const SolutionReport> reports) {
+            out.verdict.add(first, reports);
+            for (std::size_t i = 0; i < reports.size(); ++i) {
+              const bool fails =
+                  reports[i].status != Status::ok && out.listed.size() < listed_failures;
+              if (o.all || fails)
+                out.listed.push_back({first + static_cast<index_t>(i), reports[i]});
+            }
+            progress.add(std::ssize(reports));
+          },
+      .keep_findings =
+          [&](index_t, std::span<const MatrixFindings> findings) {
+            for (const MatrixFindings& each : findings) out.verdict.add_matrix(each, job.problem.k());
+          }};
+  out.times = run_solve_stages<T>(job, sink);
+  return out;
+}
+
+std::string line_of(const Listed& one, const Dims& dims) {
+  const SolutionReport& r = one.report;
+  const std::string name = "solution " + matrix_name(dims, one.solution);
+  if (r.status == Status::non_finite) return name + " fails: A or b holds NaN or Inf\n";
+  if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf\n";
+  std::string text = fmt::format("{} {}: backward error {:.2g} ({:.2g} of its bar)", name,
+                                 r.status == Status::ok ? "passes" : "fails", r.backward_error,
+                                 r.backward_error == 0 ? 0 : r.backward_error / r.bar);
+  if (!std::isnan(r.least_norm_error))
+    text += fmt::format(", least norm {:.2g} ({:.2g})", r.least_norm_error,
+                        r.least_norm_error == 0 ? 0 : r.least_norm_error / r.bar);
+  return text + fmt::format(", residual norm {:.6g}\n", r.residual_norm);
+}
+
+std::string verified_line(const VerifiedSolutions& found, const std::string& file) {
+  return fmt::format("verified {} solution{} of {}: {}", format_count(found.verdict.solutions()),
+                     found.verdict.solutions() == 1 ? "" : "s", escape(file),
+                     verdict_line(found.verdict));
+}
+
+void print_text(const VerifyOptions& o, const VerifiedSolutions& found, const Dims& dims,
+                ElementType type) {
+  std::string text;
+  if (const std::string worst = worst_line(found.verdict, dims); !worst.empty())
+    text += fmt::format("{}; u = {}\n", worst, type == ElementType::float32 ? "2^-23" : "2^-52");
+  for (const Listed& one : found.listed) text += line_of(one, dims);
+  const auto left = found.verdict.failed() - std::ssize(found.listed);
+  if (!o.all && left > 0)
+    text += fmt::format("and {} more; --all lists them\n", format_count(left));
+  write_stdout(text + verified_line(found, o.solutions) + "\n");
+}
+
+void print_json(const VerifyOptions& o, const VerifiedSolutions& found, const SolveInputs& inputs,
+                double seconds) {
+  Json listed = Json::array();
+  for (const Listed& one : found.listed)
+    listed.push_back({{"solution", one.solution},
+                      {"status", static_cast<int>(one.report.status)},
+                      {"backward_error", one.report.backward_error},
+                      {"least_norm_error", one.report.least_norm_error},
+                      {"bar", one.report.bar},
+                      {"residual_norm", one.report.residual_norm}});
+  write_json({{"schema", "qrtool.verify-solutions/1"},
+              {"version", QRTOOL_VERSION},
+              {"a", input_json(inputs.a->source())},
+              {"b", input_json(inputs.b->source())},
+              {"solutions", o.solutions},
+              {"check", to_json(found.verdict)},
+              {o.all ? "all_solutions" : "first_failures", listed},
+              {"seconds", {{"total", seconds}}},
+              {"exit", found.verdict.failed() > 0 ? 1 : 0}});
+}
+
+}  // namespace
+
+ExitCode verify_solutions(const VerifyOptions& o) {
+  const Stopwatch watch;
+  if (!o.report.empty())
+    throw UsageError("--report is for factors", "--json and --all list the errors of solutions");
+  const Limits limits = host_limits(o.memory_bytes, o.threads);
+  const Recorded recorded = read_recorded(o.solutions);
+  const SystemOptions options = options_of(o, recorded);
+  const SolveInputs inputs =
+      open_solve_inputs({o.input, o.factors}, options, o.order, limits.threads);
+  const std::unique_ptr<Reader> x = open_solutions(o.solutions, limits.threads);
+  check_solutions(inputs, *x);
+  SolveProblem problem = solve_problem(inputs, options, x->source().type);
+  problem.only_checks = true;
+  // Only this tool promises the least norm.
+  problem.rank.is_basic = recorded.solution != "least-norm";
+  const SolvePlan plan = plan_solve(inputs, problem, limits);
+  const SolveJob job{
+      .inputs = inputs, .problem = problem, .plan = plan, .limits = limits, .x = x.get()};
+  const VerifiedSolutions found = problem.type == ElementType::float32
+                                      ? verify_typed<float>(o, job)
+                                      : verify_typed<double>(o, job);
+  inputs.require_unchanged();
+  x->require_unchanged();
+  if (o.json) {
+    print_json(o, found, inputs, watch.seconds());
+  } else if (!o.quiet) {
+    print_text(o, found, inputs.sides.solution_dims, problem.type);
+  } else if (found.verdict.failed() > 0) {
+    print_message(verified_line(found, o.solutions));
+  }
+  return found.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+}
+
+}  // namespace qrtool

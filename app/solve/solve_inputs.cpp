@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_inputs.cpp: A, B and weights from files or from the columns of one table.
+#include "app/solve/solve_inputs.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/run/join.hpp"
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+std::string shape_text(const Source& source) { return join(dims_of(source), "x"); }
+
+/// The number of the column with this name.
+index_t find_column(const Source& table, const std::string& name, const char* option) {
+  const auto found = std::find(table.columns.begin(), table.columns.end(), name);
+  if (found != table.columns.end()) return found - table.columns.begin();
+  const std::string file = escape(table.file);
+  if (table.columns.empty())
+    throw InputError(
+        fmt::format("{}: {} {}: the columns have no names", file, option, escape(name)),
+        "give the table a first line with names");
+  const std::vector<std::string_view> names(table.columns.begin(), table.columns.end());
+  const std::string_view near = nearest(name, names);
+  throw InputError(fmt::format("{}: there is no column {}{}", file, escape(name),
+                               near.empty() ? "" : fmt::format("; did you mean {}?", escape(near))),
+                   fmt::format("its columns are {}", escape(join(table.columns, ", "))));
+}
+
+/// A, b and perhaps weights from one table, which is opened once for each of them.
+void open_table(const std::string& file, const SystemOptions& o, SolveInputs& inputs) {
+  std::unique_ptr<Reader> table = open_input({.path = file, .dataset = {}});
+  const Source& source = table->source();
+  const index_t response = find_column(source, o.response, "--response");
+  const auto is_weights = [&](const std::string& name) { return name == o.weights; };
+  const bool has_weights = std::any_of(source.columns.begin(), source.columns.end(), is_weights);
+  const index_t weights = has_weights ? find_column(source, o.weights, "--weights") : -1;
+  std::vector<index_t> columns;
+  if (o.intercept) inputs.names.push_back("(intercept)");
+  for (index_t j = 0; j < source.n; ++j) {
+    if (j == response || j == weights) continue;
+    columns.push_back(j);
+    inputs.names.push_back(source.columns[j]);
+  }
+  if (file == "-")
+    throw UsageError("--response needs a file that can be read twice", "name the file");
+  inputs.b = choose_columns(open_input({.path = file, .dataset = {}}), {response}, false);
+  if (has_weights)
+    inputs.w = choose_columns(open_input({.path = file, .dataset = {}}), {weights}, false);
+  inputs.a = choose_columns(std::move(table), columns, o.intercept);
+}
+
+[[noreturn]] void refuse_shapes(const SolveInputs& inputs, RowsOfB asked) {
+  const Source &a = inputs.a->source(), &b = inputs.b->source();
+  const std::string text =
+      fmt::format("{}: the shapes do not fit: A is {}, B is {}", escape(b.file),
+                  format_shape(a.leading, a.m, a.n), shape_text(b));
+  if (asked != RowsOfB::automatic)
+    throw InputError(fmt::format("{} with --rows {}", text, name_of(asked)),
+                     "leave --rows away to have all ways tried");
+  throw InputError(text, fmt::format("B needs a dimension of {}, the rows of A", a.m));
+}
+
+[[noreturn]] void refuse_two_ways(const SolveInputs& inputs, const std::vector<RightSides>& ways) {
+  const Source &a = inputs.a->source(), &b = inputs.b->source();
+  std::string text = fmt::format("{}: B {} fits A {} in {} ways: ", escape(b.file), shape_text(b),
+                                 format_shape(a.leading, a.m, a.n), ways.size());
+  std::string hint = "say which is meant: ";
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    text += fmt::format("{}{}", i > 0 ? "; or " : "", describe(ways[i]));
+    hint += fmt::format("{}--rows {}", i > 0 ? " or " : "", name_of(ways[i].rows));
+  }
+  throw UsageError(text, hint);
+}
+
+void open_weights(const std::string& file, int threads, SolveInputs& inputs) {
+  inputs.w = open_array({.path = file, .dataset = {}, .order = Order::row, .threads = threads});
+}
+
+/// m numbers, or as many as B in its shape.
+void check_weights(SolveInputs& inputs) {
+  const Dims w = dims_of(inputs.w->source()), b = dims_of(inputs.b->source());
+  const index_t m = inputs.m();
+  const bool is_vector = w == Dims{m} || w == Dims{m, 1} || w == Dims{1, m};
+  inputs.w_is_shared = is_vector && w != b;
+  if (is_vector || w == b) return;
+  throw InputError(fmt::format("{}: weights of shape {} do not fit: {} of them, or {}, as B",
+                               escape(inputs.w->source().file), join(w, "x"), m, join(b, "x")));
+}
+
+template <class T>
+bool is_weight(T w) {
+  return w >= 0 && std::isfinite(w);
+}
+
+}  // namespace
+
+void SolveInputs::require_unchanged() const {
+  for (const Reader* reader : {a.get(), b.get(), w.get()})
+    if (reader != nullptr) reader->require_unchanged();
+}
+
+SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
+                              int threads) {
+  SolveInputs inputs;
+  if (!options.response.empty()) {
+    open_table(files.a, options, inputs);
+  } else {
+    inputs.a = open_input({.path = files.a, .dataset = {}, .order = order, .threads = threads});
+    inputs.b =
+        open_array({.path = files.b, .dataset = {}, .order = Order::row, .threads = threads});
+  }
+  if (!options.weights.empty() && !inputs.w) open_weights(options.weights, threads, inputs);
+  const Source& a = inputs.a->source();
+  const SystemShapes shapes{.a_leading = a.leading,
+                            .m = a.m,
+                            .n = a.n,
+                            .b_dims = dims_of(inputs.b->source()),
+                            .is_column = a.order == Order::column};
+  const std::vector<RightSides> ways = readings(shapes, options.rows);
+  if (ways.empty()) refuse_shapes(inputs, options.rows);
+  if (ways.size() > 1) refuse_two_ways(inputs, ways);
+  inputs.sides = ways.front();
+  if (inputs.w) check_weights(inputs);
+  return inputs;
+}
+
+ElementType type_of(const SolveInputs& inputs) {
+  const bool is_single = inputs.a->source().type == ElementType::float32 &&
+                         inputs.b->source().type == ElementType::float32;
+  return is_single ? ElementType::float32 : ElementType::float64;
+}
+
+SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,
+                           ElementType type) {
+  const double tolerance =
+      options.rank_tolerance.value_or(default_rank_tolerance(type, inputs.n()));
+  return {.type = type,
+          .m = inputs.m(),
+          .n = inputs.n(),
+          .rank = {.tolerance = tolerance},
+          .ridge = options.ridge.value_or(0),
+          .skips_missing = options.skips_missing.value_or(false)};
+}
+
+template <class T>
+void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
+  const Source& s = reader.source();
+  const index_t size = s.m * s.n;
+  while (count > 0) {
+    const index_t matrix = first / size, offset = first % size;
+    if (offset == 0 && count >= size) {
+      const index_t matrices = count / size;
+      reader.read(matrix, packed(out, matrices, s.m, s.n));
+      first += matrices * size;
+      count -= matrices * size;
+      out += matrices * size;
+      continue;
+    }
+    const index_t rows = std::min(count, size - offset) / s.n;
+    reader.read_rows(matrix, offset / s.n, {out, rows, s.n, s.n});
+    first += rows * s.n;
+    count -= rows * s.n;
+    out += rows * s.n;
+  }
+}
+template void read_numbers(Reader&, index_t, index_t, float*);
+template void read_numbers(Reader&, index_t, index_t, double*);
+
+template <class T>
+void require_weights(const Reader& reader, const T* w, index_t count) {
+  const T* bad = std::find_if_not(w, w + count, is_weight<T>);
+  if (bad == w + count) return;
+  throw InputError(fmt::format("{}: a weight is {}; weights are finite and not negative",
+                               escape(reader.source().file), *bad));
+}
+template void require_weights(const Reader&, const float*, index_t);
+template void require_weights(const Reader&, const double*, index_t);
+
+}  // namespace qrtool

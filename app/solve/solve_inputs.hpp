@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_inputs.hpp: opens A, B and weights, and finds out how they belong together.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/cli/options.hpp"
+#include "core/problem.hpp"
+#include "core/solve/packing.hpp"
+#include "core/solve/shapes.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// The systems of a run.
+struct SolveInputs {
+  std::unique_ptr<Reader> a, b, w;  // w: null without weights
+  RightSides sides;
+  bool w_is_shared = false;        // m weights for all right sides
+  std::vector<std::string> names;  // of the columns of A; empty: they have none
+
+  index_t m() const { return a->source().m; }
+  index_t n() const { return a->source().n; }
+  void require_unchanged() const;
+};
+
+/// The names of the files that a run reads.
+struct SolveFiles {
+  std::string a, b;  // b: empty where A is a table
+};
+
+/// Errors: InputError where the shapes do not fit; UsageError where they fit in two ways.
+SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
+                              int threads);
+
+/// What is solved for each A. The type is that of X.
+SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,
+                           ElementType type);
+
+/// float32 where A and B are.
+ElementType type_of(const SolveInputs& inputs);
+
+/// Reads `count` numbers of an array, beginning with number `first`; both are multiples of the last
+/// stored dimension, or of 1 for a vector.
+template <class T>
+void read_numbers(Reader& reader, index_t first, index_t count, T* out);
+
+/// Errors: InputError where a weight is negative, NaN or infinite.
+template <class T>
+void require_weights(const Reader& reader, const T* w, index_t count);
+
+}  // namespace qrtool

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_plan.cpp: the route follows from the shapes alone, never from the memory.
+#include "app/solve/solve_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+#include "core/solve/shared_engine.hpp"
+#include "core/solve/tall_system.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Right sides up to which they are factored with A: R of [A B] takes 4 m n p operations for them,
+/// as Q'B does, but p more columns are to be reduced among themselves, too.
+index_t most_appended(index_t n) { return std::max<index_t>(n, 8); }
+
+/// Bytes of a chunk, at the least and usually: they stay in the last cache.
+constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
+
+template <class F>
+auto by_type(ElementType type, F f) {
+  return type == ElementType::float32 ? f(float()) : f(double());
+}
+
+/// What a group takes in a chunk: A where it has its own, b, weights, x and its error, the report.
+std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
+  const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
+  const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
+  const index_t of_x = p.n * plan.group_size * (p.wants_se ? 2 : 1);
+  return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
+         static_cast<std::size_t>(plan.group_size) *
+             (sizeof(SolutionReport) + sizeof(MatrixFindings) + 6 * sizeof(double));
+}
+
+void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+                SolvePlan& plan) {
+  const std::size_t group = std::max<std::size_t>(group_bytes(inputs, problem, plan), 1);
+  std::size_t fixed = limits.host_bytes / 2;
+  if (plan.route == SolveRoute::shared)
+    fixed = by_type(problem.type, [&](auto zero) {
+      return SharedEngine<decltype(zero)>::workspace_bytes(problem, limits.threads);
+    });
+  if (fixed + group > limits.host_bytes)
+    throw LimitError(
+        fmt::format("{}: {} right sides of one {}x{} A need {} of host memory; the limit is {}",
+                    escape(inputs.b->source().file), format_count(plan.group_size), problem.m,
+                    problem.n, format_bytes(fixed + group), format_bytes(limits.host_bytes)),
+        "raise --memory; or store each right side as a row, [..., m]");
+  const std::size_t room = limits.host_bytes - fixed;
+  for (plan.buffers = 3; plan.buffers > 1 && group * plan.buffers > room; --plan.buffers) {
+  }
+  const std::size_t bytes = std::min(room / plan.buffers, std::max(chunk_target_bytes, group));
+  plan.chunk_groups = std::clamp<index_t>(static_cast<index_t>(bytes / group), 1,
+                                          std::max<index_t>(plan.groups, 1));
+}
+
+}  // namespace
+
+std::string_view name_of(SolveRoute route) {
+  return route == SolveRoute::each ? "each" : route == SolveRoute::shared ? "shared" : "tall";
+}
+
+SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits) {
+  const RightSides& sides = inputs.sides;
+  const index_t all = sides.items() * sides.p;
+  const bool has_own_weights = inputs.w && !inputs.w_is_shared;
+  const bool shares = sides.shares_a() && all > most_appended(problem.n);
+  SolvePlan plan;
+  plan.threads = limits.threads;
+  plan.splits = has_own_weights || problem.skips_missing;
+  // Of one A, right sides that are rows may be taken one by one.
+  const bool are_single = sides.shares_a() && sides.as_rows && (shares || plan.splits);
+  plan.groups = are_single ? all : sides.items();
+  plan.group_size = are_single ? 1 : sides.p;
+  const bool is_shared =
+      (shares && !has_own_weights) || (!plan.splits && sides.p > most_appended(problem.n));
+  plan.route = is_shared ? SolveRoute::shared : SolveRoute::each;
+  Limits half = limits;
+  half.host_bytes = limits.host_bytes / 2;
+  const auto plan_systems = [&](index_t p) {
+    const Problem factored = by_type(problem.type, [&](auto zero) {
+      return SystemEngine<decltype(zero)>::factored_problem(problem, all, p);
+    });
+    return make_plan(factored, cpu_variants(), half);
+  };
+  if (!is_shared) {
+    plan.factor = plan_systems(std::max<index_t>(plan.system_size(), 1));
+    if (plan.factor.variant->row_state_bytes != nullptr) {
+      plan.route = SolveRoute::tall;
+      return plan;
+    }
+  } else if (plan.splits) {
+    plan.factor = plan_systems(1);
+  }
+  fit_chunks(inputs, problem, limits, plan);
+  return plan;
+}
+
+}  // namespace qrtool

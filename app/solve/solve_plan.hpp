@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_plan.hpp: which way the systems of a run are solved, and how many at a time.
+#pragma once
+
+#include "app/solve/solve_inputs.hpp"
+#include "core/plan.hpp"
+
+namespace qrtool {
+
+/// each: R of [A b] for every system; shared: one QR of A, and products for all right sides; tall:
+/// one system after another, all threads on its rows.
+enum class SolveRoute { each, shared, tall };
+std::string_view name_of(SolveRoute route);
+
+/// A group is what is read and written together: the right sides of one place of the batch, or one
+/// right side where those of one A are rows in the file.
+struct SolvePlan {
+  SolveRoute route = SolveRoute::each;
+  Plan factor;  // of [A b], for the routes each and tall, and for right sides with gaps
+  bool splits =
+      false;  // every right side is a system of its own: rows are missing, or have weights
+  index_t groups = 0, group_size = 1;  // right sides of a group
+  index_t chunk_groups = 1;
+  int buffers = 1, threads = 1;
+
+  index_t system_size() const { return splits ? 1 : group_size; }
+};
+
+/// Errors: LimitError where one group does not fit the memory.
+SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits);
+
+}  // namespace qrtool

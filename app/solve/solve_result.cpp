@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_result.cpp: the result of `qrtool solve` in words and as JSON.
+#include "app/solve/solve_result.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/options.hpp"
+#include "app/process/console.hpp"
+#include "app/run/join.hpp"
+#include "app/run/verdict_text.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string shape_text(const Dims& dims) { return dims.empty() ? "1" : join(dims, "x"); }
+
+/// Name, x and its standard error, one line for each column of A.
+std::string table_of(const SolveResult& result) {
+  std::size_t width = 6;
+  for (const std::string& name : result.names) width = std::max(width, escape(name).size());
+  std::string text = fmt::format("{:{}}  {:>24}{}\n", "column", width, "x",
+                                 result.se.empty() ? "" : fmt::format("  {:>12}", "se"));
+  for (std::size_t j = 0; j < result.names.size(); ++j) {
+    text += fmt::format("{:{}}  {:>24}", escape(result.names[j]), width, result.x[j]);
+    if (!result.se.empty()) text += fmt::format("  {:>12.6g}", result.se[j]);
+    text += '\n';
+  }
+  const double sigma = result.residual_norm / std::sqrt(static_cast<double>(result.freedom));
+  return text + (result.freedom > 0
+                     ? fmt::format("residual standard deviation {:.6g}, {} degrees of freedom\n",
+                                   sigma, result.freedom)
+                     : "");
+}
+
+std::string text_of(const SolveResult& result) {
+  const SolveVerdict& v = result.verdict;
+  const index_t items = result.sides.items();
+  std::string text = fmt::format(
+      "solved {} right side{} with {} of {}x{} ({}, {}, {} thread{}) in {}\n",
+      format_count(v.solutions()), v.solutions() == 1 ? "" : "s",
+      result.sides.shares_a() ? "one A" : format_count(items) + " A", result.a.m, result.a.n,
+      name_of(result.type), result.variant, result.threads, result.threads == 1 ? "" : "s",
+      format_seconds(result.seconds.factor + result.seconds.solve));
+  if (!result.names.empty() && !result.x.empty()) text += table_of(result);
+  if (const std::string worst = worst_line(v, result.sides.solution_dims); !worst.empty())
+    text += worst + "\n";
+  if (v.deficient() > 0)
+    text += fmt::format("{} of {} A {} dependent columns (least rank {}): x is {}\n",
+                        format_count(v.deficient()), format_count(v.matrices()),
+                        v.deficient() == 1 ? "has" : "have", v.least_rank(),
+                        result.is_basic ? "a basic solution" : "of least norm");
+  if (v.second_tries() > 0)
+    text += fmt::format("{} {} from a second try by reflectors\n", format_count(v.second_tries()),
+                        v.second_tries() == 1 ? "solution came" : "solutions came");
+  text += fmt::format("read {}, factor {}, solve and check {}, write {}, sync {}; total {}\n",
+                      format_seconds(result.stages.read), format_seconds(result.seconds.factor),
+                      format_seconds(result.seconds.solve), format_seconds(result.stages.write),
+                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
+  std::vector<std::string> files;
+  for (const std::string& file : result.files) files.push_back(escape(file));
+  return text + fmt::format("{}; wrote {} (X {})\n", verdict_line(v), join(files, ", "),
+                            shape_text(result.sides.x_dims));
+}
+
+Json to_json(const SolveOptions& o, const SolveResult& result) {
+  return {{"schema", "qrtool.solve/1"},
+          {"version", QRTOOL_VERSION},
+          {"a", input_json(result.a)},
+          {"b", input_json(result.b)},
+          {"rows", name_of(result.sides.rows)},
+          {"output", {{"files", result.files}, {"x_shape", result.sides.x_dims}}},
+          {"type", name_of(result.type)},
+          {"solution", o.basic ? "basic" : "least-norm"},
+          {"variant", result.variant},
+          {"bar", result.bar},
+          {"seconds",
+           {{"read", result.stages.read},
+            {"factor", result.seconds.factor},
+            {"solve", result.seconds.solve},
+            {"write", result.stages.write},
+            {"sync", result.sync_seconds},
+            {"total", result.total_seconds}}},
+          {"check", to_json(result.verdict)},
+          {"exit", result.verdict.failed() > 0 ? 1 : 0}};
+}
+
+void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
+  const SolveVerdict& v = result.verdict;
+  const auto say = [&](Status status, const char* what) {
+    if (v.count(status) == 0) return false;
+    print_message(fmt::format("{}: {} of {} solutions {} (first: {})", escape(result.b.file),
+                              format_count(v.count(status)), format_count(v.solutions()), what,
+                              matrix_name(result.sides.solution_dims, v.first(status))));
+    return true;
+  };
+  if (say(Status::non_finite, "are NaN: A or b holds NaN or Inf") &&
+      !o.system.skips_missing.value_or(false))
+    print_hint("--missing skip leaves out the rows with NaN");
+  if (say(Status::r_overflows, "exceed the range of their type") &&
+      result.type == ElementType::float32)
+    print_hint("use --precision double");
+  say(Status::above_bar, "miss the bar; see status 1 in the report");
+}
+
+}  // namespace
+
+void SolveVerdict::Worst::include(double measured, double bar, index_t of_solution) {
+  if (std::isnan(measured)) return;
+  const double its_ratio = measured == 0 ? 0 : measured / bar;
+  if (solution >= 0 && !(its_ratio > ratio)) return;
+  *this = {measured, its_ratio, of_solution};
+}
+
+void SolveVerdict::add(index_t first, std::span<const SolutionReport> reports) {
+  for (const SolutionReport& report : reports) {
+    const auto status = static_cast<std::size_t>(report.status);
+    if (counts_[status]++ == 0) firsts_[status] = first;
+    if (report.status != Status::non_finite && report.status != Status::r_overflows) {
+      backward_error_.include(report.backward_error, report.bar, first);
+      least_norm_error_.include(report.least_norm_error, report.bar, first);
+    }
+    second_tries_ += report.tries > 1;
+    ++solutions_;
+    ++first;
+  }
+}
+
+void SolveVerdict::add_matrix(const MatrixFindings& findings, index_t n) {
+  ++matrices_;
+  if (findings.rank < 0) return;
+  if (findings.condition > worst_condition_) worst_condition_ = findings.condition;
+  if (findings.rank >= n) return;
+  ++deficient_;
+  if (least_rank_ < 0 || findings.rank < least_rank_) least_rank_ = findings.rank;
+}
+
+std::string worst_line(const SolveVerdict& verdict, std::span<const index_t> dims) {
+  const SolveVerdict::Worst& worst = verdict.backward_error();
+  if (worst.solution < 0) return "";
+  std::string text = fmt::format("worst backward error {:.2g} ({:.2g} of its bar, solution {})",
+                                 worst.error, worst.ratio, matrix_name(dims, worst.solution));
+  if (const SolveVerdict::Worst& norm = verdict.least_norm_error(); norm.solution >= 0)
+    text += fmt::format(", least norm {:.2g} ({:.2g}, solution {})", norm.error, norm.ratio,
+                        matrix_name(dims, norm.solution));
+  return text;
+}
+
+std::string verdict_line(const SolveVerdict& verdict) {
+  const index_t passed = verdict.count(Status::ok), all = verdict.solutions();
+  if (passed == all)
+    return all == 1 ? "the solution passes" : fmt::format("all {} pass", format_count(all));
+  std::string text = fmt::format("{} of {} pass", format_count(passed), format_count(all));
+  const std::pair<Status, std::string_view> others[] = {{Status::above_bar, "above the bar"},
+                                                        {Status::non_finite, "not finite"},
+                                                        {Status::r_overflows, "overflow in X"}};
+  for (const auto& [status, name] : others)
+    if (verdict.count(status) > 0)
+      text += fmt::format(", {} {}", format_count(verdict.count(status)), name);
+  return text;
+}
+
+Json input_json(const Source& source) {
+  return {{"file", source.file},
+          {"dataset", source.dataset},
+          {"shape", dims_of(source)},
+          {"type", source.stored_type}};
+}
+
+Json to_json(const SolveVerdict& v) {
+  const auto worst = [](const SolveVerdict::Worst& w) -> Json {
+    if (w.solution < 0) return nullptr;
+    return {{"error", w.error}, {"ratio", w.ratio}, {"solution", w.solution}};
+  };
+  return {{"solutions", v.solutions()},
+          {"passed", v.count(Status::ok)},
+          {"failed", v.failed()},
+          {"status",
+           {{"ok", v.count(Status::ok)},
+            {"above_bar", v.count(Status::above_bar)},
+            {"non_finite", v.count(Status::non_finite)},
+            {"x_overflows", v.count(Status::r_overflows)}}},
+          {"worst",
+           {{"backward_error", worst(v.backward_error())},
+            {"least_norm_error", worst(v.least_norm_error())}}},
+          {"matrices", v.matrices()},
+          {"deficient", v.deficient()},
+          {"second_tries", v.second_tries()}};
+}
+
+void print_result(const SolveOptions& o, const SolveResult& result) {
+  print_bad_solutions(o, result);
+  if (o.json) {
+    write_json(to_json(o, result));
+  } else if (!o.quiet) {
+    write_stdout(text_of(result));
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_result.hpp: sums up the solutions of a run, and prints them for people and for machines.
+#pragma once
+
+#include <array>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/run/pipeline.hpp"
+#include "core/solve/shapes.hpp"
+#include "core/solve/system_engine.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// Counts of solutions, and the worst errors in bars.
+class SolveVerdict {
+ public:
+  /// Solutions first, first + 1, ...
+  void add(index_t first, std::span<const SolutionReport> reports);
+  void add_matrix(const MatrixFindings& findings, index_t n);
+
+  index_t solutions() const { return solutions_; }
+  index_t count(Status status) const { return counts_[static_cast<std::size_t>(status)]; }
+  index_t first(Status status) const { return firsts_[static_cast<std::size_t>(status)]; }
+  index_t failed() const { return solutions_ - count(Status::ok) - count(Status::unchecked); }
+  index_t second_tries() const { return second_tries_; }
+  index_t matrices() const { return matrices_; }
+  /// Matrices whose columns are dependent, and the least rank of them.
+  index_t deficient() const { return deficient_; }
+  index_t least_rank() const { return least_rank_; }
+  double worst_condition() const { return worst_condition_; }
+
+  struct Worst {
+    double error = 0, ratio = 0;
+    index_t solution = -1;
+    void include(double measured, double bar, index_t of_solution);
+  };
+  const Worst& backward_error() const { return backward_error_; }
+  const Worst& least_norm_error() const { return least_norm_error_; }
+
+ private:
+  index_t solutions_ = 0, second_tries_ = 0, matrices_ = 0, deficient_ = 0, least_rank_ = -1;
+  double worst_condition_ = 0;
+  std::array<index_t, 5> counts_{}, firsts_{};
+  Worst backward_error_, least_norm_error_;
+};
+
+/// What a run of `solve`, or of `verify` for solutions, has found.
+struct SolveResult {
+  const Source &a, &b;
+  const RightSides& sides;
+  ElementType type = ElementType::float64;
+  bool is_basic = false;
+  double bar = 0;
+  std::string route = {}, variant = {};
+  int threads = 1;
+  std::vector<std::string> files = {};
+  SolveVerdict verdict = {};
+  StageSeconds stages = {};
+  SolveSeconds seconds = {};
+  double sync_seconds = 0, total_seconds = 0;
+  /// Of one problem with named columns, for a table of x: names, x and standard errors.
+  std::vector<std::string> names = {};
+  std::vector<double> x = {}, se = {};
+  double residual_norm = 0;
+  index_t freedom = 0;
+};
+
+/// "worst backward error 1.2e-16 (0.03 of its bar, solution 7)"; empty where nothing was checked.
+std::string worst_line(const SolveVerdict& verdict, std::span<const index_t> dims);
+std::string verdict_line(const SolveVerdict& verdict);
+
+/// Prints bad solutions to standard error, then the result.
+struct SolveOptions;
+void print_result(const SolveOptions& options, const SolveResult& result);
+
+nlohmann::ordered_json to_json(const SolveVerdict& verdict);
+nlohmann::ordered_json input_json(const Source& source);
+
+}  // namespace qrtool

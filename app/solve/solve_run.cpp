@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_run.cpp: the plan, the output and the stages of `qrtool solve`.
+#include "app/solve/solve_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/process/console.hpp"
+#include "app/process/progress.hpp"
+#include "app/process/signals.hpp"
+#include "app/run/join.hpp"
+#include "app/solve/solve_stages.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/ratios.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+std::string without_directory(const std::string& file) { return file.substr(file.rfind('/') + 1); }
+
+/// X or se. Right sides that are rows in the file give rows of n; the last two dimensions of all
+/// others are written as a matrix.
+MatrixDataset solutions_dataset(const char* name, const RightSides& sides, ElementType type) {
+  Dims leading = sides.x_dims;
+  const index_t cols = leading.back();
+  leading.pop_back();
+  if (sides.as_rows || leading.empty())
+    return {
+        .name = name, .type = type, .rows = 1, .cols = cols, .is_vector = true, .leading = leading};
+  const index_t rows = leading.back();
+  leading.pop_back();
+  return {.name = name, .type = type, .rows = rows, .cols = cols, .leading = leading};
+}
+
+std::string text_of(double number) { return fmt::format("{}", number); }
+
+}  // namespace
+
+SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
+                   const Stopwatch& watch)
+    : options_(options),
+      inputs_(inputs),
+      limits_(limits),
+      watch_(watch),
+      problem_(solve_problem(inputs, options.system, options.precision.value_or(type_of(inputs)))),
+      result_{.a = inputs.a->source(),
+              .b = inputs.b->source(),
+              .sides = inputs.sides,
+              .type = problem_.type,
+              .is_basic = options.basic,
+              .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n)} {
+  problem_.rank.is_basic = options.basic;
+  problem_.wants_se = !options.no_se && problem_.m > problem_.n && problem_.ridge == 0;
+}
+
+void SolveRun::make_plan() {
+  plan_ = plan_solve(inputs_, problem_, limits_);
+  result_.route = std::string(name_of(plan_.route));
+  result_.variant = plan_.route == SolveRoute::shared ? "one QR for all"
+                                                      : std::string(plan_.factor.variant->name);
+  result_.threads = plan_.threads;
+  if (options_.verbose)
+    print_message(fmt::format("{} right sides at a time, {} in flight",
+                              format_count(plan_.chunk_groups * plan_.group_size), plan_.buffers));
+}
+
+/// One place for A, for each place of the batch, or for each right side.
+Dims SolveRun::findings_dims() const {
+  if (plan_.splits) return inputs_.sides.solution_dims;
+  return inputs_.sides.shares_a() && plan_.route == SolveRoute::shared ? Dims{}
+                                                                       : inputs_.sides.batch;
+}
+
+std::vector<NumberDataset> SolveRun::numbers() const {
+  using Kind = NumberDataset::Kind;
+  const Dims &of_b = inputs_.sides.solution_dims, of_a = findings_dims();
+  return {
+      {.name = "residual_norm",
+       .kind = Kind::real,
+       .dims = of_b,
+       .description = "norm of the residual, measured with the stored x",
+       .formula = "||b - A x||"},
+      {.name = "backward_error",
+       .kind = Kind::real,
+       .dims = of_b,
+       .description = "an upper bound or an estimate of the least relative change of A and b for "
+                      "which x is the exact solution",
+       .formula = "min(||g|| / (a ||r||), e ||R^-T g|| / ||r||, e), else Karlson-Walden; r = b - A "
+                  "x, g = A'r, a = ||A||, e = ||r|| / hypot(a ||x||, ||b||)",
+       .bar = result_.bar},
+      {.name = "least_norm_error",
+       .kind = Kind::real,
+       .dims = of_b,
+       .description = "the part of x outside of the row space of A; NaN with full column rank",
+       .formula = "min over w of ||x - A'w|| / (a ||w||)",
+       .bar = result_.bar},
+      {.name = "status",
+       .kind = Kind::status,
+       .dims = of_b,
+       .description = "0 ok, 1 above the bar, 2 A or b not finite, 3 x exceeds its type, 4 not "
+                      "checked",
+       .formula = "none"},
+      {.name = "tries",
+       .kind = Kind::byte,
+       .dims = of_b,
+       .description = "2 where a second try by reflectors made x",
+       .formula = "none"},
+      {.name = "rank",
+       .kind = Kind::whole,
+       .dims = of_a,
+       .description = "numerical rank; -1 where A is not finite",
+       .formula = "the number of |s_ii| > rank_tolerance |s_11|, S: pivoted R with columns scaled "
+                  "to norm 1"},
+      {.name = "condition",
+       .kind = Kind::real,
+       .dims = of_a,
+       .description = "estimate of the condition number of A",
+       .formula = "sigma_1 / sigma_n"},
+      {.name = "scaled_condition",
+       .kind = Kind::real,
+       .dims = of_a,
+       .description = "the same for A with its columns scaled to norm 1",
+       .formula = "sigma_1 / sigma_n"}};
+}
+
+void SolveRun::create_output() {
+  const RightSides& sides = inputs_.sides;
+  const Source &a = result_.a, &b = result_.b;
+  std::vector<MatrixDataset> datasets{solutions_dataset("X", sides, problem_.type)};
+  if (problem_.wants_se) datasets.push_back(solutions_dataset("se", sides, problem_.type));
+  OutputSpec spec{
+      .path = options_.output,
+      .force = options_.force,
+      .leading = {},
+      .datasets = datasets,
+      .numbers = numbers(),
+      .attributes = {{"format", "qrtool"},
+                     {"format_version", "1.0"},
+                     {"qrtool_version", QRTOOL_VERSION},
+                     {"command", "solve"},
+                     {"source_file", without_directory(a.file)},
+                     {"source_dataset", a.dataset},
+                     {"right_side_file", without_directory(b.file)},
+                     {"right_side_dataset", b.dataset},
+                     {"rows", std::string(name_of(sides.rows))},
+                     {"precision", problem_.type == ElementType::float32 ? "single" : "double"},
+                     {"solution", options_.basic ? "basic" : "least-norm"},
+                     {"rank_tolerance", text_of(problem_.rank.tolerance)},
+                     {"missing", problem_.skips_missing ? "skip" : "error"},
+                     {"ridge", text_of(problem_.ridge)},
+                     {"weights", without_directory(options_.system.weights)},
+                     {"response", options_.system.response},
+                     {"intercept", options_.system.intercept ? "yes" : "no"},
+                     {"columns", join(inputs_.names, ",")},
+                     {"order", std::string(name_of(a.order))},
+                     {"backend", "cpu"},
+                     {"device", CpuBackend(limits_).device()},
+                     {"variant", result_.variant},
+                     {"eps", precision_of(problem_.type).u}},
+      .threads = limits_.threads};
+  set_interrupt_message("qrtool: interrupted; nothing written\n");
+  output_ = qrtool::create_output(spec);
+  result_.files = output_->files();
+}
+
+template <class T>
+void SolveRun::run_typed() {
+  Progress progress("solve", count_of(inputs_.sides.solution_dims),
+                    options_.quiet ? ProgressMode::never : options_.progress, "right sides");
+  const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
+  const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
+  const auto write = [&](const char* name, index_t group, index_t groups, const T* values) {
+    if (of_matrix == 0 || values == nullptr) return;
+    output_->write(name, group * of_group / of_matrix,
+                   packed(values, groups * of_group / of_matrix, shape.rows, shape.cols));
+  };
+  const auto column = [&](const char* name, index_t first, auto lines, auto field) {
+    std::vector<double> values;
+    for (const auto& line : lines) values.push_back(static_cast<double>(line.*field));
+    output_->write_numbers(name, first, values);
+  };
+  const bool is_table = !inputs_.names.empty() && inputs_.sides.x_dims.size() <= 2 &&
+                        count_of(inputs_.sides.solution_dims) == 1;
+  const SolveSink<T> sink{
+      .keep_x =
+          [&](index_t group, index_t groups, const T* x, const T* se) {
+            write("X", group, groups, x);
+            write("se", group, groups, se);
+            if (!is_table) return;
+            result_.x.assign(x, x + of_group);
+            if (se != nullptr) result_.se.assign(se, se + of_group);
+          },
+      .keep_reports =
+          [&](index_t first, std::span<const SolutionReport> reports) {
+            column("residual_norm", first, reports, &SolutionReport::residual_norm);
+            column("backward_error", first, reports, &SolutionReport::backward_error);
+            column("least_norm_error", first, reports, &SolutionReport::least_norm_error);
+            column("status", first, reports, &SolutionReport::status);
+            column("tries", first, reports, &SolutionReport::tries);
+            result_.verdict.add(first, reports);
+            if (is_table) result_.residual_norm = reports.front().residual_norm;
+            progress.add(std::ssize(reports));
+          },
+      .keep_findings =
+          [&](index_t first, std::span<const MatrixFindings> findings) {
+            column("rank", first, findings, &MatrixFindings::rank);
+            column("condition", first, findings, &MatrixFindings::condition);
+            column("scaled_condition", first, findings, &MatrixFindings::scaled_condition);
+            for (const MatrixFindings& each : findings)
+              result_.verdict.add_matrix(each, problem_.k());
+            if (is_table) result_.freedom = problem_.m - findings.front().rank;
+          }};
+  const SolveTimes times = run_solve_stages<T>(
+      {.inputs = inputs_, .problem = problem_, .plan = plan_, .limits = limits_}, sink);
+  result_.stages = times.stages;
+  result_.seconds = times.seconds;
+}
+
+void SolveRun::run_stages() {
+  problem_.type == ElementType::float32 ? run_typed<float>() : run_typed<double>();
+  inputs_.require_unchanged();
+}
+
+void SolveRun::commit() {
+  const Stopwatch sync;
+  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
+  output_->commit();
+  set_interrupt_message("qrtool: interrupted; the output is complete\n");
+  result_.sync_seconds = sync.seconds();
+}
+
+SolveResult SolveRun::finish() {
+  result_.total_seconds = watch_.seconds();
+  result_.names = inputs_.names;
+  return std::move(result_);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_run.hpp: the steps of `qrtool solve`, from the open inputs to the committed output.
+#pragma once
+
+#include <memory>
+
+#include "app/cli/options.hpp"
+#include "app/run/stopwatch.hpp"
+#include "app/solve/solve_inputs.hpp"
+#include "app/solve/solve_plan.hpp"
+#include "app/solve/solve_result.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// Call its steps in the order of this list.
+class SolveRun {
+ public:
+  /// All arguments outlive the run.
+  SolveRun(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
+           const Stopwatch& watch);
+
+  void make_plan();
+  void create_output();
+  void run_stages();
+  void commit();
+  SolveResult finish();
+
+ private:
+  template <class T>
+  void run_typed();
+  Dims findings_dims() const;
+  std::vector<NumberDataset> numbers() const;
+
+  const SolveOptions& options_;
+  const SolveInputs& inputs_;
+  const Limits& limits_;
+  const Stopwatch& watch_;
+  SolveProblem problem_;
+  SolvePlan plan_;
+  std::unique_ptr<Writer> output_;
+  SolveResult result_;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_stages.cpp: chunks of groups through the engines, and tall systems row by row.
+#include "app/solve/solve_stages.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "app/run/stages.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/solve/shared_engine.hpp"
+#include "core/solve/system_engine.hpp"
+#include "core/solve/tall_system.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Some groups: what is read of them, and what is found.
+template <class T>
+struct GroupChunk {
+  index_t first = 0, count = 0;
+  Batch<T> a, b, w, x, se;
+  std::vector<SolutionReport> reports;
+  std::vector<MatrixFindings> findings;  // one for each right side
+};
+
+/// Reads one vector of all weights.
+template <class T>
+std::vector<T> read_shared_weights(const SolveJob& job) {
+  if (!job.inputs.w_is_shared) return {};
+  std::vector<T> w(static_cast<std::size_t>(job.problem.m));
+  Reader& reader = *job.inputs.w;
+  read_numbers(reader, 0, job.problem.m, w.data());
+  require_weights(reader, w.data(), job.problem.m);
+  return w;
+}
+
+/// The steps for run_stages().
+template <class T>
+class GroupSteps {
+ public:
+  GroupSteps(const SolveJob& job, const SolveSink<T>& sink)
+      : job_(job), sink_(sink), w_(read_shared_weights<T>(job)), cpu_(half_of(job.limits)) {
+    const SolvePlan& plan = job.plan;
+    if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
+    if (plan.route == SolveRoute::each || plan.splits)
+      engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
+    if (!job.inputs.sides.shares_a()) return;
+    a_ = Batch<T>(1, job.problem.m, job.problem.n);
+    read_numbers(*job.inputs.a, 0, 1);
+  }
+
+  GroupChunk<T> allocate() const {
+    const SolveProblem& p = job_.problem;
+    const index_t groups = job_.plan.chunk_groups, size = job_.plan.group_size;
+    GroupChunk<T> chunk;
+    if (!job_.inputs.sides.shares_a()) chunk.a = Batch<T>(groups, p.m, p.n);
+    chunk.b = Batch<T>(groups, p.m, size);
+    if (has_own_weights()) chunk.w = Batch<T>(groups, p.m, size);
+    chunk.x = Batch<T>(groups, p.n, size);
+    if (p.wants_se) chunk.se = Batch<T>(groups, p.n, size);
+    chunk.reports.resize(static_cast<std::size_t>(groups * size));
+    chunk.findings.resize(chunk.reports.size());
+    return chunk;
+  }
+
+  void begin(GroupChunk<T>& chunk, index_t number) const {
+    chunk.first = number * job_.plan.chunk_groups;
+    chunk.count = std::min(job_.plan.chunk_groups, job_.plan.groups - chunk.first);
+  }
+  void read(GroupChunk<T>& chunk) {
+    const SolveProblem& p = job_.problem;
+    const index_t size = p.m * job_.plan.group_size;
+    for_runs(
+        chunk, [&](index_t g) { return a_index(g); },
+        [&](index_t i, index_t g, index_t count) {
+          if (chunk.a.view().data != nullptr && p.m * p.n > 0)
+            job_.inputs.a->read(g, chunk.a.view().slice(i, count));
+        });
+    for_runs(
+        chunk, [&](index_t g) { return b_index(g); },
+        [&](index_t i, index_t g, index_t count) {
+          if (size == 0) return;
+          qrtool::read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
+          if (!has_own_weights()) return;
+          T* w = chunk.w.view()[i].data;
+          qrtool::read_numbers(*job_.inputs.w, g * size, count * size, w);
+          require_weights(*job_.inputs.w, w, count * size);
+        });
+    const index_t of_x = p.n * job_.plan.group_size;
+    if (job_.x != nullptr && of_x > 0)
+      qrtool::read_numbers(*job_.x, chunk.first * of_x, chunk.count * of_x, chunk.x.view().data);
+  }
+  void work(GroupChunk<T>& chunk) {
+    if (job_.plan.route == SolveRoute::each) {
+      seconds += solve_systems(chunk, all_right_sides(chunk));
+    } else if (job_.inputs.sides.shares_a()) {
+      solve_shared(chunk);
+    } else {
+      for (index_t g = 0; g < chunk.count; ++g) solve_group(chunk, g);
+    }
+  }
+  void keep(GroupChunk<T>& chunk) {
+    const auto count = static_cast<std::size_t>(chunk.count * job_.plan.group_size);
+    sink_.keep_x(chunk.first, chunk.count, chunk.x.view().data, chunk.se.view().data);
+    sink_.keep_reports(chunk.first * job_.plan.group_size, std::span(chunk.reports).first(count));
+    keep_findings(chunk, count);
+  }
+
+  SolveSeconds seconds;
+
+ private:
+  static Limits half_of(Limits limits) {
+    limits.host_bytes /= 2;
+    return limits;
+  }
+  bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
+  bool are_single() const {
+    return job_.plan.group_size == 1 && job_.plan.groups != job_.inputs.sides.items();
+  }
+  index_t a_index(index_t group) const { return job_.inputs.sides.a_of(group); }
+  index_t b_index(index_t group) const {
+    return are_single() ? group : job_.inputs.sides.b_of(group);
+  }
+  void read_numbers(Reader& a, index_t first, index_t count) {
+    if (job_.problem.m * job_.problem.n > 0) a.read(first, a_.view().slice(0, count));
+  }
+
+  /// read(place in the chunk, first number, count) for runs of neighbours in the file.
+  template <class Index, class Read>
+  void for_runs(const GroupChunk<T>& chunk, Index index, Read read) const {
+    for (index_t i = 0; i < chunk.count;) {
+      const index_t first = index(chunk.first + i);
+      index_t count = 1;
+      while (i + count < chunk.count && index(chunk.first + i + count) == first + count) ++count;
+      read(i, first, count);
+      i += count;
+    }
+  }
+
+  RightSideBlock<T> block_of(GroupChunk<T>& chunk) const {
+    const SolveProblem& p = job_.problem;
+    const bool as_rows = job_.inputs.sides.as_rows;
+    const index_t size = std::max<index_t>(job_.plan.group_size, 1);
+    const auto places = [&](index_t length) {
+      return as_rows ? VectorPlaces::rows(length) : VectorPlaces::columns(length, size);
+    };
+    const auto count = static_cast<std::size_t>(chunk.count * job_.plan.group_size);
+    return {.count = static_cast<index_t>(count),
+            .b = chunk.b.view().data,
+            .b_places = places(p.m),
+            .w = has_own_weights() ? chunk.w.view().data
+                 : w_.empty()      ? nullptr
+                                   : w_.data(),
+            .w_places = has_own_weights() ? places(p.m) : VectorPlaces{1, 0, 0, 1},
+            .x = chunk.x.view().data,
+            .se = chunk.se.view().data,
+            .x_places = places(p.n),
+            .reports = std::span(chunk.reports).first(count),
+            .findings = std::span(chunk.findings).first(count)};
+  }
+  const T* a_of(const GroupChunk<T>& chunk, index_t group) const {
+    return a_.view().data != nullptr ? a_.view().data : chunk.a.view()[group].data;
+  }
+  std::vector<index_t> all_right_sides(const GroupChunk<T>& chunk) const {
+    std::vector<index_t> all;
+    const index_t step = std::max<index_t>(job_.plan.system_size(), 1);
+    for (index_t s = 0; s < chunk.count * job_.plan.group_size; s += step) all.push_back(s);
+    return all;
+  }
+  /// The systems that begin with these right sides.
+  SolveSeconds solve_systems(GroupChunk<T>& chunk, const std::vector<index_t>& right_sides) {
+    std::vector<SystemRef<T>> systems;
+    for (const index_t s : right_sides)
+      systems.push_back({a_of(chunk, s / job_.plan.group_size), s});
+    return engine_->run(systems, block_of(chunk));
+  }
+  void solve_shared(GroupChunk<T>& chunk) {
+    const Stopwatch watch;
+    if (!has_matrix_) {
+      const T* w = w_.empty() ? nullptr : w_.data();
+      findings_ = shared_->take_matrix(a_.view()[0], w, 1);
+      has_matrix_ = true;
+      seconds.factor += watch.seconds();
+    }
+    const Stopwatch solving;
+    const std::vector<index_t> gaps = shared_->run(block_of(chunk));
+    seconds.solve += solving.seconds();
+    if (!gaps.empty()) seconds += solve_systems(chunk, gaps);
+  }
+  /// One A with its own many right sides.
+  void solve_group(GroupChunk<T>& chunk, index_t g) {
+    const SolveProblem& p = job_.problem;
+    const index_t size = job_.plan.group_size;
+    const Stopwatch watch;
+    const MatrixFindings findings =
+        shared_->take_matrix(chunk.a.view()[g], w_.empty() ? nullptr : w_.data(), 1);
+    seconds.factor += watch.seconds();
+    const Stopwatch solving;
+    RightSideBlock<T> block = block_of(chunk);
+    block.count = size;
+    block.b += g * p.m * size;
+    block.x += g * p.n * size;
+    if (block.se != nullptr) block.se += g * p.n * size;
+    const auto first = static_cast<std::size_t>(g * size), count = static_cast<std::size_t>(size);
+    block.reports = block.reports.subspan(first, count);
+    block.findings = block.findings.subspan(first, count);
+    shared_->run(block);
+    std::fill(block.findings.begin(), block.findings.end(), findings);
+    seconds.solve += solving.seconds();
+  }
+
+  void keep_findings(const GroupChunk<T>& chunk, std::size_t count) {
+    const SolvePlan& plan = job_.plan;
+    if (plan.splits) {
+      sink_.keep_findings(chunk.first * plan.group_size, std::span(chunk.findings).first(count));
+    } else if (plan.route == SolveRoute::shared && job_.inputs.sides.shares_a()) {
+      if (chunk.first == 0) sink_.keep_findings(0, {&findings_, 1});
+    } else {
+      for (index_t g = 0; g < chunk.count && plan.group_size > 0; ++g)
+        sink_.keep_findings(chunk.first + g, {&chunk.findings[g * plan.group_size], 1});
+    }
+  }
+
+  const SolveJob& job_;
+  const SolveSink<T>& sink_;
+  std::vector<T> w_;  // weights of all right sides
+  Batch<T> a_;        // the one A
+  CpuBackend cpu_;
+  std::optional<SharedEngine<T>> shared_;
+  std::optional<SystemEngine<T>> engine_;
+  bool has_matrix_ = false;
+  MatrixFindings findings_;
+};
+
+/// Rows of one system.
+template <class T>
+struct RowsChunk {
+  index_t first = 0, count = 0;
+  Batch<T> a, b, w, ab;
+};
+
+/// The rows of one system with a few right sides, swept from the files or from memory.
+template <class T>
+class RowSweeper {
+ public:
+  RowSweeper(const SolveJob& job, index_t p, StageSeconds& seconds)
+      : job_(job), p_(p), shape_(job.problem.packed_rows(), job.problem.n + p), seconds_(seconds) {
+    const Plan& plan = job.plan.factor;
+    rows_at_once_ = plan.by_rows() ? plan.chunk_rows : shape_.leaves() * shape_.leaf_rows();
+    const index_t buffers = plan.by_rows() ? plan.buffers : 1;
+    const index_t rows = std::min(rows_at_once_, shape_.m());
+    for (index_t i = 0; i < buffers; ++i)
+      chunks_.push_back({0, 0, Batch<T>(1, rows, job.problem.n), Batch<T>(1, rows, p),
+                         Batch<T>(1, job.inputs.w ? rows : 0, 1), Batch<T>(1, rows, shape_.n())});
+  }
+
+  /// The system of this group; its right sides are columns first_column, ...
+  void go_to(index_t group, index_t first_column) {
+    group_ = group;
+    column_ = first_column;
+    found_ = {};
+    in_memory_ = false;
+  }
+  void sweep(const RowScales& scales, const VisitRows<T>& visit);
+  const SweepFindings& found() const { return found_; }
+
+ private:
+  void read(RowsChunk<T>& chunk);
+  void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
+  index_t data_rows(const RowsChunk<T>& chunk) const {
+    return std::clamp<index_t>(job_.problem.m - chunk.first, 0, chunk.count);
+  }
+
+  const SolveJob& job_;
+  index_t p_, group_ = 0, column_ = 0, rows_at_once_ = 0;
+  TallShape shape_;
+  StageSeconds& seconds_;
+  std::vector<RowsChunk<T>> chunks_;
+  SweepFindings found_;
+  bool in_memory_ = false;  // the only chunk holds all rows, packed without scales
+};
+
+template <class T>
+void RowSweeper<T>::read(RowsChunk<T>& chunk) {
+  const index_t rows = data_rows(chunk);
+  if (rows == 0) return;
+  const SolveInputs& in = job_.inputs;
+  const RightSides& sides = in.sides;
+  const bool is_single = job_.plan.group_size == 1 && job_.plan.groups != sides.items();
+  in.a->read_rows(is_single ? 0 : sides.a_of(group_), chunk.first,
+                  chunk.a.view()[0].row_block(0, rows));
+  const index_t size = std::max<index_t>(job_.plan.group_size, 1);
+  const index_t item = (is_single ? group_ : sides.b_of(group_)) * job_.problem.m * size;
+  const auto read_columns = [&](Reader& reader, MatrixView<T> to) {
+    if (size == p_ && !sides.as_rows) {
+      read_numbers(reader, item + chunk.first * size, rows * size, to.data);
+      return;
+    }
+    for (index_t c = 0; c < p_; ++c) {
+      Batch<T> all(1, sides.as_rows ? 1 : rows, sides.as_rows ? job_.problem.m : size);
+      if (sides.as_rows) {
+        read_numbers(reader, item + (column_ + c) * job_.problem.m, job_.problem.m,
+                     all.view().data);
+      } else {
+        read_numbers(reader, item + chunk.first * size, rows * size, all.view().data);
+      }
+      for (index_t i = 0; i < rows; ++i)
+        to(i, c) = sides.as_rows ? all.view().data[chunk.first + i] : all.view()[0](i, column_ + c);
+    }
+  };
+  // A vector is read a part at a time, whichever way it belongs to A.
+  if (in.b->source().n == 1) {
+    read_numbers(*in.b, item + chunk.first, rows, chunk.b.view().data);
+  } else {
+    read_columns(*in.b, {chunk.b.view().data, rows, p_, p_});
+  }
+  if (!in.w) return;
+  T* w = chunk.w.view().data;
+  if (in.w_is_shared || in.w->source().n == 1) {
+    const index_t first = in.w_is_shared ? chunk.first : item + chunk.first;
+    if (in.w->source().n == 1) {
+      read_numbers(*in.w, first, rows, w);
+    } else {
+      std::vector<T> all(static_cast<std::size_t>(job_.problem.m));
+      read_numbers(*in.w, 0, job_.problem.m, all.data());
+      std::copy_n(all.begin() + chunk.first, rows, w);
+    }
+  } else {
+    read_columns(*in.w, {w, rows, 1, 1});
+  }
+  require_weights(*in.w, w, rows);
+}
+
+template <class T>
+void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found) {
+  const SolveProblem& p = job_.problem;
+  const MatrixView<T> ab = chunk.ab.view()[0].row_block(0, chunk.count);
+  const index_t rows = data_rows(chunk), n = p.n;
+  const MatrixView<const T> a{chunk.a.view().data, rows, n, n},
+      b{chunk.b.view().data, rows, p_, p_};
+  RowFactors factors(rows);
+  if (job_.inputs.w) factors.weigh(chunk.w.view().data, 1);
+  if (p.skips_missing) {
+    factors.leave_out(a);
+    factors.leave_out(b.data, p_);
+  }
+  found.rows_used += factors.used();
+  const PowerOfTwoFactor of_a(-scales.a);
+  std::vector<PowerOfTwoFactor> of_b;
+  for (const int scale : scales.b) of_b.emplace_back(-scale);
+  const double penalty = std::sqrt(p.ridge);
+  for (index_t i = 0; i < chunk.count; ++i) {
+    T* row = &ab(i, 0);
+    std::fill_n(row, ab.cols, T(0));
+    if (i >= rows) row[chunk.first + i - p.m] = static_cast<T>(of_a(penalty));
+    if (i >= rows || factors[i] == 0) continue;
+    for (index_t j = 0; j < n; ++j) {
+      row[j] = static_cast<T>(of_a(static_cast<double>(a(i, j)) * factors[i]));
+      found.a_is_finite = found.a_is_finite && std::isfinite(a(i, j));
+    }
+    for (index_t c = 0; c < p_; ++c) {
+      if (!scales.is_zero[c])
+        row[n + c] = static_cast<T>(of_b[c](static_cast<double>(b(i, c)) * factors[i]));
+      if (!std::isfinite(b(i, c))) found.b_is_finite[c] = 0;
+    }
+  }
+}
+
+template <class T>
+void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
+  struct Steps {
+    RowSweeper& sweeper;
+    const RowScales& scales;
+    const VisitRows<T>& visit;
+    SweepFindings found;
+    void begin(RowsChunk<T>& chunk, index_t number) const {
+      chunk.first = number * sweeper.rows_at_once_;
+      chunk.count = std::min(sweeper.rows_at_once_, sweeper.shape_.m() - chunk.first);
+    }
+    void read(RowsChunk<T>& chunk) { sweeper.read(chunk); }
+    void work(RowsChunk<T>& chunk) {
+      sweeper.pack(chunk, scales, found);
+      visit(chunk.first, chunk.ab.view()[0].row_block(0, chunk.count));
+    }
+    void keep(RowsChunk<T>&) {}
+  };
+  const bool is_plain =
+      scales.a == 0 && std::all_of(scales.b.begin(), scales.b.end(), [](int s) { return s == 0; });
+  const bool has_zeros = std::any_of(scales.is_zero.begin(), scales.is_zero.end(),
+                                     [](char zero) { return zero != 0; });
+  if (in_memory_ && is_plain && !has_zeros) {
+    visit(0, chunks_[0].ab.view()[0]);
+    return;
+  }
+  Steps steps{*this, scales, visit, {.a_is_finite = true, .b_is_finite = {}, .rows_used = 0}};
+  steps.found.b_is_finite.assign(static_cast<std::size_t>(p_), 1);
+  // What was found must be known when the visitor asks for it, after the sweep.
+  const index_t count = (shape_.m() + rows_at_once_ - 1) / rows_at_once_;
+  const StageSeconds seconds = run_stages(count, chunks_, steps);
+  seconds_.read += seconds.read;
+  found_ = steps.found;
+  in_memory_ = count == 1 && is_plain && !has_zeros;
+}
+
+/// One tall system after another.
+template <class T>
+SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
+  const SolveProblem& p = job.problem;
+  const index_t systems = job.plan.group_size / std::max<index_t>(job.plan.system_size(), 1);
+  const index_t size = job.plan.system_size();
+  SolveTimes times;
+  RowSweeper<T> sweeper(job, size, times.stages);
+  const SweepRows<T> sweep = [&](const RowScales& scales, const VisitRows<T>& visit) {
+    sweeper.sweep(scales, visit);
+  };
+  std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size)), se(x.size());
+  std::vector<SolutionReport> reports(static_cast<std::size_t>(job.plan.group_size));
+  std::vector<MatrixFindings> findings(reports.size());
+  const bool as_rows = job.inputs.sides.as_rows;
+  for (index_t g = 0; g < job.plan.groups; ++g) {
+    if (job.x != nullptr) read_numbers(*job.x, g * std::ssize(x), std::ssize(x), x.data());
+    for (index_t s = 0; s < systems; ++s) {
+      sweeper.go_to(g, s * size);
+      TallSystem<T> system(p, size, job.plan.threads, sweep, sweeper.found());
+      const index_t first = s * size;
+      const auto place = static_cast<std::size_t>(first), count = static_cast<std::size_t>(size);
+      const VectorPlaces places =
+          as_rows ? VectorPlaces::rows(p.n) : VectorPlaces::columns(p.n, job.plan.group_size);
+      const index_t start = places.start(first);
+      times.seconds += system.run({.count = size,
+                                   .x = x.data() + start,
+                                   .se = p.wants_se ? se.data() + start : nullptr,
+                                   .x_places = places,
+                                   .reports = std::span(reports).subspan(place, count),
+                                   .findings = std::span(findings).subspan(place, count)});
+    }
+    sink.keep_x(g, 1, x.data(), p.wants_se ? se.data() : nullptr);
+    sink.keep_reports(g * job.plan.group_size, reports);
+    sink.keep_findings(g * systems, std::span(findings).first(static_cast<std::size_t>(systems)));
+  }
+  return times;
+}
+
+}  // namespace
+
+template <class T>
+SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink) {
+  if (count_of(job.inputs.sides.solution_dims) == 0) return {};
+  if (job.plan.route == SolveRoute::tall) return solve_tall(job, sink);
+  GroupSteps<T> steps(job, sink);
+  std::vector<GroupChunk<T>> chunks;
+  for (int i = 0; i < job.plan.buffers; ++i) chunks.push_back(steps.allocate());
+  const index_t count = (job.plan.groups + job.plan.chunk_groups - 1) / job.plan.chunk_groups;
+  const StageSeconds stages = run_stages(count, chunks, steps);
+  return {stages, steps.seconds};
+}
+template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<float>&);
+template SolveTimes run_solve_stages(const SolveJob&, const SolveSink<double>&);
+
+}  // namespace qrtool

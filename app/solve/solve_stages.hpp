@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_stages.hpp: read | solve and check | write, for each route of a plan.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "app/solve/solve_plan.hpp"
+#include "app/solve/solve_result.hpp"
+
+namespace qrtool {
+
+/// What becomes of solved groups; numbers of solutions and groups ascend without gaps.
+template <class T>
+struct SolveSink {
+  /// X and standard errors of `groups` groups; se may be null.
+  std::function<void(index_t first_group, index_t groups, const T* x, const T* se)> keep_x;
+  std::function<void(index_t first_solution, std::span<const SolutionReport>)> keep_reports;
+  /// One for all (shared), for each group, or for each right side (splits).
+  std::function<void(index_t first, std::span<const MatrixFindings>)> keep_findings;
+};
+
+/// Where the solutions of `verify` come from; null for `solve`, which writes them.
+struct SolveJob {
+  const SolveInputs& inputs;
+  const SolveProblem& problem;
+  const SolvePlan& plan;
+  const Limits& limits;
+  Reader* x = nullptr;
+};
+
+struct SolveTimes {
+  StageSeconds stages;
+  SolveSeconds seconds;
+};
+
+template <class T>
+SolveTimes run_solve_stages(const SolveJob& job, const SolveSink<T>& sink);
+
+}  // namespace qrtool

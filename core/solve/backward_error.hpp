@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// backward_error.hpp: how well x solves min ||A x - b||: the least ||[dA, db]|| for which x solves
+// the problem of A + dA and b + db, each change taken relative to its own size (Frobenius norms).
+//
+//   r = b - A x,  g = A'r,  a = ||A||,  e = ||r|| / hypot(a ||x||, ||b||)
+//
+//   ||g|| / (a ||r||)              Stewart; too large where r is small, but not zero
+//   e ||R^-T g|| / ||r||           Stewart; too large for ill-conditioned A and large r
+//   e                              the change that makes the system consistent
+//   (e / ||r||) ||K^-T g / a||     Karlson and Walden; K'K = R'R / a^2 + e^2 I
+//
+// The first three are upper bounds. The last is exact to a factor of sqrt(2) and takes a QR
+// factorization, so that it is computed only where the bounds are above the bar. Sources: Stewart,
+// "Research, development and LINPACK" (1977); Karlson, Walden, "Estimation of optimal backward
+// perturbation bounds for the linear least squares problem", BIT 37 (1997).
+#pragma once
+
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+/// The norms of one right side's problem, all on data that are scaled in the same way.
+struct SolutionNorms {
+  double a = 0, b = 0, x = 0, r = 0, g = 0;
+
+  /// e above; 0 for r = 0.
+  double consistent_error() const;
+};
+
+/// The least of the three bounds. transposed_norm is ||R^-T g||, infinite where it is not known.
+double backward_error_bound(const SolutionNorms& norms, double transposed_norm);
+
+/// The estimate of Karlson and Walden. r: R of A (k x n).
+double karlson_walden(const SolutionNorms& norms, MatrixView<const double> r,
+                      const std::vector<double>& g);
+
+/// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52: the largest backward error that passes.
+double solution_bar(ElementType type, index_t m, index_t n);
+
+}  // namespace qrtool

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// packing.cpp: copies a system into the form in which it is factored and checked.
+#include "core/solve/packing.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
+#include "core/cpu/reference/eigen_qr.hpp"
+
+namespace qrtool {
+namespace {
+
+int exponent_of(double largest) {
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  return exponent;
+}
+
+/// Adds |x| to `largest`; NaN and infinity make it infinite.
+void include(double x, double& largest) {
+  const double size = std::abs(x);
+  if (!(size <= largest)) largest = std::isfinite(size) ? size : HUGE_VAL;
+}
+
+/// The largest |x_j|; infinite where an entry is not finite. Without branches, for vectors.
+template <class T>
+double largest_of(const T* x, index_t count) {
+  T largest = 0;
+  int others = 0;
+#pragma omp simd reduction(max : largest) reduction(+ : others)
+  for (index_t j = 0; j < count; ++j) {
+    const T size = std::abs(x[j]);
+    others += !(size <= std::numeric_limits<T>::max());
+    largest = size > largest ? size : largest;
+  }
+  return others > 0 ? HUGE_VAL : static_cast<double>(largest);
+}
+
+}  // namespace
+
+void RowFactors::reset() { std::fill(roots_.begin(), roots_.end(), 1.0); }
+
+template <class T>
+void RowFactors::weigh(const T* w, index_t step) {
+  for (index_t i = 0; i < std::ssize(roots_); ++i)
+    roots_[i] *= std::sqrt(static_cast<double>(w[i * step]));
+}
+
+template <class T>
+void RowFactors::leave_out(MatrixView<const T> a) {
+  for (index_t i = 0; i < a.rows; ++i) {
+    const T* row = &a(i, 0);
+    if (std::none_of(row, row + a.cols, [](T x) { return std::isnan(x); })) continue;
+    roots_[i] = 0;
+  }
+}
+
+template <class T>
+void RowFactors::leave_out(const T* b, index_t step) {
+  for (index_t i = 0; i < std::ssize(roots_); ++i) {
+    if (!std::isnan(b[i * step])) continue;
+    roots_[i] = 0;
+  }
+}
+
+index_t RowFactors::used() const {
+  return std::count_if(roots_.begin(), roots_.end(), [](double root) { return root != 0; });
+}
+
+template <class T>
+PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
+                        MatrixView<T> to) {
+  const double penalty = std::sqrt(problem.ridge);
+  double largest = penalty;
+  for (index_t i = 0; i < a.rows; ++i) {
+    if (rows[i] == 0) continue;
+    include(largest_of(&a(i, 0), a.cols) * rows[i], largest);
+  }
+  const bool is_finite = std::isfinite(largest);
+  const int scale = is_finite ? exponent_of(largest) : 0;
+  const PowerOfTwoFactor scaled(-scale);
+  for (index_t i = 0; i < to.rows; ++i) {
+    T* row = &to(i, 0);
+    std::fill_n(row, a.cols, T(0));
+    if (!is_finite) continue;
+    if (i >= a.rows) {
+      row[i - a.rows] = static_cast<T>(scaled(penalty));
+    } else if (rows[i] != 0) {
+      const double factor = rows[i];
+      const T* from = &a(i, 0);
+#pragma omp simd
+      for (index_t j = 0; j < a.cols; ++j)
+        row[j] = static_cast<T>(scaled(static_cast<double>(from[j]) * factor));
+    }
+  }
+  return {scale, is_finite};
+}
+
+template <class T>
+PackedScale pack_right_side(const SolveProblem& problem, const T* b, index_t step,
+                            const RowFactors& rows, MatrixView<T> to, index_t column) {
+  double largest = 0;
+  for (index_t i = 0; i < problem.m; ++i)
+    if (rows[i] != 0) include(static_cast<double>(b[i * step]) * rows[i], largest);
+  const bool is_finite = std::isfinite(largest);
+  const int scale = is_finite ? exponent_of(largest) : 0;
+  const PowerOfTwoFactor scaled(-scale);
+  for (index_t i = 0; i < to.rows; ++i) {
+    const bool counts = is_finite && i < problem.m && rows[i] != 0;
+    to(i, column) =
+        counts ? static_cast<T>(scaled(static_cast<double>(b[i * step]) * rows[i])) : T(0);
+  }
+  return {scale, is_finite};
+}
+
+template <class T>
+void PackedRows<T>::add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) {
+  qrtool::add_residual<T>(a_, {b_.data + first, b_.rows, x.cols, b_.ld}, x, problem_.m, sums);
+}
+
+template <class T>
+void PackedRows<T>::add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+                                         double& r_squares) {
+  if constexpr (std::is_same_v<T, double>)
+    qrtool::add_precise_residual(a_, b_.data + j, b_.ld, x, gradient, r_squares);
+}
+
+template <class T>
+bool PackedRows<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
+  const index_t m = a_.rows, n = a_.cols;
+  const Problem problem{.count = 1,
+                        .m = m,
+                        .n = n + 1,
+                        .type = ElementType::float64,
+                        .mode = Mode::r,
+                        .sign = Sign::lapack};
+  const Batch<double> system(1, m, n + 1), factor(1, problem.k(), n + 1);
+  const MatrixView<double> ab = system.view()[0], all = factor.view()[0];
+  for (index_t i = 0; i < m; ++i) {
+    for (index_t c = 0; c < n; ++c) ab(i, c) = static_cast<double>(a_(i, c));
+    ab(i, n) = static_cast<double>(b_(i, j));
+  }
+  if (!EigenQr<double>(problem).factor(ab, {.q = {}, .r = all, .v = {}, .tau = {}})) return false;
+  for (index_t i = 0; i < r.rows; ++i) {
+    std::copy_n(&all(i, 0), n, &r(i, 0));
+    z[i] = all(i, n);
+  }
+  return true;
+}
+
+#define QRTOOL_FOR(T)                                                                             \
+  template void RowFactors::weigh(const T*, index_t);                                             \
+  template void RowFactors::leave_out(MatrixView<const T>);                                       \
+  template void RowFactors::leave_out(const T*, index_t);                                         \
+  template PackedScale pack_matrix(const SolveProblem&, MatrixView<const T>, const RowFactors&,   \
+                                   MatrixView<T>);                                                \
+  template PackedScale pack_right_side(const SolveProblem&, const T*, index_t, const RowFactors&, \
+                                       MatrixView<T>, index_t);                                   \
+  template class PackedRows<T>;
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+#undef QRTOOL_FOR
+
+}  // namespace qrtool

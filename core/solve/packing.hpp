@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// packing.hpp: makes the system that is factored from A, b, weights and options: rows that count
+// nothing are zero, weighted rows are multiplied, a ridge adds rows, and powers of two bring A and
+// every right side to a largest entry of about 1.
+#pragma once
+
+#include <cmath>
+#include <span>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+#include "core/solve/system_solver.hpp"
+
+namespace qrtool {
+
+/// What is solved for every A (m x n) of a run.
+struct SolveProblem {
+  ElementType type = ElementType::float64;
+  index_t m = 0, n = 0;
+  RankRule rank;
+  double ridge = 0;            // min ||A x - b||^2 + ridge ||x||^2
+  bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
+  bool wants_se = false;
+  bool only_checks = false;  // X is given
+
+  /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b.
+  index_t packed_rows() const { return m + (ridge > 0 ? n : 0); }
+  index_t k() const { return std::min(packed_rows(), n); }
+  SolveRules rules() const {
+    return {.type = type,
+            .m = packed_rows(),
+            .n = n,
+            .rank = rank,
+            .wants_se = wants_se,
+            .only_checks = only_checks};
+  }
+};
+
+/// Where vectors lie in an array: entry i of vector s is at
+/// (s / group) group_stride + (s % group) stride + i step.
+struct VectorPlaces {
+  index_t group = 1, group_stride = 0, stride = 0, step = 1;
+
+  index_t start(index_t s) const { return s / group * group_stride + s % group * stride; }
+  /// Columns of m x p matrices, one after another; and rows of m neighbours.
+  static VectorPlaces columns(index_t m, index_t p) { return {p, m * p, 1, p}; }
+  static VectorPlaces rows(index_t m) { return {1, m, 0, 1}; }
+};
+
+/// Right sides in memory, and the places of what is found out about them. Data of one vector of
+/// weights for all right sides have w_places {1, 0, 0, step}.
+template <class T>
+struct RightSideBlock {
+  index_t count = 0;
+  const T* b = nullptr;
+  VectorPlaces b_places = {};
+  const T* w = nullptr;  // weights of the squared residuals; null: all 1
+  VectorPlaces w_places = {};
+  T* x = nullptr;
+  T* se = nullptr;  // null: not wanted
+  VectorPlaces x_places = {};
+  std::span<SolutionReport> reports = {};
+  std::span<MatrixFindings> findings = {};  // one for each right side, or empty
+};
+
+/// The factor of each row: the root of its weight, or 0 for a row that is left out.
+class RowFactors {
+ public:
+  explicit RowFactors(index_t m) : roots_(m, 1.0) {}
+
+  /// All rows count once.
+  void reset();
+  /// w: m weights with a step, none of them negative.
+  template <class T>
+  void weigh(const T* w, index_t step);
+  /// Leaves out the rows in which A, or b, has a NaN.
+  template <class T>
+  void leave_out(MatrixView<const T> a);
+  template <class T>
+  void leave_out(const T* b, index_t step);
+
+  index_t used() const;
+  double operator[](index_t i) const { return roots_[i]; }
+
+ private:
+  std::vector<double> roots_;
+};
+
+/// A power of two in two factors, either of which is in range.
+class PowerOfTwoFactor {
+ public:
+  explicit PowerOfTwoFactor(int exponent)
+      : half_(std::ldexp(1.0, exponent / 2)), rest_(std::ldexp(1.0, exponent - exponent / 2)) {}
+  double operator()(double x) const { return x * half_ * rest_; }
+
+ private:
+  double half_, rest_;
+};
+
+/// A scale, and whether all entries that count are finite.
+struct PackedScale {
+  int scale = 0;
+  bool is_finite = true;
+};
+
+/// to := A 2^-scale with factored rows and the rows of the ridge (packed_rows x n). to is zero
+/// where A is not finite.
+template <class T>
+PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
+                        MatrixView<T> to);
+/// Column `column` of `to` := b 2^-scale with factored rows.
+template <class T>
+PackedScale pack_right_side(const SolveProblem& problem, const T* b, index_t step,
+                            const RowFactors& rows, MatrixView<T> to, index_t column);
+
+/// A packed system in memory: A (rows x n) and B (rows x p).
+template <class T>
+class PackedRows final : public SystemRows {
+ public:
+  PackedRows(const SolveProblem& problem, MatrixView<const T> a, MatrixView<const T> b)
+      : problem_(problem), a_(a), b_(b) {}
+
+  void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) override;
+  void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+                            double& r_squares) override;
+  bool factor_again(index_t j, MatrixView<double> r, double* z) override;
+
+ private:
+  const SolveProblem& problem_;
+  MatrixView<const T> a_, b_;
+};
+
+}  // namespace qrtool

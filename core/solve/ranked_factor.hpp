@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// ranked_factor.hpp: R of A = Q R with its numerical rank, ready to solve least-squares problems in
+// float64.
+//
+//   full column rank     x = R^-1 z                                          z = Q'b
+//   less, or m < n       R D^-1 P = Q2 S,  T = S[:rank, :] P'DP = [L 0] W',  x = P W L^-1
+//   (Q2'z)[:rank]
+//
+// D: the norms of R's columns, rounded to powers of two, so that the rank does not depend on the
+// units of the columns. Source: LAPACK gelsy, with columns scaled.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+#include "core/solve/triangular.hpp"
+
+namespace qrtool {
+
+/// u max(16, 2n), u = 2^-23 or 2^-52. It does not depend on m: columns that are independent stay so
+/// however many rows they have.
+double default_rank_tolerance(ElementType type, index_t n);
+
+struct RankRule {
+  double tolerance = 0;   // the rank counts the |s_ii| > tolerance |s_11|
+  bool is_basic = false;  // zeros in place of the solution of least norm
+};
+
+/// R of one matrix after another; each thread needs its own object. `r` must stay while the object
+/// is used.
+class RankedFactor {
+ public:
+  RankedFactor();
+  ~RankedFactor();
+  RankedFactor(RankedFactor&&) noexcept;
+
+  /// r: k x n, k = min(m, n), upper trapezoidal.
+  void set(MatrixView<const double> r, const RankRule& rule);
+
+  index_t rank() const { return rank_; }
+  bool has_full_column_rank() const { return !complete_; }
+  /// Whether solve() gives the solution of least norm among several.
+  bool has_least_norm() const { return complete_ && !is_basic_; }
+  /// ||A||, and ||R22||, the part that is taken for zero where the rank is less than k. Frobenius.
+  double norm() const { return norm_; }
+  double dropped_norm() const { return dropped_norm_; }
+  /// Estimates of the condition number, and of that with columns scaled to norm 1.
+  double condition() const { return condition_; }
+  double scaled_condition() const { return scaled_condition_; }
+  MatrixView<const double> r() const { return r_; }
+
+  /// X (n x p) for Z = Q'B (its first k rows).
+  void solve(MatrixView<const double> z, MatrixView<double> x) const;
+  /// g := the d that minimises ||A d - r||, for g = A'r; of least norm, or basic, like solve().
+  void correct(std::vector<double>& g) const;
+  /// ||R^-T g||; infinite without full column rank.
+  double transposed_solution_norm(std::vector<double> g) const;
+  /// ||x - A'w|| / (||A|| ||w||) for the w that makes it least. 0 with full column rank.
+  double least_norm_error(const double* x) const;
+  /// The norm of each row of R^-1. Only with full column rank.
+  std::vector<double> inverse_row_norms() const { return qrtool::inverse_row_norms(r_); }
+
+ private:
+  struct Complete;
+
+  std::vector<int> column_exponents() const;
+  void decompose(const std::vector<int>& exponents, const RankRule& rule);
+  void complete(const std::vector<int>& exponents);
+
+  MatrixView<const double> r_;
+  index_t rank_ = 0;
+  double norm_ = 0, dropped_norm_ = 0, condition_ = 0, scaled_condition_ = 0;
+  bool is_basic_ = false;
+  std::unique_ptr<Complete> complete_;  // null with full column rank
+};
+
+}  // namespace qrtool

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// residual.hpp: r = b - A x and g = A'r in one pass over the rows of A.
+#pragma once
+
+#include <vector>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+/// The sums of some rows: for each of the p right sides r'r and b'b, and the gradient g = A'r
+/// (n x p, row-major). The rows below `data_rows` are not data but terms of a penalty;
+/// `data_squares` holds r'r without them.
+struct ResidualSums {
+  ResidualSums() = default;
+  ResidualSums(index_t n, index_t p)
+      : r_squares(p), data_squares(p), b_squares(p), gradient(n * p) {}
+  void clear();
+  void add(const ResidualSums& other);
+
+  std::vector<double> r_squares, data_squares, b_squares, gradient;
+};
+
+/// Adds rows of A (rows x n) and B (rows x p) for X (n x p, packed) in float64. The first data_rows
+/// of them are data. Sums are taken over blocks of rows first, so that they stay accurate for many
+/// rows.
+template <class T>
+void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const double> x,
+                  index_t data_rows, ResidualSums& sums);
+
+/// The same for one right side in twice the precision of float64, rounded at the end: r is accurate
+/// to the last bit even where b and A x nearly agree.
+void add_precise_residual(MatrixView<const double> a, const double* b, index_t b_step,
+                          const double* x, std::vector<double>& gradient, double& r_squares);
+
+}  // namespace qrtool

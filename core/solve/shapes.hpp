@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// shapes.hpp: how the shape of B fits that of A, and which shape the solutions X have. Pure
+// functions of shapes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+using Dims = std::vector<index_t>;
+
+/// Which dimension of B has the m rows of A. first: [m, ...], each place behind it is a right side;
+/// last: [..., m], each place before it is a right side; matrix: [..., m, p], p right sides for
+/// each place of the leading dimensions. automatic: what fits.
+enum class RowsOfB { automatic, first, last, matrix };
+std::string_view name_of(RowsOfB rows);
+
+/// One way to read B. The systems are A_i x = b for each place of `batch` and each of its `p` right
+/// sides. A dataset of shape `x_dims` holds the solutions in the places of the right sides.
+struct RightSides {
+  RowsOfB rows = RowsOfB::matrix;
+  Dims batch = {};          // of A and B, broadcast
+  index_t p = 1;            // right sides for each place of the batch
+  bool as_rows = false;     // a right side is a row of m neighbours; otherwise a column of m x p
+  Dims x_dims = {};         // as B, with m replaced by n
+  Dims solution_dims = {};  // one place for each right side
+  Dims a_leading = {}, b_leading = {};  // the leading dimensions, before they are broadcast
+
+  index_t items() const;  // places of the batch
+  /// The matrix of A, and the right sides (m x p, or p x m) of B, that belong to a place.
+  index_t a_of(index_t item) const;
+  index_t b_of(index_t item) const;
+  bool shares_a() const { return a_leading.empty(); }
+};
+
+/// The number of places in these dimensions.
+index_t count_of(const Dims& dims);
+
+/// The shapes of A (leading x m x n) and of B as it is stored. is_column: the last two stored
+/// dimensions of a matrix are columns x rows, as MATLAB stores them.
+struct SystemShapes {
+  Dims a_leading;
+  index_t m = 0, n = 0;
+  Dims b_dims;
+  bool is_column = false;
+};
+
+/// All ways to read B that fit, in this order: one vector for each matrix of A (last), matrix,
+/// first, last. Two ways that give the same numbers the same places count as one. With `asked`
+/// other than automatic only that one is tried. A vector of one dimension belongs to every A.
+std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked);
+
+/// For messages: "m first, [m, ...]: 1200 right sides".
+std::string describe(const RightSides& reading);
+
+}  // namespace qrtool

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared_engine.cpp: one factorization, and then tiles of right sides on all threads.
+#include "core/solve/shared_engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/solve/team.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The right sides that a thread takes at a time.
+constexpr index_t tile = 32;
+
+/// Z := Q'B for a tile of B (rows x count).
+template <class T>
+void multiply_transposed(MatrixView<const double> q, MatrixView<const T> b, MatrixView<double> z) {
+  for (index_t i = 0; i < z.rows; ++i) std::fill_n(&z(i, 0), z.cols, 0.0);
+  for (index_t i = 0; i < b.rows; ++i) {
+    double row[tile];
+    for (index_t c = 0; c < b.cols; ++c) row[c] = static_cast<double>(b(i, c));
+    for (index_t j = 0; j < q.cols; ++j) {
+      const double qij = q(i, j);
+      double* zj = &z(j, 0);
+#pragma omp simd
+      for (index_t c = 0; c < b.cols; ++c) zj[c] += qij * row[c];
+    }
+  }
+}
+
+Problem factored_problem(const SolveProblem& problem) {
+  return {.count = 1,
+          .m = problem.packed_rows(),
+          .n = problem.n,
+          .type = ElementType::float64,
+          .mode = Mode::reduced};
+}
+
+template <class T>
+bool has_nan(const T* b, index_t rows, index_t step) {
+  for (index_t i = 0; i < rows; ++i)
+    if (std::isnan(b[i * step])) return true;
+  return false;
+}
+
+}  // namespace
+
+template <class T>
+SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
+    : problem_(problem), limits_(limits), rows_(problem.m) {
+  const index_t rows = problem.packed_rows(), n = problem.n, k = problem.k();
+  a_ = Batch<T>(1, rows, n);
+  q_ = Batch<double>(1, rows, k);
+  r_ = Batch<double>(1, k, n);
+  for (int i = 0; i < limits.threads; ++i)
+    workers_.push_back({.solver = SystemSolver<T>(problem.rules()),
+                        .b = Batch<T>(1, rows, tile),
+                        .x = Batch<T>(2, n, tile),
+                        .z = Batch<double>(1, std::max<index_t>(k, 1), tile),
+                        .gaps = {}});
+}
+
+template <class T>
+std::size_t SharedEngine<T>::workspace_bytes(const SolveProblem& problem, int threads) {
+  const auto rows = static_cast<std::size_t>(problem.packed_rows());
+  const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k());
+  // A twice, Q, and what factoring A takes; the tile of each thread.
+  const std::size_t of_a = rows * n * (sizeof(T) + 6 * sizeof(double)) + 4 * k * n * sizeof(double);
+  const std::size_t of_tile = (rows + 8 * n) * tile * sizeof(double) + 4 * n * n * sizeof(double);
+  return of_a + of_tile * static_cast<std::size_t>(threads);
+}
+
+template <class T>
+MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, index_t step) {
+  rows_.reset();
+  if (w != nullptr) rows_.weigh(w, step);
+  if (problem_.skips_missing) rows_.leave_out(a);
+  rows_used_ = rows_.used();
+  of_a_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0]);
+  if (!of_a_.is_finite) return {};
+  const Problem factored = factored_problem(problem_);
+  if (!factored.is_empty()) {
+    const Batch<double> wide(1, factored.m, factored.n);
+    for (index_t i = 0; i < factored.m; ++i)
+      for (index_t j = 0; j < factored.n; ++j)
+        wide.view()[0](i, j) = static_cast<double>(a_.view()[0](i, j));
+    CpuBackend cpu(limits_);
+    const Plan plan = make_plan(factored, cpu.variants(), limits_);
+    std::vector<MatrixReport> report(1);
+    cpu.factor(plan, BatchView<const double>(wide.view()),
+               Factors<double>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
+  }
+  for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const double>(r_.view()[0]));
+  return workers_.front().solver.findings();
+}
+
+template <class T>
+void SharedEngine<T>::solve_tile(const RightSideBlock<T>& block, index_t first, index_t count,
+                                 Worker& worker) {
+  const index_t n = problem_.n;
+  const MatrixView<T> a = a_.view()[0], whole = worker.b.view()[0];
+  const MatrixView<T> b{whole.data, whole.rows, count, count};
+  int scales[tile];
+  enum class Kind { solved, refused, gap } kinds[tile];
+  for (index_t j = 0; j < count; ++j) {
+    const T* column = block.b + block.b_places.start(first + j);
+    const bool is_gap = problem_.skips_missing && has_nan(column, problem_.m, block.b_places.step);
+    const PackedScale packed =
+        pack_right_side<T>(problem_, column, block.b_places.step, rows_, b, j);
+    scales[j] = packed.scale;
+    kinds[j] = is_gap ? Kind::gap : packed.is_finite ? Kind::solved : Kind::refused;
+  }
+  const MatrixView<double> z{worker.z.view().data, problem_.k(), count, count};
+  multiply_transposed<T>(q_.view()[0], b, z);
+  const auto tile_of = [&](index_t part) {
+    return MatrixView<T>{worker.x.view()[part].data, n, count, count};
+  };
+  for (index_t j = 0; j < count; ++j) take_solution<T>(problem_, block, first + j, tile_of(0), j);
+  PackedRows<T> rows(problem_, a, b);
+  const std::vector<index_t> rows_used(static_cast<std::size_t>(count), rows_used_);
+  worker.solver.solve(
+      rows, 0, z, {of_a_.scale, std::span<const int>(scales, static_cast<std::size_t>(count))},
+      {.x = tile_of(0),
+       .se = block.se != nullptr ? tile_of(1) : MatrixView<T>{},
+       .reports =
+           block.reports.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+       .rows_used = rows_used});
+  for (index_t j = 0; j < count; ++j) {
+    const index_t s = first + j;
+    if (!block.findings.empty()) block.findings[s] = worker.solver.findings();
+    if (kinds[j] == Kind::gap) worker.gaps.push_back(s);
+    if (kinds[j] == Kind::refused) refuse_right_side(problem_, block, s);
+    if (kinds[j] != Kind::solved) continue;
+    put_solution<T>(problem_, tile_of(0), tile_of(1), j, block, s);
+  }
+}
+
+template <class T>
+void SharedEngine<T>::refuse_all(const RightSideBlock<T>& block) const {
+  for (index_t s = 0; s < block.count; ++s) {
+    refuse_right_side(problem_, block, s);
+    if (!block.findings.empty()) block.findings[s] = {};
+  }
+}
+
+template <class T>
+std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
+  if (!of_a_.is_finite) {
+    refuse_all(block);
+    return {};
+  }
+  const index_t tiles = (block.count + tile - 1) / tile;
+  for (Worker& worker : workers_) worker.gaps.clear();
+  for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
+    solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
+  });
+  std::vector<index_t> gaps;
+  for (const Worker& worker : workers_)
+    gaps.insert(gaps.end(), worker.gaps.begin(), worker.gaps.end());
+  std::sort(gaps.begin(), gaps.end());
+  return gaps;
+}
+
+template class SharedEngine<float>;
+template class SharedEngine<double>;
+
+}  // namespace qrtool

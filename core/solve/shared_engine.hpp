@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared_engine.hpp: solves for many right sides of one matrix. A = QR is computed once, in
+// float64, and z = Q'b is a product. Q is kept as a matrix, not as reflectors: its columns are
+// orthonormal to the last bits, so that z is as accurate as reflectors would give it, and a product
+// of a narrow matrix with many columns runs at the speed at which B is read.
+#pragma once
+
+#include <vector>
+
+#include "core/solve/packing.hpp"
+#include "core/solve/system_engine.hpp"
+
+namespace qrtool {
+
+/// Not thread-safe: it has threads of its own.
+template <class T>
+class SharedEngine {
+ public:
+  SharedEngine(const SolveProblem& problem, const Limits& limits);
+
+  /// The host bytes that the engine takes at the most.
+  static std::size_t workspace_bytes(const SolveProblem& problem, int threads);
+
+  /// a: m x n. w: m weights with a step; null: none. Both are copied. Returns what was found.
+  MatrixFindings take_matrix(MatrixView<const T> a, const T* w, index_t step);
+  /// Solves for the block's right sides. Where rows with missing entries are skipped, the right
+  /// sides with such entries are left out, and their numbers returned in ascending order.
+  std::vector<index_t> run(const RightSideBlock<T>& block);
+
+ private:
+  struct Worker {
+    SystemSolver<T> solver;
+    Batch<T> b, x;  // a tile of right sides; X and its errors
+    Batch<double> z;
+    std::vector<index_t> gaps;
+  };
+  void solve_tile(const RightSideBlock<T>& block, index_t first, index_t count, Worker& worker);
+  void refuse_all(const RightSideBlock<T>& block) const;
+
+  const SolveProblem& problem_;
+  Limits limits_;
+  RowFactors rows_;
+  PackedScale of_a_;
+  index_t rows_used_ = 0;
+  Batch<T> a_;
+  Batch<double> q_, r_;
+  MatrixFindings findings_;
+  std::vector<Worker> workers_;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_solver.hpp: solves the least-squares problems of one matrix A, checks every solution, and
+// improves those that the check refuses.
+//
+//   x = R^-1 z  ->  check  ->  one correction d = R^-1 R^-T g  ->  Householder reflectors, float64
+//
+// A solution is replaced only by one with a smaller backward error. float64 problems of a condition
+// above 10^4 get their correction at once, with r and g in twice the precision, so that x is as
+// accurate as the rounded data allow.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/problem.hpp"
+#include "core/report.hpp"
+#include "core/solve/backward_error.hpp"
+#include "core/solve/ranked_factor.hpp"
+#include "core/solve/residual.hpp"
+
+namespace qrtool {
+
+/// What is recorded about each solution.
+struct SolutionReport {
+  double residual_norm = not_measured;   // ||b - A x||, measured
+  double backward_error = not_measured;  // of x as it is stored
+  double least_norm_error = not_measured;
+  double bar = not_measured;          // for both errors
+  Status status = Status::unchecked;  // r_overflows: x is larger than its type can hold
+  std::uint8_t tries = 1;             // 2: reflectors made x after another way had failed
+};
+
+/// What is recorded about each matrix A.
+struct MatrixFindings {
+  std::int32_t rank = -1;  // -1: A is not finite
+  double condition = not_measured, scaled_condition = not_measured;
+};
+
+/// The problems of one shape, and how they are solved.
+struct SolveRules {
+  ElementType type = ElementType::float64;  // of X
+  index_t m = 0, n = 0;                     // as the bar counts them
+  RankRule rank;
+  bool wants_se = false;
+  bool only_checks = false;  // solve() takes X as it is and checks it
+  bool may_refine = true;    // false: the rows are too many to be read a third time
+};
+
+/// The rows of A and B, wherever they are. Everything is scaled: A by 2^-scale_a, right side j by
+/// 2^-scale_b[j], so that the largest entries are about 1.
+class SystemRows {
+ public:
+  virtual ~SystemRows() = default;
+
+  /// Sums for the right sides first .. first + x.cols - 1. x is n x p, packed.
+  virtual void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) = 0;
+  /// The same for one right side in twice the precision. Only for float64.
+  virtual void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
+                                    double& r_squares) = 0;
+  /// R of A (k x n) and z = Q'b (k) by reflectors in float64. False where the rows have no such
+  /// way.
+  virtual bool factor_again(index_t j, MatrixView<double> r, double* z) = 0;
+};
+
+/// Solves for the right sides of one matrix, p at a time at most. Each thread needs its own object.
+template <class T>
+class SystemSolver {
+ public:
+  explicit SystemSolver(const SolveRules& rules) : rules_(rules) {}
+
+  /// Takes R of A (k x n), which is copied.
+  template <class C>
+  void take_factor(MatrixView<const C> r);
+  const RankedFactor& factor() const { return factor_; }
+  MatrixFindings findings() const;
+
+  struct Places {
+    MatrixView<T> x;   // n x p
+    MatrixView<T> se;  // n x p; empty: not wanted
+    std::span<SolutionReport> reports;
+    std::span<const index_t> rows_used;  // of each right side, for the degrees of freedom
+  };
+  struct Scales {
+    int a = 0;
+    std::span<const int> b;
+  };
+  /// Solves for right sides first .. first + p - 1, given z = Q'B (k x p, float64), and checks.
+  void solve(SystemRows& rows, index_t first, MatrixView<const double> z, const Scales& scales,
+             const Places& places);
+
+ private:
+  void check(SystemRows& rows, index_t first, const Scales& scales, const Places& places);
+  /// A solution for one right side, and what the check found.
+  struct Candidate {
+    std::vector<double> x;  // scaled, as stored: every entry is a T
+    std::vector<double> g;
+    SolutionNorms norms;
+    double data_residual = 0, error = 0, least_norm_error = 0, bar = 0;
+    bool fits = true;  // in the range of T
+
+    bool passes() const { return fits && error <= bar && least_norm_error <= bar; }
+    bool is_better_than(const Candidate& other) const;
+  };
+
+  Candidate candidate(const std::vector<double>& x, int shift) const;
+  void measure(SystemRows& rows, index_t j, Candidate& c) const;
+  void judge(const ResidualSums& sums, index_t column, Candidate& c) const;
+  void refine(SystemRows& rows, index_t j, int shift, Candidate& best) const;
+  void correct(SystemRows& rows, index_t j, int shift, Candidate& best) const;
+  bool try_again(SystemRows& rows, index_t j, int shift, Candidate& best) const;
+  void store(const Candidate& c, index_t column, int shift, int scale_b,
+             const Places& places) const;
+
+  SolveRules rules_;
+  Batch<double> r_;
+  RankedFactor factor_;
+  std::vector<double> row_norms_;  // of R^-1, for standard errors
+};
+
+}  // namespace qrtool

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// tall_system.cpp: the tree of leaves for R and z, and sums over leaves for the check.
+#include "core/solve/tall_system.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "core/cpu/tall/tall_qr.hpp"
+#include "core/solve/team.hpp"
+
+namespace qrtool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Exponents whose squares, summed, stay in the range of float64.
+constexpr int most_unscaled_exponent = 300;
+
+/// The exponent to scale by: 0 where sums of squares need none.
+int scale_of(double norm) {
+  int exponent = 0;
+  std::frexp(norm, &exponent);
+  return std::isfinite(norm) && std::abs(exponent) > most_unscaled_exponent ? exponent : 0;
+}
+
+}  // namespace
+
+template <class T>
+TallSystem<T>::TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
+                          const SweepFindings& found)
+    : problem_(problem),
+      p_(p),
+      threads_(threads),
+      shape_(problem.packed_rows(), problem.n + p),
+      sweep_(std::move(sweep)),
+      found_(found) {}
+
+template <class T>
+std::size_t TallSystem<T>::workspace_bytes(const SolveProblem& problem, index_t p, int threads) {
+  const TallShape shape(problem.packed_rows(), problem.n + p);
+  return TallTree<T>::bytes(shape) +
+         static_cast<std::size_t>(threads) * CpuLeaves<T>::workspace_bytes(shape);
+}
+
+template <class T>
+LeafOutcome TallSystem<T>::factor(bool by_reflectors, MatrixView<T> r) {
+  TallTree<T> tree(shape_);
+  // Leaves that could form Q are factored by reflectors.
+  CpuLeaves<T> leaves(shape_, threads_, /*needs_q=*/by_reflectors);
+  LeafOutcome outcome;
+  sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
+    const index_t first = first_row / shape_.leaf_rows();
+    const index_t count = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
+    outcome.include(leaves.factor(ab, tree.nodes(first, count)));
+  });
+  outcome.r_fits = outcome.magnitude.finite && outcome.r_fits && tree.combine(/*wants_z=*/false, r);
+  return outcome;
+}
+
+/// R of [A B] in the range of T. Rows whose R exceeds it, and right sides that are not finite, take
+/// another sweep.
+template <class T>
+LeafOutcome TallSystem<T>::factor_in_range(MatrixView<T> r) {
+  LeafOutcome outcome = factor(/*by_reflectors=*/false, r);
+  if (!found_.a_is_finite) return outcome;
+  if (!outcome.magnitude.finite) {
+    for (index_t j = 0; j < p_; ++j) scales_.is_zero[j] = found_.b_is_finite[j] == 0;
+    outcome = factor(/*by_reflectors=*/false, r);
+  }
+  if (outcome.r_fits) {
+    choose_scales(r);
+    return outcome;
+  }
+  scales_.a = outcome.magnitude.scale();
+  scales_.b.assign(scales_.b.size(), scales_.a);
+  return factor(/*by_reflectors=*/false, r);
+}
+
+template <class T>
+void TallSystem<T>::add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) {
+  const index_t n = problem_.n, p = x.cols;
+  sweep_(scales_, [&](index_t first_row, MatrixView<const T> ab) {
+    const index_t leaves = (ab.rows + shape_.leaf_rows() - 1) / shape_.leaf_rows();
+    std::vector<ResidualSums> parts(static_cast<std::size_t>(leaves));
+    for_each_in_team(leaves, threads_, [&](index_t leaf, int) {
+      const index_t row = leaf * shape_.leaf_rows();
+      const index_t rows = std::min(shape_.leaf_rows(), ab.rows - row);
+      const T* start = &ab(row, 0);
+      ResidualSums& part = parts[leaf] = ResidualSums(n, p);
+      qrtool::add_residual<T>({start, rows, n, ab.ld}, {start + n + first, rows, p, ab.ld}, x,
+                              problem_.m - first_row - row, part);
+    });
+    for (const ResidualSums& part : parts) sums.add(part);
+  });
+}
+
+template <class T>
+void TallSystem<T>::add_precise_residual(index_t, const double*, std::vector<double>&, double&) {}
+
+template <class T>
+bool TallSystem<T>::factor_again(index_t j, MatrixView<double> r, double* z) {
+  const Batch<T> factors(1, shape_.k(), shape_.n());
+  const MatrixView<T> all = factors.view()[0];
+  if (!factor(/*by_reflectors=*/true, all).r_fits) return false;
+  for (index_t i = 0; i < r.rows; ++i) {
+    for (index_t c = 0; c < r.cols; ++c) r(i, c) = static_cast<double>(all(i, c));
+    z[i] = static_cast<double>(all(i, problem_.n + j));
+  }
+  return true;
+}
+
+/// After R of the unscaled rows is known. R and z are scaled with the rows.
+template <class T>
+void TallSystem<T>::choose_scales(MatrixView<T> r) {
+  if constexpr (std::is_same_v<T, float>) return;
+  const auto column_norm = [&](index_t j) {
+    double largest = 0;
+    for (index_t i = 0; i < r.rows; ++i)
+      largest = std::max(largest, std::abs(static_cast<double>(r(i, j))));
+    return largest;
+  };
+  double of_a = 0;
+  for (index_t j = 0; j < problem_.n; ++j) of_a = std::max(of_a, column_norm(j));
+  scales_.a = scale_of(of_a);
+  for (index_t j = 0; j < p_; ++j) scales_.b[j] = scale_of(column_norm(problem_.n + j));
+  for (index_t i = 0; i < r.rows; ++i)
+    for (index_t j = 0; j < r.cols; ++j)
+      r(i, j) = static_cast<T>(
+          std::ldexp(r(i, j), j < problem_.n ? -scales_.a : -scales_.b[j - problem_.n]));
+}
+
+template <class T>
+SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
+  const index_t n = problem_.n, k = problem_.k();
+  scales_ = {0, std::vector<int>(p_, 0), std::vector<char>(p_, 0)};
+  const Batch<T> factors(1, shape_.k(), shape_.n()), solution(2, n, p_);
+  const MatrixView<T> r = factors.view()[0];
+  const auto start = Clock::now();
+  const bool is_good = factor_in_range(r).r_fits;
+  SolveSeconds seconds{.factor = seconds_since(start)};
+  if (!found_.a_is_finite) {
+    for (index_t j = 0; j < p_; ++j) refuse_right_side(problem_, block, j);
+    if (!block.findings.empty()) block.findings[0] = {};
+    return seconds;
+  }
+  if (!is_good) std::fill_n(r.data, r.rows * r.cols, std::numeric_limits<T>::quiet_NaN());
+  SolveRules rules = problem_.rules();
+  rules.may_refine = false;
+  SystemSolver<T> solver(rules);
+  solver.take_factor(MatrixView<const T>{r.data, k, n, r.ld});
+  if (!block.findings.empty()) block.findings[0] = solver.findings();
+  const Batch<double> z(1, k, p_);
+  for (index_t i = 0; i < k; ++i)
+    for (index_t j = 0; j < p_; ++j) z.view()[0](i, j) = static_cast<double>(r(i, n + j));
+  for (index_t j = 0; j < p_; ++j) take_solution<T>(problem_, block, j, solution.view()[0], j);
+  const std::vector<char> refused = scales_.is_zero;
+  const std::vector<index_t> rows_used(static_cast<std::size_t>(p_), found_.rows_used);
+  solver.solve(*this, 0, z.view()[0], {scales_.a, scales_.b},
+               {.x = solution.view()[0],
+                .se = block.se != nullptr ? solution.view()[1] : MatrixView<T>{},
+                .reports = block.reports,
+                .rows_used = rows_used});
+  for (index_t j = 0; j < p_; ++j) {
+    if (refused[j]) {
+      refuse_right_side(problem_, block, j);
+      continue;
+    }
+    put_solution<T>(problem_, solution.view()[0], solution.view()[1], j, block, j);
+  }
+  seconds.solve = seconds_since(start) - seconds.factor;
+  return seconds;
+}
+
+template class TallSystem<float>;
+template class TallSystem<double>;
+
+}  // namespace qrtool

@@ -1,0 +1,338 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `qrtool solve` and `qrtool verify A B X` as a user does, and compares with NumPy."""
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+from fractions import Fraction
+
+import h5py
+import numpy as np
+
+QRTOOL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+RANDOM = np.random.default_rng(1)
+
+
+def run(*arguments, status=0):
+    done = subprocess.run([QRTOOL, *map(str, arguments)], capture_output=True, text=True, check=False)
+    assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def write(name, **datasets):
+    with h5py.File(name, "w") as file:
+        for key, value in datasets.items():
+            file[key] = value
+
+
+def read(name, dataset="X"):
+    with h5py.File(name) as file:
+        return file[dataset][...]
+
+
+def solve(a, b, *options, status=0, verify=()):
+    """Solves, verifies, and returns X."""
+    write("a.h5", A=a)
+    write("b.h5", b=b)
+    run("solve", "a.h5", "b.h5", "x.h5", "-f", *options, status=status)
+    run("verify", "a.h5", "b.h5", "x.h5", *verify, status=status)
+    return read("x.h5")
+
+
+def lstsq(a, b):
+    return np.linalg.lstsq(a.astype("f8"), b.astype("f8"), rcond=None)[0]
+
+
+def near(x, y, bound=1e-12):
+    assert x.shape == y.shape, (x.shape, y.shape)
+    assert np.nanmax(np.abs(x - y), initial=0) <= bound, np.abs(x - y).max()
+    assert (np.isnan(x) == np.isnan(y)).all()
+
+
+def one_vector_for_each_matrix():
+    a, b = RANDOM.standard_normal((50, 12, 5)), RANDOM.standard_normal((50, 12))
+    near(solve(a, b), np.stack([lstsq(*each) for each in zip(a, b)]))
+    norms = [np.linalg.norm(bi - ai @ xi) for ai, bi, xi in zip(a, b, read("x.h5"))]
+    near(read("x.h5", "report/residual_norm"), np.array(norms))
+    assert (read("x.h5", "report/rank") == 5).all()
+    assert (read("x.h5", "report/status") == 0).all()
+    condition = read("x.h5", "report/condition") / np.linalg.cond(a)
+    assert (0.5 < condition).all() and (condition <= 1 + 1e-9).all()
+
+
+def one_matrix_with_rows_first_or_last():
+    a = RANDOM.standard_normal((120, 4)).astype("f4")
+    b = RANDOM.standard_normal((120, 30, 40)).astype("f4")
+    expected = lstsq(a, b.reshape(120, -1)).reshape(4, 30, 40)
+    x = solve(a, b)
+    assert x.dtype == np.float32
+    near(x, expected, 1e-6)
+    near(solve(a, np.moveaxis(b, 0, -1)), np.moveaxis(expected, 0, -1), 1e-6)
+    # X is float32 only where both are.
+    assert solve(a.astype("f8"), b).dtype == np.float64
+    near(solve(a, b[:, :2, 0]), expected[:, :2, 0], 1e-6)
+
+
+def leading_dimensions_broadcast():
+    a, b = RANDOM.standard_normal((5, 9, 3)), RANDOM.standard_normal((2, 1, 9, 2))
+    expected = np.array([[lstsq(a[i], b[k, 0]) for i in range(5)] for k in range(2)])
+    near(solve(a, b), expected)
+    near(solve(a, b[0, 0, :, 0]), expected[0, :, :, 0])
+    # Each A with more right sides than it has columns.
+    many = RANDOM.standard_normal((5, 9, 40))
+    near(solve(a, many), np.stack([lstsq(*each) for each in zip(a, many)]))
+    # Stored by columns.
+    x = solve(a.transpose(0, 2, 1), many.transpose(0, 2, 1), "--order", "column",
+              verify=("--order", "column"))
+    near(x, np.stack([lstsq(*each).T for each in zip(a, many)]))
+
+
+def arrays_of_numpy():
+    a, b = RANDOM.standard_normal((40, 3)), RANDOM.standard_normal(40)
+    np.save("a.npy", a)
+    np.save("b.npy", b)
+    run("solve", "a.npy", "b.npy", "x.h5", "-f")
+    near(read("x.h5"), lstsq(a, b))
+    np.savez("ab.npz", a=a, b=b)
+    run("solve", "ab.npz:a", "ab.npz:b", "x.h5", "-f")
+    near(read("x.h5"), lstsq(a, b))
+    np.save("x.npy", lstsq(a, b))
+    run("verify", "a.npy", "b.npy", "x.npy")
+    done = run("solve", "a.npy", "b.npy", "x2.npy", status=2)
+    assert "x2.h5" in done.stderr, done.stderr
+    tall, right = RANDOM.standard_normal((60000, 2)), RANDOM.standard_normal(60000)
+    np.save("a.npy", tall)
+    np.save("b.npy", right)
+    run("solve", "a.npy", "b.npy", "x.h5", "-f")
+    near(read("x.h5"), lstsq(tall, right))
+
+
+def two_ways_are_refused_and_named():
+    write("a.h5", A=RANDOM.standard_normal((9, 4)))
+    write("b.h5", b=RANDOM.standard_normal((9, 9)))
+    done = run("solve", "a.h5", "b.h5", "x.h5", "-f", status=2)
+    assert "--rows matrix or --rows last" in done.stderr, done.stderr
+    a, b = read("a.h5", "A"), read("b.h5", "b")
+    run("solve", "a.h5", "b.h5", "x.h5", "-f", "--rows", "last")
+    near(read("x.h5"), lstsq(a, b.T).T)
+    run("verify", "a.h5", "b.h5", "x.h5")  # knows the rows
+    write("b.h5", b=b[:8])
+    done = run("solve", "a.h5", "b.h5", "x.h5", "-f", "--rows", "first", status=3)
+    assert "A is 9x4, B is 8x9" in done.stderr, done.stderr
+
+
+def rank_deficient_and_wide():
+    a, b = RANDOM.standard_normal((6, 4, 9)), RANDOM.standard_normal((6, 4))
+    a[2, 3] = a[2, 1]
+    x = solve(a, b)
+    near(x, np.stack([lstsq(*each) for each in zip(a, b)]))
+    assert (read("x.h5", "report/rank") == [4, 4, 3, 4, 4, 4]).all()
+    a = RANDOM.standard_normal((3, 20, 5))
+    a[1, :, 4] = a[1, :, 0] + a[1, :, 2]
+    b = RANDOM.standard_normal((3, 20))
+    near(solve(a, b), np.stack([lstsq(*each) for each in zip(a, b)]))
+    basic = solve(a, b, "--basic")
+    assert (basic == 0).sum() == 1
+    # Units of columns do not matter.
+    a[0] *= 10.0 ** (-3 * np.arange(5))
+    solve(a, b)
+    assert (read("x.h5", "report/rank") == [5, 4, 5]).all()
+    solve(a, b, "--rank-tolerance", "0.9")
+    assert (read("x.h5", "report/rank") < 5).all()
+
+
+def other_programs_solutions():
+    a, b = RANDOM.standard_normal((6, 20, 5)), RANDOM.standard_normal((6, 20))
+    write("a.h5", A=a)
+    write("b.h5", b=b)
+    x = np.stack([lstsq(*each) for each in zip(a, b)])
+    write("y.h5", x=x)
+    run("verify", "a.h5", "b.h5", "y.h5")
+    x[3, 2] += 1e-6
+    write("y.h5", x=x)
+    done = run("verify", "a.h5", "b.h5", "y.h5", status=1)
+    assert "solution 3 fails" in done.stdout and "5 of 6 pass" in done.stdout, done.stdout
+    found = json.loads(run("verify", "a.h5", "b.h5", "y.h5", "--json", status=1).stdout)
+    assert found["check"]["failed"] == 1 and found["first_failures"][0]["solution"] == 3
+    x[3, 2] = np.nan
+    write("y.h5", x=x)
+    run("verify", "a.h5", "b.h5", "y.h5", status=1)
+    write("y.h5", x=x[:5])
+    run("verify", "a.h5", "b.h5", "y.h5", status=3)
+
+
+def bad_numbers_stay_alone():
+    a, b = RANDOM.standard_normal((6, 20, 5)), RANDOM.standard_normal((6, 20))
+    good = solve(a, b)
+    a[1, 3, 2], b[4, 7] = np.nan, np.inf
+    x = solve(a, b, status=1)
+    good[[1, 4]] = np.nan
+    assert np.array_equal(x, good, equal_nan=True)
+    assert (read("x.h5", "report/status") == [0, 2, 0, 0, 2, 0]).all()
+
+
+def missing_rows_and_weights():
+    a, full = RANDOM.standard_normal((30, 4)), RANDOM.standard_normal((30, 6, 7))
+    gaps = RANDOM.random(full.shape) < 0.2
+    gaps[:, 0, 0] = False
+    gaps[2:, 1, 1] = True  # two rows are left of four columns
+    b = np.where(gaps, np.nan, full)
+    weights = RANDOM.random(30)
+    weights[5] = 0
+    write("w.h5", w=weights)
+    x = solve(a, b, "--missing", "skip", "--weights", "w.h5", verify=("--weights", "w.h5"))
+    se, rank = read("x.h5", "se"), read("x.h5", "report/rank")
+    for i, j in np.ndindex(6, 7):
+        used = ~gaps[:, i, j] & (weights > 0)
+        root = np.sqrt(weights[used])
+        scaled, right = a[used] * root[:, None], b[used, i, j] * root
+        near(x[:, i, j], lstsq(scaled, right), 1e-10)
+        assert rank[i, j] == min(4, used.sum())
+        if rank[i, j] < 4:
+            assert np.isnan(se[:, i, j]).all()
+            continue
+        residual = right - scaled @ x[:, i, j]
+        sigma = np.sqrt(residual @ residual / (used.sum() - 4))
+        near(se[:, i, j], sigma * np.sqrt(np.diag(np.linalg.inv(scaled.T @ scaled))), 1e-10)
+    done = run("verify", "a.h5", "b.h5", "x.h5", status=2)
+    assert "--weights" in done.stderr
+    # Weights of their own for every right side, and a ridge.
+    weights = RANDOM.random(full.shape)
+    write("w.h5", w=weights)
+    x = solve(a, full, "--weights", "w.h5", "--ridge", "0.5", verify=("--weights", "w.h5"))
+    for i, j in np.ndindex(6, 7):
+        weighted = a * weights[:, i, j, None]
+        near(x[:, i, j], np.linalg.solve(weighted.T @ a + np.eye(4) / 2, weighted.T @ full[:, i, j]))
+    write("w.h5", w=-weights)
+    done = run("solve", "a.h5", "b.h5", "x.h5", "-f", "--weights", "w.h5", status=3)
+    assert "not negative" in done.stderr
+
+
+def tall_matrices_go_by_rows():
+    a, b = RANDOM.standard_normal((200000, 6)), RANDOM.standard_normal((200000, 3))
+    for right in (b[:, 0], b, np.ascontiguousarray(b.T)):
+        expected = lstsq(a, right.T if right.shape == (3, 200000) else right)
+        x = solve(a, right)
+        near(x, expected.T if right.shape == (3, 200000) else expected)
+        with open("x.h5", "rb") as file:
+            whole = file.read()
+        run("solve", "a.h5", "b.h5", "x.h5", "-f", "--memory", "24MiB", "--threads", "1")
+        with open("x.h5", "rb") as file:
+            assert file.read() == whole
+        run("verify", "a.h5", "b.h5", "x.h5", "--memory", "24MiB")
+    b[5, 1] = np.nan
+    good = lstsq(a, np.nan_to_num(b))
+    x = solve(a, b, status=1)
+    near(x[:, [0, 2]], good[:, [0, 2]])
+    assert np.isnan(x[:, 1]).all()
+    keep = np.arange(len(a)) != 5
+    good[:, 1] = lstsq(a[keep], b[keep, 1])
+    near(solve(a, b, "--missing", "skip"), good)
+    near(solve(a, np.ascontiguousarray(b.T), "--missing", "skip"), good.T)
+
+
+def empty_problems():
+    assert solve(np.zeros((0, 9, 3)), np.zeros((0, 9))).shape == (0, 3)
+    assert (solve(np.zeros((4, 0, 3)), np.zeros((4, 0))) == np.zeros((4, 3))).all()
+    assert solve(np.zeros((4, 3, 0)), np.ones((4, 3))).shape == (4, 0)
+    assert solve(np.ones((9, 3)), np.ones((9, 0))).shape == (3, 0)
+    assert (solve(np.zeros((5, 2)), np.ones(5)) == 0).all()
+
+
+def tables():
+    longley = ROOT / "samples/strd/longley.csv"
+    options = ("--response", "y", "--intercept")
+    text = run("solve", longley, "out.csv", "-f", *options).stdout
+    certified = certified_values()["longley"]
+    x, se = np.loadtxt("out.X.csv"), np.loadtxt("out.se.csv")
+    for j in range(7):
+        estimate, deviation = certified[f"B{j}"]
+        assert abs(x[j] / estimate - 1) < 1e-9 and abs(se[j] / deviation - 1) < 1e-9
+    assert "(intercept)" in text and "9 degrees of freedom" in text, text
+    with open("out.report.csv", encoding="utf-8") as file:
+        assert [line["rank"] for line in csv.DictReader(file)] == ["7"]
+    run("verify", longley, "out.csv", *options)
+    run("solve", longley, "out.h5", "-f", *options)
+    run("verify", longley, "out.h5", "--response", "y")  # knows the intercept
+    done = run("verify", longley, "out.h5", status=2)
+    assert "--response y" in done.stderr, done.stderr
+    done = run("solve", longley, "out.h5", "-f", "--response", "x7", status=3)
+    assert "there is no column x7" in done.stderr, done.stderr
+    assert "OUT is missing" in run("solve", longley, "out.h5", status=2).stderr
+    write("a.h5", A=np.eye(3))
+    assert "--response" in run("solve", "a.h5", "a.h5", "o.h5", "--response", "y", status=2).stderr
+
+
+def certified_values():
+    values = {}
+    with open(ROOT / "samples/strd/certified.csv", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            deviation = float(row["standard_deviation"] or "nan")
+            values.setdefault(row["set"], {})[row["parameter"]] = float(row["estimate"]), deviation
+    return values
+
+
+# The largest relative error of a coefficient by LAPACK's gelsy (rcond = 0, reference LAPACK 3.11)
+# against the exact solution of the rounded matrix, and the degree of the polynomial.
+CERTIFIED_SETS = {
+    "norris": (1.79e-13, 1), "pontius": (4.45e-13, 2), "noint1": (1.24e-17, None),
+    "noint2": (4.86e-16, None), "filip": (2.82e-08, 10), "longley": (6.83e-12, 1),
+    "wampler1": (5.23e-10, 5), "wampler2": (7.21e-14, 5), "wampler3": (4.45e-10, 5),
+    "wampler4": (3.77e-09, 5), "wampler5": (3.36e-07, 5),
+}
+
+
+def exact_solution(a, b):
+    """By the normal equations in rational numbers."""
+    a = [[Fraction(x) for x in row] for row in a.tolist()]
+    b = [Fraction(x) for x in b.tolist()]
+    n = len(a[0])
+    system = [[sum(row[i] * row[j] for row in a) for j in range(n)]
+              + [sum(row[i] * y for row, y in zip(a, b))] for i in range(n)]
+    for i in range(n):
+        system[i] = [x / system[i][i] for x in system[i]]
+        for k in range(n):
+            if k != i:
+                system[k] = [x - system[k][i] * y for x, y in zip(system[k], system[i])]
+    return [row[n] for row in system]
+
+
+def certified_sets():
+    for name, (error_of_gelsy, degree) in CERTIFIED_SETS.items():
+        table = np.genfromtxt(ROOT / f"samples/strd/{name}.csv", delimiter=",", skip_header=1)
+        b, columns = table[:, 0], table[:, 1:]
+        if columns.shape[1] > 1:
+            a = np.hstack([np.ones((len(b), 1)), columns])
+        else:
+            powers = range(1, 2) if degree is None else range(degree + 1)
+            # Python's power rounds as C's does.
+            a = np.array([[float(x) ** k for k in powers] for x in columns[:, 0]])
+        x, exact = solve(a, b), exact_solution(a, b)
+        error = max(abs(float((Fraction(float(xi)) - e) / e)) for xi, e in zip(x, exact))
+        # A last bit is allowed where gelsy's solution is exact.
+        assert error <= max(10 * error_of_gelsy, 2.3e-16), (name, error, error_of_gelsy)
+        assert read("x.h5", "report/rank") == [a.shape[1]], name
+        print(f"{name}: error {error:.2g}, gelsy {error_of_gelsy:.2g}")
+
+
+def main():
+    tests = [one_vector_for_each_matrix, one_matrix_with_rows_first_or_last,
+             leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named, rank_deficient_and_wide,
+             other_programs_solutions, bad_numbers_stay_alone, missing_rows_and_weights,
+             tall_matrices_go_by_rows, empty_problems, tables, certified_sets]
+    global QRTOOL, ROOT
+    QRTOOL, ROOT = str(pathlib.Path(QRTOOL).resolve()), ROOT.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+
+        os.chdir(folder)
+        for test in tests:
+            print(test.__name__, flush=True)
+            test()
+
+
+if __name__ == "__main__":
+    main()
