@@ -99,9 +99,21 @@ Error current_error() {
   }
 }
 
-[[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world) {
+/// For programs that read the result as JSON, a run without a result.
+void write_json_error(const Error& error) {
+  using Json = nlohmann::ordered_json;
+  write_json({{"schema", "qrtool.error/1"},
+              {"version", QRTOOL_VERSION},
+              {"message", error.what()},
+              {"hint", error.hint().empty() ? Json() : Json(error.hint())},
+              {"exit", static_cast<int>(error.code())}});
+}
+
+[[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
   print_message(error.what());
   print_hint(error.hint());
+  if (with_json) write_json_error(error);
+  std::fflush(stdout);
   // mpirun may end this rank when another rank exits; the message is printed already.
   set_interrupt_message("");
   const int code = static_cast<int>(error.code());
@@ -150,6 +162,6 @@ int main(int argc, char** argv) {
     }
     return static_cast<int>(run_command(argc, argv, *world));
   } catch (...) {
-    fail(current_error(), std::move(world));
+    fail(current_error(), std::move(world), asks_for_json(argc, argv));
   }
 }

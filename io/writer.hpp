@@ -2,6 +2,7 @@
 // writer.hpp: writes matrices and a report to a file that appears complete or not at all.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "core/batch.hpp"
 #include "core/problem.hpp"
 #include "core/report.hpp"
+#include "core/report_columns.hpp"
 #include "io/file/file_set.hpp"
 #include "io/reader.hpp"
 
@@ -35,6 +37,9 @@ struct OutputSpec {
   Order order = Order::row;      // `column` stores the last two dimensions reversed
   std::vector<MatrixDataset> datasets;
   bool with_report = false;  // the /report group, or out.report.csv
+  /// What the datasets of the report say about themselves, where there is one; text has no place
+  /// for it.
+  std::array<ReportColumn, 7> report_columns{};
   std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
   int threads = 1;                                                 // the most that write at once
 };

@@ -368,4 +368,8 @@ Command parse_command_line(int argc, const char* const* argv) {
   return command.parse(args);
 }
 
+bool asks_for_json(int argc, const char* const* argv) {
+  return contains(Args(argv + std::min(argc, 1), argv + argc), "--json");
+}
+
 }  // namespace qrtool

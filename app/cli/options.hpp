@@ -85,4 +85,7 @@ using Command = std::variant<FactorOptions, VerifyOptions, GenerateOptions, Devi
 /// Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);
 
+/// Whether the line has --json, also where the rest of it is wrong.
+bool asks_for_json(int argc, const char* const* argv);
+
 }  // namespace qrtool

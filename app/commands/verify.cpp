@@ -25,15 +25,20 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t listed_failures = 10;
 
-/// The verdict, and the matrices that are listed one by one.
+/// The verdict, and with --all every matrix.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
   Verdict verdict;
-  std::vector<Measurement> listed;
+  std::vector<Measurement> all;
   StageSeconds stages;
   double total_seconds = 0;
 
+  /// The matrices that the text lists one by one.
+  std::span<const Measurement> listed() const {
+    if (options.all) return all;
+    return verdict.failures().first(std::min(verdict.failures().size(), listed_failures));
+  }
   std::span<const index_t> leading() const { return input.a.source().leading; }
 };
 
@@ -114,29 +119,14 @@ std::string text_of(const VerifyResult& result) {
                         result.options.criteria == Criteria::m_eps
                             ? "; bars m 2^-23"
                             : fmt::format("; u = {}", unit_text(input.precision())));
-  for (const Measurement& m : result.listed) text += line_of(m, result);
+  for (const Measurement& m : result.listed()) text += line_of(m, result);
   if (const index_t count = second_tries(input.factors); count > 0)
     text += fmt::format("{} {} from a second try\n", format_count(count),
                         count == 1 ? "matrix came" : "matrices came");
-  const auto left = result.verdict.failed() - static_cast<index_t>(result.listed.size());
+  const auto left = result.verdict.failed() - std::ssize(result.listed());
   if (!result.options.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));
   return text + verdict_line(result) + "\n";
-}
-
-Json to_json(const Measurement& m, const VerifyResult& result) {
-  const auto one = [](double error, double bar) -> Json {
-    return {{"error", error}, {"ratio", error / bar}};
-  };
-  constexpr const char* names[] = {"ok", "above_bar", "non_finite", "r_overflows", "unchecked"};
-  Json json{{"matrix", m.matrix},
-            {"status", names[static_cast<std::size_t>(m.status)]},
-            {"residual", one(m.errors.residual, m.bars.residual)},
-            {"orthogonality", nullptr},
-            {"lower", one(m.errors.lower, m.bars.lower)}};
-  if (result.input.has_q())
-    json["orthogonality"] = one(m.errors.orthogonality, m.bars.orthogonality);
-  return json;
 }
 
 Json to_json(const VerifyResult& result) {
@@ -144,8 +134,6 @@ Json to_json(const VerifyResult& result) {
   const Source& a = input.a.source();
   std::vector<index_t> shape = a.leading;
   shape.insert(shape.end(), {a.m, a.n});
-  Json listed = Json::array();
-  for (const Measurement& m : result.listed) listed.push_back(to_json(m, result));
   const bool is_recorded = !input.factors.tries.empty();
   const Json tries_again = is_recorded ? Json(second_tries(input.factors)) : Json();
   return {{"schema", "qrtool.verify/1"},
@@ -166,7 +154,8 @@ Json to_json(const VerifyResult& result) {
           {"unit_roundoff", input.precision().u},
           {"check", to_json(result.verdict)},
           {"second_tries", tries_again},
-          {result.options.all ? "all_matrices" : "first_failures", listed},
+          {result.options.all ? "all_matrices" : "first_failures",
+           to_json(result.options.all ? result.all : result.verdict.failures(), input.has_q())},
           {"seconds",
            {{"read", result.stages.read},
             {"check", result.stages.work},
@@ -205,9 +194,8 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
   Progress progress("verify", a.count(), o.quiet ? ProgressMode::never : o.progress);
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
-      result.verdict.add(m.matrix, m.status, m.errors, m.bars);
-      const bool failing = m.status != Status::ok && result.listed.size() < listed_failures;
-      if (o.all || failing) result.listed.push_back(m);
+      result.verdict.add(m);
+      if (o.all) result.all.push_back(m);
       const MatrixReport line = report_line(m, result.input.factors);
       if (report != nullptr) report->write({&line, 1});
     }
@@ -273,7 +261,7 @@ ExitCode run_verify(const VerifyOptions& o) {
   const MeasurePlan plan = plan_measurement(input, limits);
 
   VerifyResult result{
-      .options = o, .input = input, .verdict = Verdict(input.has_q()), .listed = {}, .stages = {}};
+      .options = o, .input = input, .verdict = Verdict(input.has_q()), .all = {}, .stages = {}};
   if (o.verbose) print_notes(result, plan);
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force);

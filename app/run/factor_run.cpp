@@ -40,8 +40,9 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
           .order = source.order,
           .datasets = datasets_of(p),
           .with_report = true,
+          .report_columns = report_columns(p),
           .attributes = {{"format", "qrtool"},
-                         {"format_version", "1.0"},
+                         {"format_version", "1.1"},
                          {"qrtool_version", QRTOOL_VERSION},
                          {"source_file", name},
                          {"source_dataset", source.dataset},
@@ -197,6 +198,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
 }
 
 void FactorRun::run_stages(Comm& comm) {
+  result_.ranks = comm.size();
   if (plan().problem.count == 0) return;
   const bool is_quiet = options_.quiet || !comm.is_root();
   const ProgressMode mode = is_quiet ? ProgressMode::never : options_.progress;

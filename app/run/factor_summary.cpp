@@ -158,7 +158,9 @@ Json to_json(const FactorResult& result) {
             {"write", result.stages.write},
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
+          {"ranks", result.ranks},
           {"check", to_json(result.verdict)},
+          {"first_failures", to_json(result.verdict.failures(), result.verdict.has_q())},
           {"routes", to_json(result.verdict.routes())},
           {"unit_roundoff", precision_of(problem).u},
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};

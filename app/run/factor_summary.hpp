@@ -25,6 +25,7 @@ struct FactorResult {
   Verdict verdict;
   StageSeconds stages;
   ChunkSeconds chunks;
+  int ranks = 1;             // processes that shared the work
   double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
   double sync_seconds = 0;   // the output is brought to the disk and renamed
   double total_seconds = 0;

@@ -15,6 +15,7 @@
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/direct_reader.hpp"
+#include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
 
@@ -355,19 +356,10 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
                                cause(error), where));
 }
 
-Order order_attribute(const InputFile& file) {
-  const std::string order = hdf5::string_attribute(file, file.handle, "order");
-  if (order == name_of(Order::column)) return Order::column;
-  return order == name_of(Order::row) ? Order::row : Order::automatic;
-}
-
-bool is_by_qrtool(const InputFile& file) {
-  return hdf5::string_attribute(file, file.handle, "format") == "qrtool";
-}
-
 /// The order that the file states, in this tool's attribute or by the marks of MATLAB and Octave.
 Order stated_order(const InputFile& file, const Dataset& dataset) {
-  if (is_by_qrtool(file) && order_attribute(file) != Order::automatic) return order_attribute(file);
+  const Order recorded = hdf5::read_recorded(file).order;
+  if (recorded != Order::automatic) return recorded;
   // `qrtool generate` writes rows.
   if (hdf5::string_attribute(file, file.handle, "generator").starts_with("qrtool"))
     return Order::row;
@@ -375,8 +367,8 @@ Order stated_order(const InputFile& file, const Dataset& dataset) {
 }
 
 /// Refuses an output of this tool that lacks some of the factors that it says it holds.
-void require_factors_of_mode(const InputFile& file, const StoredFactors& factors) {
-  const std::string mode = hdf5::string_attribute(file, file.handle, "mode");
+void require_factors_of_mode(const InputFile& file, const std::string& mode,
+                             const StoredFactors& factors) {
   const bool needs_v = mode == "raw", needs_r = !needs_v && !mode.empty();
   const bool needs_q = needs_r && mode != "r";
   const std::pair<const char*, bool> missing[] = {{"Q", needs_q && !factors.q},
@@ -447,26 +439,25 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
 RecordedInput read_hdf5_recorded_input(const std::string& path) {
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
-  if (!is_by_qrtool(file)) return {};
-  return {.file = hdf5::string_attribute(file, file.handle, "source_file"),
-          .dataset = hdf5::string_attribute(file, file.handle, "source_dataset"),
-          .order = order_attribute(file)};
+  const hdf5::Recorded recorded = hdf5::read_recorded(file);
+  return {
+      .file = recorded.source_file, .dataset = recorded.source_dataset, .order = recorded.order};
 }
 
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
   const auto file = std::make_shared<InputFile>(hdf5::open_file(path));
   const Session session(file->shown);
+  const hdf5::Recorded recorded = hdf5::read_recorded(*file);
   StoredFactors factors;
   factors.file = path;
-  factors.by_qrtool = is_by_qrtool(*file);
-  factors.is_mixed =
-      factors.by_qrtool && hdf5::string_attribute(*file, file->handle, "precision") == "mixed";
+  factors.by_qrtool = recorded.by_qrtool;
+  factors.is_mixed = recorded.is_mixed;
   factors.q = open_factor(file, "/Q", "/q", order, threads);
   factors.r = open_factor(file, "/R", "/r", order, threads);
   factors.v = open_factor(file, "/V", "/v", order, threads);
   factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
   if (factors.by_qrtool) {
-    require_factors_of_mode(*file, factors);
+    require_factors_of_mode(*file, recorded.mode, factors);
     factors.tries = read_tries(*file);
   }
   return factors;

@@ -79,7 +79,8 @@ class Hdf5Writer final : public Writer {
   }
 
   void create_file();
-  void create_attribute(const std::string& name, const AttributeValue& value);
+  void create_attribute(hid_t object, const std::string& name, const AttributeValue& value);
+  void create_report(const OutputSpec& spec);
   void create_dataset(hid_t parent, Output& output, hid_t type);
   void plan_outputs(const OutputSpec& spec);
   Output& output(std::string_view name);
@@ -108,11 +109,12 @@ class Hdf5Writer final : public Writer {
   bool closed_ = false;
 };
 
-struct ReportColumn {
+/// A dataset of the report, in the order of report_columns().
+struct StoredColumn {
   const char* name;
   std::size_t element_bytes;
 };
-constexpr std::array<ReportColumn, 7> report_columns{{{"residual", 8},
+constexpr std::array<StoredColumn, 7> stored_columns{{{"residual", 8},
                                                       {"orthogonality", 8},
                                                       {"lower", 8},
                                                       {"diagonal_ratio", 8},
@@ -136,9 +138,19 @@ hid_t stored_type(ElementType type) {
   return type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
 }
 
-hid_t stored_type(const ReportColumn& column) {
+hid_t stored_type(const StoredColumn& column) {
   if (column.element_bytes == 1) return H5T_STD_U8LE;
   return column.element_bytes == 4 ? H5T_STD_I32LE : H5T_IEEE_F64LE;
+}
+
+/// The values of status with their names; empty where HDF5 reports an error.
+Handle status_type() {
+  Handle type(H5Tenum_create(H5T_STD_U8LE), H5Tclose);
+  for (std::uint8_t value = 0; value < status_names.size(); ++value) {
+    const std::string name(status_names[value]);
+    if (H5Tenum_insert(type, name.c_str(), &value) < 0) return {};
+  }
+  return type;
 }
 
 Hdf5Writer::~Hdf5Writer() {
@@ -201,7 +213,7 @@ void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
   }
   if (!spec.with_report) return;
   const std::vector<index_t> single{1};
-  for (const ReportColumn& column : report_columns) {
+  for (const StoredColumn& column : stored_columns) {
     Output planned;
     planned.name = column.name;
     planned.rows = planned.cols = 1;
@@ -221,31 +233,46 @@ void Hdf5Writer::create(const OutputSpec& spec) {
   }
   create_file();
   file_.reserve(planned_bytes);
-  for (const auto& [name, value] : spec.attributes) create_attribute(name, value);
+  for (const auto& [name, value] : spec.attributes) create_attribute(handle_, name, value);
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
     create_dataset(handle_, matrices_[i], stored_type(spec.datasets[i].type));
   }
-  if (!spec.with_report) return;
+  if (spec.with_report) create_report(spec);
+}
+
+void Hdf5Writer::create_report(const OutputSpec& spec) {
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(creation, false));
   report_group_ =
       Handle(check(H5Gcreate2(handle_, "report", H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
+  const Handle status = status_type();
+  if (!status) fail();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    create_dataset(report_group_, columns_[i], stored_type(report_columns[i]));
+    const bool is_status = columns_[i].name == "status";
+    create_dataset(report_group_, columns_[i], is_status ? status : stored_type(stored_columns[i]));
+    const ReportColumn& column = spec.report_columns[i];
+    const std::pair<const char*, std::string_view> texts[] = {{"description", column.description},
+                                                              {"formula", column.formula},
+                                                              {"unit", column.unit},
+                                                              {"bar_formula", column.bar_formula}};
+    for (const auto& [name, text] : texts) {
+      create_attribute(columns_[i].handle, name, std::string(text));
+    }
+    create_attribute(columns_[i].handle, "bar", column.bar);
   }
 }
 
-void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue& value) {
+void Hdf5Writer::create_attribute(hid_t object, const std::string& name,
+                                  const AttributeValue& value) {
   Handle type;
   const void* data = nullptr;
-  std::string text;  // HDF5 cannot store a string of length 0
+  const char* text = nullptr;
   if (const auto* string = std::get_if<std::string>(&value)) {
-    text = string->empty() ? std::string(1, '\0') : *string;
+    text = string->c_str();
     type = Handle(check(H5Tcopy(H5T_C_S1)), H5Tclose);
-    check(H5Tset_size(type, text.size()));
-    check(H5Tset_strpad(type, H5T_STR_NULLPAD));
+    check(H5Tset_size(type, H5T_VARIABLE));
     check(H5Tset_cset(type, H5T_CSET_UTF8));
-    data = text.data();
+    data = &text;
   } else if (const auto* number = std::get_if<double>(&value)) {
     type = Handle(check(H5Tcopy(H5T_IEEE_F64LE)), H5Tclose);
     data = number;
@@ -256,7 +283,7 @@ void Hdf5Writer::create_attribute(const std::string& name, const AttributeValue&
   static_assert(std::endian::native == std::endian::little);
   const Handle space(check(H5Screate(H5S_SCALAR)), H5Sclose);
   const Handle attribute(
-      check(H5Acreate2(handle_, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+      check(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
   check(H5Awrite(attribute, type, data));
 }
 

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorded.hpp: reads the attributes in which an output of this tool says how it was made.
+#pragma once
+
+#include <string>
+
+#include "io/hdf5/dataset.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool::hdf5 {
+
+/// All is empty, automatic or false where another program wrote the file.
+struct Recorded {
+  bool by_qrtool = false;
+  std::string source_file, source_dataset, mode;
+  Order order = Order::automatic;
+  bool is_mixed = false;
+};
+
+/// HDF5 keeps no checksum of a text, so that a value that this tool does not write is damage, or
+/// comes from a newer version. Errors: InputError for such a value.
+Recorded read_recorded(const InputFile& file);
+
+}  // namespace qrtool::hdf5
