@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// reader.cpp: chooses the reader for a file from its name and content.
+// reader.cpp: opens inputs and stored factors through their formats.
 #include "io/reader.hpp"
 
 #include <fmt/format.h>
@@ -8,34 +8,30 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/factors.hpp"
-#include "io/csv/reader.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
-#include "io/hdf5/reader.hpp"
+#include "io/format.hpp"
 
 namespace qrtool {
 namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
 
-std::unique_ptr<Reader> open_text(const std::string& file, const std::string& dataset,
-                                  Order order) {
-  if (!dataset.empty()) {
-    throw UsageError(fmt::format("{}: a CSV file has no datasets to choose from", escape(file)));
+/// Errors: UsageError where `spec` chooses what an input of this format does not offer.
+void refuse_choices(const Format& format, const InputSpec& spec) {
+  if (!spec.dataset.empty() && !format.has_datasets) {
+    throw UsageError(fmt::format("{}: a {} file has no datasets to choose from", escape(spec.path),
+                                 format.name));
   }
-  if (order == Order::column) {
+  if (spec.order == Order::column && !format.own_order.empty()) {
     throw UsageError(
-        fmt::format("{}: --order column is for HDF5; CSV is read line by line", escape(file)));
+        fmt::format("{}: --order column is for HDF5; {}", escape(spec.path), format.own_order));
   }
-  if (file != "-") require_text_file(file);
-  return open_csv(file);
 }
 
 /// Errors: InputError, also where the file cannot be read.
 void refuse_matrix_market(const std::string& file) {
-  readable_size(file);
   if (sniff(file) != Content::matrix_market) return;
   TextLines lines(open_rereadable(file), escape(file));
   lines.next();
@@ -98,22 +94,23 @@ std::string_view name_of(Order order) {
 }
 
 std::unique_ptr<Reader> open_input(const InputSpec& spec) {
-  if (spec.path == "-") return open_text("-", spec.dataset, spec.order);
   const Location location = split_location(spec.path);
   if (!location.dataset.empty() && !spec.dataset.empty()) {
     throw UsageError(
         fmt::format("{}: a dataset is named here and by --dataset as well", escape(spec.path)));
   }
-  const std::string& dataset = spec.dataset.empty() ? location.dataset : spec.dataset;
-  if (has_text_ending(location.file)) return open_text(location.file, dataset, spec.order);
-  refuse_matrix_market(location.file);
-  return open_hdf5_input({location.file, dataset, spec.order, spec.threads});
+  InputSpec file = spec;
+  file.path = location.file;
+  if (spec.dataset.empty()) file.dataset = location.dataset;
+  const Format& format = format_of_input(file.path);
+  refuse_choices(format, file);
+  if (&format == formats().back()) refuse_matrix_market(file.path);
+  return format.open_input(file);
 }
 
 RecordedInput read_recorded_input(const std::string& factors) {
-  if (has_text_ending(factors)) return {};
   try {
-    return read_hdf5_recorded_input(factors);
+    return format_of_output(factors).recorded_input(factors);
   } catch (const InputError&) {
     return {};
   }
@@ -121,10 +118,10 @@ RecordedInput read_recorded_input(const std::string& factors) {
 
 std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded) {
   const Location location = split_location(spec.path);
-  // Text has neither datasets nor an order.
-  if (spec.path == "-" || has_text_ending(location.file)) return open_input(spec);
-  if (spec.order == Order::automatic) spec.order = recorded.order;
-  if (!recorded.dataset.empty() && spec.dataset.empty() && location.dataset.empty()) {
+  const Format& format = format_of_input(location.file);
+  if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
+  const bool is_open = spec.dataset.empty() && location.dataset.empty() && format.has_datasets;
+  if (is_open && !recorded.dataset.empty()) {
     InputSpec same = spec;
     same.dataset = recorded.dataset;
     try {
@@ -137,8 +134,7 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 }
 
 StoredFactors open_factors(const std::string& path, Order order, int threads) {
-  StoredFactors factors =
-      has_text_ending(path) ? open_csv_factors(path) : open_hdf5_factors(path, order, threads);
+  StoredFactors factors = format_of_output(path).open_factors(path, order, threads);
   require_consistent(factors);
   return factors;
 }

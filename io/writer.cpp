@@ -12,22 +12,13 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/writer.hpp"
 #include "io/file/input_file.hpp"
-#include "io/hdf5/writer.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/format.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {
 namespace {
-
-/// All files that factors of any --mode may have under the name `output`.
-std::vector<std::string> files_of_factors(const std::string& output) {
-  if (!has_text_ending(output)) return {output};
-  std::vector<std::string> names;
-  for (const char* dataset : factor_names) names.push_back(csv_name(output, dataset));
-  names.push_back(csv_name(output, "report"));
-  return names;
-}
 
 /// Whether two names mean one file, which need not exist.
 bool is_same_name(const std::string& one, const std::string& other) {
@@ -40,14 +31,6 @@ bool is_same_name(const std::string& one, const std::string& other) {
     return failed ? fs::path(name).lexically_normal() : path;
   };
   return resolved(one) == resolved(other);
-}
-
-std::string ending_of(const std::string& output) {
-  const std::size_t dot = output.rfind('.'), slash = output.rfind('/');
-  if (dot == std::string::npos || (slash != std::string::npos && slash > dot)) return "";
-  std::string ending = output.substr(dot);
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return ending;
 }
 
 /// Refuses an ending that promises another format than HDF5 or text, and a path in a file.
@@ -83,16 +66,16 @@ void Writer::commit() {
 
 std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
   refuse_wrong_name(spec.path);
-  return has_text_ending(spec.path) ? create_csv(spec) : create_hdf5(spec);
+  return format_of_output(spec.path).create_output(spec);
 }
 
 void refuse_same_file(const std::string& input, const std::string& output) {
   struct stat in {
   }, out{};
-  const int found =
-      input == "-" ? fstat(STDIN_FILENO, &in) : stat(split_location(input).file.c_str(), &in);
+  const int found = is_standard_input(input) ? fstat(STDIN_FILENO, &in)
+                                             : stat(split_location(input).file.c_str(), &in);
   if (found != 0) return;
-  std::vector<std::string> names = files_of_factors(output);
+  std::vector<std::string> names = format_of_output(output).files_of_factors(output);
   names.push_back(output);
   for (const std::string& name : names) {
     if (stat(name.c_str(), &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
@@ -103,7 +86,7 @@ void refuse_same_file(const std::string& input, const std::string& output) {
 
 void check_report_name(const std::string& factors, const std::string& report) {
   check_report_ending(report);
-  std::vector<std::string> names = files_of_factors(factors);
+  std::vector<std::string> names = format_of_output(factors).files_of_factors(factors);
   names.push_back(factors);
   for (const std::string& name : names) {
     if (!is_same_name(name, report)) continue;
@@ -123,7 +106,7 @@ void check_output_names(const std::string& output, const std::string& report, bo
   refuse_wrong_name(output);
   if (!report.empty()) check_report_name(output, report);
   if (force) return;
-  std::vector<std::string> names = files_of_factors(output);
+  std::vector<std::string> names = format_of_output(output).files_of_factors(output);
   if (!report.empty()) names.push_back(report);
   for (const std::string& name : names) refuse_existing(name);
 }

@@ -17,6 +17,7 @@
 #include "io/csv/number_hash.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
@@ -28,18 +29,6 @@ namespace {
 bool exists(const std::string& name) {
   struct stat info {};
   return stat(name.c_str(), &info) == 0;
-}
-
-/// The action for a path that names one file of a set, such as out.Q.csv, instead of the set.
-std::string hint_for_missing(const std::string& path) {
-  const std::size_t dot = path.rfind('.'), inner = path.rfind('.', dot - 1);
-  if (inner == std::string::npos || !exists(path)) return "";
-  const std::string dataset = path.substr(inner + 1, dot - inner - 1);
-  const bool is_factor =
-      std::find(factor_names.begin(), factor_names.end(), dataset) != factor_names.end();
-  if (!is_factor && dataset != "report") return "";
-  return fmt::format("name all of them together: {}{}", escape(path.substr(0, inner)),
-                     escape(path.substr(dot)));
 }
 
 /// The files of a set that exist, and the checksums that each of them gives its matrices.
@@ -134,7 +123,7 @@ StoredFactors open_csv_factors(const std::string& path) {
   if (!factors.r && !factors.v) {
     throw InputError(
         fmt::format("cannot read '{}': there is no such file", escape(csv_name(path, "R"))),
-        hint_for_missing(path));
+        hint_for_one_of_set(path));
   }
   require_one_run(path, factors, set);
   return factors;

@@ -4,7 +4,6 @@
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "core/text.hpp"
 #include "io/csv/number_hash.hpp"
 #include "io/csv/reader.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
 #include "io/report_file.hpp"
 
@@ -44,26 +44,6 @@ struct Table {
   std::vector<std::uint64_t> checksums;  // of complete matrices that the report does not have yet
   index_t last_complete = -1;            // the matrix of the last of them
 };
-
-/// The names of files that an earlier run with another --mode may have left and that would
-/// contradict the new ones. Errors: OutputError where there is one and `force` is not given.
-std::vector<std::string> find_obsolete(const OutputSpec& spec) {
-  std::vector<std::string> found;
-  if (!spec.with_report) return found;
-  for (const char* name : factor_names) {
-    const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
-    if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;
-    const std::string path = csv_name(spec.path, name);
-    struct stat info {};
-    if (!spec.force && lstat(path.c_str(), &info) == 0) {
-      throw OutputError(fmt::format("'{}' exists, a file of '{}' by another --mode", escape(path),
-                                    escape(spec.path)),
-                        "use --force to remove it");
-    }
-    if (spec.force) found.push_back(path);
-  }
-  return found;
-}
 
 class CsvWriter final : public Writer {
  public:
@@ -215,12 +195,8 @@ std::vector<std::string> CsvWriter::files() const {
 }  // namespace
 
 std::string csv_name(const std::string& path, const std::string& dataset) {
-  constexpr std::size_t ending = 4;
-  if (dataset == "A") return path;
-  const std::string stem = path.substr(0, path.size() - ending);
   // The report is always CSV, also where the matrices have another separator.
-  const std::string last = dataset == "report" ? ".csv" : path.substr(path.size() - ending);
-  return fmt::format("{}.{}{}", stem, dataset, last);
+  return dataset == "report" ? report_file(path, ".csv") : factor_file(path, dataset);
 }
 
 std::unique_ptr<Writer> create_csv(const OutputSpec& spec) {

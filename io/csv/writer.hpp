@@ -2,7 +2,6 @@
 // writer.hpp: writes matrices as text.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <string>
 
@@ -10,11 +9,7 @@
 
 namespace qrtool {
 
-/// The datasets that factors of any --mode may have, each in a file of its own.
-inline constexpr std::array factor_names{"Q", "R", "V", "tau"};
-
-/// The name of the file for a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The
-/// file of dataset "A" has the name itself.
+/// The name of the file for a dataset, or for the report, which is always out.report.csv.
 std::string csv_name(const std::string& path, const std::string& dataset);
 
 /// Does create_output for text. Each number is the shortest text that gives the same bits when it

@@ -86,11 +86,16 @@ bool is_text_byte(char c) {
 
 }  // namespace
 
+std::string ending_of(const std::string& path) {
+  const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
+  if (dot == std::string::npos || (slash != std::string::npos && slash > dot)) return "";
+  std::string ending = path.substr(dot);
+  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return ending;
+}
+
 bool has_text_ending(const std::string& path) {
-  std::string ending = path.substr(path.size() - std::min<std::size_t>(4, path.size()));
-  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  const std::string ending = ending_of(path);
   return ending == ".csv" || ending == ".tsv" || ending == ".txt";
 }
 

@@ -12,6 +12,8 @@ namespace qrtool {
 
 enum class Content { hdf5, text, utf16, matrix_market, binary };
 
+/// The end of the name from its last dot on, in lower case; empty where it has none.
+std::string ending_of(const std::string& path);
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.cpp: how text is known, and what opens and creates it.
+#include "io/csv/format.hpp"
+
+#include <array>
+
+#include "io/csv/factors.hpp"
+#include "io/csv/reader.hpp"
+#include "io/csv/writer.hpp"
+#include "io/factor_files.hpp"
+#include "io/file/rereadable.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 3> endings{".csv", ".tsv", ".txt"};
+
+bool is_text(const std::string& file, Content) {
+  return is_standard_input(file) || has_text_ending(file);
+}
+
+std::unique_ptr<Reader> open_text(const InputSpec& spec) {
+  if (!is_standard_input(spec.path)) require_text_file(spec.path);
+  return open_csv(spec.path);
+}
+
+StoredFactors open_text_factors(const std::string& path, Order, int) {
+  return open_csv_factors(path);
+}
+
+std::vector<std::string> text_files(const std::string& output) {
+  std::vector<std::string> names;
+  for (const char* dataset : factor_names) names.push_back(csv_name(output, dataset));
+  names.push_back(csv_name(output, "report"));
+  return names;
+}
+
+}  // namespace
+
+constinit const Format csv_format{
+    .name = "CSV",
+    .endings = endings,
+    .own_order = "CSV is read line by line",
+    .is_input = is_text,
+    .open_input = open_text,
+    .recorded_input = [](const std::string&) { return RecordedInput{}; },
+    .open_factors = open_text_factors,
+    .files_of_factors = text_files,
+    .create_output = create_csv,
+};
+
+}  // namespace qrtool

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.hpp: CSV in the list of formats.
+#pragma once
+
+#include "io/format.hpp"
+
+namespace qrtool {
+
+/// Text with the ending .csv, .tsv or .txt, and standard input.
+extern const Format csv_format;
+
+}  // namespace qrtool

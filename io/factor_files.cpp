@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_files.cpp: composes names, and looks for what other runs have left.
+#include "io/factor_files.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+
+std::string factor_file(const std::string& path, const std::string& dataset) {
+  if (dataset == "A") return path;
+  const std::size_t dot = path.rfind('.');
+  return fmt::format("{}.{}{}", path.substr(0, dot), dataset, path.substr(dot));
+}
+
+std::string report_file(const std::string& path, std::string_view ending) {
+  return fmt::format("{}.report{}", path.substr(0, path.rfind('.')), ending);
+}
+
+std::vector<std::string> find_obsolete(const OutputSpec& spec) {
+  std::vector<std::string> found;
+  if (!spec.with_report) return found;
+  for (const char* name : factor_names) {
+    const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
+    if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;
+    const std::string path = factor_file(spec.path, name);
+    struct stat info {};
+    if (!spec.force && lstat(path.c_str(), &info) == 0) {
+      throw OutputError(fmt::format("'{}' exists, a file of '{}' by another --mode", escape(path),
+                                    escape(spec.path)),
+                        "use --force to remove it");
+    }
+    if (spec.force) found.push_back(path);
+  }
+  return found;
+}
+
+std::string hint_for_one_of_set(const std::string& path) {
+  const std::size_t dot = path.rfind('.'), inner = path.rfind('.', dot - 1);
+  struct stat info {};
+  if (inner == std::string::npos || stat(path.c_str(), &info) != 0) return "";
+  const std::string dataset = path.substr(inner + 1, dot - inner - 1);
+  const bool is_factor =
+      std::find(factor_names.begin(), factor_names.end(), dataset) != factor_names.end();
+  if (!is_factor && dataset != "report") return "";
+  return fmt::format("name all of them together: {}{}", escape(path.substr(0, inner)),
+                     escape(path.substr(dot)));
+}
+
+}  // namespace qrtool

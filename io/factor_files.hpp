@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// factor_files.hpp: the names of the files of a set, for formats that need a file for each factor.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// The datasets that factors of any --mode may have, each in a file of its own.
+inline constexpr std::array factor_names{"Q", "R", "V", "tau"};
+
+/// The file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of dataset
+/// "A" has the name itself.
+std::string factor_file(const std::string& path, const std::string& dataset);
+
+/// The file of the report: out.report.csv for out.tsv and ".csv".
+std::string report_file(const std::string& path, std::string_view ending);
+
+/// The files that an earlier run with another --mode may have left and that would contradict those
+/// that `spec` writes. Errors: OutputError where there is one and `spec.force` is not set.
+std::vector<std::string> find_obsolete(const OutputSpec& spec);
+
+/// The action for a path that names one file of a set, such as out.Q.csv, instead of the set; empty
+/// for another path.
+std::string hint_for_one_of_set(const std::string& path);
+
+}  // namespace qrtool

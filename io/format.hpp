@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.hpp: what a file format is to the rest of the tool, and the list of all formats.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/file/input_file.hpp"
+#include "io/reader.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// How a format's files are known, and the functions that open and create them. Each format's
+/// folder defines one.
+struct Format {
+  std::string_view name;                      // in messages, before "file"
+  std::span<const std::string_view> endings;  // of outputs, with the dot, in lower case
+  bool has_datasets = false;                  // an input may hold several; FILE:NAME chooses one
+  /// Why --order column means nothing for an input; empty where it means something.
+  std::string_view own_order;
+
+  /// Whether it reads this input. `content` is what the first bytes are, and text for "-".
+  bool (*is_input)(const std::string& file, Content content);
+  /// `spec.path` is the file alone. Errors: InputError, LimitError.
+  std::unique_ptr<Reader> (*open_input)(const InputSpec& spec);
+
+  /// The next three take the name of an output, which need not be a file: out.csv names out.Q.csv,
+  /// out.R.csv and out.report.csv. open_factors() leaves the check of the shapes to its caller.
+  RecordedInput (*recorded_input)(const std::string& factors);
+  StoredFactors (*open_factors)(const std::string& path, Order order, int threads);
+  /// All files that factors of any --mode may have.
+  std::vector<std::string> (*files_of_factors)(const std::string& output);
+
+  std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec);
+};
+
+/// The formats in the order in which they are asked. The last one takes every name and every
+/// content.
+std::span<const Format* const> formats();
+
+/// The format of an input file, or of standard input for "-". Errors: InputError where there is no
+/// readable file of this name.
+const Format& format_of_input(const std::string& file);
+
+/// The format of an output, from the ending of its name.
+const Format& format_of_output(const std::string& path);
+
+}  // namespace qrtool

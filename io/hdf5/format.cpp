@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.cpp: what opens and creates HDF5.
+#include "io/hdf5/format.hpp"
+
+#include "io/hdf5/reader.hpp"
+#include "io/hdf5/writer.hpp"
+
+namespace qrtool {
+
+constinit const Format hdf5_format{
+    .name = "HDF5",
+    .endings = {},
+    .has_datasets = true,
+    .own_order = {},
+    .is_input = [](const std::string&, Content) { return true; },
+    .open_input = open_hdf5_input,
+    .recorded_input = read_hdf5_recorded_input,
+    .open_factors = open_hdf5_factors,
+    .files_of_factors = [](const std::string& output) { return std::vector{output}; },
+    .create_output = create_hdf5,
+};
+
+}  // namespace qrtool

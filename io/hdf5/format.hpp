@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.hpp: HDF5 in the list of formats.
+#pragma once
+
+#include "io/format.hpp"
+
+namespace qrtool {
+
+/// Every file that no other format takes. Its reader says what a file is that is no HDF5.
+extern const Format hdf5_format;
+
+}  // namespace qrtool
