@@ -12,6 +12,8 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/format.hpp"
+#include "io/selected_reader.hpp"
+#include "io/selection.hpp"
 
 namespace qrtool {
 namespace {
@@ -21,8 +23,9 @@ constexpr index_t piece_bytes = index_t{1} << 20;
 /// Errors: UsageError where `spec` chooses what an input of this format does not offer.
 void refuse_choices(const Format& format, const InputSpec& spec) {
   if (!spec.dataset.empty() && !format.has_datasets) {
-    throw UsageError(fmt::format("{}: a {} file has no datasets to choose from", escape(spec.path),
-                                 format.name));
+    throw UsageError(
+        fmt::format("{}: a {} file has no datasets to choose from", escape(spec.path), format.name),
+        fmt::format("a part of it is for example '{}:[0:100]'", escape(spec.path)));
   }
   if (spec.order == Order::column && !format.own_order.empty()) {
     throw UsageError(
@@ -36,6 +39,15 @@ void refuse_matrix_market(const std::string& file) {
   TextLines lines(open_rereadable(file), escape(file));
   lines.next();
   throw_matrix_market(lines.shown(), lines.text());
+}
+
+/// The selection at the end of a recorded dataset, as text; empty where it has none.
+std::string selection_of(const std::string& recorded) {
+  try {
+    return split_selection(recorded).selection.text;
+  } catch (const UsageError&) {
+    return {};  // a name with brackets
+  }
 }
 
 std::string shape_of(const Source& source) {
@@ -103,9 +115,15 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   file.path = location.file;
   if (spec.dataset.empty()) file.dataset = location.dataset;
   const Format& format = format_of_input(file.path);
+  Selection selection;
+  if (!format.selects) {
+    auto [path, part] = split_selection(file.dataset);
+    file.dataset = std::move(path);
+    selection = std::move(part);
+  }
   refuse_choices(format, file);
   if (&format == formats().back()) refuse_matrix_market(file.path);
-  return format.open_input(file);
+  return select(format.open_input(file), selection);
 }
 
 RecordedInput read_recorded_input(const std::string& factors) {
@@ -120,16 +138,26 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
   const Location location = split_location(spec.path);
   const Format& format = format_of_input(location.file);
   if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
-  const bool is_open = spec.dataset.empty() && location.dataset.empty() && format.has_datasets;
-  if (is_open && !recorded.dataset.empty()) {
+  const std::string& named = spec.dataset.empty() ? location.dataset : spec.dataset;
+  spec.path = location.file;
+  spec.dataset = named;
+  if (recorded.dataset.empty()) return open_input(spec);
+  const std::string part = selection_of(recorded.dataset);
+  // The dataset may have another name in this file, but the same part of it is meant.
+  const std::string whole = recorded.dataset.substr(0, recorded.dataset.size() - part.size());
+  if (!named.empty()) {
+    if (named == whole) spec.dataset = recorded.dataset;
+    return open_input(spec);
+  }
+  if (format.has_datasets) {
     InputSpec same = spec;
     same.dataset = recorded.dataset;
     try {
       return open_input(same);
     } catch (const InputError&) {
-      // The dataset has another name in this file.
     }
   }
+  spec.dataset = part;
   return open_input(spec);
 }
 

@@ -33,7 +33,8 @@ bool is_same_name(const std::string& one, const std::string& other) {
   return resolved(one) == resolved(other);
 }
 
-/// Refuses an ending that promises another format than HDF5 or text, and a path in a file.
+/// Refuses an ending that promises another format than HDF5 or text, and a path in a file or a part
+/// of one.
 void refuse_wrong_name(const std::string& output) {
   constexpr std::string_view foreign[] = {
       ".npy",  ".npz",  ".mat", ".mtx", ".mm",  ".parquet", ".feather", ".arrow", ".json",
@@ -47,7 +48,7 @@ void refuse_wrong_name(const std::string& output) {
         fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
                     stem));
   }
-  const std::size_t colon = output.find(":/");
+  const std::size_t colon = std::min(output.find(":/"), output.find(":["));
   if (colon == std::string::npos || std::filesystem::is_directory(output.substr(0, colon + 1))) {
     return;
   }

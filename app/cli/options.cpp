@@ -109,7 +109,7 @@ void add_print_options(CommandLine& line, Options& o) {
 void describe(CommandLine& line, FactorOptions& o) {
   line.positional("IN", o.input,
                   "FILE or FILE:/path/in/file; HDF5 or CSV; - is CSV from standard "
-                  "input");
+                  "input; a part: 'FILE:/path[0:1000]', 'FILE:[::2, :, 3:]', as in Python");
   line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
@@ -199,6 +199,7 @@ writes Q, R and a report to OUT. The first word of a list is the default.
 
   qrtool factor a.h5 q.h5
   qrtool factor a.h5:/group/A q.h5 --mode r --precision double
+  qrtool factor 'a.h5:/group/A[0:1000]' q.h5
   qrtool factor table.csv out.csv
 )";
 constexpr std::string_view verify_about =

@@ -8,6 +8,7 @@
 #include "app/ranks/agreement.hpp"
 #include "core/host.hpp"
 #include "io/file/atomic_file.hpp"
+#include "io/file/rereadable.hpp"
 
 namespace qrtool {
 namespace {
@@ -69,7 +70,7 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   limits.has_scratch = !o.scratch.empty();
   std::unique_ptr<Reader> input;
   together(comm, [&] {
-    if (o.input == "-")
+    if (is_standard_input(o.input))
       throw UsageError("several ranks cannot share standard input", "name a file");
     input = open_input_of(o, limits);
   });

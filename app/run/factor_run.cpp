@@ -68,6 +68,14 @@ void note_assumed_order(const Source& source) {
       escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
 }
 
+/// Python selects nothing without a word.
+void note_empty_selection(const Source& source) {
+  if (!source.dataset.ends_with(']') || source.count() * source.m * source.n != 0) return;
+  print_message(fmt::format("note: {}:{} selects nothing ({})", escape(source.file),
+                            escape(source.dataset),
+                            format_shape(source.leading, source.m, source.n)));
+}
+
 }  // namespace
 
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
@@ -77,6 +85,7 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
   std::unique_ptr<Reader> input = open_input(
       {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
   if (!o.quiet) note_assumed_order(input->source());
+  if (!o.quiet) note_empty_selection(input->source());
   return input;
 }
 

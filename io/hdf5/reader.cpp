@@ -18,6 +18,8 @@
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
+#include "io/selected_reader.hpp"
+#include "io/selection.hpp"
 
 namespace qrtool {
 namespace {
@@ -96,9 +98,16 @@ void enlarge_cache(const InputFile& file, Dataset& dataset) {
 
 class Hdf5Reader final : public Reader {
  public:
-  /// With `is_vector` the last dimension is a matrix of one row (tau).
-  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, bool is_vector,
-             int threads);
+  /// What is read of a dataset, and how.
+  struct Part {
+    Order order = Order::row;
+    bool is_vector = false;  // the last dimension is a matrix of one row (tau)
+    std::vector<Range> ranges =
+        {};                      // of the stored dimensions, with steps of 1; empty: all is read
+    std::string selection = {};  // as text
+    int threads = 1;
+  };
+  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part);
   void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
@@ -116,6 +125,8 @@ class Hdf5Reader final : public Reader {
   index_t piece_end(index_t matrix, index_t first_row) const override;
 
  private:
+  void open_direct();
+  void describe_source();
   template <class T>
   void read_matrices(index_t first, BatchView<T> out);
   template <class T>
@@ -141,20 +152,39 @@ class Hdf5Reader final : public Reader {
 
   std::shared_ptr<InputFile> file_;
   Dataset dataset_;
+  Part part_;
   Handle space_, transfer_;
   std::optional<hdf5::Storage> storage_;
-  std::unique_ptr<DirectReader> direct_;  // null where the dataset does not allow it
-  bool is_vector_ = false, is_transposed_ = false;
+  std::unique_ptr<DirectReader> direct_;  // null where dataset or selection do not allow it
+  index_t flat_first_ = 0;                // of direct_: the first selected element
+  bool is_transposed_ = false;
   bool overflowed_ = false;
   std::string error_;  // the error of the last call that failed
   HostMemory scratch_;
   index_t scratch_size_ = 0;  // bytes
 };
 
-Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order,
-                       bool is_vector, int threads)
-    : file_(std::move(file)), dataset_(std::move(dataset)), is_vector_(is_vector) {
+/// The first element of the selection, where its elements follow each other in the flat order:
+/// below the first dimension of which it has several indices, all dimensions are whole.
+std::optional<index_t> first_of_stretch(std::span<const Range> ranges,
+                                        std::span<const hsize_t> dims) {
+  index_t first = 0;
+  bool has_several = false;
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    const auto extent = static_cast<index_t>(dims[d]);
+    if (has_several && !ranges[d].is_whole(extent)) return {};
+    has_several = has_several || ranges[d].count != 1;
+    first = first * extent + ranges[d].first;
+  }
+  return first;
+}
+
+Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part)
+    : file_(std::move(file)), dataset_(std::move(dataset)), part_(std::move(part)) {
   const Session session(file_->shown);
+  std::vector<Range>& ranges = part_.ranges;
+  for (std::size_t d = ranges.size(); d < dataset_.dims.size(); ++d)
+    ranges.push_back({.count = static_cast<index_t>(dataset_.dims[d])});
   enlarge_cache(*file_, dataset_);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
   transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
@@ -164,19 +194,37 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
-  storage_.emplace(*file_, dataset_, useful_io_threads(threads));
-  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(threads));
-  is_transposed_ = order == Order::column && !is_vector;
+  storage_.emplace(*file_, dataset_, useful_io_threads(part_.threads));
+  open_direct();
+  is_transposed_ = part_.order == Order::column && !part_.is_vector;
+  describe_source();
+}
+
+void Hdf5Reader::open_direct() {
+  const std::optional<index_t> first = first_of_stretch(part_.ranges, dataset_.dims);
+  if (!first) return;
+  flat_first_ = *first;
+  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(part_.threads));
+}
+
+void Hdf5Reader::describe_source() {
   source_.file = file_->name;
-  source_.dataset = dataset_.shown;
+  source_.dataset = dataset_.shown + part_.selection;
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
-  source_.order = order;
-  const auto& dims = dataset_.dims;
-  const std::size_t matrix_rank = is_vector ? 1 : 2;
-  source_.leading.assign(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(matrix_rank));
-  source_.m = is_vector ? 1 : static_cast<index_t>(dims[dims.size() - 2]);
-  source_.n = static_cast<index_t>(dims.back());
+  source_.order = part_.order;
+  std::vector<index_t> extents;
+  for (const Range& range : part_.ranges) {
+    if (!range.is_dropped) extents.push_back(range.count);
+  }
+  source_.n = extents.back();
+  extents.pop_back();
+  source_.m = 1;
+  if (!part_.is_vector) {
+    source_.m = extents.back();
+    extents.pop_back();
+  }
+  source_.leading = std::move(extents);
   if (is_transposed_) std::swap(source_.m, source_.n);
 }
 
@@ -185,14 +233,16 @@ std::unique_ptr<Reader> Hdf5Reader::another() const {
   // A second reader is of no use where HDF5 reads, which works on one thread at a time.
   if (!direct_ || is_transposed_) return nullptr;
   Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
-  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, is_vector_, 1);
+  Part part = part_;
+  part.threads = 1;
+  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), std::move(part));
 }
 
 index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
   const index_t end = Reader::piece_end(matrix, first_row);
   if (!direct_ || is_transposed_ || end == source_.m) return end;
   const index_t m = source_.m, n = source_.n;
-  const index_t start = direct_->piece_start((matrix * m + end) * n);
+  const index_t start = direct_->piece_start(flat_first_ + (matrix * m + end) * n) - flat_first_;
   const index_t row = (start + n - 1) / n - matrix * m;
   return row > first_row ? row : end;
 }
@@ -210,13 +260,19 @@ T* Hdf5Reader::scratch(index_t elements) {
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   const Session session(file_->shown);
-  std::vector<hsize_t> start = box.start, count = box.count;
-  if (!is_vector_) {
-    start.push_back(static_cast<hsize_t>(block.row));
-    count.push_back(static_cast<hsize_t>(block.rows));
+  std::vector<hsize_t> first = box.start, extent = box.count;  // in the selection
+  if (!part_.is_vector) {
+    first.push_back(static_cast<hsize_t>(block.row));
+    extent.push_back(static_cast<hsize_t>(block.rows));
   }
-  start.push_back(static_cast<hsize_t>(block.col));
-  count.push_back(static_cast<hsize_t>(block.cols));
+  first.push_back(static_cast<hsize_t>(block.col));
+  extent.push_back(static_cast<hsize_t>(block.cols));
+  std::vector<hsize_t> start, count;  // in the dataset
+  for (std::size_t d = 0, kept = 0; d < part_.ranges.size(); ++d) {
+    const Range& range = part_.ranges[d];
+    start.push_back(static_cast<hsize_t>(range.first) + (range.is_dropped ? 0 : first[kept]));
+    count.push_back(range.is_dropped ? 1 : extent[kept++]);
+  }
   // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
   const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
                       H5Sclose);
@@ -227,7 +283,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   storage_->require_chunks(start, count);
   // A part that HDF5 does not fill is NaN.
   std::size_t elements = 1;
-  for (const hsize_t extent : count) elements *= extent;
+  for (const hsize_t counted : count) elements *= counted;
   std::fill_n(out, elements, std::numeric_limits<T>::quiet_NaN());
   if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
     error_ = hdf5::take_error();  // taken now, since the next call of HDF5 clears it
@@ -240,7 +296,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
 template <class T>
 bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
   const index_t size = source_.m * source_.n;
-  if (direct_ && direct_->read(first * size, count * size, out)) return true;
+  if (direct_ && direct_->read(flat_first_ + first * size, count * size, out)) return true;
   const index_t rows = is_transposed_ ? source_.n : source_.m;
   for (const Box& box : hdf5::cut_into_boxes(source_.leading, first, count)) {
     if (!read_block(box, {0, rows, 0, size / rows}, out)) return false;
@@ -274,7 +330,7 @@ bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out)
   const Box box = hdf5::cut_into_boxes(source_.leading, matrix, 1).front();
   const index_t n = source_.n;
   if (!is_transposed_) {
-    const index_t before = (matrix * source_.m + first_row) * n;
+    const index_t before = flat_first_ + (matrix * source_.m + first_row) * n;
     if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
@@ -399,9 +455,38 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
     const Order stated = stated_order(*file, dataset);
     if (stated != Order::automatic) order = stated;
     if (order == Order::automatic) order = Order::row;
-    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, is_vector, threads);
+    return std::make_unique<Hdf5Reader>(
+        file, std::move(dataset),
+        Hdf5Reader::Part{.order = order, .is_vector = is_vector, .threads = threads});
   }
   return nullptr;
+}
+
+/// A dataset whose name has the brackets of a selection is meant as a whole.
+SelectedPath split_unless_named(const InputFile& file, const std::string& text) {
+  if (!may_select(text)) return {text, {}};
+  const std::string absolute = text.starts_with('/') ? text : "/" + text;
+  if (hdf5::open_dataset(file, absolute).handle) return {text, {}};
+  return split_selection(text);
+}
+
+/// The range of every dimension from its first to its last index.
+std::vector<Range> without_steps(std::vector<Range> ranges) {
+  for (Range& range : ranges) {
+    if (range.count > 0) range.count = (range.count - 1) * range.step + 1;
+    range.step = 1;
+  }
+  return ranges;
+}
+
+/// The ranges, of what without_steps() has left and in the order of Source, that the steps choose.
+std::vector<Range> steps_of(const std::vector<Range>& ranges, Order order) {
+  std::vector<Range> steps;
+  for (const Range& range : ranges) {
+    if (!range.is_dropped) steps.push_back({.count = range.count, .step = range.step});
+  }
+  if (order == Order::column) std::swap(steps.back(), steps[steps.size() - 2]);
+  return steps;
 }
 
 /// /report/tries; empty where the file has none.
@@ -426,14 +511,24 @@ std::vector<std::uint8_t> read_tries(const InputFile& file) {
 std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
   const Session session(file->shown);
-  Dataset dataset = hdf5::find_matrices(*file, spec.dataset);
+  const SelectedPath named = split_unless_named(*file, spec.dataset);
+  Dataset dataset = hdf5::find_matrices(*file, named.path);
   Order order = spec.order;
   if (order == Order::automatic) order = stated_order(*file, dataset);
   const bool is_stated = order != Order::automatic;
   if (!is_stated) order = Order::row;
-  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset), order, false, spec.threads);
+  const std::string& text = named.selection.text;
+  const std::vector<index_t> dims(dataset.dims.begin(), dataset.dims.end());
+  const std::vector<Range> ranges = resolve(
+      named.selection, dims, fmt::format("{}:{}{}", file->shown, dataset.shown, escape(text)));
+  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset),
+                                             Hdf5Reader::Part{.order = order,
+                                                              .ranges = without_steps(ranges),
+                                                              .selection = text,
+                                                              .threads = spec.threads});
   reader->set_order_is_stated(is_stated);
-  return reader;
+  // HDF5 is several times as slow with steps as without.
+  return take_steps(std::move(reader), steps_of(ranges, order));
 }
 
 RecordedInput read_hdf5_recorded_input(const std::string& path) {
