@@ -21,6 +21,7 @@
 #include "app/process/signals.hpp"
 #include "app/ranks/world.hpp"
 #include "core/text.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -56,7 +57,10 @@ ExitCode run(const VersionRequest& request, Comm&) {
   return ExitCode::good;
 }
 
-ExitCode run(const FactorOptions& options, Comm& world) { return run_factor(options, world); }
+ExitCode run(const FactorOptions& options, Comm& world) {
+  if (is_standard_output(options.output)) keep_stdout_free();
+  return run_factor(options, world);
+}
 ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
 ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }

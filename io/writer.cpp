@@ -14,6 +14,7 @@
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/file/text_output.hpp"
 #include "io/format.hpp"
 #include "io/report_file.hpp"
 
@@ -79,7 +80,11 @@ void refuse_same_file(const std::string& input, const std::string& output) {
   std::vector<std::string> names = format_of_output(output).files_of_factors(output);
   names.push_back(output);
   for (const std::string& name : names) {
-    if (stat(name.c_str(), &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
+    // Standard input and standard output may be one terminal.
+    const int is_missing =
+        is_standard_output(name) ? fstat(STDOUT_FILENO, &out) : stat(name.c_str(), &out);
+    if (is_missing == 0 && S_ISREG(out.st_mode) && in.st_dev == out.st_dev &&
+        in.st_ino == out.st_ino) {
       throw UsageError(fmt::format("'{}': input and output are the same file", escape(name)));
     }
   }

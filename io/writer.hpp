@@ -75,9 +75,10 @@ class Writer {
   virtual std::vector<std::string> files() const = 0;
 };
 
-/// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV;
-/// every other name gives HDF5. Errors: OutputError where the output exists without `force`, cannot
-/// be created, or does not fit on the disk; the message states the bytes needed and free.
+/// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV, and
+/// "-" gives CSV on standard output, for one dataset; every other name gives HDF5. Errors:
+/// OutputError where the output exists without `force`, cannot be created, or does not fit on the
+/// disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
 
 /// Refuses an output that is also the input. Errors: UsageError where `output`, or another file

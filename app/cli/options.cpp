@@ -16,6 +16,7 @@
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/file/scratch_file.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -110,7 +111,10 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.positional("IN", o.input,
                   "FILE or FILE:/path/in/file; HDF5 or CSV; - is CSV from standard "
                   "input; a part: 'FILE:/path[0:1000]', 'FILE:[::2, :, 3:]', as in Python");
-  line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv");
+  line.positional(
+      "OUT", o.output,
+      "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv; - with --mode r: R as "
+      "CSV on standard output");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,
@@ -236,7 +240,10 @@ void refuse_standard_output(const std::string& output) {
 }
 
 void check(const FactorOptions& o) {
-  refuse_standard_output(o.output);
+  if (!is_standard_output(o.output)) refuse_standard_output(o.output);
+  if (is_standard_output(o.output) && o.mode != Mode::r)
+    throw UsageError("OUT - is R alone, as CSV on standard output",
+                     "give --mode r, or name a file");
   if (o.mode == Mode::raw && o.sign == Sign::positive)
     throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
                      "leave --sign away");
@@ -245,7 +252,10 @@ void check(const FactorOptions& o) {
                      "mixed multiplies in half precision; leave one of them away");
   if (!o.scratch.empty()) require_scratch(o.scratch);
 }
-void check(const VerifyOptions&) {}
+void check(const VerifyOptions& o) {
+  if (is_standard_output(o.factors))
+    throw UsageError("OUT holds the factors and cannot be standard input", "name a file");
+}
 void check(const DevicesOptions&) {}
 void check(const GenerateOptions& o) {
   refuse_standard_output(o.output);

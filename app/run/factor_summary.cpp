@@ -12,6 +12,7 @@
 #include "app/run/verdict_text.hpp"
 #include "core/gram_probe.hpp"
 #include "core/text.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -29,6 +30,7 @@ std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const inde
 bool is_one_file(const FactorResult& result) { return result.files.size() == 1; }
 
 std::string written_files(const FactorResult& result) {
+  if (is_standard_output(result.files.front())) return "R to standard output";
   if (!is_one_file(result)) {
     std::vector<std::string> names;
     for (const std::string& file : result.files) names.push_back(escape(file));

@@ -9,6 +9,7 @@
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -30,6 +31,7 @@ StoredFactors open_text_factors(const std::string& path, Order, int) {
 
 std::vector<std::string> text_files(const std::string& output) {
   std::vector<std::string> names;
+  if (is_standard_output(output)) return names;
   for (const char* dataset : factor_names) names.push_back(csv_name(output, dataset));
   names.push_back(csv_name(output, "report"));
   return names;

@@ -38,15 +38,14 @@ class Descriptor {
   int number_;
 };
 
-/// Returns a negative number, with errno, where it cannot.
+}  // namespace
+
 int create_nameless(const std::string& directory) {
   std::string name = directory + "/.qrtool-scratch-XXXXXX";
   const int file = mkostemp(name.data(), O_CLOEXEC);
   if (file >= 0) unlink(name.c_str());
   return file;
 }
-
-}  // namespace
 
 void require_scratch(const std::string& directory) {
   const Descriptor file(create_nameless(directory));

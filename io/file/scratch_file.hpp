@@ -9,6 +9,10 @@
 
 namespace qrtool {
 
+/// Creates a file without a name, which disappears when its descriptor is closed. Returns a
+/// negative number, with errno, where it cannot.
+int create_nameless(const std::string& directory);
+
 /// Errors: OutputError where no file can be created in `directory`.
 void require_scratch(const std::string& directory);
 
