@@ -20,6 +20,7 @@
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
 #include "app/ranks/world.hpp"
+#include "app/run/several.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 
@@ -103,20 +104,10 @@ Error current_error() {
   }
 }
 
-/// For programs that read the result as JSON, a run without a result.
-void write_json_error(const Error& error) {
-  using Json = nlohmann::ordered_json;
-  write_json({{"schema", "qrtool.error/1"},
-              {"version", QRTOOL_VERSION},
-              {"message", error.what()},
-              {"hint", error.hint().empty() ? Json() : Json(error.hint())},
-              {"exit", static_cast<int>(error.code())}});
-}
-
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
   print_message(error.what());
   print_hint(error.hint());
-  if (with_json) write_json_error(error);
+  if (with_json) write_json(to_json(Failure{error.code(), error.what(), error.hint()}));
   std::fflush(stdout);
   // mpirun may end this rank when another rank exits; the message is printed already.
   set_interrupt_message("");

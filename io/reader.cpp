@@ -12,6 +12,8 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/format.hpp"
+#include "io/hdf5/format.hpp"
+#include "io/hdf5/reader.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
 
@@ -126,8 +128,22 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   return select(format.open_input(file), selection);
 }
 
-RecordedInput read_recorded_input(const std::string& factors) {
+std::string name_in_output(const std::string& source) {
+  return source.substr(std::min(source.find_first_not_of('/'), source.size()));
+}
+
+std::vector<std::string> recorded_datasets(const std::string& factors) {
+  if (&format_of_output(factors) != &hdf5_format) return {};
   try {
+    return read_hdf5_source_datasets(factors);
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+RecordedInput read_recorded_input(const std::string& factors, const std::string& source) {
+  try {
+    if (!source.empty()) return read_hdf5_recorded_input_of(factors, source);
     return format_of_output(factors).recorded_input(factors);
   } catch (const InputError&) {
     return {};
@@ -161,8 +177,10 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
   return open_input(spec);
 }
 
-StoredFactors open_factors(const std::string& path, Order order, int threads) {
-  StoredFactors factors = format_of_output(path).open_factors(path, order, threads);
+StoredFactors open_factors(const std::string& path, Order order, int threads,
+                           const std::string& source) {
+  StoredFactors factors = source.empty() ? format_of_output(path).open_factors(path, order, threads)
+                                         : open_hdf5_factors_of(path, source, order, threads);
   require_consistent(factors);
   return factors;
 }

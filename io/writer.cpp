@@ -16,6 +16,8 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"
+#include "io/hdf5/format.hpp"
+#include "io/hdf5/writer.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {
@@ -69,6 +71,17 @@ void Writer::commit() {
 std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
   refuse_wrong_name(spec.path);
   return format_of_output(spec.path).create_output(spec);
+}
+
+std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
+                                               std::span<const OutputSpec> planned) {
+  refuse_wrong_name(root.path);
+  if (&format_of_output(root.path) != &hdf5_format) {
+    throw UsageError(fmt::format("'{}': only an HDF5 file holds the factors of several datasets",
+                                 escape(root.path)),
+                     "let the name of OUT end in .h5, or factor one --dataset after another");
+  }
+  return create_hdf5_file(root, planned);
 }
 
 void refuse_same_file(const std::string& input, const std::string& output) {

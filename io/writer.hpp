@@ -28,10 +28,11 @@ struct MatrixDataset {
   bool is_vector = false;
 };
 
-using AttributeValue = std::variant<std::string, double, std::int64_t>;
+using AttributeValue = std::variant<std::string, double, std::int64_t, std::vector<std::string>>;
 
 struct OutputSpec {
   std::string path;
+  std::string name = {};         // only for OutputFile::add(): its datasets are Q/NAME, ...
   bool force = false;            // replace an existing file
   std::vector<index_t> leading;  // batch dimensions, the same as in the input
   Order order = Order::row;      // `column` stores the last two dimensions reversed
@@ -80,6 +81,24 @@ class Writer {
 /// OutputError where the output exists without `force`, cannot be created, or does not fit on the
 /// disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
+
+/// One file for the factors of several datasets, which are written one after another.
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  /// The writer of one dataset, to Q/NAME, R/NAME, ... and report/NAME, which gets the attributes.
+  /// Its finish() adds no file. A writer that is destroyed without finish() takes its datasets out
+  /// of the file again.
+  virtual std::unique_ptr<Writer> add(const OutputSpec& spec) = 0;
+  /// Closes the file, which records the datasets that it holds by the names `sources`.
+  virtual void finish(std::span<const std::string> sources, FileSet& files) = 0;
+};
+
+/// Creates the temporary file with the path and the attributes of `root`, and reserves space for
+/// all that is planned. Errors: UsageError where the format holds one dataset only; else as
+/// create_output().
+std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
+                                               std::span<const OutputSpec> planned);
 
 /// Refuses an output that is also the input. Errors: UsageError where `output`, or another file
 /// that would be written with it, is the same file as `input`, also through links.

@@ -79,6 +79,16 @@ void CommandLine::value(const std::string& name, const std::string& placeholder,
   parser_->add(name, placeholder, help, set)->take_last();
 }
 
+void CommandLine::repeated(const std::string& name, const std::string& placeholder,
+                           const std::string& help, const Setter& set) {
+  const auto keep = [this, name, set](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) parser_->values.push_back({name, text, set});
+  };
+  parser_->app.add_option_function<std::vector<std::string>>(name, keep, help)
+      ->type_name(placeholder)
+      ->allow_extra_args(false);
+}
+
 void CommandLine::optional_value(const std::string& name, const std::string& placeholder,
                                  const std::string& usual, const std::string& help,
                                  const Setter& set) {

@@ -34,6 +34,10 @@ class CommandLine {
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
              const Setter& set);
 
+  /// As value(), but where the option is repeated, `set` gets every value.
+  void repeated(const std::string& name, const std::string& placeholder, const std::string& help,
+                const Setter& set);
+
   /// As value(), but the name alone has the value `usual`.
   void optional_value(const std::string& name, const std::string& placeholder,
                       const std::string& usual, const std::string& help, const Setter& set);

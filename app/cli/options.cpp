@@ -64,8 +64,13 @@ constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::
 /// The options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
-  line.value("--dataset", "PATH", "dataset in IN, as in FILE:PATH; default: the only one",
-             [&o](const std::string& text) { o.dataset = text; });
+  line.repeated(
+      "--dataset", "PATH",
+      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT",
+      [&o](const std::string& text) {
+        if (o.datasets.empty()) o.dataset = text;
+        o.datasets.push_back(text);
+      });
   line.choice("--order", o.order,
               "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
               "column",
@@ -204,6 +209,7 @@ writes Q, R and a report to OUT. The first word of a list is the default.
   qrtool factor a.h5 q.h5
   qrtool factor a.h5:/group/A q.h5 --mode r --precision double
   qrtool factor 'a.h5:/group/A[0:1000]' q.h5
+  qrtool factor a.h5 q.h5 --dataset /A --dataset /group/B
   qrtool factor table.csv out.csv
 )";
 constexpr std::string_view verify_about =
@@ -239,7 +245,15 @@ void refuse_standard_output(const std::string& output) {
     throw UsageError("OUT cannot be standard output", "name a file");
 }
 
+void refuse_one_report_of_several(const std::vector<std::string>& datasets,
+                                  const std::string& report) {
+  if (datasets.size() > 1 && !report.empty())
+    throw UsageError("--report is for one --dataset",
+                     "leave it away: OUT holds a report of each dataset");
+}
+
 void check(const FactorOptions& o) {
+  refuse_one_report_of_several(o.datasets, o.report);
   if (!is_standard_output(o.output)) refuse_standard_output(o.output);
   if (is_standard_output(o.output) && o.mode != Mode::r)
     throw UsageError("OUT - is R alone, as CSV on standard output",
@@ -253,6 +267,7 @@ void check(const FactorOptions& o) {
   if (!o.scratch.empty()) require_scratch(o.scratch);
 }
 void check(const VerifyOptions& o) {
+  refuse_one_report_of_several(o.datasets, o.report);
   if (is_standard_output(o.factors))
     throw UsageError("OUT holds the factors and cannot be standard input", "name a file");
 }

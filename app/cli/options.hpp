@@ -24,6 +24,7 @@ struct PrecisionWord {
 
 struct FactorOptions {
   std::string input, output, dataset;
+  std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
   BackendRequest backend;
   Mode mode = Mode::reduced;
@@ -50,6 +51,7 @@ enum class Criteria { bar, m_eps };
 
 struct VerifyOptions {
   std::string input, factors, dataset;
+  std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
   Criteria criteria = Criteria::bar;
   std::optional<std::uint64_t> memory_bytes;

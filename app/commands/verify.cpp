@@ -5,16 +5,20 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
+#include "app/run/join.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
+#include "app/run/several.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
 
@@ -163,14 +167,10 @@ Json to_json(const VerifyResult& result) {
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};
 }
 
-void print_result(const VerifyResult& result) {
+void print_text(const VerifyResult& result) {
   if (result.verdict.matrices() == 0)
     print_message(fmt::format("{}: 0 matrices", escape(result.input.a.source().file)));
-  if (result.options.json) {
-    write_json(to_json(result));
-  } else if (!result.options.quiet) {
-    write_stdout(text_of(result));
-  }
+  if (!result.options.json && !result.options.quiet) write_stdout(text_of(result));
   if (result.options.quiet && result.verdict.failed() > 0) print_message(verdict_line(result));
 }
 
@@ -246,16 +246,20 @@ void check_report(const VerifyOptions& o) {
   if (!o.force) refuse_existing(o.report);
 }
 
-}  // namespace
+/// An answer as JSON, and its exit code.
+struct Answer {
+  Json json;
+  ExitCode code = ExitCode::good;
+};
 
-ExitCode run_verify(const VerifyOptions& o) {
+/// `source`: one of the datasets that OUT records, or empty where it holds the factors of one.
+Answer verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
-  if (!o.report.empty()) check_report(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const RecordedInput recorded = read_recorded_input(o.factors);
+  const RecordedInput recorded = read_recorded_input(o.factors, source);
   const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
   print_differences(o, a->source(), recorded);
-  StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
+  StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads, source);
   const FactoredInput input{*a, factors};
   check_shapes(input);
   const MeasurePlan plan = plan_measurement(input, limits);
@@ -271,8 +275,79 @@ ExitCode run_verify(const VerifyOptions& o) {
     if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();
-  print_result(result);
-  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  print_text(result);
+  const ExitCode code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return {o.json ? to_json(result) : Json(), code};
+}
+
+/// The datasets in an output of several that the options name; all where they name none.
+std::vector<std::string> chosen_sources(const VerifyOptions& o,
+                                        const std::vector<std::string>& sources) {
+  std::vector<std::string> named = o.datasets;
+  if (const Location in = split_location(o.input); !in.dataset.empty()) named.push_back(in.dataset);
+  if (named.empty()) return sources;
+  std::vector<std::string> chosen;
+  for (const std::string& name : named) {
+    const auto found = std::find_if(sources.begin(), sources.end(), [&](const std::string& each) {
+      return name_in_output(each) == name_in_output(name);
+    });
+    if (found == sources.end())
+      throw InputError(fmt::format("{}: holds no factors of {}", escape(o.factors), escape(name)),
+                       fmt::format("it holds those of {}", escape(join(sources, ", "))));
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+/// Verifies each dataset; the highest exit code counts.
+ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& sources) {
+  if (!o.report.empty())
+    throw UsageError("--report is for the factors of one dataset",
+                     "name one with --dataset, or leave --report away");
+  VerifyOptions each = o;
+  each.input = split_location(o.input).file;
+  each.dataset.clear();
+  ExitCode worst = ExitCode::good;
+  Json answers = Json::array();
+  for (const std::string& source : sources) {
+    Answer answer;
+    const std::optional<Failure> failure = attempt([&] { answer = verify_one(each, source); });
+    if (failure) {
+      answer = {to_json(*failure), failure->code};
+      answer.json["dataset"] = source;
+    }
+    worst = std::max(worst, answer.code);
+    answers.push_back(std::move(answer.json));
+  }
+  if (o.json)
+    write_json({{"schema", "qrtool.verify-several/1"},
+                {"version", QRTOOL_VERSION},
+                {"datasets", answers},
+                {"exit", static_cast<int>(worst)}});
+  return worst;
+}
+
+}  // namespace
+
+ExitCode run_verify(const VerifyOptions& o) {
+  if (!o.report.empty()) check_report(o);
+  const std::vector<std::string> recorded = recorded_datasets(o.factors);
+  if (!recorded.empty()) {
+    const std::vector<std::string> chosen = chosen_sources(o, recorded);
+    if (chosen.size() > 1) return verify_several(o, chosen);
+    VerifyOptions one = o;
+    one.input = split_location(o.input).file;
+    one.dataset.clear();
+    const Answer answer = verify_one(one, chosen.front());
+    if (o.json) write_json(answer.json);
+    return answer.code;
+  }
+  if (o.datasets.size() > 1)
+    throw UsageError(fmt::format("{}: holds the factors of one dataset", escape(o.factors)),
+                     "give one --dataset, or none");
+  const Answer answer = verify_one(o, "");
+  if (o.json) write_json(answer.json);
+  return answer.code;
 }
 
 }  // namespace qrtool

@@ -29,6 +29,11 @@ std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const inde
 
 bool is_one_file(const FactorResult& result) { return result.files.size() == 1; }
 
+/// "/Q", or "/Q/NAME" in a file of several datasets.
+std::string path_of(std::string_view dataset, const FactorResult& result) {
+  return fmt::format("/{}{}{}", dataset, result.name.empty() ? "" : "/", escape(result.name));
+}
+
 std::string written_files(const FactorResult& result) {
   if (is_standard_output(result.files.front())) return "R to standard output";
   if (!is_one_file(result)) {
@@ -38,9 +43,10 @@ std::string written_files(const FactorResult& result) {
   }
   std::string datasets;
   for (const MatrixDataset& dataset : result.datasets)
-    datasets +=
-        fmt::format("/{} {}, ", dataset.name, join(shape_of(dataset, result.source.leading), "x"));
-  return fmt::format("{} ({}/report)", escape(result.files.front()), datasets);
+    datasets += fmt::format("{} {}, ", path_of(dataset.name, result),
+                            join(shape_of(dataset, result.source.leading), "x"));
+  return fmt::format("{} ({}{})", escape(result.files.front()), datasets,
+                     path_of("report", result));
 }
 
 std::string verdict_line(const Verdict& verdict) {
@@ -83,12 +89,12 @@ std::string published_bars(const FactorResult& result) {
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
-  std::string text =
-      fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
-                  format_count(problem.count), problem.m, problem.n, name_of(problem.type),
-                  name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
-                  plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
-                  format_seconds(result.chunks.factor + result.chunks.check));
+  std::string text = result.name.empty() ? "" : escape(result.source.dataset) + ": ";
+  text += fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
+                      format_count(problem.count), problem.m, problem.n, name_of(problem.type),
+                      name_of(problem.mode), name_of(problem.sign), result.backend,
+                      plan.variant->name, plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
+                      format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
   if (verbose && result.verdict.routes().has_choice())
@@ -121,7 +127,7 @@ Json to_json(const FactorResult& result) {
   shape.insert(shape.end(), {source.m, source.n});
   Json datasets = Json::array();
   for (const MatrixDataset& dataset : result.datasets)
-    datasets.push_back({{"name", "/" + dataset.name},
+    datasets.push_back({{"name", path_of(dataset.name, result)},
                         {"shape", shape_of(dataset, source.leading)},
                         {"type", name_of(dataset.type)}});
   return {{"schema", "qrtool.factor/1"},

@@ -22,6 +22,7 @@ struct FactorResult {
   std::string backend, device;
   std::vector<std::string> files;       // that were written
   std::vector<MatrixDataset> datasets;  // in them
+  std::string name = {};                // of the dataset in a file of several: Q/NAME, ...
   Verdict verdict;
   StageSeconds stages;
   ChunkSeconds chunks;

@@ -438,13 +438,22 @@ void require_factors_of_mode(const InputFile& file, const std::string& mode,
   }
 }
 
+/// Where factors are in a file, and how they are read.
+struct Place {
+  std::string name;  // in an output of several datasets; empty: the file holds those of one
+  Order order = Order::row;
+  int threads = 1;
+};
+
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
-                                    const char* lower, Order order, int threads) {
+                                    const char* lower, const Place& place) {
   const bool is_vector = std::string_view(upper) == "/tau";
-  for (const char* path : {upper, lower}) {
+  Order order = place.order;
+  for (const char* group : {upper, lower}) {
+    const std::string path = place.name.empty() ? group : fmt::format("{}/{}", group, place.name);
     Dataset dataset = hdf5::open_dataset(*file, path);
     if (dataset.is_other) {
-      throw InputError(fmt::format("{}: {} is no dataset", file->shown, path));
+      throw InputError(fmt::format("{}: {} is no dataset", file->shown, escape(path)));
     }
     if (!dataset.handle) continue;
     if (dataset.problem.empty() && dataset.dims.size() < (is_vector ? 1 : 2)) {
@@ -457,7 +466,7 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
     if (order == Order::automatic) order = Order::row;
     return std::make_unique<Hdf5Reader>(
         file, std::move(dataset),
-        Hdf5Reader::Part{.order = order, .is_vector = is_vector, .threads = threads});
+        Hdf5Reader::Part{.order = order, .is_vector = is_vector, .threads = place.threads});
   }
   return nullptr;
 }
@@ -489,9 +498,9 @@ std::vector<Range> steps_of(const std::vector<Range>& ranges, Order order) {
   return steps;
 }
 
-/// /report/tries; empty where the file has none.
-std::vector<std::uint8_t> read_tries(const InputFile& file) {
-  const Dataset dataset = hdf5::open_dataset(file, "/report/tries");
+/// The tries of a report; empty where it has none.
+std::vector<std::uint8_t> read_tries(const InputFile& file, const std::string& report) {
+  const Dataset dataset = hdf5::open_dataset(file, report + "/tries");
   if (!dataset.handle) return {};
   hdf5::require_readable(file, dataset);
   std::size_t count = 1;
@@ -532,28 +541,49 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
 }
 
 RecordedInput read_hdf5_recorded_input(const std::string& path) {
+  return read_hdf5_recorded_input_of(path, "");
+}
+
+RecordedInput read_hdf5_recorded_input_of(const std::string& path, const std::string& source) {
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
-  const hdf5::Recorded recorded = hdf5::read_recorded(file);
+  const hdf5::Recorded recorded =
+      hdf5::read_recorded(file, source.empty() ? "/" : hdf5::report_of(source));
   return {
       .file = recorded.source_file, .dataset = recorded.source_dataset, .order = recorded.order};
 }
 
+std::vector<std::string> read_hdf5_source_datasets(const std::string& path) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  return hdf5::read_source_datasets(file);
+}
+
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
+  return open_hdf5_factors_of(path, "", order, threads);
+}
+
+StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& source, Order order,
+                                   int threads) {
   const auto file = std::make_shared<InputFile>(hdf5::open_file(path));
   const Session session(file->shown);
-  const hdf5::Recorded recorded = hdf5::read_recorded(*file);
+  const std::string report = hdf5::report_of(source);
+  const hdf5::Recorded recorded = hdf5::read_recorded(*file, source.empty() ? "/" : report);
+  const Place place{
+      .name = name_in_output(source),
+      .order = source.empty() || recorded.order == Order::automatic ? order : recorded.order,
+      .threads = threads};
   StoredFactors factors;
-  factors.file = path;
+  factors.file = source.empty() ? path : fmt::format("{}:{}", path, source);
   factors.by_qrtool = recorded.by_qrtool;
   factors.is_mixed = recorded.is_mixed;
-  factors.q = open_factor(file, "/Q", "/q", order, threads);
-  factors.r = open_factor(file, "/R", "/r", order, threads);
-  factors.v = open_factor(file, "/V", "/v", order, threads);
-  factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
+  factors.q = open_factor(file, "/Q", "/q", place);
+  factors.r = open_factor(file, "/R", "/r", place);
+  factors.v = open_factor(file, "/V", "/v", place);
+  factors.tau = open_factor(file, "/tau", "/Tau", place);
   if (factors.by_qrtool) {
     require_factors_of_mode(*file, recorded.mode, factors);
-    factors.tries = read_tries(*file);
+    factors.tries = read_tries(*file, report);
   }
   return factors;
 }

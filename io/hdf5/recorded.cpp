@@ -15,16 +15,14 @@
 namespace qrtool::hdf5 {
 namespace {
 
-bool has_attribute(const InputFile& file, const char* name) {
-  return H5Aexists(file.handle, name) > 0;
-}
+bool has_attribute(hid_t object, const char* name) { return H5Aexists(object, name) > 0; }
 
 /// The text of an attribute, which must be one of `known`; empty where there is no such attribute.
-std::string known_value(const InputFile& file, const char* name,
+std::string known_value(const InputFile& file, hid_t object, const char* name,
                         std::initializer_list<std::string_view> known) {
-  std::string value = string_attribute(file, file.handle, name);
+  std::string value = string_attribute(file, object, name);
   if (std::find(known.begin(), known.end(), value) != known.end()) return value;
-  if (value.empty() && !has_attribute(file, name)) return value;
+  if (value.empty() && !has_attribute(object, name)) return value;
   throw InputError(fmt::format("{}: its attribute {} is '{}', not one of {}", file.shown, name,
                                escape(value), fmt::join(known, ", ")),
                    "the file is damaged, or a newer version of qrtool wrote it");
@@ -32,21 +30,53 @@ std::string known_value(const InputFile& file, const char* name,
 
 }  // namespace
 
-Recorded read_recorded(const InputFile& file) {
+Recorded read_recorded(const InputFile& file, const std::string& group) {
+  const Handle object(H5Oopen(file.handle, group.c_str(), H5P_DEFAULT), H5Oclose);
+  if (!object) {
+    throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, escape(group),
+                                 escape(innermost_error(take_error()))));
+  }
   // Only this tool writes an attribute with this name.
-  const bool is_ours = has_attribute(file, "qrtool_version");
-  if (!is_ours && string_attribute(file, file.handle, "format") != "qrtool") return {};
-  known_value(file, "format", {"qrtool"});
-  known_value(file, "format_version", {"1.0", "1.1"});
-  known_value(file, "sign", {"positive", "lapack"});
+  const bool is_ours = has_attribute(object, "qrtool_version");
+  if (!is_ours && string_attribute(file, object, "format") != "qrtool") return {};
+  known_value(file, object, "format", {"qrtool"});
+  known_value(file, object, "format_version", {"1.0", "1.1"});
+  known_value(file, object, "sign", {"positive", "lapack"});
   Recorded recorded{.by_qrtool = true,
-                    .source_file = string_attribute(file, file.handle, "source_file"),
-                    .source_dataset = string_attribute(file, file.handle, "source_dataset"),
-                    .mode = known_value(file, "mode", {"reduced", "complete", "r", "raw"})};
-  const std::string order = known_value(file, "order", {"row", "column"});
+                    .source_file = string_attribute(file, object, "source_file"),
+                    .source_dataset = string_attribute(file, object, "source_dataset"),
+                    .mode = known_value(file, object, "mode", {"reduced", "complete", "r", "raw"})};
+  const std::string order = known_value(file, object, "order", {"row", "column"});
   if (!order.empty()) recorded.order = order == "row" ? Order::row : Order::column;
-  recorded.is_mixed = known_value(file, "precision", {"single", "double", "mixed"}) == "mixed";
+  recorded.is_mixed =
+      known_value(file, object, "precision", {"single", "double", "mixed"}) == "mixed";
   return recorded;
+}
+
+std::vector<std::string> read_source_datasets(const InputFile& file) {
+  constexpr hssize_t most = 1 << 20;
+  constexpr const char* name = "source_datasets";
+  if (!has_attribute(file.handle, name) || !read_recorded(file).by_qrtool) return {};
+  const Handle attribute(H5Aopen(file.handle, name, H5P_DEFAULT), H5Aclose);
+  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
+  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
+  const hssize_t count = space ? H5Sget_simple_extent_npoints(space) : -1;
+  std::vector<char*> texts(count > 0 && count <= most ? static_cast<std::size_t>(count) : 0);
+  if (texts.empty() || H5Tis_variable_str(type) <= 0 ||
+      H5Aread(attribute, type, texts.data()) < 0) {
+    take_error();
+    throw InputError(
+        fmt::format("{}: damaged HDF5 file (its attribute {} cannot be read)", file.shown, name));
+  }
+  std::vector<std::string> sources;
+  for (char* text : texts) sources.emplace_back(text == nullptr ? "" : text);
+  for (char* text : texts) H5free_memory(text);
+  return sources;
+}
+
+std::string report_of(const std::string& source) {
+  const std::string name = name_in_output(source);
+  return name.empty() ? "/report" : "/report/" + name;
 }
 
 }  // namespace qrtool::hdf5

@@ -25,7 +25,8 @@ def closed(schema):
     if not isinstance(schema, dict):
         return schema
     result = {key: closed(value) for key, value in schema.items()}
-    if "properties" in result:
+    is_reference = list(result.get("properties", {})) == ["schema"]  # to another document
+    if "properties" in result and not is_reference:
         result.setdefault("additionalProperties", False)
     return result
 
@@ -119,6 +120,15 @@ class Schemas(unittest.TestCase):
             self.assertFalse(pathlib.Path(self.path("q.h5")).exists())
         misspelled = self.run_json("error", "factor", DIGITS, self.path("q.h5"), "--nonsense", status=2)
         self.assertEqual(misspelled["hint"], "qrtool factor --help lists the options")
+
+    def test_several_datasets(self):
+        self.write_matrices(4)
+        parts = [word for part in ("A[0:2]", "A[2:]", "none") for word in ("--dataset", part)]
+        for name, args, status in (("factor", ("factor", self.path("a.h5"), self.path("q.h5"), *parts), 3),
+                                   ("verify", ("verify", self.path("a.h5"), self.path("q.h5")), 0)):
+            result = self.run_json(name + "-several", *args, status=status)
+            for each in result["datasets"]:
+                self.check(json.dumps(each), each["schema"].split(".")[1].split("/")[0])
 
     def test_other_commands(self):
         self.run_json("version", "--version")
