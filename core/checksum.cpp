@@ -7,7 +7,7 @@
 namespace qrtool {
 
 template <class T>
-std::uint64_t checksum(MatrixView<const T> matrix) {
+std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word) {
   constexpr auto words = static_cast<index_t>(sizeof(T) / sizeof(std::uint32_t));
   const bool is_packed = matrix.ld == matrix.cols;
   const index_t rows = is_packed ? 1 : matrix.rows;
@@ -15,7 +15,7 @@ std::uint64_t checksum(MatrixView<const T> matrix) {
   const auto sum_words = errors::kernels().front()->sum_words;
   std::uint64_t sum = 0;
   for (index_t i = 0; i < rows; ++i)
-    sum += sum_words(matrix.data + i * matrix.ld, row_words, i * row_words);
+    sum += sum_words(matrix.data + i * matrix.ld, row_words, first_word + i * row_words);
   return sum;
 }
 
@@ -23,7 +23,7 @@ std::uint64_t checksum(std::span<const std::uint32_t> words) {
   return errors::kernels().front()->sum_words(words.data(), std::ssize(words), 0);
 }
 
-template std::uint64_t checksum(MatrixView<const float>);
-template std::uint64_t checksum(MatrixView<const double>);
+template std::uint64_t checksum(MatrixView<const float>, index_t);
+template std::uint64_t checksum(MatrixView<const double>, index_t);
 
 }  // namespace qrtool

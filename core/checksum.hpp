@@ -14,8 +14,10 @@
 
 namespace qrtool {
 
+/// `first_word`: the number of words before these rows, where they are a part of a matrix whose sum
+/// is that of its parts.
 template <class T>
-std::uint64_t checksum(MatrixView<const T> matrix);
+std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word = 0);
 
 /// The same of any words.
 std::uint64_t checksum(std::span<const std::uint32_t> words);

@@ -83,20 +83,24 @@ Magnitude magnitude_of(MatrixView<const T> a);
 /// Measures matrices of one shape, one after another. It takes a few rows of A and Q at a time, so
 /// that a matrix larger than memory can be measured, too. Only of a wide matrix without Q it keeps
 /// all rows, which take as much memory as R. The sums do not depend on how many rows
-/// each call brings. Workspace: workspace_bytes(). Not thread-safe: each thread needs its own
-/// meter.
+/// each call brings. Their rounding errors are bounded in core/error_meter.cpp. Workspace:
+/// workspace_bytes(). Not thread-safe: each thread needs its own meter.
 class ErrorMeter {
  public:
   /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization.
-  ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows);
+  ErrorMeter(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads = 1);
   ~ErrorMeter();
   ErrorMeter(ErrorMeter&&) noexcept;
 
   /// Each call of add_rows brings a multiple of this many rows; only the last call for a matrix may
   /// bring another number.
-  index_t tile_rows() const;
-  static index_t tile_rows(index_t m, index_t n);
-  static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows);
+  static index_t tile_rows();
+  static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows,
+                                     int most_threads = 1);
+
+  /// The threads that share a matrix from now on, at most most_threads. Errors do not depend on
+  /// them.
+  void use_threads(int threads);
 
   /// Begins a matrix, given R (r_rows x n) and the scale of A (Magnitude::scale).
   template <class T>

@@ -9,11 +9,12 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
 #include "io/hdf5/format.hpp"
+#include "io/npy/format.hpp"
 
 namespace qrtool {
 
 std::span<const Format* const> formats() {
-  static constexpr std::array all{&csv_format, &hdf5_format};
+  static constexpr std::array all{&npy_format, &npz_format, &csv_format, &hdf5_format};
   return all;
 }
 

@@ -179,8 +179,9 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 
 StoredFactors open_factors(const std::string& path, Order order, int threads,
                            const std::string& source) {
-  StoredFactors factors = source.empty() ? format_of_output(path).open_factors(path, order, threads)
-                                         : open_hdf5_factors_of(path, source, order, threads);
+  StoredFactors factors = source.empty()
+                              ? format_of_output(path).open_factors(path, order, threads)
+                              : open_hdf5_factors_of(path, source, order, threads);
   require_consistent(factors);
   return factors;
 }

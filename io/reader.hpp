@@ -23,6 +23,8 @@ struct InputSpec {
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
   int threads = 1;  // the most that read at once
+  // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
+  std::string scratch = {};
 };
 
 /// The matrices that were found.
@@ -35,6 +37,7 @@ struct Source {
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
   bool order_is_stated = true;  // false: nothing says in which order the file was written
+  bool needs_copy = false;      // the data are copied to a scratch file before the first is read
 
   index_t count() const {
     index_t product = 1;

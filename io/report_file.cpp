@@ -5,6 +5,7 @@
 #include <fmt/compile.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "core/batch.hpp"
@@ -49,23 +50,28 @@ class CsvReport final : public ReportFile {
 
 class JsonReport final : public ReportFile {
  public:
-  JsonReport(const std::string& path, bool force) : output_(path, force) {
-    output_.buffer().append(std::string_view("{\"schema\":\"qrtool.report/1\",\"matrices\":["));
+  JsonReport(const std::string& path, bool force, const ReportOfSet* set)
+      : output_(path, force), has_checksums_(set != nullptr) {
+    std::string head = R"({"schema":"qrtool.report/1",)";
+    if (set) head += fmt::format("\"qrtool\":{},\n", to_json(set->attributes));
+    output_.buffer().append(head + R"("matrices":[)");
   }
 
-  void write(std::span<const MatrixReport> report, std::span<const std::uint64_t>) override {
-    for (const MatrixReport& line : report) {
-      // JSON has no NaN and no infinity: the library writes null.
-      const nlohmann::ordered_json json{{"matrix", next_},
-                                        {"residual", line.residual},
-                                        {"orthogonality", line.orthogonality},
-                                        {"lower", line.lower},
-                                        {"diagonal_ratio", line.diagonal_ratio},
-                                        {"status", static_cast<int>(line.status)},
-                                        {"scale", line.scale},
-                                        {"tries", static_cast<int>(line.tries)}};
-      output_.buffer().append(std::string_view(next_ > 0 ? ",\n" : "\n"));
-      output_.buffer().append(json.dump());
+  void write(std::span<const MatrixReport> report,
+             std::span<const std::uint64_t> checksums) override {
+    for (std::size_t i = 0; i < report.size(); ++i) {
+      const MatrixReport& line = report[i];
+      const auto to = std::back_inserter(output_.buffer());
+      fmt::format_to(to, FMT_COMPILE("{}{{\"matrix\":{}"), next_ > 0 ? ",\n" : "\n", next_);
+      append("residual", line.residual);
+      append("orthogonality", line.orthogonality);
+      append("lower", line.lower);
+      append("diagonal_ratio", line.diagonal_ratio);
+      fmt::format_to(to, FMT_COMPILE(",\"status\":{},\"scale\":{},\"tries\":{}"),
+                     static_cast<int>(line.status), line.scale, static_cast<int>(line.tries));
+      if (has_checksums_)
+        fmt::format_to(to, FMT_COMPILE(",\"{}\":\"0x{:016x}\""), checksum_column, checksums[i]);
+      output_.buffer().push_back('}');
       output_.flush_if_full();
       ++next_;
     }
@@ -77,11 +83,31 @@ class JsonReport final : public ReportFile {
   }
 
  private:
+  void append(const char* name, double number) {
+    const auto to = std::back_inserter(output_.buffer());
+    // JSON has no NaN and no infinity.
+    if (std::isfinite(number)) {
+      fmt::format_to(to, FMT_COMPILE(",\"{}\":{}"), name, number);
+    } else {
+      fmt::format_to(to, FMT_COMPILE(",\"{}\":null"), name);
+    }
+  }
+
   TextOutput output_;
+  bool has_checksums_;
   index_t next_ = 0;
 };
 
 }  // namespace
+
+std::string to_json(const Attributes& attributes) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const auto& [name, value] : attributes)
+    std::visit([&](const auto& plain) { json[name] = plain; }, value);
+  // A name of a file may be no UTF-8.
+  return json.dump(-1, ' ', /*ensure_ascii=*/true,
+                   nlohmann::ordered_json::error_handler_t::replace);
+}
 
 void ReportFile::commit() {
   FileSet files;
@@ -95,10 +121,10 @@ void check_report_ending(const std::string& path) {
 }
 
 std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
-                                               bool has_checksums) {
+                                               const ReportOfSet* set) {
   check_report_ending(path);
-  if (path.ends_with(".csv")) return std::make_unique<CsvReport>(path, force, has_checksums);
-  return std::make_unique<JsonReport>(path, force);
+  if (path.ends_with(".csv")) return std::make_unique<CsvReport>(path, force, set != nullptr);
+  return std::make_unique<JsonReport>(path, force, set);
 }
 
 }  // namespace qrtool

@@ -10,6 +10,7 @@
 
 #include "core/report.hpp"
 #include "io/file/file_set.hpp"
+#include "io/writer.hpp"
 
 namespace qrtool {
 
@@ -27,15 +28,25 @@ class ReportFile {
   void commit();
 };
 
-/// The column of a CSV report with the checksums of the factors that lie beside it.
+/// The column of a CSV report, and the key of a JSON report, with the checksums of the factors that
+/// lie beside it.
 inline constexpr std::string_view checksum_column = "checksum";
 
 /// Errors: UsageError where the name of a report ends neither in .csv nor in .json.
 void check_report_ending(const std::string& path);
 
-/// Creates the report file for a name that ends in .csv or .json. With `has_checksums` CSV gets the
-/// column above. Errors: UsageError for other names.
+/// One JSON object in ASCII.
+std::string to_json(const Attributes& attributes);
+
+/// What the report of a set of files holds besides: a checksum of each matrix, and in JSON the
+/// attributes of the factors as the object "qrtool".
+struct ReportOfSet {
+  Attributes attributes;
+};
+
+/// Creates the report file for a name that ends in .csv or .json; that of a set with `set`. Errors:
+/// UsageError for other names.
 std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
-                                               bool has_checksums = false);
+                                               const ReportOfSet* set = nullptr);
 
 }  // namespace qrtool

@@ -40,9 +40,9 @@ bool is_same_name(const std::string& one, const std::string& other) {
 /// of one.
 void refuse_wrong_name(const std::string& output) {
   constexpr std::string_view foreign[] = {
-      ".npy",  ".npz",  ".mat", ".mtx", ".mm",  ".parquet", ".feather", ".arrow", ".json",
-      ".xlsx", ".xls",  ".ods", ".rds", ".rda", ".rdata",   ".pkl",     ".pt",    ".safetensors",
-      ".tif",  ".tiff", ".png", ".jpg", ".gz",  ".bz2",     ".xz",      ".zst",   ".zip"};
+      ".mat", ".mtx", ".mm",  ".parquet", ".feather", ".arrow", ".json",        ".xlsx", ".xls",
+      ".ods", ".rds", ".rda", ".rdata",   ".pkl",     ".pt",    ".safetensors", ".tif",  ".tiff",
+      ".png", ".jpg", ".gz",  ".bz2",     ".xz",      ".zst",   ".zip"};
   const std::string ending = ending_of(output);
   if (std::find(std::begin(foreign), std::end(foreign), ending) != std::end(foreign)) {
     const std::string stem = escape(output.substr(0, output.size() - ending.size()));
@@ -51,10 +51,12 @@ void refuse_wrong_name(const std::string& output) {
         fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
                     stem));
   }
-  const std::size_t colon = std::min(output.find(":/"), output.find(":["));
-  if (colon == std::string::npos || std::filesystem::is_directory(output.substr(0, colon + 1))) {
+  std::size_t colon = std::min(output.find(":/"), output.find(":["));
+  if (colon != std::string::npos && std::filesystem::is_directory(output.substr(0, colon + 1)))
     return;
-  }
+  if (colon == std::string::npos && ending.starts_with(".npz:"))
+    colon = output.size() - ending.size() + std::string_view(".npz").size();
+  if (colon == std::string::npos) return;
   throw UsageError(
       fmt::format("'{}': the output is a file; its datasets have fixed names", escape(output)),
       "write " + escape(output.substr(0, colon)));

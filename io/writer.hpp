@@ -29,6 +29,7 @@ struct MatrixDataset {
 };
 
 using AttributeValue = std::variant<std::string, double, std::int64_t, std::vector<std::string>>;
+using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
 struct OutputSpec {
   std::string path;
@@ -41,8 +42,8 @@ struct OutputSpec {
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
   std::array<ReportColumn, 7> report_columns{};
-  std::vector<std::pair<std::string, AttributeValue>> attributes;  // of the root
-  int threads = 1;                                                 // the most that write at once
+  Attributes attributes;  // of the root
+  int threads = 1;        // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the

@@ -16,6 +16,7 @@ ALLOWED = {
 OWNED = {
     r"<hdf5": "io/hdf5",
     r"<zlib": "io/hdf5",
+    r"<zip\.h": "io/npy",
     r"<fast_float": "io/csv",
     r"<CL/": "gpu/host",
     r"<CLI/": "app/cli",

@@ -114,12 +114,12 @@ void add_print_options(CommandLine& line, Options& o) {
 
 void describe(CommandLine& line, FactorOptions& o) {
   line.positional("IN", o.input,
-                  "FILE or FILE:/path/in/file; HDF5 or CSV; - is CSV from standard "
-                  "input; a part: 'FILE:/path[0:1000]', 'FILE:[::2, :, 3:]', as in Python");
-  line.positional(
-      "OUT", o.output,
-      "HDF5, or by its ending .csv, .tsv, .txt: OUT.Q.csv, OUT.R.csv; - with --mode r: R as "
-      "CSV on standard output");
+                  "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz or CSV; - is CSV "
+                  "from standard input; a part: 'FILE:/path[0:1000]', 'FILE:[::2, :, 3:]', as in "
+                  "Python");
+  line.positional("OUT", o.output,
+                  "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt; - "
+                  "with --mode r: R as CSV on standard output");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,
@@ -132,7 +132,7 @@ void describe(CommandLine& line, FactorOptions& o) {
   add_resource_options(line, o);
   line.value("--scratch", "DIR",
              "where a matrix is factored row by row, store the data between the two passes in "
-             "DIR, not in memory",
+             "DIR, not in memory; copies of compressed inputs, too",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
   add_print_options(line, o);
@@ -181,7 +181,7 @@ std::vector<std::string_view> kind_names() {
 }
 
 void describe(CommandLine& line, GenerateOptions& o) {
-  line.positional("OUT", o.output, "HDF5, or by its ending .csv, .tsv, .txt");
+  line.positional("OUT", o.output, "HDF5, or by its ending .npy, .npz, .csv, .tsv, .txt");
   add_shape_option(line, o, "B matrices of M rows and N columns, or MxN for one");
   line.value("--kind", "NAME", fmt::format("default gauss; {}", join(kind_names(), ", ")),
              [&o](const std::string& text) {
@@ -210,6 +210,7 @@ writes Q, R and a report to OUT. The first word of a list is the default.
   qrtool factor a.h5:/group/A q.h5 --mode r --precision double
   qrtool factor 'a.h5:/group/A[0:1000]' q.h5
   qrtool factor a.h5 q.h5 --dataset /A --dataset /group/B
+  qrtool factor a.npy q.npz
   qrtool factor table.csv out.csv
 )";
 constexpr std::string_view verify_about =

@@ -11,8 +11,8 @@
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/make_backend.hpp"
+#include "app/run/join.hpp"
 #include "app/run/measure.hpp"
 #include "app/run/several.hpp"
 #include "app/run/verdict_text.hpp"
@@ -177,10 +177,11 @@ void print_text(const VerifyResult& result) {
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
   print_message(fmt::format("{}: {}", escape(result.input.factors.file),
                             stored_shapes(result.input.factors)));
-  print_message(plan.by_rows
-                    ? fmt::format("{} rows at a time", format_count(plan.block_rows))
-                    : fmt::format("{} matrices at a time, {} in flight, {} threads",
-                                  format_count(plan.chunk_matrices), plan.buffers, plan.threads));
+  print_message(plan.by_rows ? fmt::format("{} rows at a time, {} threads",
+                                           format_count(plan.block_rows), plan.threads_per_matrix)
+                             : fmt::format("{} matrices at a time, {} in flight, {} threads",
+                                           format_count(plan.chunk_matrices), plan.buffers,
+                                           plan.threads * plan.threads_per_matrix));
 }
 
 void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& result) {
@@ -191,7 +192,8 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
     return o.criteria == Criteria::m_eps ? m_eps_bars(a.m)
                                          : standard_bars(a.m, a.n, precision, errors);
   };
-  Progress progress("verify", a.count(), o.quiet ? ProgressMode::never : o.progress);
+  Progress progress("verify", work_of(result.input, plan),
+                    o.quiet ? ProgressMode::never : o.progress, plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
       result.verdict.add(m);
@@ -199,9 +201,9 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
       const MatrixReport line = report_line(m, result.input.factors);
       if (report != nullptr) report->write({&line, 1});
     }
-    progress.add(static_cast<index_t>(measured.size()));
   };
-  result.stages = measure(result.input, plan, bars_of, collect);
+  const Listener listener{.found = collect, .done = [&](index_t count) { progress.add(count); }};
+  result.stages = measure(result.input, plan, bars_of, listener);
 }
 
 bool holds_factors(const std::string& file) {
@@ -276,7 +278,8 @@ Answer verify_one(const VerifyOptions& o, const std::string& source) {
   if (report) report->commit();
   result.total_seconds = watch.seconds();
   print_text(result);
-  const ExitCode code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  const ExitCode code =
+      result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
   return {o.json ? to_json(result) : Json(), code};
 }
 
@@ -292,8 +295,9 @@ std::vector<std::string> chosen_sources(const VerifyOptions& o,
       return name_in_output(each) == name_in_output(name);
     });
     if (found == sources.end())
-      throw InputError(fmt::format("{}: holds no factors of {}", escape(o.factors), escape(name)),
-                       fmt::format("it holds those of {}", escape(join(sources, ", "))));
+      throw InputError(
+          fmt::format("{}: holds no factors of {}", escape(o.factors), escape(name)),
+          fmt::format("it holds those of {}", escape(join(sources, ", "))));
     chosen.push_back(*found);
   }
   return chosen;

@@ -114,6 +114,12 @@ void clean_up_at_exit() {
   _exit(static_cast<int>(ExitCode::internal));
 }
 
+/// Runs before the constructors of global objects of the program and of the headers it includes,
+/// some of which allocate. What the loader and the shared libraries do before is theirs.
+[[gnu::constructor(101)]] void expect_exceptions_before_main() {
+  std::set_terminate(end_with_uncaught_exception);
+}
+
 void handle(int signal_number, void (*handler)(int), int flags) {
   struct sigaction before {};
   if (sigaction(signal_number, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) return;
@@ -143,7 +149,6 @@ void install_signal_handlers() {
     handle(number, clean_up_after_crash, SA_ONSTACK);
   }
   std::atexit(clean_up_at_exit);
-  std::set_terminate(end_with_uncaught_exception);
   signal(SIGXFSZ, SIG_IGN);
 }
 

@@ -2,11 +2,14 @@
 // factor_on_ranks.cpp: what the ranks must agree on before, between and after the steps of a run.
 #include "app/ranks/factor_on_ranks.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 
 #include "app/ranks/agreement.hpp"
 #include "core/host.hpp"
+#include "core/text.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/rereadable.hpp"
 
@@ -75,6 +78,13 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
     if (is_standard_input(o.input))
       throw UsageError("several ranks cannot share standard input", "name a file");
     input = open_input_of(o, limits);
+    if (input->source().needs_copy) {
+      throw InputError(
+          fmt::format("{}: its numbers must be copied before they are read, by each rank",
+                      escape(input->source().file)),
+          "store the array in C order, not compressed: numpy.save('a.npy', "
+          "numpy.ascontiguousarray(a))");
+    }
   });
   const auto choose = [&] {
     return choose_together(o, problem_of(input->source(), o), limits, comm);

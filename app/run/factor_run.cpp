@@ -95,8 +95,11 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
   refuse_same_file(o.input, o.output);
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
   check_output_names(o.output, o.report, o.force);
-  std::unique_ptr<Reader> input = open_input(
-      {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = limits.threads});
+  std::unique_ptr<Reader> input = open_input({.path = o.input,
+                                              .dataset = o.dataset,
+                                              .order = o.order,
+                                              .threads = limits.threads,
+                                              .scratch = o.scratch});
   if (!o.quiet) note_assumed_order(input->source());
   if (!o.quiet) note_empty_selection(input->source());
   return input;

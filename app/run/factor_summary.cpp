@@ -90,11 +90,12 @@ std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
   std::string text = result.name.empty() ? "" : escape(result.source.dataset) + ": ";
-  text += fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
-                      format_count(problem.count), problem.m, problem.n, name_of(problem.type),
-                      name_of(problem.mode), name_of(problem.sign), result.backend,
-                      plan.variant->name, plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
-                      format_seconds(result.chunks.factor + result.chunks.check));
+  text +=
+      fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
+                  format_count(problem.count), problem.m, problem.n, name_of(problem.type),
+                  name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
+                  plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
+                  format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
   if (verbose && result.verdict.routes().has_choice())

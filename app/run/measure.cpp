@@ -33,9 +33,11 @@ std::size_t matrix_bytes(const FactoredInput& input) {
   return bytes + bytes_of(input.r_rows(), s.n);
 }
 
-std::size_t worker_bytes(const FactoredInput& input) {
+/// Of a worker whose matrix so many threads share.
+std::size_t worker_bytes(const FactoredInput& input, int threads) {
   const Source& s = input.a.source();
-  std::size_t bytes = ErrorMeter::workspace_bytes(s.m, s.n, input.q_cols(), input.r_rows());
+  std::size_t bytes =
+      ErrorMeter::workspace_bytes(s.m, s.n, input.q_cols(), input.r_rows(), threads);
   // The formed Q and R, and the workspace for forming Q.
   if (input.has_reflectors()) bytes += 3 * bytes_of(s.m, input.k()) + bytes_of(input.k(), s.n);
   return bytes;
@@ -51,15 +53,18 @@ std::size_t worker_bytes(const FactoredInput& input) {
 
 MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
   const Source& s = input.a.source();
-  if (worker_bytes(input) > limits.host_bytes) refuse(input, worker_bytes(input), limits);
-  const index_t tile = std::min(ErrorMeter::tile_rows(s.m, s.n), std::max<index_t>(s.m, 1));
+  int threads = limits.threads;
+  while (threads > 1 && worker_bytes(input, threads) > limits.host_bytes / 2) --threads;
+  const std::size_t worker = worker_bytes(input, threads);
+  if (worker > limits.host_bytes) refuse(input, worker, limits);
+  const index_t tile = std::min(ErrorMeter::tile_rows(), std::max<index_t>(s.m, 1));
   const std::size_t row_bytes = bytes_of(1, s.n + input.q_cols());
-  const std::size_t fixed = worker_bytes(input) + bytes_of(input.r_rows(), s.n);
+  const std::size_t fixed = worker + bytes_of(input.r_rows(), s.n);
   const std::size_t least = fixed + row_bytes * static_cast<std::size_t>(tile);
   if (least > limits.host_bytes) refuse(input, least, limits);
   const std::size_t room = std::min(limits.host_bytes - fixed, chunk_target_bytes);
   const index_t tiles = std::max<index_t>(1, room / (row_bytes * static_cast<std::size_t>(tile)));
-  return {.by_rows = true, .block_rows = tiles * tile};
+  return {.by_rows = true, .block_rows = tiles * tile, .threads_per_matrix = threads};
 }
 
 }  // namespace
@@ -112,13 +117,17 @@ void check_shapes(const FactoredInput& input) {
 
 MeasurePlan plan_measurement(const FactoredInput& input, const Limits& limits) {
   const index_t count = std::max<index_t>(1, input.a.source().count());
-  const std::size_t per_matrix = matrix_bytes(input), per_worker = worker_bytes(input);
+  const std::size_t per_matrix = matrix_bytes(input);
+  MeasurePlan plan;
+  plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
+  plan.threads_per_matrix = limits.threads / plan.threads;
+  if (worker_bytes(input, plan.threads_per_matrix) + per_matrix > limits.host_bytes)
+    plan.threads_per_matrix = 1;
+  const std::size_t per_worker = worker_bytes(input, plan.threads_per_matrix);
   if (per_worker + per_matrix > limits.host_bytes) {
     if (input.has_reflectors()) refuse(input, per_worker + per_matrix, limits);
     return plan_by_rows(input, limits);
   }
-  MeasurePlan plan;
-  plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
   while (plan.threads > 1 &&
          (per_worker + per_matrix) * static_cast<std::size_t>(plan.threads) > limits.host_bytes / 2)
     --plan.threads;
@@ -135,10 +144,15 @@ void judge_measurement(Measurement& result, bool a_is_finite, const BarsOf& bars
   result.status = a_is_finite ? judge(result.errors, result.bars, has_q) : Status::non_finite;
 }
 
+index_t work_of(const FactoredInput& input, const MeasurePlan& plan) {
+  const Source& s = input.a.source();
+  return plan.by_rows ? 2 * s.count() * s.m : s.count();
+}
+
 StageSeconds measure(const FactoredInput& input, const MeasurePlan& plan, const BarsOf& bars_of,
-                     const Sink& sink) {
+                     const Listener& listener) {
   if (input.a.source().count() == 0) return {};
-  return (plan.by_rows ? measure_rows : measure_matrices)(input, plan, bars_of, sink);
+  return (plan.by_rows ? measure_rows : measure_matrices)(input, plan, bars_of, listener);
 }
 
 }  // namespace qrtool

@@ -37,16 +37,29 @@ struct MeasurePlan {
   index_t chunk_matrices = 1;
   index_t block_rows = 0;  // by_rows: rows of A and Q at a time
   int buffers = 1, threads = 1;
+  int threads_per_matrix = 1;
+
+  /// What done() counts.
+  std::string_view unit() const { return by_rows ? "rows" : "matrices"; }
 };
 
 /// Errors: LimitError where limits.host_bytes is too little for one matrix.
 MeasurePlan plan_measurement(const FactoredInput& input, const Limits& limits);
 
 using BarsOf = std::function<Bars(const Errors&)>;
-using Sink = std::function<void(std::span<const Measurement>)>;
 
-/// Measures every matrix; `sink` gets them in ascending order, from one thread.
+/// What hears of the work, from one thread.
+struct Listener {
+  std::function<void(std::span<const Measurement>)> found;  // in ascending order
+  std::function<void(index_t)> done;                        // so many more matrices or rows
+};
+
+/// The number that done() reaches: that of all matrices, or of their rows, each of which is read
+/// twice.
+index_t work_of(const FactoredInput& input, const MeasurePlan& plan);
+
+/// Measures every matrix.
 StageSeconds measure(const FactoredInput& input, const MeasurePlan& plan, const BarsOf& bars_of,
-                     const Sink& sink);
+                     const Listener& listener);
 
 }  // namespace qrtool

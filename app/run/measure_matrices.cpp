@@ -16,11 +16,12 @@ using MeasuredChunk = Chunk<double, std::vector<Measurement>>;
 /// Measures the matrices of one thread.
 class Worker {
  public:
-  Worker(const FactoredInput& input, const BarsOf& bars_of)
+  Worker(const FactoredInput& input, const BarsOf& bars_of, int threads)
       : input_(input),
         bars_of_(bars_of),
-        meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows()) {
+        meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows(), threads) {
     const Source& a = input.a.source();
+    meter_.use_threads(threads);
     if (!input.has_reflectors()) return;
     formed_q_ = Batch<double>(1, a.m, input.k());
     upper_ = Batch<double>(1, input.k(), a.n);
@@ -83,7 +84,7 @@ MeasuredChunk allocate_chunk(const FactoredInput& input, index_t matrices) {
 struct MeasureSteps {
   const FactoredInput& input;
   const MeasurePlan& plan;
-  const Sink& sink;
+  const Listener& listener;
   std::vector<Worker> workers;  // one per thread
 
   index_t count() const { return input.a.source().count(); }
@@ -109,19 +110,21 @@ struct MeasureSteps {
     });
   }
   void keep(MeasuredChunk& chunk) {
-    sink({chunk.found.data(), static_cast<std::size_t>(chunk.count)});
+    listener.found({chunk.found.data(), static_cast<std::size_t>(chunk.count)});
+    listener.done(chunk.count);
   }
 };
 
 }  // namespace
 
 StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& plan,
-                              const BarsOf& bars_of, const Sink& sink) {
+                              const BarsOf& bars_of, const Listener& listener) {
   std::vector<MeasuredChunk> chunks;
   for (int i = 0; i < plan.buffers; ++i)
     chunks.push_back(allocate_chunk(input, plan.chunk_matrices));
-  MeasureSteps steps{.input = input, .plan = plan, .sink = sink, .workers = {}};
-  for (int i = 0; i < plan.threads; ++i) steps.workers.emplace_back(input, bars_of);
+  MeasureSteps steps{.input = input, .plan = plan, .listener = listener, .workers = {}};
+  for (int i = 0; i < plan.threads; ++i)
+    steps.workers.emplace_back(input, bars_of, plan.threads_per_matrix);
   const index_t numbers = (steps.count() + plan.chunk_matrices - 1) / plan.chunk_matrices;
   return run_stages(numbers, chunks, steps);
 }

@@ -12,19 +12,27 @@ namespace {
 /// Measures one matrix after another, a block of rows at a time.
 class RowMeasurer {
  public:
-  RowMeasurer(const FactoredInput& input, index_t block_rows)
+  RowMeasurer(const FactoredInput& input, const MeasurePlan& plan, const Listener& listener)
       : input_(input),
-        meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows()),
-        a_(1, block_rows, input.a.source().n),
-        q_(1, block_rows, input.q_cols()),
-        r_(1, input.r_rows(), input.a.source().n) {}
+        listener_(listener),
+        meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows(),
+               plan.threads_per_matrix),
+        a_(1, plan.block_rows, input.a.source().n),
+        q_(1, plan.block_rows, input.q_cols()),
+        r_(1, input.r_rows(), input.a.source().n) {
+    meter_.use_threads(plan.threads_per_matrix);
+  }
 
   Measurement measure(index_t matrix, const BarsOf& bars_of) {
     const Magnitude magnitude = magnitude_of_a(matrix);
     Measurement result{.matrix = matrix, .errors = {}};
     const MatrixView<double> r = r_.view()[0];
     input_.factors.r->read(matrix, r_.view());
-    if (magnitude.finite && magnitude_of<double>(r).finite) measure_rows(magnitude.scale(), result);
+    if (magnitude.finite && magnitude_of<double>(r).finite) {
+      measure_rows(magnitude.scale(), result);
+    } else {
+      listener_.done(input_.a.source().m);  // the second pass is left out
+    }
     judge_measurement(result, magnitude.finite, bars_of, input_.has_q());
     return result;
   }
@@ -39,6 +47,7 @@ class RowMeasurer {
       const MatrixView<double> block = all.row_block(0, std::min(all.rows, m - row));
       input_.a.read_rows(matrix, row, block);
       step(row, block);
+      listener_.done(block.rows);
     }
   }
 
@@ -65,6 +74,7 @@ class RowMeasurer {
   }
 
   const FactoredInput& input_;
+  const Listener& listener_;
   ErrorMeter meter_;
   Batch<double> a_, q_, r_;
 };
@@ -72,12 +82,12 @@ class RowMeasurer {
 }  // namespace
 
 StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
-                          const BarsOf& bars_of, const Sink& sink) {
+                          const BarsOf& bars_of, const Listener& listener) {
   const Stopwatch watch;
-  RowMeasurer measurer(input, plan.block_rows);
+  RowMeasurer measurer(input, plan, listener);
   for (index_t b = 0; b < input.a.source().count(); ++b) {
     const Measurement result = measurer.measure(b, bars_of);
-    sink({&result, 1});
+    listener.found({&result, 1});
   }
   return {.work = watch.seconds()};
 }

@@ -8,11 +8,11 @@ namespace qrtool {
 
 /// Chunks of whole matrices, several threads.
 StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& plan,
-                              const BarsOf& bars_of, const Sink& sink);
+                              const BarsOf& bars_of, const Listener& listener);
 
 /// One matrix after another, plan.block_rows rows at a time.
 StageSeconds measure_rows(const FactoredInput& input, const MeasurePlan& plan,
-                          const BarsOf& bars_of, const Sink& sink);
+                          const BarsOf& bars_of, const Listener& listener);
 
 /// Fills in bars and status of a matrix whose errors are known.
 void judge_measurement(Measurement& result, bool a_is_finite, const BarsOf& bars_of, bool has_q);

@@ -13,6 +13,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 
 namespace qrtool {
 namespace {
@@ -143,7 +144,7 @@ Fit blocked_pays(const Problem& p, const Limits&) {
 }
 
 std::size_t blocked_workspace_bytes(const Problem& p) {
-  return blocked_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p);
+  return blocked_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p, machine_cores());
 }
 
 // cpu/eigen

@@ -80,7 +80,7 @@ template <class T>
 class BlockedWorker {
  public:
   BlockedWorker(const Problem& problem, int most_threads)
-      : qr_(problem, most_threads), checker_(problem) {}
+      : qr_(problem, most_threads), checker_(problem, most_threads) {}
 
   index_t matrices_at_once() const { return 1; }
 
@@ -98,6 +98,7 @@ class BlockedWorker {
     } else if (!outcome.r_fits) {
       report.status = Status::r_overflows;
     } else {
+      checker_.use_threads(threads);
       checker_.measure(batch[0], out, report);
       seconds.check += seconds_since(factored);
     }

@@ -117,7 +117,8 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
   }
   if (!spec.with_report || is_standard_output(spec.path)) return;
   report_path_ = csv_name(spec.path, "report");
-  report_ = create_report_file(report_path_, spec.force, /*has_checksums=*/true);
+  const ReportOfSet set{.attributes = spec.attributes};
+  report_ = create_report_file(report_path_, spec.force, &set);
 }
 
 template <class T>

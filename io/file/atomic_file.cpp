@@ -57,6 +57,10 @@ void release_slot(int slot) {
 
 [[noreturn]] void throw_cannot_write(const std::string& path, const std::string& reason,
                                      std::string hint = {}) {
+  if (reason == std::strerror(ENOMEM)) {
+    throw LimitError(fmt::format("cannot write '{}': out of memory", escape(path)),
+                     "try a smaller --memory or fewer --threads");
+  }
   throw OutputError(fmt::format("cannot write '{}': {}", escape(path), reason), std::move(hint));
 }
 

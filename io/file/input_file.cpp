@@ -15,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/descriptor.hpp"
 
 namespace qrtool {
 namespace {
@@ -24,20 +25,9 @@ namespace {
   throw InputError(fmt::format("cannot read '{}': {}", escape(path), reason), hint);
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(const std::string& path)
-      : value_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (value_ >= 0) close(value_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int value() const { return value_; }
-
- private:
-  int value_;
-};
+Descriptor open_if_readable(const std::string& path) {
+  return Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+}
 
 bool exists(const std::string& path) {
   struct stat info {};
@@ -114,19 +104,21 @@ std::uint64_t readable_size(const std::string& path) {
   if (S_ISFIFO(info.st_mode)) throw_cannot_read(path, "it is a pipe, not a file");
   if (S_ISSOCK(info.st_mode)) throw_cannot_read(path, "it is a socket, not a file");
   if (!S_ISREG(info.st_mode)) throw_cannot_read(path, "it is a device, not a file");
-  if (Descriptor(path).value() < 0) throw_cannot_read(path, std::strerror(errno));
+  if (open_if_readable(path) < 0) throw_cannot_read(path, std::strerror(errno));
   if (info.st_size == 0) throw InputError(fmt::format("{}: the file is empty", escape(path)));
   return static_cast<std::uint64_t>(info.st_size);
 }
 
 Content sniff(const std::string& path) {
-  const Descriptor descriptor(path);
-  if (is_hdf5(descriptor.value())) return Content::hdf5;
+  const Descriptor descriptor = open_if_readable(path);
+  if (is_hdf5(descriptor)) return Content::hdf5;
   std::array<char, 4096> head{};
-  const ssize_t size = pread(descriptor.value(), head.data(), head.size(), 0);
+  const ssize_t size = pread(descriptor, head.data(), head.size(), 0);
   if (size < 0) throw_cannot_read(path, std::strerror(errno));
   const std::string_view text(head.data(), static_cast<std::size_t>(size));
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
+  if (text.starts_with("\x93NUMPY")) return Content::npy;
+  if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return Content::zip;
   if (is_matrix_market(text)) return Content::matrix_market;
   return std::all_of(text.begin(), text.end(), is_text_byte) ? Content::text : Content::binary;
 }
@@ -168,6 +160,10 @@ void throw_changed(const std::string& shown) {
 
 Location split_location(const std::string& path) {
   if (exists(path)) return {path, ""};
+  for (std::size_t at = path.find(':'); at != std::string::npos; at = path.find(':', at + 1)) {
+    const std::string file = path.substr(0, at);
+    if (ending_of(file) == ".npz" && !is_directory(file)) return {file, path.substr(at + 1)};
+  }
   std::size_t first = std::string::npos;
   for (std::size_t at = path.find(':'); at != std::string::npos; at = path.find(':', at + 1)) {
     const char next = at + 1 < path.size() ? path[at + 1] : '\0';

@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-enum class Content { hdf5, text, utf16, matrix_market, binary };
+enum class Content { hdf5, npy, zip, text, utf16, matrix_market, binary };
 
 /// The end of the name from its last dot on, in lower case; empty where it has none.
 std::string ending_of(const std::string& path);
@@ -51,8 +51,8 @@ class FileStamp {
 struct Location {
   std::string file, dataset;
 };
-/// Splits "FILE:/path" and "FILE:[0:10]" into file and dataset, unless a file with the full name
-/// exists. A directory is no FILE.
+/// Splits "FILE:/path", "FILE.npz:name" and "FILE:[0:10]" into file and dataset, unless a file with
+/// the full name exists. A directory is no FILE.
 Location split_location(const std::string& path);
 
 }  // namespace qrtool

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -24,27 +26,33 @@ namespace {
                     "name a directory with more room");
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator int() const { return number_; }
-
- private:
-  int number_;
-};
+/// The bytes that can still be written to the disk of a file.
+std::uint64_t free_bytes(int file) {
+  struct statvfs info {};
+  if (fstatvfs(file, &info) != 0) return UINT64_MAX;
+  return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
+}
 
 }  // namespace
 
-int create_nameless(const std::string& directory) {
+std::string default_scratch() {
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
+  return error ? "/tmp" : directory.string();
+}
+
+Descriptor create_nameless(const std::string& directory) {
   std::string name = directory + "/.qrtool-scratch-XXXXXX";
-  const int file = mkostemp(name.data(), O_CLOEXEC);
+  Descriptor file(mkostemp(name.data(), O_CLOEXEC));
   if (file >= 0) unlink(name.c_str());
   return file;
+}
+
+int reserve_space(int file, std::uint64_t bytes) {
+  // This check comes first, so that a disk that is too small is not filled even for a moment.
+  if (free_bytes(file) < bytes) return ENOSPC;
+  if (bytes > static_cast<std::uint64_t>(INT64_MAX)) return EFBIG;
+  return bytes == 0 ? 0 : posix_fallocate(file, 0, static_cast<off_t>(bytes));
 }
 
 void require_scratch(const std::string& directory) {
@@ -60,8 +68,7 @@ HostMemory map_scratch(const std::string& directory, std::size_t bytes) {
   const Descriptor file(create_nameless(directory));
   if (file < 0) fail(directory, bytes, errno);
   // Space is reserved now: writing to a mapped page without space would end the process.
-  if (const int error = posix_fallocate(file, 0, static_cast<off_t>(bytes)); error != 0)
-    fail(directory, bytes, error);
+  if (const int error = reserve_space(file, bytes); error != 0) fail(directory, bytes, error);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (memory == MAP_FAILED) fail(directory, bytes, errno);
   return {static_cast<std::byte*>(memory), [bytes](std::byte* p) { munmap(p, bytes); }};

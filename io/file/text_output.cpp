@@ -6,8 +6,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <vector>
 
 #include "core/error.hpp"
@@ -37,18 +35,13 @@ TextOutput::TextOutput(const std::string& path, bool force) : path_(path) {
     descriptor_ = file_->descriptor();
     return;
   }
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
-  const std::string directory = error ? "/tmp" : folder.string();
-  descriptor_ = create_nameless(directory);
+  const std::string directory = default_scratch();
+  nameless_ = create_nameless(directory);
+  descriptor_ = nameless_;
   if (descriptor_ >= 0) return;
   throw OutputError(fmt::format("standard output: cannot be kept in '{}': {}", escape(directory),
                                 std::strerror(errno)),
                     "set TMPDIR to a directory with room for it");
-}
-
-TextOutput::~TextOutput() {
-  if (!file_) close(descriptor_);
 }
 
 void TextOutput::flush() {

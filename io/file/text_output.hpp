@@ -9,6 +9,7 @@
 #include <string>
 
 #include "io/file/atomic_file.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/file_set.hpp"
 
 namespace qrtool {
@@ -21,9 +22,6 @@ inline bool is_standard_output(const std::string& path) { return path == "-"; }
 class TextOutput {
  public:
   TextOutput(const std::string& path, bool force);
-  ~TextOutput();
-  TextOutput(const TextOutput&) = delete;
-  TextOutput& operator=(const TextOutput&) = delete;
 
   fmt::memory_buffer& buffer() { return buffer_; }
   void flush_if_full() {
@@ -45,7 +43,8 @@ class TextOutput {
 
   std::string path_;
   std::optional<AtomicFile> file_;  // empty for standard output
-  int descriptor_ = -1;             // of file_, or of the file without a name
+  Descriptor nameless_;             // the text for standard output
+  int descriptor_ = -1;             // of one of the two
   fmt::memory_buffer buffer_;
   std::uint64_t flushed_ = 0;  // bytes in the file
 };

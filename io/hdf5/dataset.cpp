@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/hdf5/driver.hpp"
+#include "io/hdf5/filters.hpp"
 #include "io/hdf5/storage.hpp"
 
 namespace qrtool::hdf5 {
@@ -204,8 +205,6 @@ std::string_view filter_name(H5Z_filter_t filter) {
       return "szip";
     case 307:
       return "bzip2";
-    case 32000:
-      return "lzf";
     case 32001:
       return "blosc";
     case 32004:
@@ -225,12 +224,15 @@ std::string_view filter_name(H5Z_filter_t filter) {
 
 void require_filters(const InputFile& file, const Dataset& dataset) {
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
-  const int count = H5Pget_nfilters(creation);
-  for (int i = 0; i < count; ++i) {
+  std::vector<H5Z_filter_t> filters;
+  for (int i = 0; i < H5Pget_nfilters(creation); ++i) {
     unsigned flags = 0;
     std::size_t values = 0;
-    const H5Z_filter_t filter = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values,
-                                               nullptr, 0, nullptr, nullptr);
+    filters.push_back(H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &values, nullptr,
+                                     0, nullptr, nullptr));
+  }
+  if (std::all_of(filters.begin(), filters.end(), can_undo)) return;
+  for (const H5Z_filter_t filter : filters) {
     if (H5Zfilter_avail(filter) > 0) continue;
     throw InputError(
         fmt::format("{}: dataset {} is compressed with {} (HDF5 filter {}), which is not installed",

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "io/hdf5/file.hpp"
+#include "io/hdf5/local_heap.hpp"
+#include "io/hdf5/superblock.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -44,6 +46,7 @@ thread_local Interception* Interception::current_ = nullptr;
 struct File {
   H5FD_t base{};
   H5FD_t* inner = nullptr;  // the file that sec2 opened
+  bool is_read_only = false;
 };
 
 H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->inner; }
@@ -57,6 +60,7 @@ H5FD_t* open_inner(const char* name, unsigned flags, hid_t access, haddr_t max_a
   std::unique_ptr<File> file(new (std::nothrow) File);
   if (!file || !plain || H5Pset_fapl_sec2(plain) < 0) return nullptr;
   file->inner = H5FDopen(name, flags, plain, max_address);
+  file->is_read_only = (flags & H5F_ACC_RDWR) == 0;
   return file->inner == nullptr ? nullptr : &file.release()->base;
 }
 
@@ -79,10 +83,40 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
   return 0;
 }
 
+/// Whether HDF5 can work with what it has read. Where it cannot, this is HDF5's error.
+bool is_sound(const H5FD_t* file, hid_t transfer, std::span<const std::byte> bytes) {
+  const bool is_start = is_superblock(bytes);
+  if (!is_start && !is_local_heap(bytes)) return true;
+  const auto read_bytes = [&](std::uint64_t address, std::span<std::byte> to) {
+    const haddr_t end = sec2(file).get_eof(inner(file), H5FD_MEM_DEFAULT);
+    const haddr_t start = file->base_addr + address;
+    if (start < address || start > end || to.size() > end - start) return false;
+    return sec2(file).read(inner(file), H5FD_MEM_LHEAP, transfer, start, to.size(), to.data()) >= 0;
+  };
+  try {
+    const std::string problem =
+        is_start ? problem_of_superblock(bytes) : problem_of_local_heap(bytes, read_bytes);
+    if (problem.empty()) return true;
+    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_BADVALUE, "%s",
+             problem.c_str());
+  } catch (const std::bad_alloc&) {  // which must not pass through HDF5, a library in C
+    H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
+             "memory allocation failed");
+  }
+  return false;
+}
+
 herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,
             void* to) {
   if (Interception::takes(type, address, bytes)) return 0;
-  return sec2(file).read(inner(file), type, transfer, address, bytes, to);
+  if (const herr_t result = sec2(file).read(inner(file), type, transfer, address, bytes, to);
+      result < 0) {
+    return result;
+  }
+  // What is being written may be in HDF5's memory yet.
+  if (!reinterpret_cast<const File*>(file)->is_read_only) return 0;
+  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP) return 0;
+  return is_sound(file, transfer, {static_cast<const std::byte*>(to), bytes}) ? 0 : -1;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,

@@ -4,7 +4,8 @@
 // HDF5 works on one thread at a time, and its public calls give the address of a chunk only after a
 // walk over all chunks. This driver passes every call on to HDF5's usual driver (sec2), except
 // reads and writes of a chunk for find_chunk and allocate_chunk: it only notes their place. Several
-// threads can then read, check and write chunks without HDF5.
+// threads can then read, check and write chunks without HDF5. In a file that is only read, it also
+// checks the superblock and the local heaps of groups before HDF5 works with them.
 #pragma once
 
 #include <hdf5.h>

@@ -19,6 +19,9 @@ namespace qrtool::hdf5 {
 namespace {
 
 std::atomic<bool> closing_stopped{false};
+// An allocation failed in a session before this one. The library may go on without saying so, and
+// fail later, for example on a property that it could not copy.
+std::atomic<bool> memory_ran_out{false};
 
 // The file that the sessions of this thread name, the innermost first. Handlers of signals read
 // this and the next.
@@ -89,6 +92,7 @@ Session::Mark::Mark(const char* file) : outer_file_(session_file) {
 }
 
 Session::Mark::~Mark() {
+  if (errno == ENOMEM) memory_ran_out = true;
   session_file = outer_file_;
   sessions = sessions - 1;
 }
@@ -126,6 +130,7 @@ bool Handle::close() noexcept {
 
 std::string take_error() {
   Description error{.text = {}, .is_out_of_memory = errno == ENOMEM};
+  if (memory_ran_out.exchange(false)) error.is_out_of_memory = true;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append_description, &error);
   H5Eclear2(H5E_DEFAULT);
   if (error.is_out_of_memory) {

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// filters.cpp: sizes before and after each filter.
+// filters.cpp: gzip, lzf, shuffle and fletcher32 backwards, and the sizes that other filters state.
 #include "io/hdf5/filters.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
+
+#include "io/hdf5/fletcher32.hpp"
+#include "io/hdf5/lzf.hpp"
+#include "io/hdf5/plugin.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
+constexpr H5Z_filter_t filter_lzf = 32000;  // registered by h5py
 constexpr std::uint64_t checksum_bytes = 4;
 // Before its numbers, the scale-offset filter stores their number of bits (4 bytes), the size of
 // their minimum (1) and that minimum (16).
@@ -20,26 +27,70 @@ constexpr std::uint64_t scale_offset_header = 21;
 constexpr std::size_t elements_at = 2, kind_at = 3, bytes_at = 4, bits_at = 6;
 
 bool keeps_size(H5Z_filter_t id) { return id == H5Z_FILTER_SHUFFLE || id == H5Z_FILTER_FLETCHER32; }
+bool compresses(H5Z_filter_t id) { return id == H5Z_FILTER_DEFLATE || id == filter_lzf; }
 
 /// The first four bytes, which HDF5 stores in little-endian order.
-std::uint32_t first_word(const std::vector<std::byte>& bytes) {
+std::uint32_t first_word(std::span<const std::byte> bytes) {
   std::uint32_t word = 0;
   if (bytes.size() >= sizeof word) std::memcpy(&word, bytes.data(), sizeof word);
   return word;
 }
 
-/// Decompresses to at most `most` bytes. Returns false where the data is damaged or gives more.
-bool decompress(std::vector<std::byte>& bytes, std::uint64_t most) {
-  std::vector<std::byte> made(most);
-  uLongf size = most;
-  const int result = uncompress(reinterpret_cast<Bytef*>(made.data()), &size,
-                                reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  made.resize(size);
-  bytes = std::move(made);
-  return result == Z_OK;
+std::string unlike(std::uint64_t bytes, std::uint64_t needed) {
+  return fmt::format("{} bytes where {} are needed", bytes, needed);
+}
+
+/// The size of what zlib makes of `from`; nothing where `from` is damaged or `to` is too small.
+std::optional<std::size_t> inflate(std::span<const std::byte> from, Bytes& to) {
+  uLongf size = to.size();
+  const int result = uncompress(reinterpret_cast<Bytef*>(to.data()), &size,
+                                reinterpret_cast<const Bytef*>(from.data()), from.size());
+  return result == Z_OK ? std::optional<std::size_t>(size) : std::nullopt;
+}
+
+/// Byte j of element i is at from[j * elements + i] and goes to to[i * size + j].
+template <std::size_t Size>
+void join_bytes(const std::byte* from, std::size_t elements, std::byte* to) {
+  for (std::size_t i = 0; i < elements; ++i) {
+#pragma GCC unroll 8
+    for (std::size_t j = 0; j < Size; ++j) to[i * Size + j] = from[j * elements + i];
+  }
+}
+
+void unshuffle(std::span<const std::byte> from, std::size_t size, std::byte* to) {
+  const std::size_t elements = from.size() / size, whole = elements * size;
+  switch (size) {
+    case 2:
+      join_bytes<2>(from.data(), elements, to);
+      break;
+    case 4:
+      join_bytes<4>(from.data(), elements, to);
+      break;
+    case 8:
+      join_bytes<8>(from.data(), elements, to);
+      break;
+    default:
+      for (std::size_t j = 0; j < size; ++j) {
+        for (std::size_t i = 0; i < elements; ++i) to[i * size + j] = from[j * elements + i];
+      }
+  }
+  std::copy(from.begin() + static_cast<std::ptrdiff_t>(whole), from.end(), to + whole);
 }
 
 }  // namespace
+
+bool can_undo(H5Z_filter_t filter) {
+  return keeps_size(filter) || compresses(filter) || find_plugin(filter) != nullptr;
+}
+
+void Bytes::resize(std::size_t size) {
+  if (size > room_) {
+    data_ = nullptr;
+    data_ = std::make_unique_for_overwrite<std::byte[]>(size);
+    room_ = size;
+  }
+  size_ = size;
+}
 
 Filters::Filters(hid_t creation, std::uint64_t chunk_bytes) : chunk_bytes_(chunk_bytes) {
   const int count = H5Pget_nfilters(creation);
@@ -47,10 +98,11 @@ Filters::Filters(hid_t creation, std::uint64_t chunk_bytes) : chunk_bytes_(chunk
   for (int i = 0; i < count; ++i) {
     Filter filter;
     unsigned flags = 0;
-    std::size_t number = filter.values.size();
-    filter.id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &number,
+    filter.number = filter.values.size();
+    filter.id = H5Pget_filter2(creation, static_cast<unsigned>(i), &flags, &filter.number,
                                filter.values.data(), 0, nullptr, nullptr);
     filter.bytes = bytes;
+    filter.number = std::min(filter.number, filter.values.size());
     if (!keeps_size(filter.id)) bytes = 0;
     if (bytes > 0 && filter.id == H5Z_FILTER_FLETCHER32) bytes += checksum_bytes;
     filters_.push_back(filter);
@@ -71,35 +123,85 @@ std::string Filters::problem_of_size(std::uint64_t stored_bytes, std::uint32_t l
     if (left_out >> i & 1) return "its checksum is missing";
     needed += checksum_bytes;
   }
-  if (stored_bytes == needed) return {};
-  return fmt::format("{} bytes where {} are needed", stored_bytes, needed);
+  return stored_bytes == needed ? "" : unlike(stored_bytes, needed);
 }
 
-/// Why what this filter has made is damaged. For gzip, puts what it was given into `bytes`.
-std::string Filters::problem_of_encoded(const Filter& filter, std::vector<std::byte>& bytes) const {
-  const auto made = [&](std::uint64_t number) {
-    return fmt::format("{} bytes where {} are needed", number, filter.bytes);
-  };
+bool Filters::can_be_undone() const {
+  const auto is_checksum = [](const Filter& f) { return f.id == H5Z_FILTER_FLETCHER32; };
+  return std::all_of(filters_.begin(), filters_.end(),
+                     [](const Filter& f) { return can_undo(f.id); }) &&
+         !std::all_of(filters_.begin(), filters_.end(), is_checksum);
+}
+
+std::string Filters::decompress(const Filter& filter, ChunkBytes& chunk) const {
+  std::optional<std::size_t> size;
+  if (compresses(filter.id)) {
+    // What another filter makes of a chunk is hardly larger than the chunk.
+    constexpr std::uint64_t room = 4096;
+    chunk.next.resize(filter.bytes > 0 ? filter.bytes : 2 * chunk_bytes_ + room);
+    size = filter.id == filter_lzf ? decompress_lzf(chunk.now.view(), chunk.next)
+                                   : inflate(chunk.now.view(), chunk.next);
+  } else {
+    size = undo_plugin(filter.id, std::span(filter.values).first(filter.number), chunk.now.view(),
+                       chunk.next);
+  }
+  if (!size) return "it cannot be decompressed";
+  if (filter.bytes > 0 && *size != filter.bytes) return unlike(*size, filter.bytes);
+  chunk.next.resize(*size);
+  return {};
+}
+
+std::string Filters::undo(const Filter& filter, ChunkBytes& chunk) const {
+  if (filter.id == H5Z_FILTER_FLETCHER32) {
+    if (chunk.now.size() < checksum_bytes) return "its checksum is missing";
+    const std::size_t bytes = chunk.now.size() - checksum_bytes;
+    const std::uint32_t checksum = first_word(chunk.now.view().subspan(bytes));
+    if (!matches_fletcher32(checksum, chunk.now.data(), bytes)) return "checksum mismatch";
+    chunk.now.resize(bytes);
+    return {};
+  }
+  // HDF5 refuses these parameters, too.
+  constexpr unsigned most_deflate_level = 9;
+  const unsigned size = filter.values[0];  // of shuffled elements
+  if ((filter.id == H5Z_FILTER_SHUFFLE && (filter.number != 1 || size == 0)) ||
+      (filter.id == H5Z_FILTER_DEFLATE &&
+       (filter.number != 1 || filter.values[0] > most_deflate_level))) {
+    return "a filter has parameters that no program writes";
+  }
+  if (filter.id == H5Z_FILTER_SHUFFLE) {
+    if (size == 1) return {};
+    chunk.next.resize(chunk.now.size());
+    unshuffle(chunk.now.view(), size, chunk.next.data());
+  } else if (std::string problem = decompress(filter, chunk); !problem.empty()) {
+    return problem;
+  }
+  std::swap(chunk.now, chunk.next);
+  return {};
+}
+
+std::string Filters::unpack(ChunkBytes& chunk, std::uint32_t left_out) const {
+  for (std::size_t i = filters_.size(); i-- > 0;) {
+    if (left_out >> i & 1) continue;
+    if (std::string problem = undo(filters_[i], chunk); !problem.empty()) return problem;
+  }
+  return chunk.now.size() == chunk_bytes_ ? "" : unlike(chunk.now.size(), chunk_bytes_);
+}
+
+/// Why what this filter has made is damaged.
+std::string Filters::problem_of_encoded(const Filter& filter, std::span<const std::byte> bytes) {
   const auto& values = filter.values;
   const std::uint64_t of_elements = std::uint64_t{values[elements_at]} * values[bytes_at];
   switch (filter.id) {
-    case H5Z_FILTER_DEFLATE: {
-      // What another filter makes of a chunk is hardly larger than the chunk.
-      constexpr std::uint64_t room = 4096;
-      const std::uint64_t most = filter.bytes > 0 ? filter.bytes : 2 * chunk_bytes_ + room;
-      if (!decompress(bytes, most)) return "it cannot be decompressed";
-      return filter.bytes > 0 && bytes.size() != filter.bytes ? made(bytes.size()) : "";
-    }
     case H5Z_FILTER_SZIP:
-      return first_word(bytes) == filter.bytes ? "" : made(first_word(bytes));
+      return first_word(bytes) == filter.bytes ? "" : unlike(first_word(bytes), filter.bytes);
     case H5Z_FILTER_SCALEOFFSET: {
-      if (of_elements != filter.bytes) return made(of_elements);
+      if (of_elements != filter.bytes) return unlike(of_elements, filter.bytes);
       const std::uint64_t bits = std::uint64_t{first_word(bytes)} * values[elements_at];
       const std::uint64_t needed = scale_offset_header + (bits + 7) / 8;
       return bytes.size() >= needed ? "" : fmt::format("{} of {} bytes", bytes.size(), needed);
     }
     case H5Z_FILTER_NBIT: {
-      if (of_elements != filter.bytes) return made(of_elements);
+      if (of_elements != filter.bytes) return unlike(of_elements, filter.bytes);
       const std::uint64_t bits = std::uint64_t{values[bits_at]} * values[elements_at];
       if (values[kind_at] != 1) return "another type than a number";
       return bytes.size() >= (bits + 7) / 8 ? "" : fmt::format("{} bytes", bytes.size());
@@ -109,22 +211,19 @@ std::string Filters::problem_of_encoded(const Filter& filter, std::vector<std::b
   }
 }
 
-std::string Filters::problem(std::vector<std::byte> bytes, std::uint32_t left_out) const {
-  bool is_scrambled = false;  // `bytes` has the right size, but not the content
+std::string Filters::problem(ChunkBytes& chunk, std::uint32_t left_out) const {
+  bool is_known = true;  // chunk.now has the content that the next filter made
   for (std::size_t i = filters_.size(); i-- > 0;) {
     const Filter& filter = filters_[i];
     if (left_out >> i & 1) continue;
-    if (filter.id == H5Z_FILTER_SHUFFLE) {
-      is_scrambled = true;
-    } else if (filter.id == H5Z_FILTER_FLETCHER32) {
-      if (bytes.size() < checksum_bytes) return "its checksum is missing";
-      bytes.resize(bytes.size() - checksum_bytes);
-    } else {
-      if (is_scrambled) return "its filters have an order that cannot be read";
-      const std::string problem = problem_of_encoded(filter, bytes);
+    if (can_undo(filter.id) && is_known) {
+      if (std::string problem = undo(filter, chunk); !problem.empty()) return problem;
+    } else if (!keeps_size(filter.id)) {
+      if (!is_known) return "its filters have an order that cannot be read";
       // The first filter that changes the size knows that of the chunk.
+      const std::string problem = problem_of_encoded(filter, chunk.now.view());
       if (!problem.empty() || filter.bytes > 0) return problem;
-      is_scrambled = filter.id != H5Z_FILTER_DEFLATE;
+      is_known = false;
     }
   }
   return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// filters.hpp: finds out whether HDF5's filters make a whole chunk of what is stored. HDF5 itself
-// takes what they give for the whole chunk, and reads beyond its end where it is less.
+// filters.hpp: undoes the filters of HDF5's chunks, and finds out whether they make a whole chunk
+// of what is stored. HDF5 itself takes what they give for the whole chunk, and reads beyond its end
+// where it is less.
 #pragma once
 
 #include <hdf5.h>
@@ -8,10 +9,35 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace qrtool::hdf5 {
+
+/// Whether Filters::unpack can undo a filter: one of those that it knows, also where the library
+/// lacks it, or one of a plugin.
+bool can_undo(H5Z_filter_t filter);
+
+/// Memory that grows and keeps its size.
+class Bytes {
+ public:
+  /// Makes it `size` bytes long; what it held is lost where it grows beyond all sizes before.
+  void resize(std::size_t size);
+  std::byte* data() { return data_.get(); }
+  std::size_t size() const { return size_; }
+  std::span<const std::byte> view() const { return {data_.get(), size_}; }
+
+ private:
+  std::unique_ptr<std::byte[]> data_;
+  std::size_t size_ = 0, room_ = 0;
+};
+
+/// A chunk on its way through the filters.
+struct ChunkBytes {
+  Bytes now, next;  // what it is, and room for what it becomes
+};
 
 /// The filters of a dataset, in the order in which they are applied when a chunk is written.
 class Filters {
@@ -26,18 +52,26 @@ class Filters {
   bool keep_size(std::uint32_t left_out) const;
   /// Why a chunk of this stored size is damaged, where they keep_size; empty where it is not.
   std::string problem_of_size(std::uint64_t stored_bytes, std::uint32_t left_out) const;
-  /// The same for the bytes of any chunk. Decompresses gzip; for the other filters of HDF5, which
-  /// state their sizes, it compares these; the filters of plugins are unknown. Several threads may
-  /// call it.
-  std::string problem(std::vector<std::byte> stored, std::uint32_t left_out) const;
+
+  /// Whether unpack() can undo all filters. There is at least one besides checksums.
+  bool can_be_undone() const;
+  /// Makes of the stored bytes in `chunk.now` the whole chunk. Returns why it is damaged; empty
+  /// where it is not. Several threads may call it.
+  std::string unpack(ChunkBytes& chunk, std::uint32_t left_out) const;
+  /// Why a chunk is damaged, where HDF5 has to undo filters: decompresses what unpack() could, and
+  /// compares the sizes that HDF5's other filters state.
+  std::string problem(ChunkBytes& chunk, std::uint32_t left_out) const;
 
  private:
   struct Filter {
     H5Z_filter_t id = 0;
-    std::array<unsigned, 20> values{};  // its parameters
-    std::uint64_t bytes = 0;            // what it is given; 0 where a filter before changes sizes
+    std::size_t number = 0;  // of parameters
+    std::array<unsigned, 20> values{};
+    std::uint64_t bytes = 0;  // what it is given; 0 where a filter before changes sizes
   };
-  std::string problem_of_encoded(const Filter& filter, std::vector<std::byte>& bytes) const;
+  std::string undo(const Filter& filter, ChunkBytes& chunk) const;
+  std::string decompress(const Filter& filter, ChunkBytes& chunk) const;
+  static std::string problem_of_encoded(const Filter& filter, std::span<const std::byte> bytes);
 
   std::uint64_t chunk_bytes_ = 0;
   std::vector<Filter> filters_;

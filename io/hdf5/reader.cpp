@@ -18,6 +18,7 @@
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
+#include "io/hdf5/unpacker.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
 
@@ -79,21 +80,23 @@ double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk
 }
 
 /// Opens a chunked dataset again with a cache that holds those chunks, so that no chunk is
-/// decompressed again for every call.
-void enlarge_cache(const InputFile& file, Dataset& dataset) {
+/// decompressed again for every call. Returns the bytes of the cache.
+std::size_t enlarge_cache(const InputFile& file, Dataset& dataset) {
   constexpr double most_bytes = 64 << 20, usual_bytes = 1 << 20;
   constexpr std::size_t slots =
       12421;  // a prime, far larger than the number of chunks in the cache
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const auto rank = static_cast<int>(dataset.dims.size());
   std::vector<hsize_t> chunk(dataset.dims.size());
-  if (H5Pget_layout(creation) != H5D_CHUNKED) return;
-  if (H5Pget_chunk(creation, rank, chunk.data()) != rank) return;
-  const double bytes = std::clamp(shared_chunk_bytes(dataset, chunk), usual_bytes, most_bytes);
+  if (H5Pget_layout(creation) != H5D_CHUNKED) return 0;
+  if (H5Pget_chunk(creation, rank, chunk.data()) != rank) return 0;
+  const auto bytes = static_cast<std::size_t>(
+      std::clamp(shared_chunk_bytes(dataset, chunk), usual_bytes, most_bytes));
   const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
-  H5Pset_chunk_cache(access, slots, static_cast<std::size_t>(bytes), H5D_CHUNK_CACHE_W0_DEFAULT);
+  H5Pset_chunk_cache(access, slots, bytes, H5D_CHUNK_CACHE_W0_DEFAULT);
   dataset.handle.close();  // a dataset that is still open keeps its properties
   dataset.handle = Handle(H5Dopen2(file.handle, dataset.path.c_str(), access), H5Dclose);
+  return bytes;
 }
 
 class Hdf5Reader final : public Reader {
@@ -155,8 +158,9 @@ class Hdf5Reader final : public Reader {
   Part part_;
   Handle space_, transfer_;
   std::optional<hdf5::Storage> storage_;
-  std::unique_ptr<DirectReader> direct_;  // null where dataset or selection do not allow it
-  index_t flat_first_ = 0;                // of direct_: the first selected element
+  std::unique_ptr<DirectReader> direct_;      // null where dataset or selection do not allow it
+  index_t flat_first_ = 0;                    // of direct_: the first selected element
+  std::unique_ptr<hdf5::Unpacker> unpacker_;  // null where the dataset does not allow it
   bool is_transposed_ = false;
   bool overflowed_ = false;
   std::string error_;  // the error of the last call that failed
@@ -185,7 +189,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part pa
   std::vector<Range>& ranges = part_.ranges;
   for (std::size_t d = ranges.size(); d < dataset_.dims.size(); ++d)
     ranges.push_back({.count = static_cast<index_t>(dataset_.dims[d])});
-  enlarge_cache(*file_, dataset_);
+  const std::size_t cache_bytes = enlarge_cache(*file_, dataset_);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
   transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   H5Pset_type_conv_cb(transfer_, note_overflow, &overflowed_);
@@ -196,6 +200,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part pa
   }
   storage_.emplace(*file_, dataset_, useful_io_threads(part_.threads));
   open_direct();
+  unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_, part_.threads, cache_bytes);
   is_transposed_ = part_.order == Order::column && !part_.is_vector;
   describe_source();
 }
@@ -259,7 +264,6 @@ T* Hdf5Reader::scratch(index_t elements) {
 
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
-  const Session session(file_->shown);
   std::vector<hsize_t> first = box.start, extent = box.count;  // in the selection
   if (!part_.is_vector) {
     first.push_back(static_cast<hsize_t>(block.row));
@@ -273,6 +277,13 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
     start.push_back(static_cast<hsize_t>(range.first) + (range.is_dropped ? 0 : first[kept]));
     count.push_back(range.is_dropped ? 1 : extent[kept++]);
   }
+  if (unpacker_) {
+    const bool is_read = unpacker_->read(start, count, transfer_, out);
+    if (!is_read) error_ = hdf5::take_error();
+    return is_read && !overflowed_;
+  }
+  storage_->require_chunks(start, count);  // on several threads, any of which may need the library
+  const Session session(file_->shown);
   // The space in memory has the shape of the selection. HDF5 is slow where only the sizes agree.
   const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
                       H5Sclose);
@@ -280,7 +291,6 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
                                      nullptr) < 0) {
     return false;
   }
-  storage_->require_chunks(start, count);
   // A part that HDF5 does not fill is NaN.
   std::size_t elements = 1;
   for (const hsize_t counted : count) elements *= counted;

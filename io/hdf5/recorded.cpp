@@ -62,8 +62,7 @@ std::vector<std::string> read_source_datasets(const InputFile& file) {
   const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
   const hssize_t count = space ? H5Sget_simple_extent_npoints(space) : -1;
   std::vector<char*> texts(count > 0 && count <= most ? static_cast<std::size_t>(count) : 0);
-  if (texts.empty() || H5Tis_variable_str(type) <= 0 ||
-      H5Aread(attribute, type, texts.data()) < 0) {
+  if (texts.empty() || H5Tis_variable_str(type) <= 0 || H5Aread(attribute, type, texts.data()) < 0) {
     take_error();
     throw InputError(
         fmt::format("{}: damaged HDF5 file (its attribute {} cannot be read)", file.shown, name));

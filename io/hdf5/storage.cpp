@@ -65,6 +65,7 @@ void require_sound_type(const InputFile& file, const Dataset& dataset) {
   const Handle type(H5Dget_type(dataset.handle), H5Tclose);
   const bool is_float = H5Tget_class(type) == H5T_FLOAT;
   if (is_sound_order(type) && (is_float ? is_sound_float(type) : is_sound_integer(type))) return;
+  take_error();  // without memory, the cause is another
   throw InputError(
       fmt::format("{}: dataset {} is damaged (its type of {} bytes with {} bits is no {})",
                   file.shown, dataset.shown, H5Tget_size(type), H5Tget_precision(type),
@@ -194,7 +195,10 @@ void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsi
   for (std::size_t d = rank; d > 0;) {
     if (is_new(index)) {
       for (std::size_t i = 0; i < rank; ++i) offset[i] = index[i] * chunk_[i];
-      if (const auto stored = find(offset)) to_decode.push_back({*stored, offset});
+      const auto stored = find(offset);
+      if (stored && !filters_.keep_size(stored->filters_left_out)) {
+        to_decode.push_back({*stored, offset});
+      }
       if (std::ssize(to_decode) >= 4 * threads_) require_decodable(std::exchange(to_decode, {}));
     }
     // The next index, the last dimension first.
@@ -206,11 +210,10 @@ void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsi
   require_decodable(to_decode);
 }
 
-/// Finds a chunk and compares its size. Returns it where its size alone does not show that it is
-/// whole.
 std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const {
+  constexpr std::uint32_t all_filters = ~std::uint32_t{0};
   const Session session(file_.shown);
-  const std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset);
+  std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset);
   if (!stored) {
     const std::string error = innermost_error(take_error());
     const bool is_absent = error.empty() || error.find("not initialized") != std::string::npos ||
@@ -228,12 +231,13 @@ std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const 
   }
   if (is_partial && !filters_partial_chunks_) {
     if (bytes != chunk_bytes_) throw_damaged_chunk(fmt::format("{} bytes", bytes), offset);
-    return {};
+    stored->filters_left_out = all_filters;
+    return stored;
   }
   if (!filters_.keep_size(stored->filters_left_out)) return stored;
   const std::string problem = filters_.problem_of_size(bytes, stored->filters_left_out);
   if (!problem.empty()) throw_damaged_chunk(problem, offset);
-  return {};
+  return stored;
 }
 
 void Storage::require_decodable(std::span<const Found> chunks) const {
@@ -241,11 +245,12 @@ void Storage::require_decodable(std::span<const Found> chunks) const {
   std::vector<std::string> problems(chunks.size());
   parallel_for(std::ssize(chunks), threads_, [&](index_t i, int) {
     const StoredChunk& chunk = chunks[static_cast<std::size_t>(i)].chunk;
-    std::vector<std::byte> bytes(chunk.extent.bytes);
-    const TwoParts parts{{{bytes.data(), bytes.size()}, {nullptr, 0}}};
+    ChunkBytes bytes;
+    bytes.now.resize(chunk.extent.bytes);
+    const TwoParts parts{{{bytes.now.data(), bytes.now.size()}, {nullptr, 0}}};
     std::string& problem = problems[static_cast<std::size_t>(i)];
-    problem = read_at(descriptor, chunk.extent.address, parts) == bytes.size()
-                  ? filters_.problem(std::move(bytes), chunk.filters_left_out)
+    problem = read_at(descriptor, chunk.extent.address, parts) == bytes.now.size()
+                  ? filters_.problem(bytes, chunk.filters_left_out)
                   : "it cannot be read";
   });
   for (std::size_t i = 0; i < problems.size(); ++i) {

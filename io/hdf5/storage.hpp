@@ -31,6 +31,20 @@ class Storage {
   /// it before HDF5 reads them. Errors: InputError.
   void require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count);
 
+  /// Whether the chunks can be unpacked without HDF5.
+  bool can_be_unpacked() const { return !chunk_.empty() && filters_.can_be_undone(); }
+  bool has_fill_value() const { return has_fill_value_; }
+  const Filters& filters() const { return filters_; }
+  std::span<const hsize_t> chunk() const { return chunk_; }
+  std::uint64_t chunk_bytes() const { return chunk_bytes_; }
+  /// Finds the chunk whose first element has the index `offset`, and compares its size where that
+  /// shows whether it is whole. Nothing where it was never written and has the fill value. Errors:
+  /// InputError.
+  std::optional<StoredChunk> find(std::span<const hsize_t> offset) const;
+  [[noreturn]] void throw_damaged(const std::string& cause) const;
+  [[noreturn]] void throw_damaged_chunk(const std::string& cause,
+                                        std::span<const hsize_t> offset) const;
+
  private:
   /// A chunk and the index of its first element.
   struct Found {
@@ -42,12 +56,8 @@ class Storage {
   void take_chunks(hid_t creation);
   void require_chunk_extents() const;
   bool is_new(std::span<const hsize_t> chunk_index);
-  std::optional<StoredChunk> find(std::span<const hsize_t> offset) const;
   void require_decodable(std::span<const Found> chunks) const;
   void require_fill_value() const;
-  [[noreturn]] void throw_damaged(const std::string& cause) const;
-  [[noreturn]] void throw_damaged_chunk(const std::string& cause,
-                                        std::span<const hsize_t> offset) const;
 
   const InputFile& file_;
   const Dataset& dataset_;

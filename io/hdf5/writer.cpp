@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 
@@ -224,6 +225,10 @@ void Hdf5Writer::fail(std::string reason) {
   hdf5::stop_closing();
   if (reason == "File too large") reason = "the file size limit is reached";
   if (reason.empty()) reason = "an earlier write failed";
+  if (reason == std::strerror(ENOMEM)) {
+    throw LimitError(fmt::format("cannot write '{}': out of memory", escape(file_.path())),
+                     "try a smaller --memory or fewer --threads");
+  }
   throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
 }
 
@@ -373,9 +378,9 @@ void Hdf5Writer::create_dataset(hid_t parent, Output& created, const std::string
   }
   if (parent == handle_) create_groups(path);
   const Handle space(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
-  created.handle = Handle(
-      check(H5Dcreate2(parent, path.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT)),
-      H5Dclose);
+  created.handle = Handle(check(H5Dcreate2(parent, path.c_str(), type, space, H5P_DEFAULT, creation,
+                                           H5P_DEFAULT)),
+                          H5Dclose);
   if (layout.chunk.empty()) return;
   created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes,
                          threads_);

@@ -293,6 +293,38 @@ TEST_F(Faults, AStatusThatCannotBeReadLeavesNoTemporaryFile) {
   ADD_FAILURE() << "there is no end to the calls";
 }
 
+TEST_F(Faults, AWriteWithoutMemoryIsALimit) {
+  make_input(40);
+  for (const char* name : {"pwrite", "ftruncate", "fsync"}) {
+    const ToolResult result =
+        run_tool({"factor", a_, q_, "-q"}, failing({name, ENOMEM}, 1, false, dir_ / "log"));
+    EXPECT_EQ(result.exit_code, 6) << name << result.err;
+    EXPECT_TRUE(result.err.starts_with("qrtool: ")) << result.err;
+    EXPECT_NE(result.err.find("out of memory"), std::string::npos) << result.err;
+    EXPECT_FALSE(std::filesystem::exists(q_)) << name;
+  }
+}
+
+// The last allocations of a run are those of main and of the constructors of global objects.
+TEST_F(Faults, AllocationsThatFailAroundTheBeginningOfMain) {
+  if (has_thread_sanitizer) GTEST_SKIP() << "it has no memory either";
+  const auto fails = [&](int nth, ToolResult& result) {
+    result = run_tool({"--version"}, failing({"malloc", ENOMEM}, nth, false, dir_ / "log"));
+    return std::filesystem::remove(dir_ / "log");
+  };
+  ToolResult result;
+  int made = 0;
+  for (int step = 1 << 16; step > 0; step /= 2) {
+    if (fails(made + step, result)) made += step;
+  }
+  ASSERT_GT(made, 100);
+  for (int nth = made - 100; nth <= made; ++nth) {
+    fails(nth, result);
+    EXPECT_EQ(result.signal, 0) << nth << result.err;
+    EXPECT_EQ(result.err.find("terminate called"), std::string::npos) << nth << result.err;
+  }
+}
+
 TEST_F(Faults, FullDisk) {
   make_input(2000);
   const std::string disk = dir_ / "disk";

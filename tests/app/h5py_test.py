@@ -127,6 +127,20 @@ class Files(unittest.TestCase):
                 file["Q"][1500]
         self.assertIn("checksum mismatch at matrix", qrtool("verify", self.a, self.q, status=3))
 
+    def test_filters_of_h5py(self):
+        a = np.round(np.random.default_rng(7).standard_normal((200, 20, 10)), 2)
+        self.write(a)
+        qrtool("factor", self.a, os.path.join(self.folder, "plain.h5"))
+        with h5py.File(os.path.join(self.folder, "plain.h5")) as file:
+            q = file["Q"][:]
+        for options in ({"compression": "lzf"}, {"compression": "lzf", "shuffle": True},
+                        {"compression": "lzf", "shuffle": True, "fletcher32": True},
+                        {"compression": "gzip", "shuffle": True, "chunks": (7, 20, 10)}):
+            self.write(a, **options)
+            qrtool("factor", self.a, self.q, "--force")
+            with h5py.File(self.q) as file:
+                np.testing.assert_array_equal(file["Q"][:], q)
+
     def test_published_criteria_hold(self):
         qrtool("factor", DIGITS + ":/images", self.q)
         qrtool("verify", DIGITS + ":/images", self.q)

@@ -83,6 +83,8 @@ class Schemas(unittest.TestCase):
         self.run_json("factor", "factor", LONGLEY, self.path("q.csv"), "--report", self.path("r.json"))
         self.check(pathlib.Path(self.path("r.json")).read_text(), "report")
         self.run_json("verify", "verify", LONGLEY, self.path("q.csv"), "--all")
+        self.run_json("factor", "factor", LONGLEY, self.path("q.npy"))
+        self.check(pathlib.Path(self.path("q.report.json")).read_text(), "report")
 
     def test_failing_matrices_are_named(self):
         a = self.write_matrices(300)

@@ -105,6 +105,17 @@ class Selections(unittest.TestCase):
         with h5py.File(self.q) as file:
             self.assertEqual(file["Q"].shape, (3, 2, 2))
 
+    def test_numpys_files(self):
+        npy, npz = self.a.replace(".h5", ".npy"), self.a.replace(".h5", ".npz")
+        np.save(npy, self.array)
+        np.savez(npz, one=self.array, two=np.eye(3))
+        for selection in ("[2]", "[::3,1]", "[...,1:,::2]"):
+            for name in (f"{npy}:{selection}", f"{npz}:one{selection}"):
+                self.run_tool("factor", name, self.q, "-f", "-q")
+                with h5py.File(self.q) as file:
+                    np.testing.assert_allclose(file["Q"][:] @ file["R"][:], eval("self.array" + selection), atol=1e-12)
+                self.assertIn("all pass", self.run_tool("verify", name.split(":")[0], self.q))
+
     def test_a_name_with_brackets_wins(self):
         with h5py.File(self.a, "w") as file:
             file["A"] = self.array

@@ -5,7 +5,7 @@
 A run may refuse its input, but it must not crash, must not accept what is not in the file, must not
 depend on memory that nothing was written to, and must not leave a part of an output.
 
-    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--calls N --fail-nth LIBRARY] [--seed S] [--keep FOLDER]
+    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--npy N] [--calls N --fail-nth LIBRARY] [--seed S] [--keep FOLDER]
 """
 import argparse
 import collections
@@ -26,6 +26,7 @@ except ImportError:
 
 import csv_damage
 import failing_calls
+import npy_damage
 from h5py_reader import IndependentReader
 from hdf5_damage import Sample
 from hdf5_samples import write_factor_samples, write_samples
@@ -100,7 +101,7 @@ class Fuzz:
         return False
 
     def damaged_copy(self, samples, path):
-        generator = random.Random(f"{self.options.seed} {path} {self.number}")
+        generator = random.Random(f"{self.options.seed} {os.path.basename(path)} {self.number}")
         chosen = generator.randrange(len(samples))
         with open(path, "wb") as file:
             file.write(samples[chosen].damaged(generator))
@@ -207,6 +208,38 @@ class Fuzz:
                 if not close(expected, product, False):
                     self.fail("csv: another reader reads something else", self.number, [path])
 
+    # ---- NumPy's files ------------------------------------------------------------------------
+
+    def npy(self, count):
+        for self.number in range(count):
+            generator = random.Random(f"{self.options.seed} npy {self.number}")
+            is_archive = self.number % 2 == 1
+            data = npy_damage.damaged_archive(generator) if is_archive else npy_damage.damaged(generator)
+            path = os.path.join(self.work, "d.npz" if is_archive else "d.npy")
+            with open(path, "wb") as file:
+                file.write(data)
+            output, results, outputs = "c.npz" if self.number % 4 < 2 else "c.npy", [], []
+            for fill in FILLS:
+                results.append(self.run("factor", path + ":a" if is_archive else path, output, "-qf",
+                                        "--backend", "cpu", "--threads", "1", fill=fill))
+                outputs.append([content(os.path.join(self.work, name)) for name in ("c.npz", "c.Q.npy", "c.R.npy")])
+            if not all([self.ended_well("npy", result, self.number, [path]) for result in results]):
+                continue
+            if results[0][0] != results[1][0] or outputs[0] != outputs[1]:
+                self.fail("npy: two fills of memory, two answers", self.number, [path])
+            elif results[0][0] == 0 and not self.agrees_with_numpy(path, output):
+                self.fail("npy: NumPy reads something else", self.number, [path])
+
+    def agrees_with_numpy(self, path, output):
+        """Whether Q R of an output is what NumPy reads from its input."""
+        expected, work = npy_damage.read(path), self.work
+        if output == "c.npz":
+            with np.load(os.path.join(work, output)) as z:
+                q, r = z["Q"], z["R"]
+        else:
+            q, r = (np.load(os.path.join(work, f"c.{part}.npy")) for part in "QR")
+        return close(expected, q.astype("f8") @ r.astype("f8"), q.dtype == np.float32)
+
     def report(self):
         for (what, code), count in sorted(self.exits.items()):
             print(f"{what}: exit {code}: {count}")
@@ -236,6 +269,7 @@ def main():
     parser.add_argument("qrtool", type=os.path.abspath)
     parser.add_argument("--hdf5", type=int, default=0)
     parser.add_argument("--csv", type=int, default=0)
+    parser.add_argument("--npy", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
     parser.add_argument("--part", default="0/1", help="of the calls, as 0/2 and 1/2 for two processes")
     parser.add_argument("--fail-nth", type=os.path.abspath)
@@ -246,6 +280,7 @@ def main():
     try:
         fuzz.hdf5(options.hdf5)
         fuzz.csv(options.csv)
+        fuzz.npy(options.npy)
         if options.calls:
             failing_calls.run(fuzz, options.calls)
         fuzz.report()

@@ -84,6 +84,8 @@ def write_samples(folder, qrtool):
         add(f"gzip-{libver}", a, libver, chunks=chunks, compression="gzip", shuffle=True)
         add(f"gzip-fletcher32-{libver}", a, libver, chunks=chunks, compression="gzip", shuffle=True,
             fletcher32=True)
+        add(f"lzf-{libver}", np.round(a, 1), libver, chunks=chunks, compression="lzf", shuffle=True)
+        add(f"gzip-parts-{libver}", a.astype("f8"), libver, chunks=(3, 4, 3), compression="gzip")
         add(f"shuffle-{libver}", a, libver, chunks=chunks, shuffle=True)
         add(f"fletcher32-{libver}", a, libver, chunks=chunks, fletcher32=True)
         add(f"big-endian-{libver}", a.astype(">f8"), libver)

@@ -8,26 +8,30 @@
 
 namespace qrtool {
 
-/// Measures matrices of one shape, one after another, on one thread.
+/// Measures matrices of one shape, one after another.
 template <class T>
 class Checker {
  public:
-  explicit Checker(const Problem& problem)
+  explicit Checker(const Problem& problem, int most_threads = 1)
       : problem_(problem),
-        meter_(problem_.m, problem_.n, measured_q_cols(problem_), measured_r_rows(problem_)) {
+        meter_(problem_.m, problem_.n, measured_q_cols(problem_), measured_r_rows(problem_),
+               most_threads) {
     if (problem_.mode == Mode::raw) formed_q_ = Batch<double>(1, problem_.m, problem_.k());
     if (problem_.mode == Mode::raw) widened_ = Batch<double>(2, problem_.m, problem_.n);
   }
 
-  static std::size_t workspace_bytes(const Problem& p) {
+  static std::size_t workspace_bytes(const Problem& p, int most_threads = 1) {
     std::size_t bytes =
-        ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p));
+        ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p), most_threads);
     if (p.mode == Mode::raw) {
       // This holds Q, the reflectors in column order, and A and R in float64.
       bytes += sizeof(double) * static_cast<std::size_t>(p.m * (2 * p.k() + 3 * p.n));
     }
     return bytes;
   }
+
+  /// The threads that share a matrix from now on.
+  void use_threads(int threads) { meter_.use_threads(threads); }
 
   /// Writes errors and status to the report, whose scale is already set.
   void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel.cpp: computes ||A - QR||^2 and Q'Q tile by tile, compiled once for every instruction
-// set. Half of each product is left out, since R is upper triangular and Q'Q is symmetric.
+// error_kernel.cpp: computes X'X tile by tile, and looks through numbers, compiled once for every
+// instruction set.
 #include "core/cpu/check/error_kernel.hpp"
 
 #include <limits>
@@ -197,99 +197,6 @@ std::uint32_t add_narrow_gram(const float* a, index_t rows, index_t columns, dou
   return largest;
 }
 
-template <int N>
-[[gnu::always_inline]] inline void subtract_tile(const Product& f, index_t i, index_t column,
-                                                 V& squares) {
-  const index_t reach = column + N * lanes;
-  const index_t inner = f.is_upper && reach < f.inner ? reach : f.inner;
-  V x[tile][N];
-#pragma GCC unroll 8
-  for (int r = 0; r < tile; ++r)
-#pragma GCC unroll 2
-    for (int q = 0; q < N; ++q) x[r][q] = load(f.a + (i + r) * f.columns + column + q * lanes);
-  for (index_t p = 0; p < inner; ++p) {
-    V y[N];
-#pragma GCC unroll 2
-    for (int q = 0; q < N; ++q) y[q] = load(f.r + p * f.columns + column + q * lanes);
-#pragma GCC unroll 8
-    for (int r = 0; r < tile; ++r)
-#pragma GCC unroll 2
-      for (int q = 0; q < N; ++q) x[r][q] -= f.q[(i + r) * f.q_ld + p] * y[q];
-  }
-  V sum{};
-#pragma GCC unroll 8
-  for (int r = 0; r < tile; ++r)
-#pragma GCC unroll 2
-    for (int q = 0; q < N; ++q) sum += x[r][q] * x[r][q];
-  squares += sum;
-}
-
-double residual_squares(const Product& f) {
-  V squares{};
-  for (index_t i = 0; i < f.rows; i += tile) {
-    for_tiles(0, f.columns,
-              [&]<int N>(index_t column) { subtract_tile<N>(f, i, column, squares); });
-  }
-  double sum = 0;
-  for (int l = 0; l < lanes; ++l) sum += squares[l];
-  return sum;
-}
-
-/// The entries of X'X in `tile` rows from p on and N vectors of columns from `column` on, in runs
-/// of rows.
-template <int N>
-[[gnu::always_inline]] inline void gram_tile(const double* x, index_t rows, const Pair& f,
-                                             index_t p, index_t column, V (&total)[tile][N]) {
-  V lost[tile][N] = {};
-  for (index_t first = 0; first < rows; first += f.run) {
-    const index_t end = first + f.run < rows ? first + f.run : rows;
-    V sum[tile][N] = {};
-    for (index_t i = first; i < end; ++i) {
-      const double* row = x + i * f.columns;
-      V y[N];
-#pragma GCC unroll 2
-      for (int q = 0; q < N; ++q) y[q] = load(row + column + q * lanes);
-#pragma GCC unroll 8
-      for (int r = 0; r < tile; ++r)
-#pragma GCC unroll 2
-        for (int q = 0; q < N; ++q) sum[r][q] += row[p + r] * y[q];
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < tile; ++r)
-#pragma GCC unroll 2
-      for (int q = 0; q < N; ++q) {
-        const V corrected = sum[r][q] - lost[r][q], next = total[r][q] + corrected;
-        lost[r][q] = (next - total[r][q]) - corrected;
-        total[r][q] = next;
-      }
-  }
-}
-
-/// Adds the squares of A'A - R'R in `tile` rows from p on and in the columns [first, end).
-void add_differences(const Pair& f, index_t p, index_t first, index_t end, V& squares) {
-  const index_t r_rows = f.is_upper && p + tile < f.r_rows ? p + tile : f.r_rows;
-  for_tiles(first, end, [&]<int N>(index_t column) {
-    V a[tile][N] = {}, r[tile][N] = {};
-    gram_tile<N>(f.a, f.a_rows, f, p, column, a);
-    gram_tile<N>(f.r, r_rows, f, p, column, r);
-#pragma GCC unroll 8
-    for (int i = 0; i < tile; ++i)
-#pragma GCC unroll 2
-      for (int q = 0; q < N; ++q) squares += (a[i][q] - r[i][q]) * (a[i][q] - r[i][q]);
-  });
-}
-
-double gram_difference_squares(const Pair& f) {
-  double total = 0;
-  for (index_t p = 0; p < f.columns; p += tile) {
-    V on_diagonal{}, right{};
-    add_differences(f, p, p, p + tile, on_diagonal);
-    add_differences(f, p, p + tile, f.columns, right);
-    for (int l = 0; l < lanes; ++l) total += on_diagonal[l] + 2 * right[l];
-  }
-  return total;
-}
-
 }  // namespace
 
 extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
@@ -298,8 +205,6 @@ extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
                                                    add_narrow_gram,
                                                    largest_bits<float, std::int32_t>,
                                                    largest_bits<double, std::int64_t>,
-                                                   sum_words,
-                                                   residual_squares,
-                                                   gram_difference_squares};
+                                                   sum_words};
 
 }  // namespace qrtool::errors

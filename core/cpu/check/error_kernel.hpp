@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel.hpp: the two matrix products that measure a factorization, in float64. Private to
-// core.
+// error_kernel.hpp: X'X, the largest entry and a checksum of a matrix. Private to core.
 //
 // Matrices are row-major and aligned to 64 bytes. They are padded to multiples of `unit` with
 // zeros.
@@ -19,22 +18,6 @@ inline constexpr std::int64_t narrow_unit = 16;
 /// entries on and above the diagonal are defined.
 struct Gram {
   double *sum, *compensation;
-};
-
-/// A and R, each with `columns` columns.
-struct Pair {
-  const double *a, *r;
-  std::int64_t a_rows, r_rows, columns;
-  std::int64_t run;  // the rows in a plain sum, before Kahan's sum takes over
-  bool is_upper;     // all entries of R below its diagonal are zero
-};
-
-/// A (rows x columns) and its factors.
-struct Product {
-  const double *a, *q, *r;  // rows x columns, rows x inner, inner x columns
-  std::int64_t rows, columns, inner;
-  std::int64_t q_ld;
-  bool is_upper;  // all entries of R below its diagonal are zero
 };
 
 /// The same source compiled for one instruction set.
@@ -58,10 +41,6 @@ struct Kernels {
   /// The sum of word_i (2 (first + i) + 1), mod 2^64, for `count` words of 32 bits; the weights are
   /// taken mod 2^32.
   std::uint64_t (*sum_words)(const void* words, std::int64_t count, std::int64_t first);
-  /// ||A - QR||^2 of a few rows.
-  double (*residual_squares)(const Product& product);
-  /// ||A'A - R'R||^2, which stores no entry of either product.
-  double (*gram_difference_squares)(const Pair& pair);
 };
 
 extern const Kernels generic_kernels;

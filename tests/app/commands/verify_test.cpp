@@ -147,7 +147,7 @@ TEST_F(Verify, FindsEveryPlantedFault) {
     std::copy_n(read_dataset(q_, "/Q").view().data, count * m * n, Q.view().data);
     std::copy_n(read_dataset(q_, "/R").view().data, count * n * n, R.view().data);
     fault.plant(Q.view(), R.view());
-    for (const Strings& more : std::vector<Strings>{{}, {"--memory", "7KiB"}, {"--threads", "1"}}) {
+    for (const Strings& more : std::vector<Strings>{{}, {"--memory", "20KiB"}, {"--threads", "1"}}) {
       const ToolResult result = verify_damaged(more);
       EXPECT_EQ(result.exit_code, 1) << fault.name;
       EXPECT_NE(result.out.find("\nmatrix 7 fails: "), std::string::npos) << fault.name << "\n"
@@ -312,6 +312,15 @@ TEST_F(Verify, AMatrixLargerThanTheMemoryIsStreamed) {
   EXPECT_EQ(streamed.exit_code, 0) << streamed.err;
   EXPECT_EQ(streamed.out, run_tool({"verify", a_, q_, "--all"}).out)
       << "the same numbers however the rows are handed in";
+  for (const char* threads : {"1", "3"}) {
+    Strings shared = small;
+    shared.insert(shared.end(), {"--threads", threads, "--progress", "always"});
+    const ToolResult result = run_tool(shared);
+    EXPECT_EQ(result.out, streamed.out) << "the same numbers on " << threads << " threads";
+    // A is read twice. The line appears while the first matrix is measured.
+    EXPECT_NE(result.err.find("/80,000"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("80,000/80,000"), std::string::npos) << result.err;
+  }
   Stored q = read_dataset(q_, "/Q");
   const Stored r = read_dataset(q_, "/R");
   for (const double damage : {0x1p-10, std::numeric_limits<double>::infinity()}) {

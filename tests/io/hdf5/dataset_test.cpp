@@ -82,9 +82,23 @@ TEST_F(Hdf5DatasetTest, SizesThatCannotBe) {
             0u);
 }
 
+TEST_F(Hdf5DatasetTest, WithoutMemoryBeforeAnErrorIsNoDamage) {
+  write_numbers("a.h5", "A", H5T_IEEE_F64LE, {2, 2});
+  std::string bytes = read_text("a.h5");
+  write_text("a.h5", bytes.replace(bytes.find("HEAP"), 4, "HEAQ"));
+  const auto limit_error = [] { return error_of<LimitError>([] { open_file("a.h5"); }); };
+  {
+    const hdf5::Session session;
+    errno = ENOMEM;  // as HDF5 leaves it, where it goes on without telling
+  }
+  EXPECT_EQ(limit_error().rfind("a.h5: out of memory in the HDF5 library", 0), 0u);
+  // What was said is not said again.
+  EXPECT_EQ(input_error("a.h5").rfind("a.h5: damaged HDF5 file", 0), 0u);
+}
+
 TEST_F(Hdf5DatasetTest, MissingFilter) {
   const hdf5::Session session;
-  for (const auto& [filter, name] : {std::pair{32001, "blosc"}, std::pair{32000, "lzf"},
+  for (const auto& [filter, name] : {std::pair{32001, "blosc"}, std::pair{32004, "lz4"},
                                      std::pair{31999, "an unknown method"}}) {
     {
       const Handle file = create_file("a.h5");

@@ -54,6 +54,81 @@ TEST_F(Hdf5SearchTest, NamesCannotSteerTheTerminal) {
       "a.h5: dataset /\\x1b]0;pwned\\x07 has rank 1 (4); a matrix has two dimensions, 4x1 or 1x4");
 }
 
+/// Writes /A and /g/A, and then `value` over a number of the local heap of / (0) or /g (1), `at`
+/// bytes from where the heap begins. Returns the error of opening `path`.
+std::string error_of_heap(int heap, std::size_t at, std::uint64_t value, const std::string& path) {
+  {
+    const Handle file = create_file("a.h5");
+    add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+    const Handle group = create_group(file, "g");
+    add_numbers(group, "A", H5T_IEEE_F64LE, {2, 2});
+  }
+  std::string bytes = read_text("a.h5");
+  std::size_t begin = bytes.find("HEAP");
+  if (heap == 1) begin = bytes.find("HEAP", begin + 1);
+  EXPECT_NE(begin, std::string::npos);
+  bytes.replace(begin + at, sizeof value, reinterpret_cast<const char*>(&value), sizeof value);
+  write_text("a.h5", bytes);
+  return input_error("a.h5", path);
+}
+
+TEST_F(Hdf5SearchTest, LocalHeapsWithADamagedListOfFreePlaces) {
+  const hdf5::Session session;
+  // A heap states its size, its first free place and its address; then come its 88 bytes. A free
+  // place states the next one, or 1 at the end of the list, and its own size.
+  constexpr std::size_t size_at = 8, first_at = 16, data_at = 32;
+  const auto expect_end = [](const std::string& error, const std::string& end) {
+    EXPECT_TRUE(error.starts_with("a.h5: ") && error.ends_with(end + ")")) << error << "; " << end;
+  };
+  for (const int heap : {0, 1}) {
+    const std::size_t first = heap == 0 ? 24 : 16;  // after the names
+    const std::string place = " a free place at byte ", at = std::to_string(first);
+    const std::string path = heap == 0 ? "/A" : "/g/A";
+    EXPECT_EQ(error_of_heap(heap, first_at, first, path), "no error");
+    expect_end(error_of_heap(heap, size_at, first + 8, path), "has" + place + at);
+    expect_end(error_of_heap(heap, first_at, 88, path), "88 bytes has" + place + "88");
+    // A list that leads back to itself.
+    expect_end(error_of_heap(heap, data_at + first, first, path), "has" + place + at);
+    expect_end(error_of_heap(heap, data_at + first + 8, 89 - first, path),
+               "has " + std::to_string(89 - first) + " free bytes at byte " + at);
+  }
+}
+
+/// The error of opening /A where the byte `at` of the superblock, behind a user block, is `value`.
+std::string error_of_superblock(const Handle& access, std::size_t at, int value) {
+  constexpr std::size_t block = 512;
+  {
+    const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
+    H5Pset_userblock(creation, block);
+    const Handle file = create_file("a.h5", creation, access);
+    add_numbers(file, "A", H5T_IEEE_F64LE, {2, 2});
+  }
+  std::string bytes = read_text("a.h5");
+  bytes[block + at] = static_cast<char>(value);
+  write_text("a.h5", bytes);
+  return input_error("a.h5", "/A");
+}
+
+TEST_F(Hdf5SearchTest, LengthsThatHdf5DoesNotRead) {
+  const hdf5::Session session;
+  const Handle old_format(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  const Handle new_format(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_libver_bounds(new_format, H5F_LIBVER_V110, H5F_LIBVER_V110);
+  const std::string what = "a.h5: damaged HDF5 file (its ", end = ", not 2, 4 or 8)";
+  EXPECT_EQ(error_of_superblock(old_format, 14, 8), "no error");
+  EXPECT_EQ(error_of_superblock(new_format, 10, 8), "no error");
+  for (const int width : {3, 16, 32}) {
+    const std::string bytes = std::to_string(width);
+    for (const auto& [access, at] :
+         {std::pair(&old_format, std::size_t{13}), std::pair(&new_format, std::size_t{9})}) {
+      EXPECT_EQ(error_of_superblock(*access, at, width),
+                what + "addresses have " + bytes + " bytes and its lengths 8" + end);
+      EXPECT_EQ(error_of_superblock(*access, at + 1, width),
+                what + "addresses have 8 bytes and its lengths " + bytes + end);
+    }
+  }
+}
+
 /// Whether `action` opens the file.
 template <class Action>
 bool opens(const std::string& file, Action action) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// superblock.hpp: the first bytes of HDF5's part of a file, which say how long the numbers in it
+// are. HDF5 1.10 also takes files whose lengths have 16 or 32 bytes; it reads none of these
+// lengths, and uses what was in its memory as dimensions and sizes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace qrtool::hdf5 {
+
+/// The bytes of an address and of a length in a file.
+struct Widths {
+  std::size_t address = 0, length = 0;
+};
+
+/// The bytes of a superblock that state them.
+using SuperblockStart = std::array<std::byte, 16>;
+
+/// The widths; nothing where they are not 2, 4 or 8.
+std::optional<Widths> stated_widths(const SuperblockStart& start);
+
+/// Whether these bytes hold the start of a superblock.
+bool is_superblock(std::span<const std::byte> bytes);
+
+/// Why HDF5 cannot work with such a superblock; empty where it can.
+std::string problem_of_superblock(std::span<const std::byte> begin);
+
+}  // namespace qrtool::hdf5

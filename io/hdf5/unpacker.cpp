@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// unpacker.cpp: finds the chunks of a box, unpacks them side by side and copies their elements.
+#include "io/hdf5/unpacker.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.hpp"
+#include "io/file/read_write_at.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+// The bytes that are converted at a time where the stored elements are wider.
+constexpr std::size_t wide_bytes = std::size_t{8} << 20;
+
+std::uint64_t product(std::span<const hsize_t> extents) {
+  std::uint64_t result = 1;
+  for (const hsize_t extent : extents) result *= extent;
+  return result;
+}
+
+/// Advances an index within first .. last, the last dimension first. Returns false at the end.
+bool advance(std::span<hsize_t> index, std::span<const hsize_t> first,
+             std::span<const hsize_t> last) {
+  for (std::size_t d = index.size(); d-- > 0;) {
+    if (++index[d] <= last[d]) return true;
+    index[d] = first[d];
+  }
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& dataset,
+                                         const Storage& storage, int threads,
+                                         std::size_t most_kept) {
+  if (!storage.can_be_unpacked()) return nullptr;
+  const Session session(file.shown);
+  std::unique_ptr<Unpacker> unpacker(new Unpacker(file, dataset, storage, threads));
+  unpacker->type_ = Handle(H5Dget_type(dataset.handle), H5Tclose);
+  unpacker->descriptor_ = descriptor_of(file.handle);
+  unpacker->memory_.resize(static_cast<std::size_t>(threads));
+  unpacker->most_kept_ = most_kept;
+  unpacker->fill_.resize(dataset.stored_bytes);
+  const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
+  if (!unpacker->type_ || unpacker->descriptor_ < 0 ||
+      (storage.has_fill_value() &&
+       H5Pget_fill_value(creation, unpacker->type_, unpacker->fill_.data()) < 0)) {
+    storage.throw_damaged("its type or its fill value cannot be read");
+  }
+  return unpacker;
+}
+
+std::uint64_t Unpacker::number_of(std::span<const hsize_t> offset) const {
+  const std::span<const hsize_t> chunk = storage_.chunk();
+  std::uint64_t number = 0;
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    number = number * ((dataset_.dims[d] - 1) / chunk[d] + 1) + offset[d] / chunk[d];
+  }
+  return number;
+}
+
+/// The chunks of a box, in ascending order. HDF5 knows their places.
+std::vector<Unpacker::Part> Unpacker::cut(const Box& box) {
+  const Session session(file_.shown);
+  const std::span<const hsize_t> chunk = storage_.chunk();
+  const std::size_t rank = chunk.size();
+  std::vector<hsize_t> first(rank), last(rank);
+  for (std::size_t d = 0; d < rank; ++d) {
+    first[d] = box.start[d] / chunk[d];
+    last[d] = (box.start[d] + box.count[d] - 1) / chunk[d];
+  }
+  std::vector<Part> parts;
+  std::vector<hsize_t> index = first;
+  do {
+    Part part{.offset = index, .stored = {}};
+    for (std::size_t d = 0; d < rank; ++d) {
+      part.offset[d] *= chunk[d];
+      const hsize_t end = std::min(part.offset[d] + chunk[d], dataset_.dims[d]);
+      part.is_shared =
+          part.is_shared || part.offset[d] < box.start[d] || end > box.start[d] + box.count[d];
+    }
+    if (const auto found = find_kept_.find(number_of(part.offset)); found != find_kept_.end()) {
+      part.kept = found->second->second.view().data();
+    } else {
+      part.stored = storage_.find(part.offset);
+    }
+    parts.push_back(std::move(part));
+  } while (advance(index, first, last));
+  return parts;
+}
+
+/// The elements of a chunk, in chunk.now. Returns why it is damaged; empty where it is not.
+std::string Unpacker::unpack(const Part& part, ChunkBytes& chunk) const {
+  if (!part.stored) {
+    chunk.now.resize(storage_.chunk_bytes());
+    for (std::size_t at = 0; at < chunk.now.size(); at += dataset_.stored_bytes) {
+      std::memcpy(chunk.now.data() + at, fill_.view().data(), dataset_.stored_bytes);
+    }
+    return {};
+  }
+  const Extent& extent = part.stored->extent;
+  chunk.now.resize(extent.bytes);
+  const TwoParts place{{{chunk.now.data(), extent.bytes}, {nullptr, 0}}};
+  if (read_at(descriptor_, extent.address, place) != extent.bytes) return "it cannot be read";
+  return storage_.filters().unpack(chunk, part.stored->filters_left_out);
+}
+
+/// Copies the elements that are both in a chunk and in a box.
+void Unpacker::copy(const Part& part, const std::byte* elements, const Box& box) const {
+  const std::span<const hsize_t> chunk = storage_.chunk();
+  const std::size_t rank = chunk.size(), size = dataset_.stored_bytes;
+  std::vector<hsize_t> first(rank), last(rank);  // of the elements in both
+  for (std::size_t d = 0; d < rank; ++d) {
+    first[d] = std::max(part.offset[d], box.start[d]);
+    last[d] = std::min(part.offset[d] + chunk[d], box.start[d] + box.count[d]) - 1;
+  }
+  // The fast dimensions that follow each other without a gap in both are copied in one piece.
+  std::size_t run = size;
+  for (std::size_t d = rank; d-- > 0;) {
+    const hsize_t extent = last[d] - first[d] + 1;
+    run *= extent;
+    last[d] = first[d];
+    if (extent != chunk[d] || extent != box.count[d]) break;
+  }
+  std::vector<hsize_t> index = first;
+  do {
+    std::size_t from = 0, to = 0;
+    for (std::size_t d = 0; d < rank; ++d) {
+      from = from * chunk[d] + (index[d] - part.offset[d]);
+      to = to * box.count[d] + (index[d] - box.start[d]);
+    }
+    std::memcpy(box.out + to * size, elements + from * size, run);
+  } while (advance(index, first, last));
+}
+
+/// Keeps a chunk for the next call, and gives up those that were kept first where there are too
+/// many.
+void Unpacker::keep(const Part& part, Bytes bytes) {
+  if (bytes.size() > most_kept_) return;
+  for (kept_bytes_ += bytes.size(); kept_bytes_ > most_kept_; kept_.pop_front()) {
+    kept_bytes_ -= kept_.front().second.size();
+    find_kept_.erase(kept_.front().first);
+  }
+  const std::uint64_t number = number_of(part.offset);
+  kept_.emplace_back(number, std::move(bytes));
+  find_kept_.emplace(number, std::prev(kept_.end()));
+}
+
+void Unpacker::read_stored(const Box& box) {
+  const std::vector<Part> parts = cut(box);
+  std::vector<std::string> problems(parts.size());
+  std::vector<Bytes> to_keep(parts.size());
+  parallel_for(std::ssize(parts), threads_, [&](index_t i, int worker) {
+    const Part& part = parts[static_cast<std::size_t>(i)];
+    if (part.kept != nullptr) return copy(part, part.kept, box);
+    ChunkBytes& chunk = memory_[static_cast<std::size_t>(worker)];
+    std::string& problem = problems[static_cast<std::size_t>(i)];
+    problem = unpack(part, chunk);
+    if (!problem.empty()) return;
+    copy(part, chunk.now.data(), box);
+    if (part.is_shared) to_keep[static_cast<std::size_t>(i)] = std::exchange(chunk.now, {});
+  });
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!problems[i].empty()) storage_.throw_damaged_chunk(problems[i], parts[i].offset);
+    if (to_keep[i].size() > 0) keep(parts[i], std::move(to_keep[i]));
+  }
+}
+
+template <class T>
+bool Unpacker::read(std::span<const hsize_t> start, std::span<const hsize_t> count, hid_t transfer,
+                    T* out) {
+  const std::size_t elements = product(count);
+  const bool is_wide = dataset_.stored_bytes > sizeof(T);
+  if (is_wide && elements > 1 && elements * dataset_.stored_bytes > wide_bytes) {
+    // One half after the other, cut across the slowest dimension that can be cut.
+    const auto d = static_cast<std::size_t>(
+        std::find_if(count.begin(), count.end(), [](hsize_t c) { return c > 1; }) - count.begin());
+    std::vector<hsize_t> next(start.begin(), start.end()), half(count.begin(), count.end());
+    half[d] = count[d] / 2;
+    if (!read(start, half, transfer, out)) return false;
+    out += product(half);
+    next[d] += half[d];
+    half[d] = count[d] - half[d];
+    return read(next, half, transfer, out);
+  }
+  if (is_wide) wide_.resize(elements * dataset_.stored_bytes);
+  std::byte* const stored = is_wide ? wide_.data() : reinterpret_cast<std::byte*>(out);
+  read_stored({start, count, stored});
+  const Session session(file_.shown);
+  if (H5Tequal(type_, native_type<T>()) > 0) return true;
+  if (H5Tconvert(type_, native_type<T>(), elements, stored, nullptr, transfer) < 0) return false;
+  if (is_wide) std::memcpy(out, stored, elements * sizeof(T));
+  return true;
+}
+
+template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, float*);
+template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, double*);
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// unpacker.hpp: reads compressed chunks on several threads. Each is unpacked once, and the bytes
+// whose size was compared are those that are used.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/parallel.hpp"
+#include "io/hdf5/storage.hpp"
+
+namespace qrtool::hdf5 {
+
+/// Reads boxes of a dataset whose filters Filters::unpack can undo; HDF5 gives the places of the
+/// chunks and converts types. Only one thread at a time may use it.
+class Unpacker {
+ public:
+  /// Creates one that keeps up to `most_kept` bytes of chunks for the next call. Returns null where
+  /// the dataset is of another kind. All arguments must outlive it.
+  static std::unique_ptr<Unpacker> open(const InputFile& file, const Dataset& dataset,
+                                        const Storage& storage, int threads, std::size_t most_kept);
+
+  /// Reads elements start .. start + count - 1 into `out`, which has the shape `count`. `transfer`
+  /// says what happens where a number does not fit T. Returns false where HDF5 cannot convert them;
+  /// take_error() tells. Errors: InputError.
+  template <class T>
+  bool read(std::span<const hsize_t> start, std::span<const hsize_t> count, hid_t transfer, T* out);
+
+ private:
+  /// A box of the dataset and the memory for it, in elements as they are stored.
+  struct Box {
+    std::span<const hsize_t> start, count;
+    std::byte* out;
+  };
+  /// A chunk with elements of a box.
+  struct Part {
+    std::vector<hsize_t> offset;        // of its first element
+    std::optional<StoredChunk> stored;  // nothing where it was never written
+    const std::byte* kept = nullptr;    // its elements, where a call before has unpacked it
+    bool is_shared = false;             // with other boxes
+  };
+  /// Chunks by their number, those that were kept first at the front.
+  using Kept = std::list<std::pair<std::uint64_t, Bytes>>;
+
+  Unpacker(const InputFile& file, const Dataset& dataset, const Storage& storage, int threads)
+      : file_(file), dataset_(dataset), storage_(storage), threads_(threads) {}
+
+  void read_stored(const Box& box);
+  std::vector<Part> cut(const Box& box);
+  std::uint64_t number_of(std::span<const hsize_t> offset) const;
+  std::string unpack(const Part& part, ChunkBytes& chunk) const;
+  void copy(const Part& part, const std::byte* elements, const Box& box) const;
+  void keep(const Part& part, Bytes bytes);
+
+  const InputFile& file_;
+  const Dataset& dataset_;
+  const Storage& storage_;
+  int threads_;
+  int descriptor_ = -1;
+  Handle type_;                     // of the stored elements
+  Bytes fill_;                      // one element that was never written
+  std::vector<ChunkBytes> memory_;  // of each thread
+  Bytes wide_;                      // elements that are wider than those that were asked for
+  std::size_t most_kept_ = 0, kept_bytes_ = 0;
+  Kept kept_;
+  std::unordered_map<std::uint64_t, Kept::iterator> find_kept_;
+};
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// archive.cpp: libzip reads the directory, compares checksums and inflates; what it says is checked
+// against the header of each array.
+#include "io/npy/archive.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/file/read_write_at.hpp"
+
+namespace qrtool::npy {
+namespace {
+
+constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+constexpr std::string_view array_ending = ".npy";
+
+std::string without_ending(const std::string& name) {
+  return name.ends_with(array_ending) ? name.substr(0, name.size() - array_ending.size()) : name;
+}
+
+[[noreturn]] void throw_damaged(const std::string& shown, const std::string& reason) {
+  throw InputError(fmt::format("{}: damaged zip archive ({})", shown, escape(reason)));
+}
+
+std::string_view method_name(int method) {
+  switch (method) {
+    case ZIP_CM_BZIP2:
+      return "bzip2";
+    case ZIP_CM_LZMA:
+      return "lzma";
+    case ZIP_CM_DEFLATE64:
+      return "deflate64";
+    case 93:
+      return "zstd";
+    default:
+      return "an unknown method";
+  }
+}
+
+std::uint64_t little_endian(std::string_view bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;)
+    value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+/// Whether the directory stands directly before the end record, as zipfile of Python wants it:
+/// where it does not, the two libraries could take different bytes for the directory.
+bool has_no_gap(const OpenFile& file) {
+  constexpr std::size_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, most_comment = 65535;
+  std::string tail(
+      std::min<std::uint64_t>(file.size, end_bytes + locator_bytes + end64_bytes + most_comment),
+      '\0');
+  const TwoParts parts{{{tail.data(), tail.size()}, {nullptr, 0}}};
+  if (read_at(file.descriptor, file.size - tail.size(), parts) != tail.size()) return false;
+  const std::size_t end = tail.rfind("PK\x05\x06");
+  if (end == std::string::npos || end + end_bytes > tail.size()) return false;
+  const std::string_view view(tail);
+  std::uint64_t size = little_endian(view.substr(end + 12, 4));
+  std::uint64_t offset = little_endian(view.substr(end + 16, 4));
+  std::uint64_t directory_end = file.size - tail.size() + end;
+  const std::size_t before64 = locator_bytes + end64_bytes;
+  if (end >= before64 && view.substr(end - locator_bytes, 4) == "PK\x06\x07") {
+    const std::size_t end64 = end - before64;
+    if (view.substr(end64, 4) != "PK\x06\x06") return false;
+    size = little_endian(view.substr(end64 + 40, 8));
+    offset = little_endian(view.substr(end64 + 48, 8));
+    directory_end -= before64;
+  }
+  return size <= directory_end && offset == directory_end - size;
+}
+
+}  // namespace
+
+std::shared_ptr<Archive> Archive::open(const std::string& path, const std::string& scratch) {
+  auto archive = std::make_shared<Archive>(std::make_shared<const OpenFile>(path), scratch);
+  archive->open_directory();
+  archive->collect_names();
+  return archive;
+}
+
+Archive::Archive(std::shared_ptr<const OpenFile> file, std::string scratch)
+    : file_(std::move(file)), scratch_(std::move(scratch)) {}
+
+void Archive::open_directory() {
+  stream_ = fdopen(dup(file_->descriptor), "r");
+  if (stream_ == nullptr) throw_damaged(file_->shown, std::strerror(errno));
+  zip_error_t error{};
+  zip_source_t* const source = zip_source_filep_create(stream_, 0, -1, &error);
+  if (source == nullptr) {
+    std::fclose(stream_);
+    throw_damaged(file_->shown, zip_error_strerror(&error));
+  }
+  // The second flag compares the directory with what stands before each member.
+  archive_.reset(zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error));
+  if (archive_ && !has_no_gap(*file_))
+    throw_damaged(file_->shown, "the directory is not where the end of the file says");
+  if (archive_) return;
+  zip_source_free(source);
+  if (zip_error_code_zip(&error) == ZIP_ER_NOZIP) {
+    throw InputError(
+        fmt::format("{}: not a .npz file (no zip archive, or a truncated one)", file_->shown));
+  }
+  throw_damaged(file_->shown, zip_error_strerror(&error));
+}
+
+void Archive::collect_names() {
+  const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
+  std::map<std::string, index_t> seen;
+  for (zip_int64_t i = 0; i < count; ++i) {
+    const char* const name = zip_get_name(archive_.get(), static_cast<zip_uint64_t>(i), 0);
+    if (name == nullptr) throw_damaged(file_->shown, "a member without a name");
+    names_.push_back(without_ending(name));
+    if (!seen.try_emplace(names_.back(), i).second) {
+      throw InputError(
+          fmt::format("{}: two members are named {}", file_->shown, escape(names_.back())));
+    }
+  }
+}
+
+index_t Archive::find(const std::string& name) const {
+  const auto found = std::find(names_.begin(), names_.end(), without_ending(name));
+  return found == names_.end() ? -1 : found - names_.begin();
+}
+
+std::string Archive::shown_name(index_t member) const {
+  return fmt::format("{}: {}", file_->shown, escape(names_[static_cast<std::size_t>(member)]));
+}
+
+zip_stat_t Archive::describe(index_t member) const {
+  zip_stat_t about;
+  zip_stat_init(&about);
+  constexpr zip_uint64_t needed = ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD;
+  if (zip_stat_index(archive_.get(), static_cast<zip_uint64_t>(member), 0, &about) != 0 ||
+      (about.valid & needed) != needed) {
+    throw_damaged(shown_name(member), zip_strerror(archive_.get()));
+  }
+  return about;
+}
+
+void Archive::require_readable(const zip_stat_t& about, const std::string& shown) const {
+  const bool is_encrypted =
+      (about.valid & ZIP_STAT_ENCRYPTION_METHOD) != 0 && about.encryption_method != ZIP_EM_NONE;
+  if (is_encrypted) {
+    throw InputError(fmt::format("{}: the member is encrypted", shown),
+                     "unpack the archive with its password, and give the .npy file");
+  }
+  if (about.comp_method != ZIP_CM_STORE && about.comp_method != ZIP_CM_DEFLATE) {
+    throw InputError(
+        fmt::format("{}: the member is compressed with {} (method {}); stored and deflated members "
+                    "can be read",
+                    shown, method_name(about.comp_method), about.comp_method),
+        "write it again with numpy.savez or numpy.savez_compressed");
+  }
+  if (about.comp_method == ZIP_CM_STORE && about.size != about.comp_size)
+    throw_damaged(shown, "a member that is not compressed has two sizes");
+  // Deflate cannot compress more than 1032 to 1: a larger ratio is an error or an attack.
+  constexpr std::uint64_t harmless_bytes = std::uint64_t{1} << 30, highest_ratio = 1100;
+  if (about.size > harmless_bytes && about.size / highest_ratio > about.comp_size) {
+    throw LimitError(fmt::format("{}: the member claims {}, packed into {}", shown,
+                                 format_bytes(about.size), format_bytes(about.comp_size)));
+  }
+}
+
+Archive::OpenMember Archive::open_member(index_t member, const std::string& shown) const {
+  OpenMember open(zip_fopen_index(archive_.get(), static_cast<zip_uint64_t>(member), 0));
+  if (!open) throw_damaged(shown, zip_strerror(archive_.get()));
+  return open;
+}
+
+/// Reads `bytes` bytes, or fewer at the end of the member.
+std::size_t Archive::read(const OpenMember& open, void* to, std::size_t bytes,
+                          const std::string& shown) const {
+  std::size_t done = 0;
+  while (done < bytes) {
+    const zip_int64_t got = zip_fread(open.get(), static_cast<std::byte*>(to) + done, bytes - done);
+    if (got < 0) throw_damaged(shown, zip_file_strerror(open.get()));
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+/// libzip compares the checksum when it is asked for bytes beyond the end.
+void Archive::require_end(const OpenMember& open, const std::string& shown) const {
+  char beyond = 0;
+  if (read(open, &beyond, 1, shown) != 0) throw_damaged(shown, "the member is longer than it says");
+}
+
+ArrayParts Archive::array(index_t member) {
+  const std::lock_guard lock(mutex_);
+  const std::string shown = shown_name(member);
+  const zip_stat_t about = describe(member);
+  require_readable(about, shown);
+  std::string first(std::min<std::uint64_t>(about.size, most_header_bytes), '\0');
+  first.resize(read(open_member(member, shown), first.data(), first.size(), shown));
+  const bool is_stored = about.comp_method == ZIP_CM_STORE;
+  ArrayParts parts{.file = file_,
+                   .shown = shown,
+                   .header = parse_header(first, about.size, shown),
+                   .find_numbers = {},
+                   .needs_copy = !is_stored};
+  parts.find_numbers = [self = shared_from_this(), member, shown, is_stored,
+                        header = parts.header] {
+    return is_stored ? self->check_in_place(member, header, shown)
+                     : self->unpack(member, header, shown);
+  };
+  return parts;
+}
+
+std::string Archive::text(index_t member) {
+  constexpr std::size_t longest = 65536, width = 4;
+  const ArrayParts parts = array(member);
+  const std::size_t length = parts.header.characters;
+  if (length == 0 || length > longest) return {};
+  const std::lock_guard lock(mutex_);
+  const OpenMember open = open_member(member, parts.shown);
+  std::string bytes(parts.header.bytes + width * length, '\0');
+  if (read(open, bytes.data(), bytes.size(), parts.shown) != bytes.size())
+    throw_damaged(parts.shown, "the member is shorter than it says");
+  require_end(open, parts.shown);
+  std::string text;
+  for (std::size_t i = parts.header.bytes; i < bytes.size(); i += width) {
+    const bool is_ascii = (bytes[i] & 0x80) == 0 && bytes.substr(i + 1, 3) == std::string(3, '\0');
+    if (!is_ascii) return {};
+    text += bytes[i];
+  }
+  return text;
+}
+
+/// Has libzip read the whole member, and compares it with the file at the place that was found.
+Place Archive::check_in_place(index_t member, const Header& header, const std::string& shown) {
+  const std::lock_guard lock(mutex_);
+  const OpenMember open = open_member(member, shown);
+  std::vector<std::byte> piece(piece_bytes), in_file(piece_bytes);
+  std::uint64_t start = 0, done = 0;
+  while (const std::size_t got = read(open, piece.data(), piece_bytes, shown)) {
+    if (done == 0) start = static_cast<std::uint64_t>(ftello(stream_)) - got;
+    const TwoParts parts{{{in_file.data(), got}, {nullptr, 0}}};
+    if (read_at(file_->descriptor, start + done, parts) != got ||
+        std::memcmp(piece.data(), in_file.data(), got) != 0) {
+      throw InternalError(shown + ": the member is not where libzip has read it");
+    }
+    done += got;
+  }
+  return {.memory = {}, .start = start + header.bytes};
+}
+
+Place Archive::unpack(index_t member, const Header& header, const std::string& shown) {
+  Place place{.memory = scratch_for(shown, scratch_, header.data_bytes())};
+  const std::lock_guard lock(mutex_);
+  const OpenMember open = open_member(member, shown);
+  std::string before(header.bytes, '\0');
+  const std::uint64_t got = read(open, before.data(), before.size(), shown) +
+                            read(open, place.memory.get(), header.data_bytes(), shown);
+  if (got != header.bytes + header.data_bytes())
+    throw_damaged(shown, "the member is shorter than it says");
+  require_end(open, shown);
+  return place;
+}
+
+}  // namespace qrtool::npy

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// archive.hpp: the arrays in a .npz, which is a zip archive of .npy files.
+#pragma once
+
+#include <zip.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "io/npy/array.hpp"
+
+namespace qrtool::npy {
+
+/// An open archive. Several threads may use it.
+class Archive : public std::enable_shared_from_this<Archive> {
+ public:
+  /// Errors: InputError where it is no sound archive, or two of its members have one name.
+  static std::shared_ptr<Archive> open(const std::string& path, const std::string& scratch);
+
+  const OpenFile& file() const { return *file_; }
+  /// The names of the members, without ".npy".
+  const std::vector<std::string>& names() const { return names_; }
+  /// The member of this name, which may end in ".npy"; -1 where there is none.
+  index_t find(const std::string& name) const;
+
+  /// The array of a member. Numbers that are not compressed are read where they are, after the
+  /// checksum of the member has been compared; compressed ones are unpacked to scratch memory. Both
+  /// happen before the first number is read. Errors: InputError, also where the member is
+  /// encrypted, compressed by another method than deflate, or larger than its data can be.
+  ArrayParts array(index_t member);
+
+  /// The text of a member that is one string of ASCII; empty where it is something else. Errors:
+  /// InputError where it is damaged.
+  std::string text(index_t member);
+
+  Archive(std::shared_ptr<const OpenFile> file, std::string scratch);
+
+ private:
+  struct Discard {
+    void operator()(zip_t* archive) const { zip_discard(archive); }
+  };
+  struct Close {
+    void operator()(zip_file_t* member) const { zip_fclose(member); }
+  };
+  using OpenMember = std::unique_ptr<zip_file_t, Close>;
+
+  void open_directory();
+  void collect_names();
+  zip_stat_t describe(index_t member) const;
+  std::string shown_name(index_t member) const;
+  void require_readable(const zip_stat_t& about, const std::string& shown) const;
+  OpenMember open_member(index_t member, const std::string& shown) const;
+  std::size_t read(const OpenMember& open, void* to, std::size_t bytes,
+                   const std::string& shown) const;
+  void require_end(const OpenMember& open, const std::string& shown) const;
+  Place check_in_place(index_t member, const Header& header, const std::string& shown);
+  Place unpack(index_t member, const Header& header, const std::string& shown);
+
+  std::shared_ptr<const OpenFile> file_;
+  std::string scratch_;
+  std::mutex mutex_;             // of what follows
+  std::FILE* stream_ = nullptr;  // what archive_ reads; archive_ owns it
+  std::unique_ptr<zip_t, Discard> archive_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace qrtool::npy

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// array.hpp: an array in an open file, and the place of its numbers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/batch.hpp"
+#include "io/file/descriptor.hpp"
+#include "io/file/input_file.hpp"
+#include "io/npy/header.hpp"
+
+namespace qrtool::npy {
+
+/// A file that is open for reading.
+struct OpenFile {
+  /// Errors: InputError.
+  explicit OpenFile(const std::string& path);
+
+  std::string name, shown;  // the user's text, and escaped for messages
+  std::uint64_t size;       // bytes
+  Descriptor descriptor;
+  FileStamp stamp;  // of the moment when it was opened
+};
+
+/// Where the numbers of an array lie, one after another: in memory, or in the file from `start` on.
+struct Place {
+  HostMemory memory;  // null: in the file
+  std::uint64_t start = 0;
+};
+
+/// What is to be known before any number is read, and the function that finds the numbers.
+struct ArrayParts {
+  std::shared_ptr<const OpenFile> file;
+  std::string shown;  // "a.npy", "a.npz: x"
+  Header header;
+  /// Called once, before the first number is read. It may copy the numbers to scratch memory.
+  std::function<Place()> find_numbers;
+  bool needs_copy = false;  // that it does
+};
+
+/// What a copy of the numbers may use: threads, and a directory (empty: $TMPDIR or /tmp).
+struct CopyMeans {
+  int threads = 1;
+  std::string scratch = {};
+};
+
+/// The numbers of an array, as matrices in C or in Fortran order. Several threads may use it.
+class StoredArray {
+ public:
+  /// The last `matrix_rank` dimensions are a matrix, or a vector (1).
+  StoredArray(ArrayParts parts, std::size_t matrix_rank, CopyMeans means);
+
+  const Header& header() const { return parts_.header; }
+  const OpenFile& file() const { return *parts_.file; }
+  const std::string& shown() const { return parts_.shown; }
+  /// Whether each matrix is stored by columns.
+  bool is_transposed() const { return parts_.header.is_fortran && matrix_rank_ == 2; }
+  /// Whether the numbers are copied before the first is read.
+  bool needs_copy() const { return parts_.needs_copy || is_interleaved(); }
+
+  /// Copies the bytes from `offset` on, counted from the first number of the first matrix. Errors:
+  /// InputError; OutputError where there is no room for a copy.
+  void load(std::uint64_t offset, std::size_t bytes, std::byte* to);
+
+ private:
+  index_t matrix_elements() const;
+  bool is_interleaved() const;
+  void load_from(const Place& place, std::uint64_t offset, std::size_t bytes, std::byte* to) const;
+  Place separate(const Place& interleaved) const;
+  template <class Word>
+  Place separate_words(const Place& interleaved) const;
+
+  ArrayParts parts_;
+  std::size_t matrix_rank_;
+  CopyMeans means_;
+  std::once_flag is_found_;
+  Place place_;
+};
+
+/// Scratch memory for the numbers of an array. `shown` names it in messages. Errors: OutputError.
+HostMemory scratch_for(const std::string& shown, const std::string& scratch, std::uint64_t bytes);
+
+/// Opens the array of a .npy file. Errors: InputError.
+ArrayParts open_array(const std::string& path);
+
+}  // namespace qrtool::npy

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// array_writer.cpp: several threads write pieces, and sum them up.
+#include "io/npy/array_writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "core/checksum.hpp"
+#include "core/error.hpp"
+#include "core/parallel.hpp"
+#include "io/file/read_write_at.hpp"
+#include "io/npy/header.hpp"
+
+namespace qrtool::npy {
+namespace {
+
+// The bytes that one call writes: many enough that the cost of the call does not matter.
+constexpr index_t piece_bytes = index_t{1} << 20;
+
+static_assert(std::endian::native == std::endian::little, "headers say '<'");
+
+std::vector<index_t> dims_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
+  std::vector<index_t> dims(leading.begin(), leading.end());
+  if (!dataset.is_vector) dims.push_back(dataset.rows);
+  dims.push_back(dataset.cols);
+  return dims;
+}
+
+std::string header_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
+  return make_header(dataset.type == ElementType::float32 ? "<f4" : "<f8",
+                     dims_of(dataset, leading));
+}
+
+}  // namespace
+
+std::uint64_t array_bytes(const MatrixDataset& dataset, std::span<const index_t> leading) {
+  index_t bytes = static_cast<index_t>(size_of(dataset.type));
+  bool overflow = false;
+  for (const index_t extent : dims_of(dataset, leading))
+    overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
+  const auto header = static_cast<index_t>(header_of(dataset, leading).size());
+  overflow |= __builtin_add_overflow(bytes, header, &bytes);
+  if (overflow) throw LimitError("the output would be larger than a file can be");
+  return static_cast<std::uint64_t>(bytes);
+}
+
+void write_fully(const OutputFile& file, std::uint64_t position, const void* bytes,
+                 std::size_t count) {
+  const TwoParts parts{{{const_cast<void*>(bytes), count}, {nullptr, 0}}};
+  const int error = write_at(file.descriptor, position, parts);
+  if (error == 0) return;
+  const char* reason = error == EFBIG ? "the file size limit is reached" : std::strerror(error);
+  throw OutputError(fmt::format("cannot write '{}': {}", file.shown, reason));
+}
+
+ArrayWriter::ArrayWriter(OutputFile file, MatrixDataset dataset, std::span<const index_t> leading,
+                         int threads)
+    : file_(std::move(file)), dataset_(std::move(dataset)), threads_(useful_io_threads(threads)) {
+  const std::string header = header_of(dataset_, leading);
+  write_fully(file_, 0, header.data(), header.size());
+  start_ = header.size();
+}
+
+template <class T>
+void ArrayWriter::append(const T* values, index_t count) {
+  constexpr auto element = static_cast<index_t>(sizeof(T)), step = piece_bytes / element;
+  const auto place_of = [&](index_t done) {
+    return start_ + static_cast<std::uint64_t>((position_ + done) * element);
+  };
+  parallel_for((count + step - 1) / step, threads_, [&](index_t piece, int) {
+    const index_t done = piece * step;
+    write_fully(file_, place_of(done), values + done,
+                static_cast<std::size_t>(std::min(step, count - done) * element));
+  });
+  if (count >= step)
+    begin_sync(file_.descriptor, place_of(0), static_cast<std::uint64_t>(count * element));
+  position_ += count;
+}
+
+template <class T>
+void ArrayWriter::write(index_t first, BatchView<const T> values) {
+  if (values.rows != dataset_.rows || values.cols != dataset_.cols ||
+      element_type<T> != dataset_.type || first * matrix_elements() != position_) {
+    throw InternalError(fmt::format("write: {} has another shape, type or place", dataset_.name));
+  }
+  const std::size_t before = checksums_.size();
+  checksums_.resize(before + static_cast<std::size_t>(values.count));
+  parallel_for(values.count, threads_, [&](index_t b, int) {
+    checksums_[before + static_cast<std::size_t>(b)] = checksum(values[b]);
+  });
+  if (values.is_packed()) {
+    append(values.data, values.count * matrix_elements());
+    return;
+  }
+  for (index_t b = 0; b < values.count; ++b) {
+    for (index_t i = 0; i < values.rows; ++i) append(&values[b](i, 0), values.cols);
+  }
+}
+
+template <class T>
+void ArrayWriter::write_rows(index_t matrix, index_t first_row, MatrixView<const T> rows) {
+  const index_t before = first_row * dataset_.cols;
+  if (rows.cols != dataset_.cols || rows.ld != rows.cols || element_type<T> != dataset_.type ||
+      matrix * matrix_elements() + before != position_) {
+    throw InternalError(
+        fmt::format("write_rows: {} has another shape, type or place", dataset_.name));
+  }
+  sum_ += checksum(rows, before * static_cast<index_t>(sizeof(T) / 4));
+  append(rows.data, rows.rows * rows.cols);
+  if (first_row + rows.rows < dataset_.rows) return;
+  checksums_.push_back(sum_);
+  sum_ = 0;
+}
+
+void ArrayWriter::restart(index_t matrix) {
+  const index_t first = matrix * matrix_elements();
+  if (position_ == first) return;
+  if (position_ < first || position_ > first + matrix_elements())
+    throw InternalError(fmt::format("restart: {} is at another matrix", dataset_.name));
+  if (position_ == first + matrix_elements()) checksums_.pop_back();
+  position_ = first;
+  sum_ = 0;
+}
+
+std::vector<std::uint64_t> ArrayWriter::take_checksums(std::size_t matrices) {
+  if (matrices > checksums_.size())
+    throw InternalError(fmt::format("the report is ahead of {}", dataset_.name));
+  const auto end = checksums_.begin() + static_cast<std::ptrdiff_t>(matrices);
+  std::vector<std::uint64_t> taken(checksums_.begin(), end);
+  checksums_.erase(checksums_.begin(), end);
+  return taken;
+}
+
+std::vector<std::uint64_t> join_checksums(std::span<const std::vector<std::uint64_t>> of_arrays,
+                                          std::size_t matrices) {
+  constexpr std::uint64_t factor = 0x9e3779b97f4a7c15;
+  std::vector<std::uint64_t> joined(matrices);
+  for (const std::vector<std::uint64_t>& sums : of_arrays) {
+    for (std::size_t b = 0; b < matrices; ++b) joined[b] = joined[b] * factor + sums[b];
+  }
+  return joined;
+}
+
+template void ArrayWriter::write(index_t, BatchView<const float>);
+template void ArrayWriter::write(index_t, BatchView<const double>);
+template void ArrayWriter::write_rows(index_t, index_t, MatrixView<const float>);
+template void ArrayWriter::write_rows(index_t, index_t, MatrixView<const double>);
+
+}  // namespace qrtool::npy

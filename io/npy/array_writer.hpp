@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// array_writer.hpp: writes the matrices of one array to an open file.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool::npy {
+
+/// A file that is open for writing, with its name in messages.
+struct OutputFile {
+  int descriptor = -1;
+  std::string shown;
+};
+
+/// The size of an array with its header. Errors: LimitError where it is larger than a file can be.
+std::uint64_t array_bytes(const MatrixDataset& dataset, std::span<const index_t> leading);
+
+/// Writes `bytes` bytes at `position`. Errors: OutputError.
+void write_fully(const OutputFile& file, std::uint64_t position, const void* bytes,
+                 std::size_t count);
+
+/// Writes an array in C order from the start of a file. The matrices come in ascending order,
+/// without gaps; several threads write. Only one thread at a time may use a writer.
+class ArrayWriter {
+ public:
+  ArrayWriter(OutputFile file, MatrixDataset dataset, std::span<const index_t> leading,
+              int threads);
+
+  const MatrixDataset& dataset() const { return dataset_; }
+  const OutputFile& file() const { return file_; }
+
+  /// Errors: OutputError.
+  template <class T>
+  void write(index_t first, BatchView<const T> values);
+  template <class T>
+  void write_rows(index_t matrix, index_t first_row, MatrixView<const T> rows);
+  /// Goes back to row 0 of a matrix, the last of which anything was written.
+  void restart(index_t matrix);
+
+  /// The checksums (core/checksum.hpp) of the next `matrices` matrices that are complete.
+  std::vector<std::uint64_t> take_checksums(std::size_t matrices);
+
+ private:
+  index_t matrix_elements() const { return dataset_.rows * dataset_.cols; }
+  template <class T>
+  void append(const T* values, index_t count);
+
+  OutputFile file_;
+  MatrixDataset dataset_;
+  int threads_;
+  std::uint64_t start_ = 0;  // where the numbers begin
+  index_t position_ = 0;     // elements written
+  std::uint64_t sum_ = 0;    // of the rows of the matrix that is not complete
+  std::vector<std::uint64_t> checksums_;
+};
+
+/// One checksum for each matrix, from those of its arrays. The order of the arrays counts.
+std::vector<std::uint64_t> join_checksums(std::span<const std::vector<std::uint64_t>> of_arrays,
+                                          std::size_t matrices);
+
+}  // namespace qrtool::npy

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.cpp: how NumPy's files are known, and what opens and creates them.
+#include "io/npy/format.hpp"
+
+#include <array>
+
+#include "io/factor_files.hpp"
+#include "io/npy/factors.hpp"
+#include "io/npy/members.hpp"
+#include "io/npy/reader.hpp"
+#include "io/npy/writer.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 1> npy_endings{".npy"}, npz_endings{".npz"};
+constexpr std::string_view own_order =
+    "a NumPy array states its order itself (numpy.swapaxes(a, -1, -2) exchanges rows and columns)";
+
+/// Text and unknown bytes go by the name, so that the message speaks of the format that it says.
+bool goes_by_name(Content content) {
+  return content != Content::hdf5 && content != Content::npy && content != Content::zip;
+}
+
+std::vector<std::string> npy_files(const std::string& output) {
+  std::vector<std::string> names;
+  for (const char* dataset : factor_names) names.push_back(factor_file(output, dataset));
+  names.push_back(report_file(output, ".json"));
+  return names;
+}
+
+}  // namespace
+
+constinit const Format npy_format{
+    .name = ".npy",
+    .endings = npy_endings,
+    .own_order = own_order,
+    .is_input =
+        [](const std::string& file, Content content) {
+          return content == Content::npy || (goes_by_name(content) && ending_of(file) == ".npy");
+        },
+    .open_input = npy::open_npy,
+    .recorded_input = npy::read_npy_recorded_input,
+    .open_factors = [](const std::string& path, Order,
+                       int threads) { return npy::open_npy_factors(path, threads); },
+    .files_of_factors = npy_files,
+    .create_output = npy::create_npy,
+};
+
+constinit const Format npz_format{
+    .name = ".npz",
+    .endings = npz_endings,
+    .has_datasets = true,
+    .own_order = own_order,
+    .is_input =
+        [](const std::string& file, Content content) {
+          return content == Content::zip || (goes_by_name(content) && ending_of(file) == ".npz");
+        },
+    .open_input = npy::open_npz,
+    .recorded_input = npy::read_npz_recorded_input,
+    .open_factors = [](const std::string& path, Order,
+                       int threads) { return npy::open_npz_factors(path, threads); },
+    .files_of_factors = [](const std::string& output) { return std::vector{output}; },
+    .create_output = npy::create_npz,
+};
+
+}  // namespace qrtool

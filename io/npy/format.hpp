@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.hpp: NumPy's formats in the list of formats.
+#pragma once
+
+#include "io/format.hpp"
+
+namespace qrtool {
+
+/// One array in a file.
+extern const Format npy_format;
+/// A zip archive of arrays.
+extern const Format npz_format;
+
+}  // namespace qrtool

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// members.cpp: lists the members of a .npz and finds the one that is meant.
+#include "io/npy/members.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/npy/archive.hpp"
+#include "io/npy/reader.hpp"
+
+namespace qrtool::npy {
+namespace {
+
+constexpr std::size_t most_listed = 8;
+// Every member that is looked at must be unpacked a little.
+constexpr std::size_t most_looked_at = 1000;
+
+/// "a, b, c and 12 more".
+std::string list_text(const std::vector<std::string>& items) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i)
+    text += (i > 0 ? ", " : "") + items[i];
+  if (items.size() > most_listed) text += fmt::format(" and {} more", items.size() - most_listed);
+  return text;
+}
+
+[[noreturn]] void throw_unknown(const Archive& archive, const std::string& name) {
+  std::vector<std::string> shown;
+  for (const std::string& each : archive.names()) shown.push_back(escape(each));
+  const std::vector<std::string_view> candidates(shown.begin(), shown.end());
+  const std::string_view near = nearest(escape(name), candidates);
+  throw InputError(fmt::format("{}: there is no member {}{}", archive.file().shown, escape(name),
+                               near.empty() ? "" : fmt::format("; did you mean {}?", near)),
+                   near.empty() && !shown.empty() ? "choose one of " + list_text(shown) : "");
+}
+
+index_t find_only(Archive& archive) {
+  const std::string& file = archive.file().shown;
+  const std::vector<std::string>& names = archive.names();
+  if (names.empty()) throw InputError(fmt::format("{}: holds no member", file));
+  if (names.size() == 1) return 0;
+  if (names.size() > most_looked_at) {
+    throw InputError(fmt::format("{}: {} members", file, names.size()),
+                     fmt::format("choose one, as in {}:{}", file, escape(names.front())));
+  }
+  std::vector<std::string> matrices, others;
+  index_t last = -1;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const Header header = archive.array(static_cast<index_t>(i)).header;
+    const std::string shown = escape(names[i]), obstacle = obstacle_of(header, false).text;
+    if (!obstacle.empty()) {
+      others.push_back(shown + " " + obstacle);
+      continue;
+    }
+    matrices.push_back(
+        fmt::format("{} ({} {})", shown, shape_text(header.dims), header.stored_type));
+    last = static_cast<index_t>(i);
+  }
+  if (matrices.empty())
+    throw InputError(fmt::format("{}: holds no matrices: {}", file, list_text(others)));
+  if (matrices.size() == 1) return last;
+  throw InputError(
+      fmt::format("{}: {} members with matrices: {}", file, matrices.size(), list_text(matrices)),
+      fmt::format("choose one, as in {0}:{1} or --dataset {1}", file,
+                  matrices.front().substr(0, matrices.front().rfind(" ("))));
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> open_npz(const InputSpec& spec) {
+  const std::shared_ptr<Archive> archive = Archive::open(spec.path, spec.scratch);
+  const std::string name = spec.dataset.substr(spec.dataset.starts_with('/') ? 1 : 0);
+  const index_t member = name.empty() ? find_only(*archive) : archive->find(name);
+  if (member < 0) throw_unknown(*archive, name);
+  return read_array(archive->array(member), archive->names()[static_cast<std::size_t>(member)],
+                    /*is_vector=*/false, spec);
+}
+
+}  // namespace qrtool::npy

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// record.hpp: what this tool writes beside its arrays: the root attributes, and the report as JSON.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/reader.hpp"
+
+namespace qrtool::npy {
+
+/// The attributes that are strings.
+using Record = std::map<std::string, std::string>;
+
+/// What out.report.json holds.
+struct StoredReport {
+  Record record;
+  std::vector<std::uint8_t> tries;       // one for each matrix
+  std::vector<std::uint64_t> checksums;  // the same; empty where the report has none
+};
+
+/// Errors: InputError where the file cannot be read or is no report.
+StoredReport read_report(const std::string& path);
+
+/// The attributes in a JSON string; none where it is something else.
+Record parse_record(std::string_view json);
+
+/// What the record says of the matrices that the factors were made from.
+RecordedInput recorded_input(const Record& record);
+
+/// Enters what the record says of the factors. Errors: InputError where factors of the recorded
+/// mode are missing. `shown` names them in messages.
+void apply_record(const Record& record, const std::string& shown, StoredFactors& factors);
+
+}  // namespace qrtool::npy

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// writer.cpp: the datasets go to arrays, the report to JSON or to arrays of its own.
+#include "io/npy/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/factor_files.hpp"
+#include "io/file/atomic_file.hpp"
+#include "io/file/scratch_file.hpp"
+#include "io/npy/archive_writer.hpp"
+#include "io/npy/array_writer.hpp"
+#include "io/npy/header.hpp"
+#include "io/report_file.hpp"
+
+namespace qrtool::npy {
+namespace {
+
+/// What both kinds of output have: one array for each dataset.
+class ArraysWriter : public Writer {
+ public:
+  void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
+    array(dataset).write(first, values);
+  }
+  void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
+    array(dataset).write(first, values);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const float> rows) override {
+    array(dataset).write_rows(matrix, first_row, rows);
+  }
+  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
+                  MatrixView<const double> rows) override {
+    array(dataset).write_rows(matrix, first_row, rows);
+  }
+  void restart(std::string_view dataset, index_t matrix) override {
+    array(dataset).restart(matrix);
+  }
+
+ protected:
+  ArrayWriter& array(std::string_view dataset) {
+    const auto found = std::find_if(arrays_.begin(), arrays_.end(), [&](const auto& each) {
+      return each->dataset().name == dataset;
+    });
+    if (found == arrays_.end())
+      throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+    return **found;
+  }
+  /// The checksums of the next matrices, each of all their datasets.
+  std::vector<std::uint64_t> take_checksums(std::size_t matrices) {
+    std::vector<std::vector<std::uint64_t>> of_arrays;
+    for (const auto& each : arrays_) of_arrays.push_back(each->take_checksums(matrices));
+    return join_checksums(of_arrays, matrices);
+  }
+
+  std::vector<std::unique_ptr<ArrayWriter>> arrays_;
+};
+
+class NpyWriter final : public ArraysWriter {
+ public:
+  explicit NpyWriter(const OutputSpec& spec);
+
+  void write_report(index_t, std::span<const MatrixReport> report) override {
+    report_->write(report, take_checksums(report.size()));
+  }
+  void finish(FileSet& files) override;
+  std::vector<std::string> files() const override;
+
+ private:
+  std::vector<std::string> obsolete_;  // files of another --mode under the same name
+  std::vector<std::unique_ptr<AtomicFile>> files_;
+  std::string report_path_;
+  std::unique_ptr<ReportFile> report_;
+};
+
+NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
+  for (const MatrixDataset& dataset : spec.datasets) {
+    const std::string path = factor_file(spec.path, dataset.name);
+    files_.push_back(std::make_unique<AtomicFile>(path, spec.force));
+    files_.back()->reserve(array_bytes(dataset, spec.leading));
+    arrays_.push_back(
+        std::make_unique<ArrayWriter>(OutputFile{files_.back()->descriptor(), escape(path)},
+                                      dataset, spec.leading, spec.threads));
+  }
+  if (!spec.with_report) return;
+  report_path_ = report_file(spec.path, ".json");
+  const ReportOfSet set{.attributes = spec.attributes};
+  report_ = create_report_file(report_path_, spec.force, &set);
+}
+
+void NpyWriter::finish(FileSet& files) {
+  for (const auto& file : files_) files.add(*file);
+  if (report_) report_->finish(files);
+  for (const std::string& path : obsolete_) files.add_obsolete(path);
+}
+
+std::vector<std::string> NpyWriter::files() const {
+  std::vector<std::string> names;
+  for (const auto& file : files_) names.push_back(file->path());
+  if (report_) names.push_back(report_path_);
+  return names;
+}
+
+struct ReportColumn {
+  const char* name;
+  const char* descr;
+  std::size_t bytes;
+};
+constexpr std::array<ReportColumn, 7> report_columns{{{"report_residual", "<f8", 8},
+                                                      {"report_orthogonality", "<f8", 8},
+                                                      {"report_lower", "<f8", 8},
+                                                      {"report_diagonal_ratio", "<f8", 8},
+                                                      {"report_status", "|u1", 1},
+                                                      {"report_scale", "<i4", 4},
+                                                      {"report_tries", "|u1", 1}}};
+
+class NpzWriter final : public ArraysWriter {
+ public:
+  explicit NpzWriter(const OutputSpec& spec);
+
+  void write_report(index_t first, std::span<const MatrixReport> report) override;
+  void finish(FileSet& files) override;
+  std::vector<std::string> files() const override { return {file_.path()}; }
+
+ private:
+  /// A member that grows in a file without a name.
+  struct Spool {
+    std::string member;
+    Descriptor file;
+    std::uint64_t start = 0;  // where the numbers begin
+  };
+  Spool& add_spool(const std::string& member, std::uint64_t bytes);
+  void add_column(const ReportColumn& column, std::span<const index_t> dims);
+  void add_record(const Attributes& attributes);
+  template <class T, class Field>
+  void write_column(std::size_t number, index_t first, std::span<const MatrixReport> report,
+                    Field field);
+
+  AtomicFile file_;
+  std::string shown_, directory_;
+  std::vector<Spool> spools_;     // in the order of the members
+  std::size_t first_column_ = 0;  // the spool of report_columns[0]
+  std::uint64_t planned_bytes_ = 0;
+};
+
+std::string directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+NpzWriter::NpzWriter(const OutputSpec& spec)
+    : file_(spec.path, spec.force), shown_(escape(spec.path)), directory_(directory_of(spec.path)) {
+  for (const MatrixDataset& dataset : spec.datasets) {
+    const Spool& spool = add_spool(dataset.name, array_bytes(dataset, spec.leading));
+    arrays_.push_back(std::make_unique<ArrayWriter>(OutputFile{spool.file, shown_}, dataset,
+                                                    spec.leading, spec.threads));
+  }
+  first_column_ = spools_.size();
+  if (spec.with_report) {
+    const std::vector<index_t> dims = spec.leading.empty() ? std::vector<index_t>{1} : spec.leading;
+    for (const ReportColumn& column : report_columns) add_column(column, dims);
+  }
+  add_record(spec.attributes);
+  constexpr std::uint64_t directory_bytes = 4096;  // the entries of the members, with room to spare
+  file_.reserve(planned_bytes_ + directory_bytes);
+}
+
+NpzWriter::Spool& NpzWriter::add_spool(const std::string& member, std::uint64_t bytes) {
+  Spool spool{.member = member, .file = create_nameless(directory_)};
+  const int error = spool.file < 0 ? errno : reserve_space(spool.file, bytes);
+  if (error != 0) {
+    throw OutputError(fmt::format("cannot write '{}': {} needed beside it for {} until it is "
+                                  "complete: {}",
+                                  shown_, format_bytes(bytes), member, std::strerror(error)),
+                      "a .npy or .h5 file needs half of the space");
+  }
+  planned_bytes_ += bytes;
+  spools_.push_back(std::move(spool));
+  return spools_.back();
+}
+
+void NpzWriter::add_column(const ReportColumn& column, std::span<const index_t> dims) {
+  std::uint64_t elements = 1;
+  for (const index_t extent : dims) elements *= static_cast<std::uint64_t>(extent);
+  const std::string header = make_header(column.descr, dims);
+  Spool& spool = add_spool(column.name, header.size() + elements * column.bytes);
+  write_fully({spool.file, shown_}, 0, header.data(), header.size());
+  spool.start = header.size();
+}
+
+/// A string of NumPy without dimensions: 4 bytes for each character.
+void NpzWriter::add_record(const Attributes& attributes) {
+  const std::string json = to_json(attributes);
+  const std::string header = make_header(fmt::format("<U{}", json.size()), {});
+  const std::vector<std::uint32_t> characters(json.begin(), json.end());
+  const std::size_t bytes = characters.size() * sizeof(std::uint32_t);
+  const Spool& spool = add_spool(record_member, header.size() + bytes);
+  write_fully({spool.file, shown_}, 0, header.data(), header.size());
+  write_fully({spool.file, shown_}, header.size(), characters.data(), bytes);
+}
+
+template <class T, class Field>
+void NpzWriter::write_column(std::size_t number, index_t first,
+                             std::span<const MatrixReport> report, Field field) {
+  const Spool& spool = spools_[first_column_ + number];
+  std::vector<T> values;
+  values.reserve(report.size());
+  for (const MatrixReport& line : report) values.push_back(static_cast<T>(line.*field));
+  write_fully({spool.file, shown_}, spool.start + static_cast<std::uint64_t>(first) * sizeof(T),
+              values.data(), values.size() * sizeof(T));
+}
+
+void NpzWriter::write_report(index_t first, std::span<const MatrixReport> report) {
+  take_checksums(report.size());  // the members have checksums of their own
+  write_column<double>(0, first, report, &MatrixReport::residual);
+  write_column<double>(1, first, report, &MatrixReport::orthogonality);
+  write_column<double>(2, first, report, &MatrixReport::lower);
+  write_column<double>(3, first, report, &MatrixReport::diagonal_ratio);
+  write_column<std::uint8_t>(4, first, report, &MatrixReport::status);
+  write_column<std::int32_t>(5, first, report, &MatrixReport::scale);
+  write_column<std::uint8_t>(6, first, report, &MatrixReport::tries);
+}
+
+void NpzWriter::finish(FileSet& files) {
+  std::vector<Member> members;
+  for (const Spool& spool : spools_) members.push_back({spool.member + ".npy", spool.file});
+  write_archive({file_.descriptor(), shown_}, members);
+  spools_.clear();
+  files.add(file_);
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> create_npy(const OutputSpec& spec) {
+  return std::make_unique<NpyWriter>(spec);
+}
+
+std::unique_ptr<Writer> create_npz(const OutputSpec& spec) {
+  return std::make_unique<NpzWriter>(spec);
+}
+
+}  // namespace qrtool::npy
