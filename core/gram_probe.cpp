@@ -23,6 +23,7 @@ constexpr std::uint64_t probe_seed = 0x9e0be, probe_stream = 1;
 /// plain sum by up to its length in units of float64.
 template <class T>
 constexpr index_t tile_rows = sizeof(T) == 4 ? 128 : 32;
+static_assert(tile_rows<float> >= probe::most_rows);
 
 /// The scale of a leaf is 0 where its squares and their sums are normal numbers in float64.
 constexpr int most_exponent = 400;
@@ -66,30 +67,32 @@ int exponent_of_leaf(MatrixView<const T> rows) {
   return std::abs(exponent) <= most_exponent ? 0 : exponent;
 }
 
-/// The rows 2^-exponent: themselves, or a copy in `tile`.
+/// sum += A'(A X) for the rows A 2^-exponent. Returns the sum of their squares. `work` has an
+/// entry for each of A.
 template <class T>
-const double* in_double(MatrixView<const T> rows, int exponent, double* tile) {
-  const bool is_packed = rows.ld == rows.cols;
-  if constexpr (sizeof(T) == 4) {
-    if (is_packed) {
-      probe::kernels().widen(rows.data, rows.rows * rows.cols, tile);
-      return tile;
+double add_tile(MatrixView<const T> rows, int exponent, const double* x, double* sum,
+                double* work) {
+  const probe::Kernels& kernels = *probe::kernels().front();
+  if (rows.ld == rows.cols && exponent == 0) {
+    if constexpr (sizeof(T) == 4) {
+      return kernels.add_single(rows.data, rows.rows, rows.cols, x, sum, work);
+    } else {
+      return kernels.add_double(rows.data, rows.rows, rows.cols, x, sum);
     }
-  } else {
-    if (is_packed && exponent == 0) return rows.data;
   }
-  copy_scaled(rows, exponent, tile);
-  return tile;
+  copy_scaled(rows, exponent, work);
+  return kernels.add_double(work, rows.rows, rows.cols, x, sum);
 }
 
 }  // namespace
 
-const probe::Kernels& probe::kernels() {
+std::span<const probe::Kernels* const> probe::kernels() {
 #ifdef QRTOOL_X86_KERNELS
   static constexpr std::array<const Kernels*, 3> all{&avx512_probe, &avx2_probe, &generic_probe};
-  return *all[unsupported_x86_sets()];
+  return std::span(all).subspan(unsupported_x86_sets());
 #else
-  return generic_probe;
+  static constexpr std::array<const Kernels*, 1> all{&generic_probe};
+  return all;
 #endif
 }
 
@@ -135,11 +138,11 @@ void GramProbe<T>::add_leaf(MatrixView<const T> rows, double* slot) const {
   std::fill_n(slot, slot_size_, 0.0);
   for (index_t i = 0; i < rows.rows; i += tile_rows<T>) {
     const index_t count = std::min(tile_rows<T>, rows.rows - i);
-    const double* tile = in_double(rows.row_block(i, count), exponent, work.data());
     std::fill_n(tile_sum, size, 0.0);
-    probe::kernels().add_products(tile, count, n, x_.data(), tile_sum);
+    const double squares =
+        add_tile(rows.row_block(i, count), exponent, x_.data(), tile_sum, work.data());
     for (index_t l = 0; l < size; ++l) add_compensated(tile_sum[l], slot[2 + l], rest[l]);
-    add_compensated(probe::kernels().sum_of_squares(tile, count * n), norm, norm_rest);
+    add_compensated(squares, norm, norm_rest);
   }
   slot[0] = exponent;
   slot[1] = norm;
@@ -162,7 +165,7 @@ Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
     const index_t count = std::min(tile_rows<T>, r.rows - i);
     copy_scaled(r.row_block(i, count), scale, rows.data());
     std::fill(product.begin(), product.end(), 0.0);
-    probe::kernels().add_products(rows.data(), count, n, x_.data(), product.data());
+    probe::kernels().front()->add_double(rows.data(), count, n, x_.data(), product.data());
     for (index_t l = 1; l < size; ++l) add_compensated(-product[l - 1], sum[l], rest[l]);
   }
   double squares = 0, largest = 0, least = std::numeric_limits<double>::infinity();

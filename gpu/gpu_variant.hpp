@@ -82,12 +82,18 @@ inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 
 double orthogonality_bar(const Problem& problem);
 /// The limits for the guard of gpu/common/gram_guard.clh, with g = max(8, per_root sqrt(m)).
 FactorLimits gram_limits(const FactorJob& job, double per_root);
+/// The largest ||D X||_F^2 of the first pass in float64 with which R needs no second one
+/// (gpu/common/departure.clh), for sums of `terms` products.
+double most_in_one_pass(const Problem& problem, index_t terms);
 /// A parameter that no plan has. With it the guards of gram, gram_tiles and tall accept every bound
 /// that is a number, so that tests find matrices for the second try.
 inline const std::string unguarded = "UNGUARDED";
 /// Sizes of the work buffers of a variant with `again`, in bytes per matrix: the routes, then the
 /// buffers of `again`.
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem);
+/// The index in such a list of a buffer of `again` that has room for the matrix. The variant may
+/// use it, because `again` runs later. 0, which is the index of the routes: there is none.
+std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem);
 inline const cl::Buffer* flagged_routes(const FactorJob& job) { return &job.work[0]; }
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.

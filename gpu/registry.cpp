@@ -98,10 +98,24 @@ FactorLimits gram_limits(const FactorJob& job, double per_root) {
   return limits;
 }
 
+double most_in_one_pass(const Problem& p, index_t terms) {
+  const double growth = std::max(8.0, tuning::gram_guard_per_root * std::sqrt(double(terms)));
+  const double bar = standard_bars(p.m, p.n, double_precision, {}).residual;
+  const double most = 2 * tuning::gram_twice_one_pass_share * bar / (growth * 0x1p-53);
+  return most * most;
+}
+
 std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {
   std::vector<std::size_t> bytes = again.workspace(problem);
   bytes.insert(bytes.begin(), sizeof(int));
   return bytes;
+}
+
+std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem) {
+  const std::vector<std::size_t> bytes = again.workspace(problem);
+  const auto has_room = [&](std::size_t b) { return b >= problem.input_bytes(); };
+  const auto found = std::ranges::find_if(bytes, has_room);
+  return found == bytes.end() ? 0 : 1 + static_cast<std::size_t>(found - bytes.begin());
 }
 
 ElementType computed_type(const Problem& problem, index_t few_rows) {

@@ -6,6 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+
+#include "core/problem.hpp"
 
 namespace qrtool::tuning {
 
@@ -33,6 +36,59 @@ inline constexpr int buffer_sets = 3;
 /// Share of the device's memory that is used, in percent. 50 .. 95. The driver needs some memory
 /// for itself, and other programs may hold some. A shortage is not fatal. Not yet measured.
 inline constexpr std::size_t device_memory_percent = 85;
+
+// ---- the choice between a GPU and the CPU (rates.hpp)
+
+/// What a run of `variant` took, without copies: with Q (reduced), and for R alone. NVIDIA H200,
+/// driver 580, 2026-11-22, Gaussian matrices.
+struct MeasuredTime {
+  std::string_view variant;
+  ElementType type;
+  std::int64_t count, m, n;
+  double q_ms, r_ms;
+};
+inline constexpr MeasuredTime measured_times[] = {
+    {"opencl/small", ElementType::float32, 15000, 16, 16, 0.041, 0.031},
+    {"opencl/small", ElementType::float32, 15000, 32, 32, 0.138, 0.090},
+    {"opencl/small", ElementType::float32, 15000, 64, 64, 0.842, 0.533},
+    {"opencl/small", ElementType::float32, 15000, 128, 64, 1.88, 1.11},
+    {"opencl/gram", ElementType::float32, 15000, 64, 64, 0.426, 0.299},
+    {"opencl/gram", ElementType::float32, 15000, 128, 64, 0.625, 0.391},
+    {"opencl/gram_tiles", ElementType::float32, 5000, 256, 128, 2.32, 1.30},
+    {"opencl/gram_tiles", ElementType::float32, 1000, 512, 256, 2.73, 1.79},
+    {"opencl/gram_tiles", ElementType::float32, 32, 512, 512, 0.548, 0.432},
+    {"opencl/gram_tiles", ElementType::float32, 1, 2048, 2048, 1.39, 1.16},
+    {"opencl/gram_tiles", ElementType::float32, 1, 5000, 5000, 9.6, 6.5},
+    {"opencl/blocked", ElementType::float32, 2000, 256, 128, 3.10, 1.96},
+    {"opencl/blocked", ElementType::float32, 32, 512, 512, 1.71, 1.05},
+    {"opencl/large", ElementType::float32, 1, 16384, 16384, 165, 96},
+    {"opencl/tall", ElementType::float32, 1, 1000000, 32, 0.148, 0.072},
+    {"opencl/tall", ElementType::float32, 1, 4000000, 64, 1.16, 0.417},
+    {"opencl/tall", ElementType::float32, 1, 1000000, 128, 0.96, 0.44},
+    {"opencl/small", ElementType::float64, 15000, 16, 16, 0.059, 0.050},
+    {"opencl/small", ElementType::float64, 15000, 64, 64, 1.83, 1.15},
+    {"opencl/small", ElementType::float64, 15000, 128, 64, 4.70, 2.84},
+    {"opencl/gram", ElementType::float64, 15000, 64, 64, 1.37, 1.15},
+    {"opencl/gram", ElementType::float64, 15000, 128, 64, 2.14, 1.68},
+    {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.66, 2.32},
+    {"opencl/gram_twice", ElementType::float64, 32, 512, 512, 1.25, 1.05},
+    {"opencl/gram_twice", ElementType::float64, 1, 512, 512, 0.545, 0.465},
+    {"opencl/gram_twice", ElementType::float64, 1, 2048, 2048, 3.05, 2.53},
+    {"opencl/gram_twice", ElementType::float64, 1, 5000, 5000, 24.2, 19.6},
+    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 32, 0.553, 0.423},
+    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 128, 2.90, 2.15},
+    {"opencl/blocked", ElementType::float64, 2000, 256, 128, 6.41, 3.60},
+    {"opencl/blocked", ElementType::float64, 32, 512, 512, 3.40, 1.88},
+    {"opencl/large", ElementType::float64, 1, 5000, 5000, 26.2, 16.4},
+    {"opencl/large", ElementType::float64, 1, 16384, 16384, 392, 205},
+};
+/// Compute units of that device. Others are taken to be faster or slower in proportion to theirs.
+inline constexpr double measured_units = 132;
+/// How many times as long float64 takes on a device where it is not fast. Such devices have 1/32 or
+/// 1/64 of the rate of float32, and an H200 has 1/2. Not measured.
+inline constexpr double slow_float64 = 16;
+/// Bytes per second between the host's memory and the device. Pageable memory: 9 to 16 GB/s.
+inline constexpr double copied_bytes_per_second = 1e10;
 
 // ---- checks
 
@@ -97,6 +153,10 @@ inline constexpr double gram_first_pass_error = 0.25;
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
 /// The same in float64; and the smallest number of columns for which it is faster than `small`.
 inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
+/// R alone in float64: the part of the bar that the error of one pass may take by its bound
+/// (departure.clh), and the least m / n with which Gaussian matrices keep to it.
+inline constexpr double gram_twice_one_pass_share = 0.625;
+inline constexpr double gram_twice_one_pass_ratio = 1.5;
 inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// Matrices of at most this size are copied as a whole if their size is not a multiple of the
 /// blocks.
@@ -141,8 +201,11 @@ inline constexpr std::int64_t gram_twice_max_columns = 8192;
 /// terms.
 inline constexpr std::int64_t gram_twice_groups = 528;
 inline constexpr std::int64_t gram_twice_least_slab_rows = 512, gram_twice_most_slab_rows = 8192;
-/// Groups of a product of rows that an H200 runs at a time.
-inline constexpr std::int64_t gram_twice_product_groups = 264;
+/// Groups of a wide product that an H200 runs at a time, the smallest number for which wide
+/// products are faster, and how much faster they are with all multiprocessors busy.
+inline constexpr std::int64_t gram_twice_wide_groups = 132;
+inline constexpr std::int64_t gram_twice_least_wide_groups = 80;
+inline constexpr double gram_twice_wide_gain = 1.4;
 /// Largest number of registers per work-item in update_rows; with 128, two groups fit on a
 /// multiprocessor. One 5000 x 5000 takes 23.9 ms with 128 and 27.5 without a limit.
 inline constexpr int gram_twice_registers = 128;
@@ -153,10 +216,10 @@ inline constexpr int gram_twice_registers = 128;
 inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
 inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// Largest number of columns for which it is faster than `large`, with Q and for R alone: two
-/// passes have more operations. One 5000 x 5000 takes 24.1 ms with Q and 19.6 for R, and 26.2
-/// and 16.3 in `large`; one 2048 x 2048 takes 3.05 and 2.52, and 5.8 and 4.2.
+/// passes have more operations. One 5000 x 5000 takes 18.4 ms with Q and 16.1 for R, and 26.2
+/// and 16.4 in `large`; one 2048 x 2048 takes 2.49 and 2.03, and 5.8 and 4.2.
 inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
-inline constexpr std::int64_t gram_twice_most_columns_of_r = 3500;
+inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.
 inline constexpr std::size_t gram_twice_bytes = std::size_t{512} << 20;
 
@@ -180,6 +243,10 @@ inline constexpr int small_flagged_lanes = 256;
 /// has 8. 64x64 takes 0.82 ms with 8 columns and 0.91 ms with 4; 32x32 takes 0.14 ms with 4 columns
 /// and 0.16 ms with 8.
 inline constexpr int small_lane_columns = 8;
+/// The same in float64, where it does not add columns to the tile. In float64 64x64 takes 2.09 ms
+/// with 8 columns, 2.05 ms with 4 and 2.62 ms with 2; 128x64 takes 5.42 ms with 8 and 4.78 ms with
+/// 4.
+inline constexpr int small_wide_lane_columns = 4;
 inline constexpr int small_narrow_lane_columns = 4;
 /// Smallest number of lanes across for matrices that are not narrow, a power of two.
 inline constexpr int small_least_lanes_across = 8;
@@ -205,6 +272,11 @@ inline constexpr int small_max_group_size = 512;
 inline constexpr int small_column_step = 16;
 inline constexpr int small_narrow_column_step = 4;
 inline constexpr int small_narrow_step_columns = 32;
+/// The step in float64, and the largest number of columns to which it applies: with more columns
+/// the code would be twice as long. 64x64 takes 1.83 ms with 8 and 2.05 ms with 16; 128x64 takes
+/// 4.70 and 4.78 ms.
+inline constexpr int small_wide_column_step = 8;
+inline constexpr int small_wide_step_columns = 64;
 
 // ---- blocked (variants/blocked/blocked.cl). NVIDIA H200, driver 580, 2026-11.
 
@@ -216,14 +288,20 @@ inline constexpr std::int64_t blocked_max_row_bytes = 4096;
 inline constexpr std::int64_t blocked_max_columns = 1 << 25;
 /// Columns per work-item of a strip of 32: 2, 4, 8. 512 x 512 takes 1.15 ms with 4 and 1.56 ms with
 /// 8; 1000 matrices of 512 x 256 take 14.0 and 14.6 ms. Work-items with short columns have
-/// registers for 8 columns.
+/// registers for 8 columns: in float64 2000 matrices of 256 x 128 take 7.6 ms with 4 and 6.4 ms
+/// with 8, and 32 of 512 x 512 take 3.4 and 5.8 ms.
 inline constexpr int blocked_lane_columns = 4;
 inline constexpr int blocked_short_lane_columns = 8;
 inline constexpr int blocked_short_lane_rows = 8;
+/// Largest number of rows per work-item in float32 for which T stays in global memory (LEAN in
+/// blocked.cl); in float64 it always does. In float64 32 matrices of 512 x 512 take 3.69 ms with T
+/// in local memory and 3.40 ms without. In float32 15000 of 128 x 64 take 4.48 and 4.22 ms, but
+/// 2000 of 256 x 128 take 3.10 and 3.19 ms.
+inline constexpr int blocked_lean_lane_rows = 4;
 /// Largest number of bytes of a panel's reflectors in local memory at a time. 4 .. 34 KiB. V'C and
-/// T need another 12 KiB (float64: 24) of NVIDIA's 48 KiB.
+/// T need another 12 KiB of NVIDIA's 48 KiB in float32, and V'C needs 8 KiB in float64. With 22 KiB
+/// in float64, 2000 matrices of 256 x 128 take 8.1 instead of 7.6 ms.
 inline constexpr int blocked_stage_bytes = 34 << 10;
-inline constexpr int blocked_wide_stage_bytes = 22 << 10;
 
 // ---- tall (variants/tall/tall.cl). NVIDIA H200, driver 580, 2026-11.
 

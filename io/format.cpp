@@ -9,12 +9,13 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
 #include "io/hdf5/format.hpp"
+#include "io/mtx/format.hpp"
 #include "io/npy/format.hpp"
 
 namespace qrtool {
 
 std::span<const Format* const> formats() {
-  static constexpr std::array all{&npy_format, &npz_format, &csv_format, &hdf5_format};
+  static constexpr std::array all{&npy_format, &npz_format, &mtx_format, &csv_format, &hdf5_format};
   return all;
 }
 

@@ -21,6 +21,7 @@ struct Format {
   std::span<const std::string_view> endings;  // of outputs, with the dot, in lower case
   bool has_datasets = false;                  // an input may hold several; FILE:NAME chooses one
   bool selects = false;                       // open_input() reads a part of a dataset by itself
+  bool takes_csv_options = false;             // --delimiter and the others
   /// Why --order column means nothing for an input; empty where it means something.
   std::string_view own_order;
 

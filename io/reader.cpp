@@ -9,8 +9,6 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
-#include "io/file/rereadable.hpp"
-#include "io/file/text_lines.hpp"
 #include "io/format.hpp"
 #include "io/hdf5/format.hpp"
 #include "io/hdf5/reader.hpp"
@@ -33,14 +31,7 @@ void refuse_choices(const Format& format, const InputSpec& spec) {
     throw UsageError(
         fmt::format("{}: --order column is for HDF5; {}", escape(spec.path), format.own_order));
   }
-}
-
-/// Errors: InputError, also where the file cannot be read.
-void refuse_matrix_market(const std::string& file) {
-  if (sniff(file) != Content::matrix_market) return;
-  TextLines lines(open_rereadable(file), escape(file));
-  lines.next();
-  throw_matrix_market(lines.shown(), lines.text());
+  if (!format.takes_csv_options) refuse_csv_options(spec.csv, escape(spec.path));
 }
 
 /// The selection at the end of a recorded dataset, as text; empty where it has none.
@@ -124,7 +115,6 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
     selection = std::move(part);
   }
   refuse_choices(format, file);
-  if (&format == formats().back()) refuse_matrix_market(file.path);
   return select(format.open_input(file), selection);
 }
 
@@ -154,6 +144,7 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
   const Location location = split_location(spec.path);
   const Format& format = format_of_input(location.file);
   if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
+  if (format.takes_csv_options) spec.csv = with_recorded(spec.csv, recorded.details);
   const std::string& named = spec.dataset.empty() ? location.dataset : spec.dataset;
   spec.path = location.file;
   spec.dataset = named;
@@ -179,9 +170,8 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 
 StoredFactors open_factors(const std::string& path, Order order, int threads,
                            const std::string& source) {
-  StoredFactors factors = source.empty()
-                              ? format_of_output(path).open_factors(path, order, threads)
-                              : open_hdf5_factors_of(path, source, order, threads);
+  StoredFactors factors = source.empty() ? format_of_output(path).open_factors(path, order, threads)
+                                         : open_hdf5_factors_of(path, source, order, threads);
   require_consistent(factors);
   return factors;
 }

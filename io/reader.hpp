@@ -9,6 +9,7 @@
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
+#include "io/csv/options.hpp"
 
 namespace qrtool {
 
@@ -25,6 +26,7 @@ struct InputSpec {
   int threads = 1;  // the most that read at once
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
+  CsvOptions csv = {};  // only for text
 };
 
 /// The matrices that were found.
@@ -36,8 +38,10 @@ struct Source {
   ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
   Order order = Order::row;                 // resolved
-  bool order_is_stated = true;  // false: nothing says in which order the file was written
-  bool needs_copy = false;      // the data are copied to a scratch file before the first is read
+  bool order_is_stated = true;          // false: nothing says in which order the file was written
+  TextPairs details = {};               // how the file is written, for the attributes of an output
+  std::vector<std::string> notes = {};  // what the user should know of how it was read
+  bool needs_copy = false;  // the data are copied to a scratch file before the first is read
 
   index_t count() const {
     index_t product = 1;
@@ -88,6 +92,7 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec);
 struct RecordedInput {
   std::string file, dataset;  // the name of the file without its directory
   Order order = Order::automatic;
+  TextPairs details = {};
 };
 /// A file that cannot be read records nothing. `source` is one of recorded_datasets(), or empty.
 RecordedInput read_recorded_input(const std::string& factors, const std::string& source = {});

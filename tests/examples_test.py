@@ -17,7 +17,7 @@ import tempfile
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 # How many matrices there are, and how many of them pass or fail: these say what happened.
-COUNTS = re.compile(r"\b(?:\d[\d,]* of \d[\d,]*(?:x\d+)?|all \d[\d,]* pass|verified \d[\d,]*"
+COUNTS = re.compile(r"(?<!\.)\b(?:\d[\d,]* of \d[\d,]*(?:x\d+)?|all \d[\d,]* pass|verified \d[\d,]*"
                     r"|\d[\d,]* (?:above the bar|not finite|overflow in R|unchecked|matri(?:x|ces)|more))\b")
 # Units move with the machine's speed, and the processor's name is its own.
 UNIT = re.compile(r"# (?:us|ms|s|B|KiB|MiB|GiB)\b")
@@ -57,7 +57,7 @@ class Runner:
         self.failures = []
         self.count = 0
         for sample in (root / "samples").iterdir():
-            if sample.suffix in (".h5", ".csv"):
+            if sample.suffix in (".h5", ".csv", ".mtx"):
                 shutil.copy(sample, self.folder)
         self.environment = dict(os.environ, PATH=f"{pathlib.Path(qrtool).resolve().parent}:{os.environ['PATH']}")
 

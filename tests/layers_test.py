@@ -15,7 +15,7 @@ ALLOWED = {
 # Libraries that belong to one room: header pattern -> the room that may include it.
 OWNED = {
     r"<hdf5": "io/hdf5",
-    r"<zlib": "io/hdf5",
+    r"<zlib": "io",
     r"<zip\.h": "io/npy",
     r"<fast_float": "io/csv",
     r"<CL/": "gpu/host",

@@ -32,7 +32,8 @@ using Orgqr = void (*)(const int* m, const int* n, const int* k, T* a, const int
 /// The functions of one library; it stays loaded.
 struct LapackLibrary {
   std::string file;                        // empty: none was found
-  std::string version;                     // of OpenBLAS
+  std::string version;                     // "OpenBLAS 0.3.21", "LAPACK 3.11.0"
+  bool is_reference = false;               // Netlib's, which is not optimised
   void (*set_own_threads)(int) = nullptr;  // null: the library has no threads to set
   std::pair<Geqrf<float>, Orgqr<float>> floats{};
   std::pair<Geqrf<double>, Orgqr<double>> doubles{};
@@ -44,31 +45,72 @@ struct LapackLibrary {
   }
 };
 
-template <class Function>
-bool find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  return function != nullptr;
+/// A library that may give its functions a prefix, as SciPy's OpenBLAS does.
+struct Symbols {
+  void* handle;
+  std::string prefix;
+
+  template <class Function>
+  bool find(const char* name, Function& function) const {
+    function = reinterpret_cast<Function>(dlsym(handle, (prefix + name).c_str()));
+    return function != nullptr;
+  }
+};
+
+bool find_functions(const Symbols& symbols, LapackLibrary& library) {
+  return symbols.find("sgeqrf_", library.floats.first) &&
+         symbols.find("sorgqr_", library.floats.second) &&
+         symbols.find("dgeqrf_", library.doubles.first) &&
+         symbols.find("dorgqr_", library.doubles.second);
 }
 
-LapackLibrary load_lapack() {
-  for (const char* file : {"libopenblas.so.0", "liblapack.so.3"}) {
-    void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) continue;
+/// "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the first two words.
+std::string first_two_words(const std::string& text) {
+  const std::size_t first = text.find(' ');
+  return first == std::string::npos ? text : text.substr(0, text.find(' ', first + 1));
+}
+
+/// Version and threads, by functions that only one library has.
+void identify(const Symbols& symbols, LapackLibrary& library) {
+  char* (*configuration)() = nullptr;
+  void (*mkl_version)(char*, int) = nullptr;
+  void (*lapack_version)(int*, int*, int*) = nullptr;
+  if (symbols.find("openblas_get_config", configuration)) {
+    library.version = first_two_words(configuration());
+    symbols.find("openblas_set_num_threads", library.set_own_threads);
+  } else if (symbols.find("MKL_Get_Version_String", mkl_version)) {
+    // "Intel(R) oneAPI Math Kernel Library Version 2026.2-Product Build ...".
+    char text[256] = {};
+    mkl_version(text, sizeof(text) - 1);
+    const std::string_view all(text), word = "Version ";
+    const std::size_t at = std::min(all.find(word), all.size());
+    const std::string_view number = all.substr(std::min(at + word.size(), all.size()));
+    library.version = fmt::format("MKL {}", number.substr(0, number.find_first_of("- ")));
+    symbols.find("MKL_Set_Num_Threads", library.set_own_threads);
+  } else if (symbols.find("ilaver_", lapack_version)) {
+    int major = 0, minor = 0, patch = 0;
+    lapack_version(&major, &minor, &patch);
+    library.version = fmt::format("LAPACK {}.{}.{}", major, minor, patch);
+    library.is_reference = true;
+  }
+}
+
+LapackLibrary load_lapack(const std::string& file) {
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return {};
+  for (const char* prefix : {"", "scipy_"}) {
+    const Symbols symbols{handle, prefix};
     LapackLibrary library{.file = file, .version = {}};
-    if (!find(handle, "sgeqrf_", library.floats.first) ||
-        !find(handle, "sorgqr_", library.floats.second) ||
-        !find(handle, "dgeqrf_", library.doubles.first) ||
-        !find(handle, "dorgqr_", library.doubles.second))
-      continue;
-    find(handle, "openblas_set_num_threads", library.set_own_threads);
-    char* (*configuration)() = nullptr;
-    if (find(handle, "openblas_get_config", configuration)) library.version = configuration();
-    // "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the first two words.
-    library.version.resize(
-        std::min(library.version.find(' ', library.version.find(' ') + 1), library.version.size()));
+    if (!find_functions(symbols, library)) continue;
+    identify(symbols, library);
     return library;
   }
   return {};
+}
+
+LapackLibrary load_installed_lapack() {
+  LapackLibrary library = load_lapack("libopenblas.so.0");
+  return library.file.empty() ? load_lapack("liblapack.so.3") : library;
 }
 
 /// Bytes of a chunk, so that batches of any size take bounded memory.
@@ -173,8 +215,11 @@ class LapackRun final : public TimedRun {
 
 class LapackContestant final : public Contestant {
  public:
-  LapackContestant(const Limits& limits, std::uint64_t seed)
-      : library_(load_lapack()), limits_(limits), seed_(seed) {}
+  LapackContestant(const Limits& limits, std::uint64_t seed, const std::string& file)
+      : wanted_(file.empty() ? "libopenblas.so.0 or liblapack.so.3" : file),
+        library_(file.empty() ? load_installed_lapack() : load_lapack(file)),
+        limits_(limits),
+        seed_(seed) {}
 
   std::string name() const override { return "lapack"; }
 
@@ -184,12 +229,13 @@ class LapackContestant final : public Contestant {
                                     ? "one matrix per thread, or all threads on one"
                                     : "one matrix per thread";
     const std::string library = library_.version.empty() ? "" : library_.version + ", ";
-    return fmt::format("{}{}, {}", library, library_.file, threads);
+    return fmt::format("{}{}, {}{}", library, escape(library_.file),
+                       library_.is_reference ? "reference, unoptimised, " : "", threads);
   }
 
   std::unique_ptr<TimedRun> prepare(const Problem& p, int) override {
     if (library_.file.empty())
-      throw DeviceError("neither libopenblas.so.0 nor liblapack.so.3 was found");
+      throw DeviceError(fmt::format("geqrf and orgqr were not found in {}", escape(wanted_)));
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
     if (p.type == ElementType::float32)
@@ -198,6 +244,7 @@ class LapackContestant final : public Contestant {
   }
 
  private:
+  std::string wanted_;
   LapackLibrary library_;
   Limits limits_;
   std::uint64_t seed_;
@@ -205,8 +252,9 @@ class LapackContestant final : public Contestant {
 
 }  // namespace
 
-std::unique_ptr<Contestant> make_lapack(const Limits& limits, std::uint64_t seed) {
-  return std::make_unique<LapackContestant>(limits, seed);
+std::unique_ptr<Contestant> make_lapack(const Limits& limits, std::uint64_t seed,
+                                        std::string_view file) {
+  return std::make_unique<LapackContestant>(limits, seed, std::string(file));
 }
 
 }  // namespace qrtool

@@ -79,16 +79,6 @@ void CommandLine::value(const std::string& name, const std::string& placeholder,
   parser_->add(name, placeholder, help, set)->take_last();
 }
 
-void CommandLine::repeated(const std::string& name, const std::string& placeholder,
-                           const std::string& help, const Setter& set) {
-  const auto keep = [this, name, set](const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) parser_->values.push_back({name, text, set});
-  };
-  parser_->app.add_option_function<std::vector<std::string>>(name, keep, help)
-      ->type_name(placeholder)
-      ->allow_extra_args(false);
-}
-
 void CommandLine::optional_value(const std::string& name, const std::string& placeholder,
                                  const std::string& usual, const std::string& help,
                                  const Setter& set) {
@@ -98,6 +88,19 @@ void CommandLine::optional_value(const std::string& name, const std::string& pla
 void CommandLine::list(const std::string& name, const std::string& placeholder,
                        const std::string& help, const Setter& set) {
   parser_->add(name, placeholder, help, set)->join(',');
+}
+
+void CommandLine::repeated(const std::string& name, const std::string& placeholder,
+                           const std::string& help, const Setter& set) {
+  constexpr char between = '\n';  // CLI11 passes the values on together
+  const auto set_each = [set](const std::string& text) {
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(between, at), text.size());
+      set(text.substr(at, end - at));
+      at = end + 1;
+    }
+  };
+  parser_->add(name, placeholder, help, set_each)->join(between);
 }
 
 UsageError CommandLine::usage_error(const std::string& what) const {

@@ -34,10 +34,6 @@ class CommandLine {
   void value(const std::string& name, const std::string& placeholder, const std::string& help,
              const Setter& set);
 
-  /// As value(), but where the option is repeated, `set` gets every value.
-  void repeated(const std::string& name, const std::string& placeholder, const std::string& help,
-                const Setter& set);
-
   /// As value(), but the name alone has the value `usual`.
   void optional_value(const std::string& name, const std::string& placeholder,
                       const std::string& usual, const std::string& help, const Setter& set);
@@ -45,6 +41,10 @@ class CommandLine {
   /// Passes a comma-separated list to `set`. An option that is repeated adds to the list.
   void list(const std::string& name, const std::string& placeholder, const std::string& help,
             const Setter& set);
+
+  /// As value(), but an option that is repeated passes each of its values to `set`.
+  void repeated(const std::string& name, const std::string& placeholder, const std::string& help,
+                const Setter& set);
 
   template <class T, std::size_t N>
   void choice(const std::string& name, T& target, const std::string& help,

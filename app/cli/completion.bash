@@ -7,7 +7,8 @@ _qrtool() {
     case "$word" in factor | verify | generate | devices | bench | help) command="$word" && break ;; esac
   done
 
-  local input="--dataset --order" resources="--memory --threads"
+  local input="--dataset --order --delimiter --decimal --skip-rows --header --columns --index-column --na-text"
+  local resources="--memory --threads"
   local print="--report --force --json --quiet --verbose --progress"
   local options="" values=""
   case "$command" in
@@ -28,13 +29,16 @@ _qrtool() {
     --sign) values="positive lapack" ;;
     --precision) [[ "$command" == factor ]] && values="input single double mixed" || values="single double" ;;
     --arithmetic) [[ "$command" == bench ]] && values="any strict mixed" || values="any strict" ;;
+    --delimiter) values="comma semicolon tab space pipe" ;;
+    --decimal) values="auto point comma" ;;
+    --header | --index-column) values="auto yes no" ;;
     --order) values="auto row column" ;;
     --backend) values="auto cpu opencl" ;;
     --criteria) values="bar m-eps" ;;
     --progress) values="auto always never" ;;
     --kind) values="$(qrtool help generate 2>/dev/null |
       sed -n '/^  --kind/,/^  --precision/{s/.*default gauss;//;/--precision/d;s/,//g;p}')" ;;
-    --dataset | --memory | --scratch | --threads | --device | --variant | --shape | --cond | --seed | --batch | --limit-seconds) return ;;
+    --dataset | --skip-rows | --columns | --na-text | --memory | --scratch | --threads | --device | --variant | --shape | --cond | --seed | --batch | --limit-seconds) return ;;
   esac
 
   if [[ -n "$values" ]]; then

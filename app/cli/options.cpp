@@ -15,6 +15,7 @@
 #include "core/error.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
+#include "io/csv/columns.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 
@@ -61,6 +62,41 @@ const std::pair<std::string_view, std::string> backends[] = {
 constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
                                                               {"m-eps", Criteria::m_eps}};
 
+char parse_delimiter(const std::string& text) {
+  for (const auto& [word, character] : delimiter_words)
+    if (text == word || text == std::string(1, character)) return character;
+  if (text == "\\t") return '\t';
+  std::vector<std::string_view> names;
+  for (const auto& [word, character] : delimiter_words) names.push_back(word);
+  throw not_one_of("--delimiter", text, names);
+}
+
+/// How a CSV file is written, for `factor` and `verify`.
+void add_csv_options(CommandLine& line, CsvOptions& csv) {
+  line.value("--delimiter", "C",
+             "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
+             "the first row",
+             [&csv](const std::string& text) { csv.delimiter = parse_delimiter(text); });
+  line.choice("--decimal", csv.decimal, "CSV: the decimal sign", decimal_words);
+  line.value("--skip-rows", "N", "CSV: leave out the first N lines",
+             [&csv](const std::string& text) {
+               csv.skip_rows = parse_whole("--skip-rows", text, 0, index_t{1} << 40);
+             });
+  line.choice("--header", csv.header, "CSV: whether the first line holds the names of the columns",
+              answer_words);
+  line.list("--columns", "LIST",
+            "CSV: the columns to read, by number from 1 or by name: 2-5,height,8-",
+            [&csv](const std::string& text) {
+              check_columns(text);
+              csv.columns = text;
+            });
+  line.choice("--index-column", csv.index_column,
+              "CSV: whether the first column is an index, which is left out", answer_words);
+  line.repeated("--na-text", "TEXT",
+                "CSV: means a missing number (NaN), as an empty field and NA do; may be repeated",
+                [&csv](const std::string& text) { csv.na_texts.push_back(text); });
+}
+
 /// The options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
@@ -75,6 +111,7 @@ void add_input_options(CommandLine& line, Options& o) {
               "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
               "column",
               orders);
+  add_csv_options(line, o.csv);
 }
 
 void add_backend_options(CommandLine& line, BackendRequest& request) {
@@ -113,13 +150,15 @@ void add_print_options(CommandLine& line, Options& o) {
 }
 
 void describe(CommandLine& line, FactorOptions& o) {
-  line.positional("IN", o.input,
-                  "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz or CSV; - is CSV "
-                  "from standard input; a part: 'FILE:/path[0:1000]', 'FILE:[::2, :, 3:]', as in "
-                  "Python");
-  line.positional("OUT", o.output,
-                  "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt; - "
-                  "with --mode r: R as CSV on standard output");
+  line.positional(
+      "IN", o.input,
+      "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz, CSV (also gzip) or "
+      "Matrix Market; - is CSV from standard input; a part: 'FILE:/path[0:1000]', "
+      "'FILE:[::2, :, 3:]', as in Python");
+  line.positional(
+      "OUT", o.output,
+      "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx; "
+      "- with --mode r: R as CSV on standard output");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,

@@ -26,6 +26,7 @@ struct FactorOptions {
   std::string input, output, dataset;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
+  CsvOptions csv;
   BackendRequest backend;
   Mode mode = Mode::reduced;
   std::optional<Sign> sign;  // not given: positive, or lapack with --mode raw
@@ -53,6 +54,7 @@ struct VerifyOptions {
   std::string input, factors, dataset;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
+  CsvOptions csv;
   Criteria criteria = Criteria::bar;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;

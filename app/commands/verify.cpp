@@ -11,10 +11,11 @@
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
-#include "app/run/make_backend.hpp"
 #include "app/run/join.hpp"
+#include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
 #include "app/run/several.hpp"
+#include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -175,6 +176,7 @@ void print_text(const VerifyResult& result) {
 }
 
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
+  print_source_details(result.input.a.source());
   print_message(fmt::format("{}: {}", escape(result.input.factors.file),
                             stored_shapes(result.input.factors)));
   print_message(plan.by_rows ? fmt::format("{} rows at a time, {} threads",
@@ -219,7 +221,8 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
                                       int threads) {
   try {
     return open_recorded_input(
-        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads}, recorded);
+        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads, .csv = o.csv},
+        recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -249,18 +252,21 @@ void check_report(const VerifyOptions& o) {
 }
 
 /// An answer as JSON, and its exit code.
-struct Answer {
+struct JsonAnswer {
   Json json;
   ExitCode code = ExitCode::good;
 };
 
 /// `source`: one of the datasets that OUT records, or empty where it holds the factors of one.
-Answer verify_one(const VerifyOptions& o, const std::string& source) {
+JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const RecordedInput recorded = read_recorded_input(o.factors, source);
   const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
   print_differences(o, a->source(), recorded);
+  if (!o.quiet)
+    for (const std::string& note : a->source().notes)
+      print_message(fmt::format("note: {}: {}", escape(a->source().file), note));
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads, source);
   const FactoredInput input{*a, factors};
   check_shapes(input);
@@ -278,8 +284,7 @@ Answer verify_one(const VerifyOptions& o, const std::string& source) {
   if (report) report->commit();
   result.total_seconds = watch.seconds();
   print_text(result);
-  const ExitCode code =
-      result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  const ExitCode code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
   return {o.json ? to_json(result) : Json(), code};
 }
 
@@ -295,9 +300,8 @@ std::vector<std::string> chosen_sources(const VerifyOptions& o,
       return name_in_output(each) == name_in_output(name);
     });
     if (found == sources.end())
-      throw InputError(
-          fmt::format("{}: holds no factors of {}", escape(o.factors), escape(name)),
-          fmt::format("it holds those of {}", escape(join(sources, ", "))));
+      throw InputError(fmt::format("{}: holds no factors of {}", escape(o.factors), escape(name)),
+                       fmt::format("it holds those of {}", escape(join(sources, ", "))));
     chosen.push_back(*found);
   }
   return chosen;
@@ -314,7 +318,7 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
   ExitCode worst = ExitCode::good;
   Json answers = Json::array();
   for (const std::string& source : sources) {
-    Answer answer;
+    JsonAnswer answer;
     const std::optional<Failure> failure = attempt([&] { answer = verify_one(each, source); });
     if (failure) {
       answer = {to_json(*failure), failure->code};
@@ -342,14 +346,14 @@ ExitCode run_verify(const VerifyOptions& o) {
     VerifyOptions one = o;
     one.input = split_location(o.input).file;
     one.dataset.clear();
-    const Answer answer = verify_one(one, chosen.front());
+    const JsonAnswer answer = verify_one(one, chosen.front());
     if (o.json) write_json(answer.json);
     return answer.code;
   }
   if (o.datasets.size() > 1)
     throw UsageError(fmt::format("{}: holds the factors of one dataset", escape(o.factors)),
                      "give one --dataset, or none");
-  const Answer answer = verify_one(o, "");
+  const JsonAnswer answer = verify_one(o, "");
   if (o.json) write_json(answer.json);
   return answer.code;
 }

@@ -28,12 +28,15 @@ std::vector<NamedValue> deciding_options(const FactorOptions& o) {
   } else if (o.precision.type) {
     precision = name_of(*o.precision.type);
   }
+  std::string csv;
+  for (const auto& [name, word] : to_text(o.csv)) csv += fmt::format("{}={} ", name, word);
   return {{"--mode", std::string(name_of(o.mode))},
           {"--sign", o.sign ? std::string(name_of(*o.sign)) : ""},
           {"--precision", precision},
           {"--arithmetic", std::string(name_of(o.arithmetic))},
           {"--order", std::string(name_of(o.order))},
-          {"--dataset", o.dataset}};
+          {"--dataset", o.dataset},
+          {"options of CSV", csv}};
 }
 
 std::string text_of(const Params& params) {

@@ -11,6 +11,7 @@
 #include "app/ranks/share_stages.hpp"
 #include "app/run/factor_matrices.hpp"
 #include "app/run/factor_rows.hpp"
+#include "app/run/source_notes.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/text.hpp"
 #include "io/repeated_reader.hpp"
@@ -27,6 +28,13 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
   if (p.mode == Mode::raw) return {v, tau};
   if (p.mode == Mode::r) return {r};
   return {q, r};
+}
+
+/// How text was read, as attributes of the output.
+std::vector<std::pair<std::string, AttributeValue>> with_details(
+    std::vector<std::pair<std::string, AttributeValue>> attributes, const Source& source) {
+  for (const auto& [name, word] : source.details) attributes.emplace_back(name, word);
+  return attributes;
 }
 
 OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backend& backend,
@@ -49,17 +57,8 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
       {"variant", std::string(plan.variant->name)},
       {"eps", precision_of(p).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
+  spec.attributes = with_details(std::move(spec.attributes), source);
   return spec;
-}
-
-/// MATLAB's h5write leaves no mark in the file; a matrix of it with more rows than columns seems
-/// wide.
-void note_assumed_order(const Source& source) {
-  if (source.order_is_stated || source.m >= source.n) return;
-  print_message(fmt::format(
-      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Octave or Julia wrote a {}x{} "
-      "matrix, give --order column",
-      escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
 }
 
 /// Python selects nothing without a word.
@@ -99,8 +98,9 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .dataset = o.dataset,
                                               .order = o.order,
                                               .threads = limits.threads,
-                                              .scratch = o.scratch});
-  if (!o.quiet) note_assumed_order(input->source());
+                                              .scratch = o.scratch,
+                                              .csv = o.csv});
+  if (!o.quiet) print_source_notes(input->source());
   if (!o.quiet) note_empty_selection(input->source());
   return input;
 }
@@ -147,6 +147,7 @@ void FactorRun::say_plan() const {
                               source.dataset.empty() ? "table" : escape(source.dataset),
                               format_shape(source.leading, source.m, source.n), source.stored_type,
                               name_of(source.order), name_of(result_.plan.problem.type)));
+    print_source_details(source);
     print_message(fmt::format("at most {} of host memory and {} threads",
                               format_bytes(limits.host_bytes), limits.threads));
   }

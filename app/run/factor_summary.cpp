@@ -126,7 +126,8 @@ Json to_json(const FactorResult& result) {
   const Source& source = result.source;
   std::vector<index_t> shape = source.leading;
   shape.insert(shape.end(), {source.m, source.n});
-  Json datasets = Json::array();
+  Json datasets = Json::array(), details = Json::object();
+  for (const auto& [name, word] : source.details) details[name] = word;
   for (const MatrixDataset& dataset : result.datasets)
     datasets.push_back({{"name", path_of(dataset.name, result)},
                         {"shape", shape_of(dataset, source.leading)},
@@ -138,7 +139,9 @@ Json to_json(const FactorResult& result) {
             {"dataset", source.dataset},
             {"shape", shape},
             {"type", source.stored_type},
-            {"order", name_of(source.order)}}},
+            {"order", name_of(source.order)},
+            {"read_as", details},
+            {"notes", source.notes}}},
           {"output",
            {{"files", result.files},
             {"datasets", datasets},

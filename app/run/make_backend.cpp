@@ -12,6 +12,7 @@
 #include "app/run/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -23,11 +24,8 @@ namespace {
 constexpr double cpu_core_flops = 2e10;
 constexpr double device_start_seconds = 0.5;
 
-/// Counts the operations of R and a reduced Q.
-double flops(const Problem& p) {
-  const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
-  const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;
-  return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
+double cpu_seconds(const Problem& problem, const Limits& host) {
+  return operations(problem) / (cpu_core_flops * std::max(1, host.threads));
 }
 
 /// Takes the devices that --device names in turn, by the rank's number.
@@ -125,7 +123,7 @@ const BackendKind& requested_backend(const BackendRequest& request) {
 }  // namespace
 
 bool is_worth_a_device(const Problem& problem, const Limits& host) {
-  return flops(problem) / (cpu_core_flops * host.threads) > device_start_seconds;
+  return cpu_seconds(problem, host) > device_start_seconds;
 }
 
 AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
@@ -137,7 +135,12 @@ AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
   if (gpu == devices.end()) return {nullptr, "there is no GPU"};
   if (!gpu->limits.has_float64)
     return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
-  return {&*gpu, "a GPU, and work enough for it"};
+  const double on_cpu = cpu_seconds(problem, host);
+  const double on_gpu = device_start_seconds + opencl_seconds(problem, *gpu);
+  const std::string times =
+      fmt::format("about {:.1f} s with its start and copies, the CPU {:.1f} s", on_gpu, on_cpu);
+  if (on_gpu >= on_cpu) return {nullptr, fmt::format("{} takes {}", gpu->name, times)};
+  return {&*gpu, times};
 }
 
 BackendChoice make_backend(const BackendRequest& request, const Problem& problem,

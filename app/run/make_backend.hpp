@@ -39,7 +39,8 @@ BackendChoice make_backend(const BackendRequest& request, const Problem& problem
 BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
                              const Limits& limits, bool is_verbose);
 
-/// The choice of `auto` for a problem: a device, or the CPU where `device` is null.
+/// The choice of `auto` for a problem: the first GPU where it is faster than the CPU by rough
+/// estimates, or the CPU where `device` is null.
 struct AutomaticChoice {
   const DeviceInfo* device = nullptr;
   std::string reason;

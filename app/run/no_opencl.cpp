@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // no_opencl.cpp: takes the place of opencl.cpp in a build without the gpu layer.
+#include <limits>
+
 #include "app/run/opencl.hpp"
 #include "core/error.hpp"
 
@@ -16,5 +18,9 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
 }
 
 std::span<const Variant> list_opencl_variants() { return {}; }
+
+double opencl_seconds(const Problem&, const DeviceInfo&) {
+  return std::numeric_limits<double>::infinity();
+}
 
 }  // namespace qrtool

@@ -4,6 +4,7 @@
 
 #include "app/process/signals.hpp"
 #include "gpu/host/opencl_backend.hpp"
+#include "gpu/rates.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
@@ -25,6 +26,10 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 }
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
+
+double opencl_seconds(const Problem& problem, const DeviceInfo& device) {
+  return device_seconds(problem, device.limits);
+}
 
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
   return measure_products(device);

@@ -25,6 +25,9 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 std::span<const Variant> list_opencl_variants();
 
+/// Calls device_seconds(): the time on the device, once it has started.
+double opencl_seconds(const Problem& problem, const DeviceInfo& device);
+
 /// Times the matrix products that `large` uses. Errors: DeviceError.
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);
 

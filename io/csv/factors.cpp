@@ -112,6 +112,25 @@ void require_one_run(const std::string& path, const StoredFactors& factors, cons
 
 }  // namespace
 
+RecordedInput read_csv_recorded_input(const std::string& path) {
+  RecordedInput recorded;
+  for (const char* dataset : {"R", "tau"}) {
+    const std::string name = csv_name(path, dataset);
+    if (!exists(name)) continue;
+    TextLines lines(open_rereadable(name), escape(name));
+    while (lines.next() && lines.text().starts_with('#')) {
+      std::string_view text = lines.text();
+      const std::size_t equals = text.find(" = ");
+      if (!text.starts_with(csv_dialect_marker) || equals == std::string_view::npos) continue;
+      const std::size_t begin = csv_dialect_marker.size();
+      recorded.details.emplace_back("csv_" + std::string(text.substr(begin, equals - begin)),
+                                    text.substr(equals + 3));
+    }
+    break;
+  }
+  return recorded;
+}
+
 StoredFactors open_csv_factors(const std::string& path) {
   StoredFactors factors;
   OpenSet set;

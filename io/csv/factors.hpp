@@ -14,4 +14,8 @@ namespace qrtool {
 /// beside each other.
 StoredFactors open_csv_factors(const std::string& path);
 
+/// How the input was read, from the comments at the beginning of out.R.csv, out.V.csv or
+/// out.tau.csv; nothing where they are not there.
+RecordedInput read_csv_recorded_input(const std::string& path);
+
 }  // namespace qrtool

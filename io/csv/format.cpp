@@ -9,6 +9,8 @@
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/file/text_bytes.hpp"
+#include "io/mtx/reader.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -16,13 +18,21 @@ namespace {
 
 constexpr std::array<std::string_view, 3> endings{".csv", ".tsv", ".txt"};
 
-bool is_text(const std::string& file, Content) {
-  return is_standard_input(file) || has_text_ending(file);
+bool is_text(const std::string& file, Content content) {
+  return is_standard_input(file) || has_text_ending(file) || content == Content::gzip;
 }
 
 std::unique_ptr<Reader> open_text(const InputSpec& spec) {
-  if (!is_standard_input(spec.path)) require_text_file(spec.path);
-  return open_csv(spec.path);
+  if (!is_standard_input(spec.path)) {
+    require_text_file(spec.path);
+    return open_csv(open_rereadable(spec.path), spec.path, spec.csv);
+  }
+  const int descriptor = open_rereadable(spec.path);
+  const std::string name(standard_input);
+  if (!is_matrix_market(head_of_text(descriptor, name)))
+    return open_csv(descriptor, name, spec.csv);
+  refuse_csv_options(spec.csv, name);
+  return open_mtx(descriptor, name);
 }
 
 StoredFactors open_text_factors(const std::string& path, Order, int) {
@@ -42,10 +52,11 @@ std::vector<std::string> text_files(const std::string& output) {
 constinit const Format csv_format{
     .name = "CSV",
     .endings = endings,
+    .takes_csv_options = true,
     .own_order = "CSV is read line by line",
     .is_input = is_text,
     .open_input = open_text,
-    .recorded_input = [](const std::string&) { return RecordedInput{}; },
+    .recorded_input = read_csv_recorded_input,
     .open_factors = open_text_factors,
     .files_of_factors = text_files,
     .create_output = create_csv,

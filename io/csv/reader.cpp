@@ -12,7 +12,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/number_hash.hpp"
-#include "io/csv/text.hpp"
+#include "io/csv/parser.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 
@@ -21,7 +21,8 @@ namespace {
 
 class CsvReader final : public Reader {
  public:
-  CsvReader(int descriptor, const std::string& name, bool as_stored);
+  /// `as_stored`: the text holds factors, whose type and numbers are taken as they are.
+  CsvReader(int descriptor, const std::string& name, const CsvOptions& options, bool as_stored);
 
   /// Only for factors: the checksum of each matrix.
   std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
@@ -43,6 +44,9 @@ class CsvReader final : public Reader {
   };
 
   void scan();
+  void skip_rows(index_t rows);
+  bool is_preface(std::string_view line);
+  void note_separators(std::string_view line);
   void require_text() const;
   void end_matrix(index_t rows);
   void go_to(index_t matrix, index_t row);
@@ -58,27 +62,33 @@ class CsvReader final : public Reader {
   TextLines lines_;
   CsvParser parser_;
   bool as_stored_;
-  bool is_single_ = false;     // the numbers are float32 values
+  bool is_single_ = false;  // the numbers are float32 values
+  bool has_noted_separators_ = false;
   std::vector<Start> starts_;  // where each matrix begins
+  Start second_row_{};         // of the first matrix
   std::vector<double> row_;
   NumberHash hash_;  // of the matrix that scan() is at
   std::vector<std::uint64_t> checksums_;
   index_t next_matrix_ = 0, next_row_ = 0;  // the place of the next data line
 };
 
-CsvReader::CsvReader(int descriptor, const std::string& name, bool as_stored)
+CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
+                     bool as_stored)
     : descriptor_(descriptor),
       stamp_(descriptor),
       lines_(descriptor, escape(name)),
-      parser_(lines_),
+      parser_(lines_, options, as_stored),
       as_stored_(as_stored) {
   source_.file = name;
+  skip_rows(options.skip_rows);
   scan();
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
   source_.n = parser_.columns();
   if (starts_.size() > 1) source_.leading = {std::ssize(starts_)};
   source_.type = as_stored && is_single_ ? ElementType::float32 : ElementType::float64;
   source_.stored_type = is_single_ ? "float32" : "float64";
+  source_.details = to_text(parser_.found());
+  source_.notes = parser_.notes();
 }
 
 void CsvReader::require_text() const {
@@ -89,12 +99,43 @@ void CsvReader::require_text() const {
   }
   if (lines_.number() == 1 && text.starts_with("\x89HDF")) {
     throw InputError(fmt::format("{}: an HDF5 file, not text", lines_.shown()),
-                     "give the file by its name: HDF5 is not read from standard input");
+                     source_.file == standard_input
+                         ? "give the file by its name: HDF5 is not read from standard input"
+                         : "decompress it first: gunzip -k " + lines_.shown());
   }
-  if (lines_.number() == 1 && is_matrix_market(text)) throw_matrix_market(lines_.shown(), text);
   if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
     throw InputError(parser_.place(at + 1) + "a NUL byte: this is UTF-16 or binary, not text");
   }
+}
+
+void CsvReader::skip_rows(index_t rows) {
+  for (index_t row = 0; row < rows; ++row) {
+    if (!lines_.next())
+      throw InputError(
+          fmt::format("{}: --skip-rows {}, but there are {} lines", lines_.shown(), rows, row));
+    require_text();
+  }
+}
+
+/// Whether the line says something of the file: that its numbers are float32 values, or, as Excel
+/// does it, what separates them.
+bool CsvReader::is_preface(std::string_view line) {
+  if (lines_.number() != 1) return false;
+  is_single_ = line == csv_single_marker;
+  const char separator = stated_separator(line);
+  if (separator != 0) parser_.state_separator(separator);
+  return is_single_ || separator != 0;
+}
+
+void CsvReader::note_separators(std::string_view line) {
+  const char separator = parser_.separator();
+  if (has_noted_separators_ || separator == 0 || separator == ' ') return;
+  if (line.find(separator) == std::string_view::npos) return;
+  has_noted_separators_ = true;
+  parser_.add_note(
+      fmt::format("line {} holds no number and is read as a blank line, which ends a "
+                  "matrix",
+                  lines_.number()));
 }
 
 /// Checks every line and notes where each matrix starts.
@@ -104,29 +145,38 @@ void CsvReader::scan() {
   while (lines_.next()) {
     require_text();
     std::string_view line = lines_.text();
-    is_single_ = is_single_ || (lines_.number() == 1 && line == csv_single_marker);
+    if (is_preface(line)) continue;
     const LineKind kind = classify(line);
     if (kind == LineKind::comment) continue;
-    if (kind == LineKind::blank) {
+    if (kind != LineKind::data) {
+      if (kind == LineKind::separators) note_separators(line);
       end_matrix(std::exchange(rows, 0));
       continue;
     }
     if (std::exchange(is_first, false) && parser_.take_header(line)) continue;
     if (rows == 0) starts_.push_back({lines_.offset(), lines_.number()});
+    if (rows == 1 && starts_.size() == 1) second_row_ = {lines_.offset(), lines_.number()};
     parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
+    parser_.check_row(line, rows, row_);
     ++rows;
-    for (const double x : row_) {
-      if (as_stored_) hash_.add(is_single_ ? static_cast<float>(x) : x);
-    }
+    for (std::size_t j = 0; as_stored_ && j < row_.size(); ++j)
+      hash_.add(is_single_ ? static_cast<float>(row_[j]) : row_[j]);
   }
   end_matrix(rows);
+  parser_.finish(source_.m * std::ssize(starts_));
   next_matrix_ = std::ssize(starts_);
 }
 
 void CsvReader::end_matrix(index_t rows) {
   if (rows == 0) return;
   if (as_stored_) checksums_.push_back(std::exchange(hash_, {}).value());
-  if (starts_.size() == 1) source_.m = rows;
+  if (starts_.size() == 1) {
+    if (parser_.is_first_row_a_header(rows)) {
+      starts_.front() = second_row_;
+      --rows;
+    }
+    source_.m = rows;
+  }
   if (rows == source_.m) return;
   throw InputError(fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}",
                                lines_.shown(), starts_.back().line, starts_.size() - 1, rows,
@@ -178,13 +228,13 @@ void CsvReader::read_matrices(index_t first, BatchView<T> out) {
 
 }  // namespace
 
-std::unique_ptr<Reader> open_csv(const std::string& path) {
-  const std::string name = path == "-" ? std::string(standard_input) : path;
-  return std::make_unique<CsvReader>(open_rereadable(path), name, false);
+std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name,
+                                 const CsvOptions& options) {
+  return std::make_unique<CsvReader>(descriptor, name, options, false);
 }
 
 CsvFactor open_csv_factor(const std::string& path) {
-  auto reader = std::make_unique<CsvReader>(open_rereadable(path), path, true);
+  auto reader = std::make_unique<CsvReader>(open_rereadable(path), path, CsvOptions{}, true);
   std::vector<std::uint64_t> checksums = reader->take_checksums();
   return {std::move(reader), std::move(checksums)};
 }

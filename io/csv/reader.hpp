@@ -16,9 +16,14 @@ namespace qrtool {
 /// the same bits.
 inline constexpr std::string_view csv_single_marker = "# float32";
 
-/// Opens a file, or standard input for "-", as float64, and checks the whole text before any matrix
-/// is read. Errors: InputError, whose message names file, line and column.
-std::unique_ptr<Reader> open_csv(const std::string& path);
+/// What a comment begins with that says how the input of these factors was written.
+inline constexpr std::string_view csv_dialect_marker = "# input: ";
+
+/// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes
+/// over `descriptor`, which can be read at any offset. Errors: InputError, whose message names
+/// file, line and column.
+std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name,
+                                 const CsvOptions& options);
 
 /// A file of factors, and the checksum (NumberHash) of each of its matrices.
 struct CsvFactor {

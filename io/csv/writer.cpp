@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/error.hpp"
@@ -45,6 +46,25 @@ struct Table {
   std::vector<std::uint64_t> checksums;  // of complete matrices that the report does not have yet
   index_t last_complete = -1;            // the matrix of the last of them
 };
+
+/// How the input was read, as comments, where another reader would not find it by itself.
+std::string dialect_comments(const OutputSpec& spec) {
+  std::string comments;
+  bool is_plain = true;
+  for (const auto& [name, value] : spec.attributes) {
+    const std::string* word = std::get_if<std::string>(&value);
+    if (word == nullptr || !name.starts_with("csv_")) continue;
+    is_plain = is_plain && (name == "csv_delimiter" || name == "csv_header" || *word == "point" ||
+                            *word == "no");
+    for (std::size_t at = 0; at <= word->size();) {
+      const std::size_t end = std::min(word->find('\n', at), word->size());
+      comments += fmt::format("{}{} = {}\n", csv_dialect_marker, name.substr(4),
+                              escape(word->substr(at, end - at)));
+      at = end + 1;
+    }
+  }
+  return is_plain ? "" : comments;
+}
 
 class CsvWriter final : public Writer {
  public:
@@ -115,6 +135,7 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
                      csv_single_marker);
     }
   }
+  if (spec.with_report) tables_.back()->output.buffer().append(dialect_comments(spec));
   if (!spec.with_report || is_standard_output(spec.path)) return;
   report_path_ = csv_name(spec.path, "report");
   const ReportOfSet set{.attributes = spec.attributes};

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/descriptor.hpp"
+#include "io/file/text_bytes.hpp"
 
 namespace qrtool {
 namespace {
@@ -112,6 +113,10 @@ std::uint64_t readable_size(const std::string& path) {
 Content sniff(const std::string& path) {
   const Descriptor descriptor = open_if_readable(path);
   if (is_hdf5(descriptor)) return Content::hdf5;
+  if (is_gzip(descriptor)) {
+    const std::string head = head_of_text(descriptor, escape(path));
+    return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
+  }
   std::array<char, 4096> head{};
   const ssize_t size = pread(descriptor, head.data(), head.size(), 0);
   if (size < 0) throw_cannot_read(path, std::strerror(errno));
@@ -123,23 +128,20 @@ Content sniff(const std::string& path) {
   return std::all_of(text.begin(), text.end(), is_text_byte) ? Content::text : Content::binary;
 }
 
+std::string first_bytes(const std::string& path, std::size_t size) {
+  const Descriptor descriptor = open_if_readable(path);
+  std::string head(size, '\0');
+  head.resize(static_cast<std::size_t>(
+      std::max<ssize_t>(pread(descriptor, head.data(), size, 0), 0)));
+  return head;
+}
+
 bool is_matrix_market(std::string_view first_line) {
   constexpr std::string_view banner = "%%matrixmarket";
   return first_line.size() >= banner.size() &&
          std::equal(banner.begin(), banner.end(), first_line.begin(), [](char a, char b) {
            return a == (b >= 'A' && b <= 'Z' ? static_cast<char>(b - 'A' + 'a') : b);
          });
-}
-
-void throw_matrix_market(const std::string& shown, std::string_view first_line) {
-  const bool is_sparse = first_line.find("array") == std::string_view::npos;
-  const std::string file = shown == "standard input" ? "FILE.mtx" : shown;
-  throw InputError(
-      fmt::format("{}: a Matrix Market file with a {} matrix; it cannot be read", shown,
-                  is_sparse ? "sparse" : "dense"),
-      fmt::format("write it as CSV: python3 -c \"import numpy, scipy.io; numpy.savetxt('a.csv', "
-                  "scipy.io.mmread('{}'){}, delimiter=',')\"",
-                  file, is_sparse ? ".toarray()" : ""));
 }
 
 FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }

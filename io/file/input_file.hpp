@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-enum class Content { hdf5, npy, zip, text, utf16, matrix_market, binary };
+enum class Content { hdf5, npy, zip, gzip, text, utf16, matrix_market, binary };
 
 /// The end of the name from its last dot on, in lower case; empty where it has none.
 std::string ending_of(const std::string& path);
@@ -25,10 +25,11 @@ std::uint64_t readable_size(const std::string& path);
 /// (after the user block of MATLAB).
 Content sniff(const std::string& path);
 
+/// At most `size` bytes from the beginning of a file; fewer where it cannot be read.
+std::string first_bytes(const std::string& path, std::size_t size);
+
 /// Whether a text with this first line is a Matrix Market file.
 bool is_matrix_market(std::string_view first_line);
-/// Refuses a Matrix Market file; `shown` is its name in messages. Errors: InputError.
-[[noreturn]] void throw_matrix_market(const std::string& shown, std::string_view first_line);
 
 /// Says that a file changed between two looks at it. `shown` is its name, escaped. Throws
 /// InputError.

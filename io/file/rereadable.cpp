@@ -26,51 +26,53 @@ int open_for_reading(const std::string& path) {
   return descriptor;
 }
 
-/// Creates a file without a name, which disappears when its descriptor is closed.
-int create_unnamed() {
-  std::error_code error;
-  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
-  std::string name = (error ? "/tmp" : directory.string()) + "/qrtool-XXXXXX";
-  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) {
-    throw InputError(fmt::format("{}: cannot be kept in '{}': {}", standard_input, escape(name),
-                                 std::strerror(errno)),
-                     "set TMPDIR to a directory with room for it");
-  }
-  unlink(name.c_str());
-  return descriptor;
-}
-
 /// Copies standard input, which can be read only once, to a file that can be read again.
 int spool_standard_input() {
-  const int copy = create_unnamed();
+  const std::string shown(standard_input);
+  const int copy = create_unnamed(shown);
   std::vector<char> buffer(std::size_t{1} << 20);
   for (;;) {
     const ssize_t got = read(STDIN_FILENO, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
     if (got == 0) return copy;
-    for (ssize_t done = 0; got > 0 && done < got;) {
-      const ssize_t written =
-          write(copy, buffer.data() + done, static_cast<std::size_t>(got - done));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) {
-        const int error = errno;
-        close(copy);
-        throw InputError(
-            fmt::format("{}: cannot be kept on disk: {}", standard_input, std::strerror(error)),
-            "set TMPDIR to a directory with room for it");
-      }
-      done += written;
-    }
     if (got < 0) {
       const int error = errno;
       close(copy);
       throw InputError(fmt::format("cannot read {}: {}", standard_input, std::strerror(error)));
     }
+    append_all(shown, copy, buffer.data(), static_cast<std::size_t>(got));
   }
 }
 
 }  // namespace
+
+int create_unnamed(const std::string& shown) {
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
+  std::string name = (error ? "/tmp" : directory.string()) + "/qrtool-XXXXXX";
+  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) {
+    throw InputError(
+        fmt::format("{}: cannot be kept in '{}': {}", shown, escape(name), std::strerror(errno)),
+        "set TMPDIR to a directory with room for it");
+  }
+  unlink(name.c_str());
+  return descriptor;
+}
+
+void throw_cannot_be_kept(const std::string& shown, int error) {
+  throw InputError(fmt::format("{}: cannot be kept on disk: {}", shown, std::strerror(error)),
+                   "set TMPDIR to a directory with room for it");
+}
+
+void append_all(const std::string& shown, int descriptor, const char* bytes, std::size_t size) {
+  for (std::size_t done = 0; done < size;) {
+    const ssize_t written = write(descriptor, bytes + done, size - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) throw_cannot_be_kept(shown, errno);
+    done += static_cast<std::size_t>(written);
+  }
+}
 
 int open_rereadable(const std::string& path) {
   return path == "-" ? spool_standard_input() : open_for_reading(path);

@@ -2,6 +2,7 @@
 // rereadable.hpp: opens an input so that it can be read more than once, standard input too.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,5 +17,12 @@ inline bool is_standard_input(const std::string& path) { return path == "-"; }
 /// Opens a file, or for "-" a copy of standard input in a temporary file without a name. Returns a
 /// descriptor that the caller must close and that can be read at any offset. Errors: InputError.
 int open_rereadable(const std::string& path);
+
+/// Creates a file without a name in the temporary folder, which disappears when its descriptor is
+/// closed. The input whose numbers it is for is `shown`. Errors: InputError.
+int create_unnamed(const std::string& shown);
+/// Appends to such a file. Errors: InputError.
+void append_all(const std::string& shown, int descriptor, const char* bytes, std::size_t size);
+[[noreturn]] void throw_cannot_be_kept(const std::string& shown, int error);
 
 }  // namespace qrtool

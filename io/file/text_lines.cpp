@@ -3,9 +3,7 @@
 #include "io/file/text_lines.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "core/error.hpp"
@@ -16,7 +14,18 @@ constexpr std::size_t piece_bytes = std::size_t{256} << 10;
 constexpr std::size_t longest_line = std::size_t{1} << 30;
 }  // namespace
 
-TextLines::~TextLines() { close(descriptor_); }
+/// A file that is no text, or a small compressed one that becomes huge, is refused before a line of
+/// it fills the memory.
+void TextLines::require_words(std::string_view piece) const {
+  if (piece.size() < piece_bytes) return;
+  if (std::memchr(piece.data(), '\0', piece.size()) == nullptr &&
+      piece.find_first_of(",; \t|") != std::string_view::npos)
+    return;
+  throw InputError(
+      fmt::format("{}:{}:1: {} bytes without a separator or the end of the line: this is no table "
+                  "of numbers",
+                  shown_, number_ + 1, piece.size()));
+}
 
 bool TextLines::fill() {
   if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
@@ -27,13 +36,9 @@ bool TextLines::fill() {
     throw InputError(fmt::format("{}:{}:1: the line is longer than 1 GiB", shown_, number_ + 1));
   }
   if (buffer_.size() < 2 * end_ + piece_bytes) buffer_.resize(2 * end_ + piece_bytes);
-  ssize_t got;
-  do {
-    got = pread(descriptor_, buffer_.data() + end_, buffer_.size() - end_,
-                static_cast<off_t>(buffer_offset_ + end_));
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) throw InputError(fmt::format("cannot read '{}': {}", shown_, std::strerror(errno)));
-  end_ += static_cast<std::size_t>(got);
+  const std::size_t got =
+      bytes_->read_at(buffer_offset_ + end_, buffer_.data() + end_, buffer_.size() - end_);
+  end_ += got;
   return got > 0;
 }
 
@@ -46,6 +51,7 @@ bool TextLines::next() {
       newline = static_cast<const char*>(
           std::memchr(buffer_.data() + begin_ + searched, '\n', size - searched));
     }
+    if (!newline) require_words({buffer_.data() + begin_ + searched, size - searched});
     searched = size;
     if (newline || !fill()) break;
   }

@@ -3,26 +3,26 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/batch.hpp"
+#include "io/file/text_bytes.hpp"
 
 namespace qrtool {
 
-/// Owns the descriptor of a file that can be read at any offset.
+/// Owns the descriptor of a file that can be read at any offset. Where gzip compressed it, offsets
+/// are those in the text.
 class TextLines {
  public:
   /// `shown`: the file's name in messages.
   TextLines(int descriptor, std::string shown)
-      : descriptor_(descriptor), shown_(std::move(shown)) {}
-  ~TextLines();
-  TextLines(const TextLines&) = delete;
-  TextLines& operator=(const TextLines&) = delete;
+      : bytes_(open_text_bytes(descriptor, shown)), shown_(std::move(shown)) {}
 
   /// Goes to the next line. Returns false at the end of the file. Errors: InputError for a line
-  /// longer than 1 GiB, or where reading fails.
+  /// longer than 1 GiB or with a word longer than 256 KiB, or where reading fails.
   bool next();
   /// The line without its end (LF or CR LF) and without a byte order mark; valid until next().
   std::string_view text() const { return text_; }
@@ -36,8 +36,9 @@ class TextLines {
 
  private:
   bool fill();
+  void require_words(std::string_view piece) const;
 
-  int descriptor_;
+  std::unique_ptr<TextBytes> bytes_;
   std::string shown_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;  // the part of buffer_ that no line has used yet

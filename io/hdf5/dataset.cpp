@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 
@@ -19,7 +20,26 @@
 namespace qrtool::hdf5 {
 namespace {
 
+/// Formats whose first bytes are known and that cannot be read, and the way to one that can.
+struct Foreign {
+  std::string_view signature, name, hint;
+};
+constexpr Foreign foreign_formats[] = {
+    {"MATLAB 5.0 MAT-file", "a MAT-file of version 5 to 7", "write it again by save -v7.3"},
+    {"CDF\x01", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"},
+    {"CDF\x02", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"},
+    {"CDF\x05", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"}};
+
+void refuse_foreign_format(const InputFile& file) {
+  const std::string head = first_bytes(file.name, 32);
+  for (const auto& [signature, name, hint] : foreign_formats)
+    if (head.starts_with(signature))
+      throw InputError(fmt::format("{}: {}; it cannot be read", file.shown, name),
+                       fmt::format(fmt::runtime(hint), file.shown));
+}
+
 [[noreturn]] void throw_not_hdf5(const InputFile& file, Content content) {
+  refuse_foreign_format(file);
   if (content == Content::binary) {
     throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
                      "only HDF5, and CSV by the endings .csv, .tsv and .txt, can be read");
@@ -140,7 +160,10 @@ std::string class_problem(hid_t type) {
       return {};
     case H5T_COMPOUND: {
       const std::string names = member_names(type);
-      const bool complex = names == "r, i" || names == "real, imag" || names == "re, im";
+      std::string lower = names;
+      for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      const bool complex = lower == "r, i" || lower == "real, imag" || lower == "re, im" ||
+                           lower == "real, imaginary";
       return fmt::format("is {} ({}); only real matrices can be read",
                          complex ? "complex" : "a compound", names);
     }
@@ -197,6 +220,15 @@ void describe(const InputFile& file, Dataset& dataset) {
     dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
   }
   dataset.is_column = dataset.is_column || !matlab_class.empty();
+  dataset.is_scale = string_attribute(file, dataset.handle, "CLASS") == "DIMENSION_SCALE";
+  if (!dataset.problem.empty()) return;
+  for (const char* name : {"_FillValue", "missing_value"})
+    for (const double value : number_attribute(file, dataset.handle, name))
+      if (!std::isnan(value) &&
+          std::find(dataset.missing.begin(), dataset.missing.end(), value) == dataset.missing.end())
+        dataset.missing.push_back(value);
+  for (const char* name : {"scale_factor", "add_offset"})
+    dataset.is_packed = dataset.is_packed || !number_attribute(file, dataset.handle, name).empty();
 }
 
 std::string_view filter_name(H5Z_filter_t filter) {
@@ -310,6 +342,27 @@ std::string string_attribute(const InputFile& file, hid_t object, const char* na
   if (H5Aread(attribute, type, text.data()) < 0) throw_damaged_object(file, "an attribute");
   text.resize(std::min(text.find('\0'), size));
   return text;
+}
+
+std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name) {
+  constexpr hssize_t most = 16;
+  const htri_t exists = H5Aexists(object, name);
+  if (exists < 0) throw_damaged_object(file, "an attribute");
+  if (exists == 0) return {};
+  const Handle attribute(H5Aopen(object, name, H5P_DEFAULT), H5Aclose);
+  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
+  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
+  if (!type || !space) throw_damaged_object(file, "an attribute");
+  const H5T_class_t kind = H5Tget_class(type);
+  const std::size_t size = H5Tget_size(type), bits = H5Tget_precision(type);
+  const bool is_sound = (size == 1 || size == 2 || size == 4 || size == 8) && bits == 8 * size;
+  const hssize_t count = H5Sget_simple_extent_npoints(space);
+  if ((kind != H5T_FLOAT && kind != H5T_INTEGER) || !is_sound || count < 1 || count > most)
+    return {};
+  std::vector<double> numbers(static_cast<std::size_t>(count));
+  if (H5Aread(attribute, H5T_NATIVE_DOUBLE, numbers.data()) < 0)
+    throw_damaged_object(file, "an attribute");
+  return numbers;
 }
 
 bool is_octave_variable(const InputFile& file, const std::string& path) {

@@ -35,10 +35,13 @@ struct Dataset {
   std::vector<hsize_t> dims;
   std::size_t stored_bytes = 0;  // the size of one stored element
   ElementType type = ElementType::float64;
-  std::string stored_type;  // "int32", "big-endian float64"
-  bool is_column = false;   // it has the marks of MATLAB or Octave
-  bool is_other = false;    // there is an object, but no dataset
-  std::string problem;      // why it cannot be read as numbers, for example "is complex (...)"
+  std::string stored_type;      // "int32", "big-endian float64"
+  bool is_column = false;       // it has the marks of MATLAB or Octave
+  bool is_other = false;        // there is an object, but no dataset
+  bool is_scale = false;        // netCDF's coordinates of a dimension
+  bool is_packed = false;       // netCDF's scale_factor or add_offset applies to it
+  std::vector<double> missing;  // netCDF's _FillValue and missing_value: what means no number
+  std::string problem;          // why it cannot be read as numbers, for example "is complex (...)"
 };
 
 /// Opens the dataset at the absolute `path`; for a group that Octave wrote, the dataset of its
@@ -55,6 +58,10 @@ void require_readable(const InputFile& file, const Dataset& dataset);
 /// The text of a string attribute of `object`; empty where there is no such attribute or it is no
 /// string. Errors: InputError.
 std::string string_attribute(const InputFile& file, hid_t object, const char* name);
+
+/// The numbers of an attribute of `object`; empty where there is no such attribute, or where it
+/// holds something else or more than 16. Errors: InputError.
+std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name);
 
 /// Whether Octave wrote the group at `path` as one variable.
 bool is_octave_variable(const InputFile& file, const std::string& path);

@@ -146,6 +146,8 @@ class Hdf5Reader final : public Reader {
   bool read_tile(index_t matrix, index_t first_row, MatrixView<T> out);
   template <class T>
   bool can_be_read(index_t matrix);
+  template <class T>
+  void mark_missing(T* numbers, index_t count) const;
 
   template <class T>
   [[noreturn]] void throw_failure(index_t first, index_t count);
@@ -218,6 +220,14 @@ void Hdf5Reader::describe_source() {
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
   source_.order = part_.order;
+  std::string missing;
+  for (const double value : dataset_.missing)
+    missing += fmt::format("{}{}", missing.empty() ? "" : " ", value);
+  if (!missing.empty()) source_.details.emplace_back("netcdf_missing_value", missing);
+  if (dataset_.is_packed)
+    source_.notes.push_back(fmt::format(
+        "{}: its numbers are read as stored; scale_factor and add_offset are not applied",
+        dataset_.shown));
   std::vector<index_t> extents;
   for (const Range& range : part_.ranges) {
     if (!range.is_dropped) extents.push_back(range.count);
@@ -366,6 +376,7 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
   if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
     throw_failure<T>(first, out.count);
   }
+  mark_missing(out.data, out.count * out.rows * out.cols);
 }
 
 template <class T>
@@ -377,6 +388,15 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
   if (out.rows == 0 || out.cols == 0) return;
   overflowed_ = false;
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
+  mark_missing(out.data, out.rows * out.cols);
+}
+
+/// What netCDF calls a fill value or missing value becomes NaN.
+template <class T>
+void Hdf5Reader::mark_missing(T* numbers, index_t count) const {
+  for (const double missing : dataset_.missing)
+    std::replace(numbers, numbers + count, static_cast<T>(missing),
+                 std::numeric_limits<T>::quiet_NaN());
 }
 
 template <class T>
@@ -557,10 +577,12 @@ RecordedInput read_hdf5_recorded_input(const std::string& path) {
 RecordedInput read_hdf5_recorded_input_of(const std::string& path, const std::string& source) {
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
-  const hdf5::Recorded recorded =
-      hdf5::read_recorded(file, source.empty() ? "/" : hdf5::report_of(source));
-  return {
-      .file = recorded.source_file, .dataset = recorded.source_dataset, .order = recorded.order};
+  const std::string group = source.empty() ? "/" : hdf5::report_of(source);
+  hdf5::Recorded recorded = hdf5::read_recorded(file, group);
+  return {.file = recorded.source_file,
+          .dataset = recorded.source_dataset,
+          .order = recorded.order,
+          .details = std::move(recorded.details)};
 }
 
 std::vector<std::string> read_hdf5_source_datasets(const std::string& path) {

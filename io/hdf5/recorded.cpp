@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -50,6 +51,11 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
   if (!order.empty()) recorded.order = order == "row" ? Order::row : Order::column;
   recorded.is_mixed =
       known_value(file, object, "precision", {"single", "double", "mixed"}) == "mixed";
+  for (const char* name : {"csv_delimiter", "csv_decimal", "csv_skip_rows", "csv_header",
+                           "csv_index_column", "csv_columns", "csv_na_text"}) {
+    if (std::string word = string_attribute(file, object, name); !word.empty())
+      recorded.details.emplace_back(name, std::move(word));
+  }
   return recorded;
 }
 
@@ -62,7 +68,8 @@ std::vector<std::string> read_source_datasets(const InputFile& file) {
   const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
   const hssize_t count = space ? H5Sget_simple_extent_npoints(space) : -1;
   std::vector<char*> texts(count > 0 && count <= most ? static_cast<std::size_t>(count) : 0);
-  if (texts.empty() || H5Tis_variable_str(type) <= 0 || H5Aread(attribute, type, texts.data()) < 0) {
+  if (texts.empty() || H5Tis_variable_str(type) <= 0 ||
+      H5Aread(attribute, type, texts.data()) < 0) {
     take_error();
     throw InputError(
         fmt::format("{}: damaged HDF5 file (its attribute {} cannot be read)", file.shown, name));

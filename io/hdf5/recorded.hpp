@@ -16,6 +16,7 @@ struct Recorded {
   std::string source_file, source_dataset, mode;
   Order order = Order::automatic;
   bool is_mixed = false;
+  TextPairs details = {};  // how the text that was factored was read
 };
 
 /// What the attributes of a group say. HDF5 keeps no checksum of a text, so that a value that this tool does not write is damage, or

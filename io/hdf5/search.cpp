@@ -88,12 +88,15 @@ Dataset open_matrices(const InputFile& file, const std::string& path) {
 }
 
 Dataset find_only(const InputFile& file) {
-  std::vector<Dataset> matrices, others;
+  std::vector<Dataset> matrices, scales, others;
   for (const std::string& path : dataset_paths(file)) {
     Dataset dataset = open_matrices(file, path);
     if (!dataset.handle) continue;
-    (dataset.problem.empty() ? matrices : others).push_back(std::move(dataset));
+    auto& kind = !dataset.problem.empty() ? others : dataset.is_scale ? scales : matrices;
+    kind.push_back(std::move(dataset));
   }
+  // The coordinates of netCDF are meant only where there is nothing else.
+  if (matrices.empty()) matrices = std::move(scales);
   if (matrices.size() == 1) return std::move(matrices.front());
   if (matrices.empty()) {
     if (others.size() == 1) require_readable(file, others.front());

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cpu/check/probe_kernel.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/matrices.hpp"
 
@@ -90,6 +91,76 @@ TEST(GramProbe, SmallErrorsPass) {
       expect_passes(wide, factor(wide));
     }
   }
+}
+
+/// Integers, whose products and sums are exact, whatever the order.
+template <class T>
+std::vector<T> integers(index_t count, int period) {
+  std::vector<T> values(static_cast<std::size_t>(count));
+  for (index_t i = 0; i < count; ++i) {
+    values[static_cast<std::size_t>(i)] = static_cast<T>(i * i % period - period / 2);
+  }
+  return values;
+}
+
+/// s + A'(A X), and the sum of the squares of A.
+double add_plainly(const std::vector<double>& a, index_t rows, index_t n,
+                   const std::vector<double>& x, std::vector<double>& s) {
+  const auto at = [](index_t i) { return static_cast<std::size_t>(i); };
+  double squares = 0;
+  for (index_t i = 0; i < rows; ++i) {
+    for (index_t j = 0; j < n; ++j) {
+      const double entry = a[at(i * n + j)];
+      squares += entry * entry;
+      for (index_t l = 0; l < n * probe::vectors; ++l) {
+        const double product = entry * x[at(j * probe::vectors + l % probe::vectors)];
+        s[at(l)] += a[at(i * n + l / probe::vectors)] * product;
+      }
+    }
+  }
+  return squares;
+}
+
+TEST(GramProbe, KernelsOfEveryInstructionSet) {
+  for (const index_t rows : {1, 7, 8, 9, 31}) {
+    for (const index_t n : {1, 3, 8, 13, 16, 33}) {
+      const auto single = integers<float>(rows * n, 13);
+      const auto a = integers<double>(rows * n, 13), x = integers<double>(n * probe::vectors, 7);
+      const auto start = integers<double>(n * probe::vectors, 5);
+      std::vector<double> wanted = start;
+      std::vector<double> work(static_cast<std::size_t>(probe::most_rows * n));
+      const double squares = add_plainly(a, rows, n, x, wanted);
+      for (const probe::Kernels* kernels : probe::kernels()) {
+        SCOPED_TRACE(testing::Message() << kernels->target << " " << rows << "x" << n);
+        std::vector<double> s = start;
+        EXPECT_EQ(kernels->add_single(single.data(), rows, n, x.data(), s.data(), work.data()),
+                  squares);
+        EXPECT_EQ(s, wanted);
+        s = start;
+        EXPECT_EQ(kernels->add_double(a.data(), rows, n, x.data(), s.data()), squares);
+        EXPECT_EQ(s, wanted);
+      }
+    }
+  }
+}
+
+TEST(GramProbe, GapsBetweenRowsChangeNothing) {
+  const index_t m = 20000, n = 13, ld = n + 3;
+  const auto expect_equal = [&](const auto& a) {
+    using T = std::remove_cvref_t<decltype(a.view().data[0])>;
+    Batch<T> wide(1, m, ld);
+    std::fill_n(wide.view().data, m * ld, std::numeric_limits<T>::quiet_NaN());
+    for (index_t i = 0; i < m; ++i) std::copy_n(&a.view()[0](i, 0), n, &wide.view()[0](i, 0));
+    const Batch<T> r = factor(a);
+    const TallShape shape(m, n);
+    GramProbe<T> probe_of_wide(shape);
+    probe_of_wide.add(0, {wide.view().data, m, n, ld}, 2);
+    const Errors found = probe_of_wide.finish(r.view()[0], magnitude_of<T>(a.view()[0]).scale());
+    EXPECT_EQ(found.residual, probe(a, r).residual);
+    EXPECT_EQ(found.norm, probe(a, r).norm);
+  };
+  expect_equal(make<float>("gauss", m, n));
+  expect_equal(make<double>("gauss", m, n));
 }
 
 /// A million equal terms: a plain sum of them would be further off than the bar.

@@ -1,33 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
-"""csv_damage.py: damaged CSV files, and a second reader of them that is plain and slow."""
+"""csv_damage.py: CSV files in many dialects, damaged, and a second reader of them that is plain and slow."""
+import gzip
 import re
+import zlib
 
 import numpy as np
 
 _ENDS = ("\n", "\r\n")
 _PIECES = (b",", b";", b"\t", b" ", b"\n", b"\r", b"\n\n", b"#", b"\"", b"-", b"+", b".", b"e", b"1e999",
-           b"nan", b"inf", b"\0", b"\xff", b"\xef\xbb\xbf", b"0x10", b"1d3", b"1,5", b"NA")
+           b"nan", b"inf", b"\0", b"\xff", b"\xef\xbb\xbf", b"0x10", b"1d3", b"1,5", b"NA", b"%", b"#N/A", b",,",
+           b";;\n", b"\"\"", b"0,1,2\n", b"1+2i", b"sep=;\n", b"1,234")
+_WORDS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space", "|": "pipe"}
+_EXCEL = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
+
+
+def _number(random, comma):
+    text = f"{random.gauss(0, 1):.6g}"
+    return text.replace(".", ",") if comma else text
 
 
 def _sample(random):
-    columns, separator = random.randrange(1, 6), random.choice(",;\t ")
+    """Text, options that state its dialect, and its matrices."""
+    columns, separator = random.randrange(1, 6), random.choice(",;\t |")
+    comma = separator != "," and random.random() < 0.4
+    header, index = random.random() < 0.4, columns > 1 and random.random() < 0.3
+    quotes = '"' if separator != " " and random.random() < 0.2 else ""
+    matrices = 1 if index else random.choice((1, 1, 3))
+    rows = random.randrange(1, 8)
+    values = [[[_number(random, comma) for _ in range(columns)] for _ in range(rows)] for _ in range(matrices)]
     end, lines = random.choice(_ENDS), []
     if random.random() < 0.2:
         lines.append("# a comment")
-    if random.random() < 0.2:
-        lines.append(separator.join("abcdef"[:columns]))
-    rows = random.randrange(1, 8)
-    for matrix in range(random.choice((1, 1, 3))):
-        if matrix > 0:
-            lines.append("")
-        for _ in range(rows):
-            lines.append(separator.join(f"{random.gauss(0, 1):.6g}" for _ in range(columns)))
-    return (end.join(lines) + end).encode()
+    if header or index:
+        lines.append(separator.join(["\"\""] * index + [f"\"{name}\"" for name in "abcdef"[:columns]]))
+    for number, matrix in enumerate(values):
+        lines += [""] * (number > 0)
+        for i, row in enumerate(matrix):
+            lines.append(separator.join([f"\"row {i}\""] * index + [quotes + field + quotes for field in row]))
+    options = ["--header", "yes" if header or index else "no", "--decimal", "comma" if comma else "point",
+               "--delimiter", _WORDS[separator], "--index-column", "yes" if index else "no"]
+    # One column of whole numbers and commas is two columns; a bar is never guessed.
+    is_stated = separator == "|" or (comma and columns == 1) or (comma and separator == " ") or random.random() < 0.3
+    truth = np.array([[[float(x.replace(",", ".")) for x in row] for row in matrix] for matrix in values])
+    return (end.join(lines) + end).encode(), options if is_stated else [], truth[0] if matrices == 1 else truth
 
 
-def damaged(random):
-    """The bytes of a CSV file with some changes."""
-    data = bytearray(_sample(random))
+def _damage(random, data):
+    data = bytearray(data)
     for _ in range(random.choice((0, 1, 1, 2, 4))):
         at = random.randrange(len(data) + 1)
         kind = random.randrange(4)
@@ -42,29 +61,127 @@ def damaged(random):
     return bytes(data)
 
 
-def read(data):
-    """The matrices of a CSV file that qrtool accepts; None where a line is no list of numbers."""
-    matrices, rows, is_first = [], [], True
-    for line in data.decode("utf-8-sig", errors="replace").split("\n"):
-        text = re.split("[#%]", line)[0].strip(" \t\r")
-        if not text:
-            if rows and not re.search("[#%]", line):
-                matrices.append(rows)
+def damaged(random):
+    """The bytes of a CSV file with some changes, options, and its matrices where nothing was changed."""
+    text, options, truth = _sample(random)
+    if random.random() < 0.2:
+        packed = gzip.compress(text, mtime=0)
+        data = _damage(random, packed)
+        return data, options, truth if data == packed else None
+    data = _damage(random, text)
+    return data, options, truth if data == text else None
+
+
+def _is_comment(line, at):
+    if line[at] == "#":
+        return not line[at:].startswith(_EXCEL)
+    return line[at] == "%" and (at == 0 or line[at - 1] in " \t")
+
+
+def _without_comment(line):
+    in_quotes = False
+    for at, character in enumerate(line):
+        in_quotes ^= character == '"'
+        if not in_quotes and _is_comment(line, at):
+            return line[:at], True
+    return line, False
+
+
+def _fields(line, separator):
+    """The fields of a line; quotes protect separators."""
+    if separator is None:
+        return [line.strip(" \t").strip('"')]
+    fields, field, in_quotes = [], "", False
+    for character in line.strip(" \t") if separator == " " else line:
+        in_quotes ^= character == '"'
+        is_end = character in " \t" if separator == " " else character == separator
+        if is_end and not in_quotes:
+            if separator != " " or field:
+                fields.append(field)
+            field = ""
+        else:
+            field += character
+    return [each.strip(" \t").strip('"') for each in fields + [field]]
+
+
+def read(data, found=()):
+    """The matrices of a file that qrtool accepts, read as qrtool says that it is written (`found`: its
+    attributes csv_...); None where a line is no list of numbers."""
+    found = dict(found)
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error):
+            return None
+    separator = {word: character for character, word in _WORDS.items()}.get(found.get("csv_delimiter"))
+    if not found:
+        separator = ","
+    comma, has_header = found.get("csv_decimal") == "comma", found.get("csv_header") == "yes"
+    first = 1 if found.get("csv_index_column") == "yes" else 0
+    matrices, rows = [], []
+    for number, line in enumerate(data.decode("utf-8-sig", errors="replace").split("\n")):
+        if number == 0 and re.fullmatch(r"sep=.\r?", line):
+            continue
+        line, has_comment = _without_comment(line.removesuffix("\r"))
+        if not line.strip(" \t,;|"):
+            if not has_comment or line.strip(" \t"):
+                matrices += [rows] if rows else []
                 rows = []
             continue
-        try:
-            row = [float(field) for field in re.split(r"\s*[,;\t]\s*| +", text)]
-        except ValueError:
-            if not is_first:
-                return None
-            is_first = False
+        if has_header:
+            has_header = False
             continue
-        is_first = False
+        try:
+            row = [float(field.replace(",", ".") if comma else field) for field in _fields(line, separator)[first:]]
+        except ValueError:
+            return None
         rows.append(row)
-    if rows:
-        matrices.append(rows)
+    matrices += [rows] if rows else []
     try:
         values = np.array(matrices, dtype="f8")
     except ValueError:
         return None
     return values[0] if values.ndim == 3 and len(values) == 1 else values
+
+
+# ---- Matrix Market ------------------------------------------------------------------------------
+
+
+def damaged_mtx(random):
+    """The bytes of a Matrix Market file with some changes."""
+    rows, columns = random.randrange(1, 6), random.randrange(1, 6)
+    symmetry = random.choice(("general", "general", "symmetric", "skew-symmetric"))
+    if symmetry != "general":
+        columns = rows
+    count = {"general": rows * columns, "symmetric": rows * (rows + 1) // 2,
+             "skew-symmetric": rows * (rows - 1) // 2}[symmetry]
+    is_whole = random.random() < 0.3
+    lines = [f"%%MatrixMarket matrix array {'integer' if is_whole else 'real'} {symmetry}", "% by a program",
+             f"{rows} {columns}"]
+    lines += [str(random.randrange(-9, 10)) if is_whole else f"{random.gauss(0, 1):.6g}" for _ in range(count)]
+    data = ("\n".join(lines) + "\n").encode()
+    if random.random() < 0.3:
+        # A size that lies.
+        size = random.choice((b"0 3", b"1000000 1000000", b"99999999999 9", b"3", b"-1 2", b"2 2 2"))
+        data = data.replace(f"\n{rows} {columns}\n".encode(), b"\n" + size + b"\n", 1)
+    return _damage(random, data)
+
+
+def read_mtx(data):
+    lines = data.decode("utf-8-sig", errors="replace").split("\n")
+    banner = lines[0].split()
+    rest = [line.strip(" \t\r") for line in lines[1:]]
+    begin = next(i for i, line in enumerate(rest) if line and not line.startswith("%"))
+    rows, columns = map(int, rest[begin].split())
+    values = [float(line) for line in rest[begin + 1 :] if line]
+    matrix = np.zeros((rows, columns))
+    symmetry = banner[4].lower()
+    places = [(i, j) for j in range(columns) for i in range(rows)
+              if symmetry == "general" or i > j or (i == j and symmetry == "symmetric")]
+    if len(places) != len(values):
+        return None
+    for (i, j), value in zip(places, values):
+        matrix[i, j] = value
+        if symmetry != "general" and i != j:
+            matrix[j, i] = -value if symmetry == "skew-symmetric" else value
+    return matrix

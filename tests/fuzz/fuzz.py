@@ -5,7 +5,8 @@
 A run may refuse its input, but it must not crash, must not accept what is not in the file, must not
 depend on memory that nothing was written to, and must not leave a part of an output.
 
-    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--npy N] [--calls N --fail-nth LIBRARY] [--seed S] [--keep FOLDER]
+    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--npy N] [--calls N --fail-nth LIBRARY] [--seed S]
+            [--keep FOLDER]
 """
 import argparse
 import collections
@@ -180,33 +181,64 @@ class Fuzz:
                 if expected is not None and not close(self.reader.read(path, b"/" + name.encode()), expected, True):
                     self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number, [path, a])
 
-    # ---- CSV, and failing calls ---------------------------------------------------------------
+    # ---- CSV, Matrix Market      ---------------------------------------------------------------
 
     def csv(self, count):
         for self.number in range(count):
             generator = random.Random(f"{self.options.seed} csv {self.number}")
-            text = csv_damage.damaged(generator)
+            text, options, truth = csv_damage.damaged(generator)
             path = os.path.join(self.work, "d.csv")
-            with open(path, "wb") as file:
-                file.write(text)
-            results, outputs = [], []
-            by_stdin = self.number % 5 == 0
-            for fill in FILLS:
-                results.append(self.run("factor", "-" if by_stdin else path, "c.csv", "-qf",
-                                        "--backend", "cpu", "--threads", "1", fill=fill,
-                                        stdin=text if by_stdin else None))
-                outputs.append([content(os.path.join(self.work, f"c.{part}.csv")) for part in "QR"])
-            if not all([self.ended_well("csv", result, self.number, [path]) for result in results]):
+            results = self.factor_text(path, text, "c.csv", options, by_stdin=self.number % 5 == 0)
+            if truth is not None and results and results[0][0] != 0:
+                self.fail(f"undamaged csv: {results[0]}", self.number, [path])
+            if not results or results[0][0] != 0:
                 continue
-            if results[0][0] != results[1][0] or outputs[0] != outputs[1]:
-                self.fail("csv: two fills of memory, two answers", self.number, [path])
-            elif results[0][0] == 0:
-                expected = csv_damage.read(text)
-                with open(os.path.join(self.work, "c.Q.csv"), "rb") as q:
-                    with open(os.path.join(self.work, "c.R.csv"), "rb") as r:
-                        product = csv_damage.read(q.read()) @ csv_damage.read(r.read())
-                if not close(expected, product, False):
-                    self.fail("csv: another reader reads something else", self.number, [path])
+            product = csv_damage.read(self.content("c.Q.csv")) @ csv_damage.read(self.content("c.R.csv"))
+            # An output as HDF5 says how the text was read.
+            self.run("factor", path, "c.h5", "-qf", "--backend", "cpu", "--threads", "1", *options)
+            with h5py.File(os.path.join(self.work, "c.h5")) as file:
+                found = {name: str(np.asarray(value).astype(str)) for name, value in file.attrs.items()
+                         if name.startswith("csv_")}
+            expected = csv_damage.read(text, found)
+            if not close(expected, product, False) or (truth is not None and not close(truth, product, False)):
+                self.fail(f"csv: another reader reads something else {found}", self.number, [path])
+
+    def factor_text(self, path, text, output, options=(), by_stdin=False):
+        """Factors a text with two fills of memory. Returns the two results, or nothing where they
+        differ or a run did not end well."""
+        with open(path, "wb") as file:
+            file.write(text)
+        results, outputs = [], []
+        for fill in FILLS:
+            results.append(self.run("factor", "-" if by_stdin else path, output, "-qf", "--backend", "cpu",
+                                    "--threads", "1", *options, fill=fill, stdin=text if by_stdin else None))
+            stem, ending = os.path.splitext(output)
+            outputs.append([self.content(f"{stem}.{part}{ending}") for part in "QR"])
+        if not all([self.ended_well(ending[1:], result, self.number, [path]) for result in results]):
+            return []
+        if results[0][0] == results[1][0] and outputs[0] == outputs[1]:
+            return results
+        self.fail(f"{ending[1:]}: two fills of memory, two answers", self.number, [path])
+        return []
+
+    def mtx(self, count):
+        for self.number in range(count):
+            generator = random.Random(f"{self.options.seed} mtx {self.number}")
+            text = csv_damage.damaged_mtx(generator)
+            path = os.path.join(self.work, "d.mtx")
+            results = self.factor_text(path, text, "m.mtx")
+            if not results or results[0][0] != 0:
+                continue
+            # A first line that is damaged makes the file one of another format.
+            if not text.lower().startswith(b"%%matrixmarket"):
+                self.fail("mtx: accepted without its first line", self.number, [path])
+                continue
+            product = csv_damage.read_mtx(self.content("m.Q.mtx")) @ csv_damage.read_mtx(self.content("m.R.mtx"))
+            if not close(csv_damage.read_mtx(text), product, False):
+                self.fail("mtx: another reader reads something else", self.number, [path])
+
+    def content(self, name):
+        return content(os.path.join(self.work, name))
 
     # ---- NumPy's files ------------------------------------------------------------------------
 
@@ -269,6 +301,7 @@ def main():
     parser.add_argument("qrtool", type=os.path.abspath)
     parser.add_argument("--hdf5", type=int, default=0)
     parser.add_argument("--csv", type=int, default=0)
+    parser.add_argument("--mtx", type=int, default=0)
     parser.add_argument("--npy", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
     parser.add_argument("--part", default="0/1", help="of the calls, as 0/2 and 1/2 for two processes")
@@ -280,6 +313,7 @@ def main():
     try:
         fuzz.hdf5(options.hdf5)
         fuzz.csv(options.csv)
+        fuzz.mtx(options.mtx)
         fuzz.npy(options.npy)
         if options.calls:
             failing_calls.run(fuzz, options.calls)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# run.sh: the long fuzzing: 10,000 damaged HDF5 files, 3000 damaged CSV files, 3000 damaged .npy and .npz
-# files and 3000 failing calls, on all cores; some 25 minutes on two. `run.sh [BUILD] [SEED]`; another seed
-# draws other files.
+# run.sh: the long fuzzing: 10,000 damaged HDF5 files, 3000 damaged CSV files, 1000 damaged Matrix Market files,
+# 3000 damaged .npy and .npz files and 3000 failing calls, on all cores; some 25 minutes on two. `run.sh [BUILD]
+# [SEED]`; another seed draws other files.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -16,7 +16,7 @@ python=python3
 shard=0
 while [ "$shard" -lt "$shards" ]; do
   nice "$python" "$root/tests/fuzz/fuzz.py" "$build/app/qrtool" --seed "$seed-$shard" --part "$shard/$shards" \
-    --hdf5 $((10000 / shards)) --csv $((3000 / shards)) --npy $((3000 / shards)) --calls $((3000 / shards)) \
+    --hdf5 $((10000 / shards)) --csv $((3000 / shards)) --mtx $((1000 / shards)) --npy $((3000 / shards)) --calls $((3000 / shards)) \
     --fail-nth "$build/tests/libqrtool_fail_nth.so" --keep "$logs/files" > "$logs/$shard.log" 2>&1 &
   shard=$((shard + 1))
 done

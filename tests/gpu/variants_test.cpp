@@ -193,6 +193,16 @@ TEST_P(Variants, OneSquareOrThreeInTwoPasses) {
   check_shape<double>({300, 257}, Mode::reduced, Sign::positive);
 }
 
+/// For R alone the first Q is in the buffer of R, in a buffer of the reflectors, or in its own.
+TEST_P(Variants, RAloneInTwoPasses) {
+  if (GetParam() != "opencl/gram" && GetParam() != "opencl/gram_twice") {
+    GTEST_SKIP() << "other variants have one pass";
+  }
+  for (const Shape shape : {Shape{33, 33}, {40, 20}, {20, 17}}) {
+    check_shape<double>(shape, Mode::r, Sign::positive);
+  }
+}
+
 TEST_P(Variants, OtherModesAndSigns) {
   for (const Shape shape : {Shape{1, 1}, {7, 5}, {5, 7}, {16, 16}, {40, 33}, {33, 40}, {70, 17}}) {
     for (const Mode mode : {Mode::complete, Mode::r, Mode::raw}) {

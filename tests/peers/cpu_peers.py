@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The CPU path against Eigen, LAPACK, NumPy, SciPy and MKL, in turn, as a Markdown table.
+"""The CPU path against what the user of a script gets from NumPy, SciPy and MKL, as a Markdown table.
 
     cpu_peers.py QRTOOL [--rounds N] [--threads N] [--seconds X] [--shapes MxN,...] [--modes reduced,r]
 
 A round times every contestant once on each case, one after the other, so that whatever else the machine does
 falls on all of them; a ratio is taken within a round, and the table has medians over the rounds. `eigen` and
-`lapack` are those of `qrtool bench` (put OpenBLAS into LD_LIBRARY_PATH); NumPy and SciPy (both with their own
-OpenBLAS) run in this process, a share of the batch on each thread, and so does MKL where its package is (pip
-install mkl). Needs numpy and scipy; no test.
+`lapack` are those of `qrtool bench` (put OpenBLAS into LD_LIBRARY_PATH), which are called from C++. The columns
+"script" hold the cost of Python: NumPy and SciPy (both with their own OpenBLAS) run in this process, a share of
+the batch on each thread, and so does MKL where its package is (pip install mkl). cpu_peers.cpp beside this
+file calls the same libraries from C++. Needs numpy and scipy; no test.
 """
 import argparse
 import concurrent.futures
@@ -126,8 +127,9 @@ def main():
     parser.add_argument("--precisions", default="single,double")
     args = parser.parse_args()
     peers = ["eigen", "lapack", "numpy", "scipy", "mkl"]
-    print("| case | type | mode | batch | variant | qrtool us | " + " | ".join(f"{p} us" for p in peers) +
-          " | best peer / qrtool |")
+    script = {"numpy", "scipy", "mkl"}
+    print("| case | type | mode | batch | variant | qrtool us | " +
+          " | ".join(f"{p}, {'script' if p in script else 'C++'} us" for p in peers) + " | best peer / qrtool |")
     print("|" + " --- |" * (7 + len(peers)))
     for precision in args.precisions.split(","):
         for mode in args.modes.split(","):

@@ -33,22 +33,36 @@
 //   TILE_ROWS                            4..32, 4 i       rows per lane; 32 lanes share a column
 //   LANE_COLUMNS                         2, 4, 8          adjacent columns per lane
 //   STAGE                                4, 8, 16, 32     reflectors in local memory at a time
+//   LEAN                                 0, 1             1: less local memory and fewer registers:
+//                                                         T stays in global memory and is formed
+//                                                         after the panel is stored; T V'C replaces
+//                                                         V'C
+//   LIVE_ROWS                            0, 1             1: rows past the end of a strip are
+//                                                         skipped, four of a lane at a time
 //   ALIGNMENT                            1, 2, 4          rows of A, Q and work begin at multiples
 //                                                         of so many REAL
 //   FLAGGED                              0, 1             common.clh
 // Group size: 32 / LANE_COLUMNS x 32.
 // Local memory: STAGE (32 TILE_ROWS + pad) + 3 x 32^2 + 98 REAL and 32 int, with pad = 32 / STAGE,
-// or 0 if STAGE is 4. Without shuffles among 32 lanes, each work-item needs 4 LANE_COLUMNS REAL
-// more. Buffers per matrix: work m x ld REAL (it may share the buffer of Q, V or R), codes n int,
-// tops k REAL, T 32 x 32 REAL for each panel. Matrices share no data, so a NaN or Inf spoils only
-// its own.
+// or 0 if STAGE is 4, and 32^2 instead of 3 x 32^2 if LEAN. Without shuffles among 32 lanes, each
+// work-item needs 4 LANE_COLUMNS REAL more. Buffers per matrix: work m x ld REAL (it may share the
+// buffer of Q, V or R), codes n int, tops k REAL, T 32 x 32 REAL for each panel. Matrices share no
+// data, so a NaN or Inf spoils only its own.
 #define PANEL 32
 #define ROW_SPLITS 32
 #define COLUMN_STEP 32
 #define MATRICES 1
 #define KEEP_GRAM 1
-#define LIVE_ROWS 1
 #define CONTIGUOUS 1
+#ifndef LIVE_ROWS
+#define LIVE_ROWS 1
+#endif
+#ifndef LEAN
+#define LEAN 0
+#endif
+// T is formed after the panel is stored, when fewer registers are in use. With FLAGGED, PoCL 3.1
+// makes wrong code of a kernel that may return early and has barriers after its last store.
+#define LATE_T (LEAN && !FLAGGED)
 #ifndef TILE_ROWS
 #define TILE_ROWS 8
 #endif
@@ -77,8 +91,8 @@
 typedef struct {
   __local real4* v;       // STAGE reflectors, planes of four
   __local REAL* w;        // PANEL x PANEL: V'C
-  __local REAL* tw;       // PANEL x PANEL: T V'C
-  __local REAL* t;        // PANEL x PANEL
+  __local REAL* tw;       // PANEL x PANEL: T V'C; the same as w if LEAN
+  __local REAL* t;        // PANEL x PANEL; not used if LEAN
   __local REAL* scratch;  // without shuffles: SUMS x GROUP_SIZE, which is at least SCRATCH
 } Block;
 
@@ -146,12 +160,53 @@ INLINE void reduce_sums(const Lane* at, const Block* block, REAL sums[SUMS], int
   }
 }
 
+// tw := -T w, or -T' w if `transposed`.
+#if LEAN
+#define T_ROWS (PANEL * PANEL / GROUP_SIZE)  // rows of T w per work-item
+INLINE void multiply_by_t(const Block* block, const Panel* panel, const bool transposed) {
+  const int row = (int)get_local_id(0) / PANEL, col = get_local_id(0) % PANEL;
+  REAL sums[T_ROWS];
+#pragma unroll
+  for (int i = 0; i < T_ROWS; ++i) sums[i] = 0;
+#pragma unroll 4
+  for (int l = 0; l < PANEL; ++l) {
+    const REAL x = block->w[l * PANEL + col];
+#pragma unroll
+    for (int i = 0; i < T_ROWS; ++i) {
+      const int p = row + i * (GROUP_SIZE / PANEL);
+      sums[i] = fma(panel->t[transposed ? l * PANEL + p : p * PANEL + l], x, sums[i]);
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll
+  for (int i = 0; i < T_ROWS; ++i) {
+    block->tw[(row + i * (GROUP_SIZE / PANEL)) * PANEL + col] = -sums[i];
+  }
+}
+#else
+INLINE void multiply_by_t(const Block* block, const Panel* panel, const bool transposed) {
+  const int item = get_local_id(0), col = item % PANEL;
+  (void)panel;
+#pragma unroll 1
+  for (int p = item / PANEL; p < PANEL; p += GROUP_SIZE / PANEL) {
+    REAL sum = 0;
+#pragma unroll 8
+    for (int l = 0; l < PANEL; ++l) {
+      sum =
+          fma(block->t[transposed ? l * PANEL + p : p * PANEL + l], block->w[l * PANEL + col], sum);
+    }
+    block->tw[p * PANEL + col] = -sum;
+  }
+}
+#endif
+
 // tile := (I - V T V') tile, or (I - V T' V') tile if `transposed`. The panel and the tile begin in
 // the same row.
 INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Panel* panel,
                         const bool transposed) {
-  const int item = get_local_id(0);
-  for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) block->t[i] = panel->t[i];
+#if !LEAN
+  for (int i = get_local_id(0); i < PANEL * PANEL; i += GROUP_SIZE) block->t[i] = panel->t[i];
+#endif
   // w := V' tile
 #pragma unroll 1
   for (int stage = 0; stage < STAGES; ++stage) {
@@ -184,18 +239,7 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
     }
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  // tw := -T w or -T' w
-  const int col = item % PANEL;
-#pragma unroll 1
-  for (int p = item / PANEL; p < PANEL; p += GROUP_SIZE / PANEL) {
-    REAL sum = 0;
-#pragma unroll 8
-    for (int l = 0; l < PANEL; ++l) {
-      sum =
-          fma(block->t[transposed ? l * PANEL + p : p * PANEL + l], block->w[l * PANEL + col], sum);
-    }
-    block->tw[p * PANEL + col] = -sum;
-  }
+  multiply_by_t(block, panel, transposed);
   barrier(CLK_LOCAL_MEM_FENCE);
   // tile += V tw, last stage first, because that stage is still in local memory
 #pragma unroll 1
@@ -274,7 +318,8 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
   return panel;
 }
 
-#define WORDS_OF(rows) (((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS))
+#define WORDS_OF(rows) \
+  (LIVE_ROWS ? ((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS) : TILE_ROWS / 4)
 
 // Declares the arrays that Lane and Block point to. The vectors that lanes show share memory with
 // the reflectors (v_space), and gram shares memory with w (w_space).
@@ -296,11 +341,16 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
              scratch,                                                                    \
              w_space,                                                                    \
              0}
+#if LEAN
+#define BLOCK_MEMORY const Block block = {v_space, w_space, w_space, 0, scratch}
+#else
 #define BLOCK_MEMORY                                            \
   __local REAL tw_space[PANEL * PANEL], t_space[PANEL * PANEL]; \
   const Block block = {v_space, w_space, tw_space, t_space, scratch}
+#endif
 
-// Factors the panel that the tile holds: tile := V\R, t := T, tops := the first entries of the v.
+// Factors the panel that the tile holds: tile := V\R, tops := the first entries of the v, and T
+// unless LATE_T.
 INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __global REAL* t) {
   const int item = get_local_id(0);
   for (int i = item; i < PANEL * PANEL; i += GROUP_SIZE) at->gram[i] = 0;
@@ -312,7 +362,7 @@ INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __
     for (int c = 0; c < LANE_COLUMNS; ++c) factor_column(at, tile, c, j + c, 0);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
-  form_strip_t(at, t);
+  if (!LATE_T) form_strip_t(at, t);
   if (item < width) tops[item] = at->tops[item];
 }
 
@@ -331,9 +381,10 @@ __kernel GROUP void factor_first(__global const STORED* a, __global REAL* work, 
   load_strip(&at, tile, a + matrix * shape.m * shape.n, shape.n, shape.m, columns);
   barrier(CLK_LOCAL_MEM_FENCE);
   scale_strip(&at, tile, codes + matrix * shape.n, columns, column_codes);
-  factor_strip(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k,
-               t + matrix * panels * PANEL * PANEL);
+  __global REAL* const strip_t = t + matrix * panels * PANEL * PANEL;
+  factor_strip(&at, tile, min(PANEL, shape.k), tops + matrix * shape.k, strip_t);
   store_strip(&at, tile, work + matrix * shape.m * step.ld, step.ld, shape.m, columns);
+  if (LATE_T) form_strip_t(&at, strip_t);
 }
 
 // Step L = step.index: updates strips t >= L with panel L-1, then factors strip L. One group per
@@ -383,9 +434,11 @@ __kernel GROUP void factor_step(__global const STORED* a, __global REAL* work, _
   at.words = WORDS_OF(shape.m - first_col);
   barrier(CLK_LOCAL_MEM_FENCE);
   const int panels = (shape.k + PANEL - 1) / PANEL;
+  __global REAL* const strip_t = t + (matrix * panels + strip) * PANEL * PANEL;
   factor_strip(&at, tile, min(PANEL, shape.k - first_col), tops + matrix * shape.k + first_col,
-               t + (matrix * panels + strip) * PANEL * PANEL);
+               strip_t);
   store_strip(&at, tile, to + first_col * (index_t)ld, ld, shape.m - first_col, columns);
+  if (LATE_T) form_strip_t(&at, strip_t);
 }
 
 #include "gpu/variants/blocked/blocked_q.clh"

@@ -21,11 +21,21 @@ int lane_rows(const Problem& p) {
   return static_cast<int>(ceil_divide(p.m, index_t{4} * panel_width)) * 4;
 }
 
+/// True if the kernels use fewer registers and less local memory (LEAN in blocked.cl).
+bool is_lean(const Problem& p) {
+  return p.type == ElementType::float64 || lane_rows(p) <= tuning::blocked_lean_lane_rows;
+}
+
+/// True if rows past the end of a strip are skipped (LIVE_ROWS in blocked.cl). Short tiles of lean
+/// kernels have no registers for it.
+bool skips_rows(const Problem& p) {
+  return !is_lean(p) || lane_rows(p) > tuning::blocked_short_lane_rows;
+}
+
 /// Columns per lane. A CPU has the wide lanes (8 columns) too: with groups of 256 work-items, PoCL
 /// 3.1 computes wrong results here.
 int lane_columns(const Problem& p, const Limits& limits) {
-  const bool is_short =
-      lane_rows(p) <= tuning::blocked_short_lane_rows && p.type == ElementType::float32;
+  const bool is_short = lane_rows(p) <= tuning::blocked_short_lane_rows;
   return is_short || limits.is_cpu ? tuning::blocked_short_lane_columns
                                    : tuning::blocked_lane_columns;
 }
@@ -38,25 +48,25 @@ LaneTile strip_tile(const Problem& p, const Limits& limits) {
 }
 
 /// Bytes of local memory of factor_step with `stage` reflectors at a time. One array holds either
-/// the reflectors or the vectors that lanes show. The others hold V'C, T V'C and T, three numbers
-/// and a code per column, and the sums that lanes without shuffles exchange.
+/// the reflectors or the vectors that lanes show. The others hold V'C, T V'C and T (V'C alone if
+/// lean), three numbers and a code per column, and the sums that lanes without shuffles exchange.
 std::size_t local_bytes_with(const Problem& p, const Limits& limits, int stage) {
   const LaneTile tile = strip_tile(p, limits);
   const int pad = stage < 8 ? 0 : panel_width / stage;
   const int reflectors = std::max(stage * (tile.rows() + pad), tile.shown_entries());
   const int exchanged = tile.has_shuffles(limits) ? 0 : 4 * tile.columns_per_lane * tile.lanes();
-  const int reals = reflectors + 3 * panel_width * panel_width + 3 * panel_width + 2 + exchanged;
+  const int squares = is_lean(p) ? 1 : 3;
+  const int reals =
+      reflectors + squares * panel_width * panel_width + 3 * panel_width + 2 + exchanged;
   return static_cast<std::size_t>(reals) * size_of(p.type) + panel_width * sizeof(cl_int);
 }
 
 /// Reflectors in local memory at a time: the largest power of two that fits the device and the
 /// measured limit in tuning.hpp.
 int stage(const Problem& p, const Limits& limits) {
-  const int most = p.type == ElementType::float32 ? tuning::blocked_stage_bytes
-                                                  : tuning::blocked_wide_stage_bytes;
   const int row_bytes = panel_width * lane_rows(p) * static_cast<int>(size_of(p.type));
   int reflectors = panel_width;
-  while (reflectors > 4 && (reflectors * row_bytes > most ||
+  while (reflectors > 4 && (reflectors * row_bytes > tuning::blocked_stage_bytes ||
                             local_bytes_with(p, limits, reflectors) > limits.local_bytes)) {
     reflectors /= 2;
   }
@@ -98,10 +108,9 @@ Params tune(const Problem& p, const Limits& limits) {
   const index_t ld = work_columns(p);
   const index_t all = p.n | ld | p.q_cols() | p.k();
   const int alignment = aligned_entries(all);
-  return {{"TILE_ROWS", lane_rows(p)},
-          {"LANE_COLUMNS", lane_columns(p, limits)},
-          {"STAGE", stage(p, limits)},
-          {"ALIGNMENT", alignment}};
+  return {{"TILE_ROWS", lane_rows(p)},  {"LANE_COLUMNS", lane_columns(p, limits)},
+          {"STAGE", stage(p, limits)},  {"LEAN", is_lean(p)},
+          {"LIVE_ROWS", skips_rows(p)}, {"ALIGNMENT", alignment}};
 }
 
 /// The work buffers. `own` holds V\R if no output does.

@@ -32,6 +32,7 @@
 //   STORED                                       common.clh; double: two passes
 //                                                (gram_twice_tile.clh)
 //   WANT_Q                            0, 1
+//   ONE_PASS                          0, 1       1: float64, R alone: the guard for one pass
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
@@ -51,6 +52,9 @@
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
+#ifndef ONE_PASS
+#define ONE_PASS 0
+#endif
 #ifndef FULL
 #define FULL 0
 #endif
@@ -60,6 +64,13 @@
 #define TWICE_FOR_double 1
 #define TWICE JOIN(TWICE_FOR_, STORED)
 #define WARPS 1
+#include "gpu/common/mma.clh"
+#if TWICE
+// Entries of blocks in local memory are accessed one by one here, and rows of 17 are enough. The
+// ends of the rows hold the squares of the norms (SQUARE_AT).
+#undef BLOCK_LD
+#define BLOCK_LD 17
+#endif
 #include "gpu/variants/gram/gram_slab.clh"
 #include "gpu/variants/gram/gram_tile.clh"
 
@@ -129,7 +140,7 @@ INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squar
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int i = QUAD_ROW(w, at->g);
     if (i == QUAD_COL(w, at->t)) {
-      squares[first + i] = gram[w];
+      squares[SQUARE_AT(first + i)] = gram[w];
       if (!FULL && first + i >= n) gram[w] = 1;
     }
   }
@@ -321,8 +332,7 @@ INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, Fac
   RowSums plain, spread;
   sum_rows(at, &plain, tile, room.pivots, room.squares);
   if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
-  const float bound =
-      column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
+  const float bound = column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
   if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
   sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
   take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,

@@ -3,6 +3,7 @@
 // two for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
 // half: gram.cl.
 #include <algorithm>
+#include <limits>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/registry.hpp"
@@ -14,9 +15,14 @@ namespace {
 constexpr index_t block_columns = 16;
 constexpr int most_lanes = 32;  // work-items of a group
 constexpr int slab_rows = 16;
-constexpr int block_room = 16 * 18;  // BLOCK_ROOM
 
 bool is_twice(const Problem& p) { return p.type == ElementType::float64; }
+
+/// Whether the kernel for R in float64 has the guard for one pass: few square matrices would pass.
+bool tries_one_pass(const Problem& p) {
+  const auto rows = static_cast<double>(p.m), least = tuning::gram_twice_one_pass_ratio;
+  return is_twice(p) && !p.wants_q() && rows >= least * static_cast<double>(p.n);
+}
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem& p) {
@@ -56,8 +62,8 @@ Slabs slabs(const Problem& p) {
 int held_rows(int blocks) { return blocks < 5 ? blocks : 3; }
 
 /// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
-/// `squares` and, in one pass, `spread`, a number per column each; the blocks that are parked. Two
-/// passes need room for 16 more numbers.
+/// in float32 `squares` and `spread`, a number per column each, and in float64 room for 16 numbers;
+/// the blocks that are parked.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
   const int count = blocks(p), columns = 16 * count;
@@ -66,7 +72,8 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
   const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
   const int rooms = count + 1;
   const int parked = triangle(count) - triangle(held_rows(count));
-  const int numbers = is_twice(p) ? columns + 16 : 2 * columns;
+  const int numbers = is_twice(p) ? 16 : 2 * columns;
+  const int block_room = 16 * (is_twice(p) ? 17 : 18);  // BLOCK_ROOM
   const int doubles = rooms * block_room + numbers + parked * 16 * 16;
   return static_cast<std::size_t>(entries * real) +
          static_cast<std::size_t>(doubles) * sizeof(double);
@@ -103,14 +110,27 @@ Params tune(const Problem& p, const Limits& limits) {
           {"SLAB", slab.rows},
           {"STAGES", slab.stages},
           {"WANT_Q", p.wants_q()},
+          {"ONE_PASS", tries_one_pass(p)},
           {"FULL", is_full}};
 }
 
-/// The first Q needs a place if Q is not wanted; it is the last buffer.
+/// The largest ||D X||_F^2 with which one pass gives R in float64 (departure.clh).
+double most_in_one(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  return most_in_one_pass(job.problem, job.problem.m);
+}
+
+/// The first Q needs a place if Q is not wanted: a buffer of `again`, or the last buffer.
 std::vector<std::size_t> workspace(const Problem& p) {
   std::vector<std::size_t> bytes = flagged_workspace(again(p), p);
-  if (is_twice(p)) bytes.push_back(p.wants_q() ? 0 : p.input_bytes());
+  const bool has_place = p.wants_q() || borrowed_buffer(again(p), p) > 0;
+  if (is_twice(p) && !has_place) bytes.push_back(p.input_bytes());
   return bytes;
+}
+
+const cl::Buffer& first_q(const FactorJob& job) {
+  const std::size_t borrowed = borrowed_buffer(again(job.problem), job.problem);
+  return borrowed > 0 ? job.work[borrowed] : job.work.back();
 }
 
 void enqueue(const FactorJob& job, Launcher& launch) {
@@ -118,7 +138,8 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   const cl::Buffer& routes = job.work.front();
   if (is_twice(p)) {
     launch("factor_gram_twice", job.count, warp_lanes(job.params), job.a, job.q, job.r,
-           job.magnitudes, routes, job.work.back(), factor_shape(p, job.count));
+           job.magnitudes, routes, first_q(job), factor_shape(p, job.count),
+           static_cast<cl_double>(most_in_one(job)));
     return;
   }
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,

@@ -9,16 +9,20 @@
 //   sum_slab         X'X over a slab of rows, X = A or Q1               slab x tile
 //   add_slabs        the sum of the slabs, if there are several         32 entries
 //   settle_gram      ||G - I|| in the second pass                       tile
-//   for every square b:
+//   begin_series     in the second pass: L2 if G is close to I          tile on the diagonal
+//   for every square b, unless L2 is known:
 //     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
 //                    and one group factors the square: G(b, b) -> L(b, b)
 //     divide_panel   L(c, b) L(b, b)' = G(c, b)           c > b         tile
+//   judge_first_pass in the first pass, for R alone: is R1 final?       matrix
 //   for every square b, from left to right:
 //     update_rows    X(:, b) -= Q(:, l) L(b, l)'          l < b         64 rows x square
 //     divide_rows    Q(:, b) L(b, b)' = X(:, b)                         64 rows
 //   after both passes:
 //   multiply_factors R                                                  tile
-//   finish           the route                                          matrix
+//   finish_twice     the route                                          matrix
+// sum_squares and update_wide_rows (wide.clh) are sum_slab and update_rows in squares, for devices
+// with enough of them. The kernels of a matrix whose R1 is final return at once (departure.clh).
 //
 // The guard. Q1 is stored before Q1'Q1 is computed from it, and so ||G - I||, G = Q1'Q1, is
 // measured. If it is at most 1/4, then the condition of Q1 is at most sqrt(5/3), and the second
@@ -44,10 +48,10 @@
 #ifndef COLUMNS
 #define COLUMNS 129
 #endif
-#include "gpu/common/departure.clh"
-#include "gpu/variants/gram_twice/cholesky.clh"
+#include "gpu/variants/gram_twice/decide.clh"
 #include "gpu/variants/gram_twice/gram_sums.clh"
 #include "gpu/variants/gram_twice/rows.clh"
+#include "gpu/variants/gram_twice/wide.clh"
 
 // ---- multiply_factors
 
@@ -81,8 +85,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_f
   // Tile (j, i); pair counts them by their distance from the diagonal.
   int pair = pairs - 1 - get_group_id(0) % pairs, distance = 0;
   while (pair >= twice.tiles - distance) pair -= twice.tiles - distance++;
-  const int i = pair, j = pair + distance, steps = (distance + 1) * TILE / FACTOR_TERMS;
   __global double* slot = slot_of(work, twice, index);
+  const bool is_final = state_of(slot, twice) == STATE_ONE_PASS;  // L2 = I
+  const int i = pair, j = pair + distance;
+  const int steps = is_final ? 0 : (distance + 1) * TILE / FACTOR_TERMS;
   r += (first + index) * (index_t)shape.n * shape.n;
   const int down = at.index / 2 * 32, across = at.index % 2 * 32;
   Block sum[4];
@@ -123,8 +129,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_f
       stage = stage == FACTOR_STAGES - 1 ? 0 : stage + 1;
     }
   }
+  __global const double* first_factor = tile_at(slot, twice, 0, j, i) + down * TILE + across;
 #pragma unroll
   for (int p = 0; p < 4; ++p) {
+    if (is_final) load_block(&at.warp, sum[p], first_factor + p / 2 * 16 * TILE + p % 2 * 16);
 #pragma unroll
     for (int w = 0; w < BLOCK_WORDS; ++w) {
       const int col = j * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
@@ -152,15 +160,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twi
   const Place at = place_of(room);
   const index_t matrix = first + get_group_id(0);
   __global const double* slot = slot_of(work, twice, get_group_id(0));
-  const int pairs = TILE_AT(twice.tiles, 0);
-  double departure = 0, out_of_range = 0;
-  for (int i = at.item; i < pairs; i += GROUP_SIZE) departure += slot[twice.departures + i];
-  for (int j = at.item; j < shape.n; j += GROUP_SIZE) {
-    const double square = slot[twice.norms + j];
-    if (!(square >= LEAST_SQUARE && square <= MOST_SQUARE)) out_of_range = 1;
-  }
-  departure = sum_over_group(&at, departure, sums);
-  out_of_range = sum_over_group(&at, out_of_range, sums);
+  const bool is_final = state_of(slot, twice) == STATE_ONE_PASS;
+  const double departure = sum_departures(&at, slot, twice, sums);
+  const bool can_square = norms_are_in_range(&at, slot, twice, shape.n, sums);
   ulong bits = 0;
   for (int i = at.item; i < twice.slabs * twice.tiles; i += GROUP_SIZE) {
     bits = max(bits, as_ulong(slot[twice.largest + i]));
@@ -174,8 +176,9 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twi
   const double largest = as_double(all[0]);
   const bool is_finite = largest < INFINITY;
   if (at.item == 0) {
-    const bool is_good = departure <= MOST_DEPARTURE && out_of_range == 0;
-    routes[matrix] = is_finite && !is_good ? ROUTE_REFLECTORS : ROUTE_SECOND_PASS;
+    const bool is_good = is_final || (departure <= MOST_DEPARTURE && can_square);
+    const int route = is_final ? ROUTE_FIRST_PASS : ROUTE_SECOND_PASS;
+    routes[matrix] = is_finite && !is_good ? ROUTE_REFLECTORS : route;
     magnitudes[matrix] = magnitude_code(largest, is_finite);
   }
   if (!is_finite) {

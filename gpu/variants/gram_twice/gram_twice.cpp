@@ -2,6 +2,7 @@
 // gram_twice.cpp: float64 by Gram matrices in two passes (CholeskyQR2), any number of columns, with
 // a guard; what it stops goes to Householder reflectors. Device half: gram_twice.cl.
 #include <algorithm>
+#include <limits>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/host/program_cache.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int square_warps = 8;
+constexpr int wide_warps = 16;           // WIDE_WARPS
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
 constexpr int sum_group_size = 256;      // SUM_GROUP
@@ -31,13 +33,14 @@ GpuVariant again(const Problem& p) {
   return p.n <= tuning::tall_max_wide_columns ? tall_variant() : large_variant();
 }
 
-/// Of divide_rows, whose two stages have a block more than there are block columns, or of
-/// factor_squares.
+/// Of divide_rows, whose two stages have a block more than there are block columns, of
+/// factor_squares, or of wide products, which have five stages.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto blocks = static_cast<std::size_t>(std::min(ceil_divide(p.n, 16), side / 16));
   const std::size_t divide_rows = 2 * (blocks + 1) * block_room;
   const std::size_t factor_squares = 16 * block_room + block_room + 16;  // TWICE_ROOM
-  return sizeof(double) * std::max(divide_rows, factor_squares);
+  const std::size_t wide = p.n > side ? 5 * 2 * 4 * (side + 4) + 2 : 0;  // WIDE_ENTRIES
+  return sizeof(double) * std::max({divide_rows, factor_squares, wide});
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -76,6 +79,15 @@ Params tune(const Problem& p, const Limits& limits) {
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
+/// Where the first Q is. If Q is not wanted, it is in a buffer that gets its contents later: that
+/// of R if A is square, or one of `again`. If none has room, it is in the slots.
+enum class FirstQ { in_q, in_r, in_work, in_slots };
+FirstQ place_of_first_q(const Problem& p) {
+  if (p.wants_q()) return FirstQ::in_q;
+  if (p.m == p.n) return FirstQ::in_r;
+  return borrowed_buffer(again(p), p) > 0 ? FirstQ::in_work : FirstQ::in_slots;
+}
+
 /// The layout of a slot (slot_twice.clh).
 TwiceShape slot_shape(const Problem& p) {
   TwiceShape twice{};
@@ -99,9 +111,12 @@ TwiceShape slot_shape(const Problem& p) {
   twice.norms = take(tiles * tile);
   twice.departures = take(pairs);
   twice.largest = take(twice.slabs * tiles);
+  twice.state = take(1);
+  twice.pivot_errors = take(squares * 8);
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
-  twice.rows = p.wants_q() ? end : take(p.m * p.n);
+  twice.rows = place_of_first_q(p) == FirstQ::in_slots ? take(p.m * p.n) : end;
   twice.slot = end;
+  if (!p.wants_q()) twice.most_in_one = most_in_one_pass(p, twice.slab_rows + twice.slabs);
   return twice;
 }
 
@@ -111,17 +126,29 @@ Slots slots(const Problem& p) {
 }
 
 /// The number of squares whose rows are updated by one long product: the one that leaves the fewest
-/// groups idle.
-index_t outer_squares(index_t strips) {
+/// groups idle. The device runs `groups` of them at a time.
+index_t outer_squares(index_t strips, index_t groups) {
   index_t best = 3;
   const auto waves_per_square = [&](index_t squares) {
-    return static_cast<double>(ceil_divide(strips * squares, tuning::gram_twice_product_groups)) /
+    return static_cast<double>(ceil_divide(strips * squares, groups)) /
            static_cast<double>(squares);
   };
   for (index_t squares = best + 1; squares <= 8; ++squares) {
     if (waves_per_square(squares) < 0.97 * waves_per_square(best)) best = squares;
   }
   return best;
+}
+
+/// The part of the time in which a device that runs `at_once` groups at a time has all of them.
+double use_of(index_t groups, index_t at_once) {
+  return static_cast<double>(groups) / static_cast<double>(ceil_divide(groups, at_once) * at_once);
+}
+
+/// Whether a product takes less time in `wide` groups of sixteen warps than in `narrow` ones.
+bool pays_wide(index_t wide, index_t narrow, index_t narrow_at_once) {
+  return wide >= tuning::gram_twice_least_wide_groups &&
+         tuning::gram_twice_wide_gain * use_of(wide, tuning::gram_twice_wide_groups) >
+             use_of(narrow, narrow_at_once);
 }
 
 /// The rows of a batch, or of slots.
@@ -142,16 +169,20 @@ class Wave {
         count_(count),
         squares_(ceil_divide(job.problem.n, side)),
         strips_(ceil_divide(job.problem.m, tile)),
+        wide_strips_(ceil_divide(job.problem.m, side)),
         group_size_(warps * warp_lanes(job.params)),
-        square_group_size_(square_warps * warp_lanes(job.params)) {}
+        square_group_size_(square_warps * warp_lanes(job.params)),
+        wide_group_size_(wide_warps * warp_lanes(job.params)) {
+    if (job.params.contains(unguarded) && twice_.most_in_one > 0) {
+      twice_.most_in_one = std::numeric_limits<double>::infinity();
+    }
+  }
 
   void run() {
     const Problem& p = job_.problem;
-    const index_t entries = p.m * p.n;
-    const Rows a{job_.a, {first_ * entries, entries}};
-    const Rows q = p.wants_q() ? Rows{job_.q, {first_ * entries, entries}}
-                               : Rows{job_.slots, {twice_.rows, twice_.slot}};
+    const Rows a = rows_of_batch(job_.a), q = first_q();
     form_factor(a);
+    if (!p.wants_q()) launch_("judge_first_pass", count_, group_size_, job_.slots, shape_, twice_);
     divide(a, q);
     twice_.pass = 1;
     form_factor(q);
@@ -164,15 +195,42 @@ class Wave {
   }
 
  private:
+  Rows rows_of_batch(const cl::Buffer& buffer) const {
+    const index_t entries = job_.problem.m * job_.problem.n;
+    return {buffer, {first_ * entries, entries}};
+  }
+  Rows first_q() const {
+    const Problem& p = job_.problem;
+    switch (place_of_first_q(p)) {
+      case FirstQ::in_q:
+        return rows_of_batch(job_.q);
+      case FirstQ::in_r:
+        return rows_of_batch(job_.r);
+      case FirstQ::in_work:
+        return rows_of_batch(job_.work[borrowed_buffer(again(p), p)]);
+      case FirstQ::in_slots:
+        break;
+    }
+    return {job_.slots, {twice_.rows, twice_.slot}};
+  }
+
   /// G = X'X = L L'.
   void form_factor(const Rows& x) {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
-    launch_("sum_slab", count_ * twice_.slabs * pairs, group_size_, x.buffer, x.shape, job_.slots,
-            shape_, twice_);
+    const index_t square_pairs = count_ * twice_.slabs * squares_ * (squares_ + 1) / 2;
+    const bool is_wide = squares_ > 1 && pays_wide(square_pairs, count_ * twice_.slabs * pairs,
+                                                   4 * tuning::gram_twice_wide_groups);
+    launch_(is_wide ? "sum_squares" : "sum_slab",
+            is_wide ? square_pairs : count_ * twice_.slabs * pairs,
+            is_wide ? wide_group_size_ : group_size_, x.buffer, x.shape, job_.slots, shape_,
+            twice_);
     if (twice_.slabs > 1) {
       launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
     }
     launch_("settle_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
+    if (twice_.pass == 1) {
+      launch_("begin_series", count_ * tiles, group_size_, job_.slots, shape_, twice_);
+    }
     for (index_t b = 0; b < squares_; ++b) {
       // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
       const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
@@ -186,7 +244,10 @@ class Wave {
 
   /// q := x L'^-1. x and q may be the same.
   void divide(const Rows& x, const Rows& q) {
-    const index_t together = outer_squares(strips_);
+    const bool is_wide = count_ * wide_strips_ * 3 >= tuning::gram_twice_least_wide_groups;
+    const index_t groups = tuning::gram_twice_wide_groups;
+    const index_t together =
+        is_wide ? outer_squares(wide_strips_, groups) : outer_squares(strips_, 2 * groups);
     for (index_t outer = 0; outer < squares_; outer += together) {
       const index_t end = std::min(outer + together, squares_);
       if (outer > 0) update(x, q, 0, outer, end);
@@ -203,9 +264,13 @@ class Wave {
   /// were not touched before.
   void update(const Rows& x, const Rows& q, index_t from, index_t to, index_t end) {
     const Rows& old = from == 0 ? x : q;
-    launch_("update_rows", count_ * strips_ * (end - to), square_group_size_, old.buffer, old.shape,
-            q.buffer, q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from),
-            static_cast<cl_int>(to), static_cast<cl_int>(end - to));
+    const index_t wide = count_ * wide_strips_ * (end - to);
+    const index_t narrow = count_ * strips_ * (end - to);
+    const bool is_wide = pays_wide(wide, narrow, 2 * tuning::gram_twice_wide_groups);
+    launch_(is_wide ? "update_wide_rows" : "update_rows", is_wide ? wide : narrow,
+            is_wide ? wide_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer,
+            q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from), static_cast<cl_int>(to),
+            static_cast<cl_int>(end - to));
   }
 
   const FactorJob& job_;
@@ -213,8 +278,8 @@ class Wave {
   FactorShape shape_;
   TwiceShape twice_;
   index_t first_, count_;
-  index_t squares_, strips_;  // of a matrix
-  int group_size_, square_group_size_;
+  index_t squares_, strips_, wide_strips_;  // of a matrix
+  int group_size_, square_group_size_, wide_group_size_;
 };
 
 /// In waves of as many matrices as the buffer has slots.

@@ -19,7 +19,7 @@ int power_of_two(index_t x) {
   return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(x, 1))));
 }
 
-LaneTile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_columns) {
+LaneTile tile_with(const Problem& p, int lane_columns) {
   const index_t columns = std::max<index_t>({p.n, p.q_cols(), 1}), rows = std::max<index_t>(p.m, 1);
   const int budget =
       tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
@@ -45,11 +45,18 @@ LaneTile choose_tile(const Problem& p, int lane_columns = tuning::small_lane_col
   }
 }
 
+LaneTile choose_tile(const Problem& p) {
+  const LaneTile tile = tile_with(p, tuning::small_lane_columns);
+  if (computes_in(p) == ElementType::float32) return tile;
+  const LaneTile narrow = tile_with(p, tuning::small_wide_lane_columns);
+  return narrow.columns() <= tile.columns() ? narrow : tile;
+}
+
 /// The tile of a flagged matrix. Few matrices are flagged and all others wait for them, so each
 /// gets more lanes than in a full batch.
 LaneTile choose_flagged_tile(const Problem& p) {
   for (const int lane_columns : {2, 4}) {
-    const LaneTile tile = choose_tile(p, lane_columns);
+    const LaneTile tile = tile_with(p, lane_columns);
     if (tile.lanes() <= tuning::small_flagged_lanes) return tile;
   }
   return choose_tile(p);
@@ -104,16 +111,22 @@ Fit fits(const Problem& p, const Limits& limits) {
   return {true, "a matrix fits the registers of " + std::to_string(tile.lanes()) + " work-items"};
 }
 
+/// The number of columns that are processed with the same first row.
+int column_step(const Problem& p, const LaneTile& tile) {
+  const int columns = tile.columns();
+  if (columns <= tuning::small_narrow_step_columns) return tuning::small_narrow_column_step;
+  const bool is_wide = computes_in(p) == ElementType::float64;
+  return is_wide && columns <= tuning::small_wide_step_columns ? tuning::small_wide_column_step
+                                                               : tuning::small_column_step;
+}
+
 Params params_of(const Problem& p, const LaneTile& tile) {
-  const int step = tile.columns() <= tuning::small_narrow_step_columns
-                       ? tuning::small_narrow_column_step
-                       : tuning::small_column_step;
   return {{"TILE_ROWS", tile.rows_per_lane},
           {"LANE_COLUMNS", tile.columns_per_lane},
           {"LANES_ACROSS", tile.lanes_across},
           {"ROW_SPLITS", tile.row_splits},
           {"MATRICES", matrices_per_group(tile)},
-          {"COLUMN_STEP", std::min(tile.lanes_across, step)},
+          {"COLUMN_STEP", std::min(tile.lanes_across, column_step(p, tile))},
           {"FULL", is_full(p, tile)},
           {"WANT_Q", p.wants_q()},
           {"RAW", p.mode == Mode::raw}};

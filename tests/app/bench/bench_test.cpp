@@ -8,6 +8,7 @@
 
 #include "app/bench/cases.hpp"
 #include "app/bench/data.hpp"
+#include "app/bench/lapack.hpp"
 #include "app/bench/table.hpp"
 #include "app/bench/timing.hpp"
 #include "core/error.hpp"
@@ -406,6 +407,28 @@ TEST(Bench, WhatContradictsIsAUsageError) {
     const ToolResult done = run_tool(arguments);
     EXPECT_EQ(done.exit_code, 2) << words << "\n" << done.err;
     EXPECT_NE(done.err.find(words), std::string::npos) << words << "\n" << done.err;
+  }
+}
+
+TEST(Lapack, TheReferenceIsNamedAsUnoptimised) {
+  const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
+  const std::string text = make_lapack(limits, 0, "liblapack.so.3")->text();
+  if (text == "not found") GTEST_SKIP() << "no liblapack.so.3";
+  EXPECT_NE(text.find("liblapack.so.3"), std::string::npos) << text;
+  const bool is_reference = text.starts_with("LAPACK ");
+  EXPECT_TRUE(is_reference || text.starts_with("OpenBLAS ") || text.starts_with("MKL ")) << text;
+  EXPECT_EQ(text.find("reference, unoptimised") != std::string::npos, is_reference) << text;
+}
+
+TEST(Lapack, AMissingLibraryIsNamed) {
+  const Limits limits{.host_bytes = std::size_t{1} << 28, .threads = 1};
+  const auto lapack = make_lapack(limits, 0, "/nowhere/liblapack.so");
+  EXPECT_EQ(lapack->text(), "not found");
+  try {
+    lapack->prepare({.count = 1, .m = 2, .n = 2}, 1);
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("/nowhere/liblapack.so"), std::string::npos);
   }
 }
 

@@ -85,6 +85,27 @@ class Ranks(unittest.TestCase):
             self.ranks(3, "factor", self.a, self.path("q.h5"), "-f", "--mode", "r", "--sign", sign)
             np.testing.assert_array_equal(self.result("one.h5")["R"], self.result("q.h5")["R"])
 
+    def test_arrays_of_numpy(self):
+        random = np.random.default_rng(3)
+        arrays = {"tall.npy": random.standard_normal((50021, 8)), "batch.npy": random.standard_normal((101, 12, 7))}
+        arrays["columns.npy"] = np.asfortranarray(arrays["tall.npy"])
+        for name, a in arrays.items():
+            np.save(self.path(name), a)
+            self.run_command(QRTOOL, "factor", self.path(name), self.path("one.npy"), "-qf", "--backend", "cpu")
+            for out in ("q.npy", "q.npz"):
+                self.ranks(3, "factor", self.path(name), self.path(out), "-qf")
+            with np.load(self.path("q.npz")) as z:
+                for factor in "QR":
+                    one = np.load(self.path(f"one.{factor}.npy"))
+                    np.testing.assert_array_equal(np.load(self.path(f"q.{factor}.npy")), one)
+                    np.testing.assert_array_equal(z[factor], one)
+        # Each rank would make its own copy.
+        np.savez_compressed(self.path("packed.npz"), a=arrays["batch.npy"])
+        np.save(self.path("fortran.npy"), np.asfortranarray(arrays["batch.npy"]))
+        for name in ("packed.npz", "fortran.npy"):
+            done = self.ranks(2, "factor", self.path(name), self.path("x.h5"), expect=3)
+            self.assertIn("must be copied before they are read", done.stderr)
+
     def test_batches_and_small_matrices_are_shared(self):
         for shape in ("101x12x7", "1x5x5", "3x2x9", "0x4x4", "2x30000x8"):
             self.generate("--shape", shape)

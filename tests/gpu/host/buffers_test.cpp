@@ -97,5 +97,38 @@ TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
   }
 }
 
+std::size_t bytes_of_batch(const GpuVariant& variant, const Problem& p) {
+  const MatrixBytes b = matrix_bytes(variant, p);
+  std::size_t per_matrix = 0;
+  for (const auto* list : {&b.io, &b.work, &b.check}) {
+    for (const std::size_t x : *list) per_matrix += x;
+  }
+  return per_matrix * static_cast<std::size_t>(p.count) + b.slots.total_bytes(p.count);
+}
+
+/// R alone takes no more memory than Q and R, although some variants form a first Q for it.
+TEST(MatrixBytes, RAloneTakesNoMoreThanQAndR) {
+  Limits gpu = limits(std::size_t{1} << 37, std::size_t{1} << 35);
+  gpu.has_float64 = gpu.float64_products = true;
+  gpu.shuffle_lanes = 32;
+  gpu.local_bytes = 47 << 10;
+  gpu.max_group = 1024;
+  constexpr index_t shapes[][3] = {{15000, 64, 64}, {2000, 300, 64},  {2000, 256, 128},
+                                   {32, 512, 512},  {1, 5000, 5000},  {8, 2048, 1000},
+                                   {1, 700, 600},   {1, 1000000, 32}, {3, 100000, 128}};
+  for (const GpuVariant& variant : gpu_variants()) {
+    for (const auto& [count, m, n] : shapes) {
+      for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+        const Problem r{count, m, n, type, Mode::r, Sign::positive};
+        Problem q = r;
+        q.mode = Mode::reduced;
+        if (!variant.plan.fits(r, gpu).ok || !variant.plan.fits(q, gpu).ok) continue;
+        EXPECT_LE(bytes_of_batch(variant, r), bytes_of_batch(variant, q))
+            << variant.plan.name << ' ' << count << " of " << m << 'x' << n << ' ' << name_of(type);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace qrtool

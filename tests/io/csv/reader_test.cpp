@@ -6,6 +6,7 @@
 #include <clocale>
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "tests/io/reading.hpp"
 
@@ -17,9 +18,9 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 class CsvReaderTest : public FileTest {};
 
-std::unique_ptr<Reader> open_text(const std::string& text) {
+std::unique_ptr<Reader> open_text(const std::string& text, const CsvOptions& options = {}) {
   write_text("x.csv", text);
-  return open_input({"x.csv", "", Order::automatic});
+  return open_input({.path = "x.csv", .dataset = "", .csv = options});
 }
 
 void expect_same(const std::vector<double>& found, const std::vector<double>& wanted) {
@@ -57,14 +58,14 @@ TEST_F(CsvReaderTest, Dialects) {
       {"7\n", {}, 1, 1, {7}},
       {"7\n8\n9\n", {}, 3, 1, {7, 8, 9}},
       {"# a comment\n1,2\n% another\n3,4\n", {}, 2, 2, {1, 2, 3, 4}},
-      {"1,2 # first\n3,4% second\n", {}, 2, 2, {1, 2, 3, 4}},
+      {"1,2 # first\n3,4 % second\n", {}, 2, 2, {1, 2, 3, 4}},
       {"a,b\n1,2\n", {}, 1, 2, {1, 2}},
       {"first second\n1,2\n", {}, 1, 2, {1, 2}},
       {"\"a\",\"b\"\n1,2\n", {}, 1, 2, {1, 2}},
       {"x\n1\n2\n", {}, 2, 1, {1, 2}},
       {"# head\n\na,b\n\n1,2\n", {}, 1, 2, {1, 2}},
       {"\"1\",\"2.5\"\n\"-3\" , 4\n", {}, 2, 2, {1, 2.5, -3, 4}},
-      {"\"1\" \"2\"\n3 4\n", {}, 2, 2, {1, 2, 3, 4}},
+      {"\"1\" \"2\"\n\"3\" 4\n", {}, 2, 2, {1, 2, 3, 4}},
       {"1,2\n3,4\n\n5,6\n7,8\n", {2}, 2, 2, {1, 2, 3, 4, 5, 6, 7, 8}},
       {"1 2\n\n\n \t \n3 4\n\n5 6\n\n", {3}, 1, 2, {1, 2, 3, 4, 5, 6}},
       {"# matrix 0\n1,2\n\n# matrix 1\n3,4\n", {2}, 1, 2, {1, 2, 3, 4}},
@@ -100,24 +101,48 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1,2\n3,4\n\n5,6\n", "x.csv:4:1: matrix 1 has 1 rows where matrix 0 has 2"},
       {"1\n\n2\n\n3\n4\n5\n", "x.csv:5:1: matrix 2 has 3 rows where matrix 0 has 1"},
       {"1,2\n3,x\n", "x.csv:2:3: 'x' is not a number"},
-      {"1,b\n", "x.csv:1:3: 'b' is not a number"},
-      {"b,1\n", "x.csv:1:1: 'b' is not a number"},
-      {"a,b\nc,d\n1,2\n", "x.csv:2:1: 'c' is not a number"},
+      {"1,b\n", "x.csv:1:3: 'b' is not a number | if the line is a header: --header yes"},
+      {"b,1\n",
+       "x.csv:1:1: 'b' is not a number | if the first column holds names: --index-column yes "
+       "leaves it out"},
+      {"a,b\nc,d\n1,2\n",
+       "x.csv:2:1: 'c' is not a number | --columns LIST reads some columns alone, for example "
+       "--columns 2-5,8"},
       {"1,2\na,b\n", "x.csv:2:1: 'a' is not a number"},
       {"1,2\n3,1d3\n", "x.csv:2:3: '1d3' is not a number | write the exponent with e: 1e3"},
       {"1.5D-3 2\n", "x.csv:1:1: '1.5D-3' is not a number | write the exponent with e: 1.5e-3"},
       {"1d3,2d3\n", "x.csv:1:1: '1d3' is not a number | write the exponent with e: 1e3"},
-      {"1,5;2,5\n", "x.csv:1:1: '1,5' is not a number | write a decimal point: 1.5"},
-      {"1,5\t2\n", "x.csv:1:1: '1,5' is not a number | write a decimal point: 1.5"},
-      {"\"1,5\",\"2\"\n", "x.csv:1:1: '1,5' is not a number | write a decimal point: 1.5"},
-      {"1,2;3\n4,5;6\n", "x.csv:1:1: '1,2' is not a number | write a decimal point: 1.2"},
-      {"1,,3\n", "x.csv:1:3: empty field | write nan for a missing number"},
-      {",2\n", "x.csv:1:1: empty field | write nan for a missing number"},
-      {"1,2,\n", "x.csv:1:5: empty field | write nan for a missing number"},
-      {"1\t\t2\n", "x.csv:1:3: empty field | write nan for a missing number"},
-      {"\t1\t2\n", "x.csv:1:1: empty field | write nan for a missing number"},
-      {"1,\"\"\n", "x.csv:1:3: empty field | write nan for a missing number"},
-      {"1,NA\n", "x.csv:1:3: 'NA' is not a number | write nan for a missing number"},
+      {"1.5;2\n2,5;1\n",
+       "x.csv:2:1: '2,5' is not a number | if the comma is the decimal sign: --decimal comma"},
+      {"1,5;2\n2.5;1\n",
+       "x.csv:2:1: '2.5' is not a number | the decimal sign of this file is the comma"},
+      {"1,234;5\n7,891;6\n",
+       "x.csv:1:1: '1,234': is the comma a decimal sign, or does it separate thousands? | "
+       "--decimal comma, or write the numbers without separators of thousands"},
+      {"\"1,234.5\",2\n",
+       "x.csv:1:1: '1,234.5' is not a number | write the number without separators of thousands: "
+       "1234.5"},
+      {"12%,13%\n", "x.csv:1:1: '12%' is not a number | write the number without its percent sign"},
+      {"1,(1-2.5e-3j)\n",
+       "x.csv:1:3: '(1-2.5e-3j)' is a complex number | only real matrices can be factored"},
+      {"1,#DIV/0!\n2,3\n", "x.csv:1:3: '#DIV/0!' is not a number"},
+      {"1|2\n", "x.csv:1:1: '1|2' is not a number | --delimiter pipe"},
+      {"1,,3\n", "x.csv: column 2 holds no number in any line | --columns 1,3- leaves it out"},
+      {"1,2,\n3,4,\n", "x.csv: column 3 holds no number in any line | --columns 1-2 leaves it out"},
+      {"\t1\t2\n", "x.csv: column 1 holds no number in any line | --columns 2- leaves it out"},
+      {"1,NA\n", "x.csv: column 2 holds no number in any line | --columns 1 leaves it out"},
+      {",2019,2020\n1,2.5,3\n",
+       "x.csv:1:1: an empty field, then whole numbers: are they names of columns, or is the first "
+       "number missing? | --header yes leaves the line out, --header no reads it as numbers"},
+      {"0,1\n0.5,0.25\n",
+       "x.csv:1:1: 0 and 1: are they names of columns, as pandas writes them, or numbers? | "
+       "--header yes leaves the line out, --header no reads it as numbers"},
+      {"a,b\n3,1,2\n7,3,4\n",
+       "x.csv:2:1: the header in line 1 has one name less than there are columns, but the first "
+       "column does not count the rows | if it is an index all the same: --index-column yes; if "
+       "not, mend the header or leave it out with --skip-rows"},
+      {"0,1,2\n0,1,2,3\n",
+       "x.csv:2:7: 4 columns where line 1 has 3 | if line 1 is a header: --header yes"},
       {"1,2\n3,4\n5,1e400\n", "x.csv:3:3: '1e400' is too large for float64"},
       {"-1e999 2\n", "x.csv:1:1: '-1e999' is too large for float64"},
       {"1.8e308\n", "x.csv:1:1: '1.8e308' is too large for float64"},
@@ -127,8 +152,8 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"++1,2\n", "x.csv:1:1: '++1' is not a number"},
       {"+-1,2\n", "x.csv:1:1: '+-1' is not a number"},
       {"1e,2\n", "x.csv:1:1: '1e' is not a number"},
-      {"1,-\n", "x.csv:1:3: '-' is not a number"},
-      {"1,1+2i\n", "x.csv:1:3: '1+2i' is not a number"},
+      {"1,-\n", "x.csv:1:3: '-' is not a number | if a number is missing here: --na-text '-'"},
+      {"1,1+2i\n", "x.csv:1:3: '1+2i' is a complex number | only real matrices can be factored"},
       {"1,\"2\n", "x.csv:1:3: the quote is not closed"},
       {"1,\"2\"3\n", "x.csv:1:6: text after a closing quote"},
       {"1,\"2\" 3\n", "x.csv:1:7: text after a closing quote"},
@@ -147,10 +172,13 @@ TEST_F(CsvReaderTest, Mistakes) {
        "1",
        "x.csv:1:1: UTF-16 text | iconv -f UTF-16 -t UTF-8 x.csv > utf8.csv"},
       {"1,xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n",
-       "x.csv:1:3: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not a number"},
+       "x.csv:1:3: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...' is not a number | if the line is "
+       "a "
+       "header: --header yes"},
       {"\xef\xbb\xbf"
        "x,1\n",
-       "x.csv:1:1: 'x' is not a number"},
+       "x.csv:1:1: 'x' is not a number | if the first column holds names: --index-column yes "
+       "leaves it out"},
   };
   static_assert(std::size(cases) >= 40);
   for (const auto& each : cases) {
@@ -171,44 +199,207 @@ std::string mistake_in(const std::string& text) {
   return "";
 }
 
-/// Factored as data, an index would be a wrong answer that looks right. Each hint says a command
-/// that was tried.
-TEST_F(CsvReaderTest, AnIndexIsNoColumn) {
+/// What a text becomes, and the notes on it.
+struct Understood {
+  const char* text;
+  index_t m, n;
+  std::vector<double> values;
+  std::vector<std::string> notes;
+};
+
+void expect_understood(std::span<const Understood> cases, const CsvOptions& options = {}) {
+  for (const Understood& each : cases) {
+    SCOPED_TRACE(each.text);
+    const auto reader = open_text(each.text, options);
+    EXPECT_EQ(reader->source().m, each.m);
+    EXPECT_EQ(reader->source().n, each.n);
+    EXPECT_EQ(reader->source().notes, each.notes);
+    expect_same(read_all<double>(*reader), each.values);
+  }
+}
+
+/// Factored as data, an index would be a wrong answer that looks right.
+TEST_F(CsvReaderTest, AnIndexIsLeftOut) {
   const std::string nameless =
-      ":1:1: the first column has no name: it looks like an index | leave "
-      "it out: ";
-  const std::string or_else =
-      " | qrtool factor - OUT; or write the file without it: to_csv(index=False) of pandas, "
-      "row.names=FALSE of R";
-  const std::pair<const char*, const char*> cases[] = {
-      {",a,b\n0,1,2\n1,3,4\n", "cut -d, -f2- x.csv"},
-      {"\"\",\"a\",\"b\"\n\"1\",1,2\n", "cut -d, -f2- x.csv"},
-      {"\"\",\"a\"\n\"Mazda RX4\",1\n", "cut -d, -f2- x.csv"},
-      {"Unnamed: 0,a\n0,1\n", "cut -d, -f2- x.csv"},
-      {";a;b\n0;1;2\n", "cut -d';' -f2- x.csv"},
-      {"\ta\tb\n0\t1\t2\n", "cut -f2- x.csv"},
-      {",0,1\n0,1,2\n", "tail -n +2 x.csv | cut -d, -f2-"},
-      {"\"\",\"1\",\"2\"\n\"a\",1,2\n", "tail -n +2 x.csv | cut -d, -f2-"}};
-  for (const auto& [text, command] : cases)
-    EXPECT_EQ(mistake_in(text), "x.csv" + nameless + command + or_else) << text;
+      "the first column is left out as an index, since it has no name; --index-column no reads it";
+  const std::string is_short =
+      "the first column is left out as an index, since the header has one name less than a row has "
+      "columns; --index-column no reads it";
+  const Understood cases[] = {
+      {",a,b\n0,1,2\n1,3,4\n", 2, 2, {1, 2, 3, 4}, {nameless}},
+      {"\"\",\"a\",\"b\"\n\"1\",1,2\n", 1, 2, {1, 2}, {nameless}},
+      {"\"\",\"a\"\n\"Mazda RX4\",1\n\"a \"\"b\"\"\",2\n", 2, 1, {1, 2}, {nameless}},
+      {"Unnamed: 0,a\n0,1\n", 1, 1, {1}, {nameless}},
+      {";a;b\n0;1,5;2\n", 1, 2, {1.5, 2}, {nameless}},
+      {"\ta\tb\n0\t1\t2\n", 1, 2, {1, 2}, {nameless}},
+      {",0,1\n0,1,2\n", 1, 2, {1, 2}, {nameless}},
+      {"\"\",\"1\",\"2\"\n\"a\",1,2\n", 1, 2, {1, 2}, {nameless}},
+      {",a\n2026-11-22,1\n2026-11-23,2\n", 2, 1, {1, 2}, {nameless}},
+      {"\"a\" \"b\"\n\"Wag on\" 1 2\n", 1, 2, {1, 2}, {is_short}},
+      {"\"a\" \"b\"\n\"7\" 1 2\n\"3\" 4 5\n", 2, 2, {1, 2, 4, 5}, {is_short}},
+      {"# c\na  b\n1  1 2\n2 3 4\n", 2, 2, {1, 2, 3, 4}, {is_short}}};
+  expect_understood(cases);
+  EXPECT_EQ(open_text(",a\n0,1\n", {.index_column = Answer::no})->source().n, 2);
+  const Understood asked[] = {{"name,a\nx,1\ny,2\n", 2, 1, {1, 2}, {}},
+                              {"x,1\ny,2\n", 2, 1, {1, 2}, {}},
+                              {"a b\n7 1 2\n3 4 5\n", 2, 2, {1, 2, 4, 5}, {}}};
+  expect_understood(asked, {.index_column = Answer::yes});
+}
+
+/// What may be names or numbers is never taken for one of them without a word.
+TEST_F(CsvReaderTest, HeadersOfNumbers) {
+  const std::string names =
+      "line 1 is taken for the names of the columns; --header no reads it as "
+      "numbers";
+  const std::string numbers =
+      "line 1 is read as numbers; if it holds the names of the columns, give "
+      "--header yes";
+  const std::string counts =
+      "the first column counts the rows from 0; if it is an index, "
+      "--index-column yes leaves it out";
+  const Understood cases[] = {
+      {"0,1,2\n0.5,1.5,2e0\n3.5,4.5,nan\n", 2, 3, {0.5, 1.5, 2, 3.5, 4.5, nan}, {names}},
+      {"0,1,2\n0,5,7\n1,6,9\n2,8,4\n", 3, 3, {0, 5, 7, 1, 6, 9, 2, 8, 4}, {names}},
+      {"0,1,2\n5,3,8\n", 2, 3, {0, 1, 2, 5, 3, 8}, {numbers}},
+      {"0,1\n1,0\n", 2, 2, {0, 1, 1, 0}, {numbers}},
+      {"2019,2020\n1.5,2.5\n", 2, 2, {2019, 2020, 1.5, 2.5}, {numbers}},
+      {"0\n0.5\n", 2, 1, {0, 0.5}, {numbers}},
+      {"\"2019\",\"2020\"\n1,2\n", 1, 2, {1, 2}, {names}},
+      {"0,1,2\n", 1, 3, {0, 1, 2}, {}},
+      {"5,1,2\n0.5,3,8\n", 2, 3, {5, 1, 2, 0.5, 3, 8}, {}},
+      {"t,x\n0,5\n1,7\n2,6\n", 3, 2, {0, 5, 1, 7, 2, 6}, {counts}}};
+  expect_understood(cases);
+  const Understood without[] = {{"0,1,2\n0.5,1.5,2.5\n", 2, 3, {0, 1, 2, 0.5, 1.5, 2.5}, {}}};
+  expect_understood(without, {.header = Answer::no});
+  const Understood with[] = {{"2019,2020\n1.5,2.5\n", 1, 2, {1.5, 2.5}, {}},
+                             {",2019\n1.5,2.5\n",
+                              1,
+                              1,
+                              {2.5},
+                              {"the first column is left out as an index, since it has no name; "
+                               "--index-column no reads it"}}};
+  expect_understood(with, {.header = Answer::yes});
+}
+
+TEST_F(CsvReaderTest, MissingNumbers) {
+  const Understood cases[] = {{"1,NA\n,4\n",
+                               2,
+                               2,
+                               {1, nan, nan, 4},
+                               {"2 missing numbers are read as NaN, the first at 1:3"}},
+                              {"1,#N/A,2 # c\n3,4,5\n",
+                               2,
+                               3,
+                               {1, nan, 2, 3, 4, 5},
+                               {"a missing number is read as NaN, the first at 1:3"}},
+                              {"a;b\n1;\"\"\n3;4\n",
+                               2,
+                               2,
+                               {1, nan, 3, 4},
+                               {"a missing number is read as NaN, the first at 2:3"}}};
+  expect_understood(cases);
+  const Understood named[] = {{"1,-999\n-999.0,?\n5,6\n",
+                               3,
+                               2,
+                               {1, nan, nan, nan, 5, 6},
+                               {"3 missing numbers are read as NaN, the first at 1:3"}}};
+  expect_understood(named, {.na_texts = {"-999", "?"}});
+}
+
+TEST_F(CsvReaderTest, ExcelWritesIt) {
+  const Understood cases[] = {
+      {"\xef\xbb\xbfH\xc3\xb6he;Gewicht\r\n1,5;-2,25\r\n3;4,125\r\n",
+       2,
+       2,
+       {1.5, -2.25, 3, 4.125},
+       {}},
+      {"sep=;\r\na;b\r\n1;2\r\n", 1, 2, {1, 2}, {}},
+      {"\"1,5\",\"2\"\n3,\"0,123\"\n", 2, 2, {1.5, 2, 3, 0.123}, {}},
+      {"1,5\t2\n1,234\t5\n", 2, 2, {1.5, 2, 1.234, 5}, {}},
+      {"1;2\n;\n",
+       1,
+       2,
+       {1, 2},
+       {"line 2 holds no number and is read as a blank line, which ends a matrix"}},
+      {"\"fat, %\";\"no. #\"\n1;2\n", 1, 2, {1, 2}, {}}};
+  expect_understood(cases);
+}
+
+TEST_F(CsvReaderTest, WhatOptionsSay) {
+  const Understood spaces[] = {{"1,5 2,5\n3 ,25\n", 2, 2, {1.5, 2.5, 3, 0.25}, {}},
+                               {"1,234 5\n", 1, 2, {1.234, 5}, {}}};
+  expect_understood(spaces, {.decimal = Decimal::comma});
+  const Understood pipes[] = {{"1|2\n3| 4\n", 2, 2, {1, 2, 3, 4}, {}}};
+  expect_understood(pipes, {.delimiter = '|'});
+  const Understood skipped[] = {{"Made by X, 2026\n\na,b\n1,2\n", 1, 2, {1, 2}, {}}};
+  expect_understood(skipped, {.skip_rows = 2});
+  EXPECT_EQ(error_of<InputError>([] { open_text("1\n2\n", {.skip_rows = 3}); }),
+            "x.csv: --skip-rows 3, but there are 2 lines");
+  EXPECT_EQ(error_of<UsageError>([] {
+              write_text("x.h5", "\x89HDF\r\n\x1a\n");
+              open_input({.path = "x.h5", .dataset = "", .csv = {.skip_rows = 1, .columns = "2"}});
+            }),
+            "x.h5: no CSV file, but there are options of CSV: --skip-rows, --columns");
+}
+
+TEST_F(CsvReaderTest, Columns) {
+  const std::string text = "name,a,b,c,2019\nx,1,2,3,4\ny,5,6,7,8\n";
+  const auto options = [](const char* list) {
+    return CsvOptions{.header = Answer::yes, .columns = list};
+  };
+  const std::pair<const char*, std::vector<double>> chosen[] = {
+      {"2-4", {1, 2, 3, 5, 6, 7}}, {"c,a", {3, 1, 7, 5}},         {"4-", {3, 4, 7, 8}},
+      {"b, 5", {2, 4, 6, 8}},      {"5,2-3", {4, 1, 2, 8, 5, 6}}, {"b", {2, 6}}};
+  for (const auto& [list, values] : chosen) {
+    SCOPED_TRACE(list);
+    const auto reader = open_text(text, options(list));
+    expect_same(read_all<double>(*reader), values);
+    auto row = poisoned<double>(reader->source().n);
+    reader->read_rows(0, 1, {row.data(), 1, reader->source().n, reader->source().n});
+    EXPECT_EQ(row[0], values[values.size() / 2]);
+  }
+  const std::pair<const char*, const char*> wrong[] = {
+      {"ab",
+       "x.csv:1:1: there is no column 'ab' | the columns are name, a, b, "
+       "c, 2019"},
+      {"2-9", "x.csv:1:1: --columns 2-9: there are 5 columns"},
+      {"2019",
+       "x.csv:1:1: --columns 2019: there are 5 columns | the column with the name 2019 is "
+       "--columns 5"}};
+  for (const auto& [list, message] : wrong)
+    EXPECT_EQ(error_of<InputError>([&] { open_text(text, options(list)); }), message);
+  EXPECT_EQ(error_of<UsageError>([&] { open_text(text, options("2-4,c")); }),
+            "--columns: 'c' names column 4 a second time");
+  // A name of the list that is in the first line makes the line a header.
+  EXPECT_EQ(open_text(text, {.columns = "a,b"})->source().m, 2);
+  // The names of R's header begin with the second column.
+  const auto reader = open_text("\"a\" \"b\"\n\"x\" 1 2\n", {.columns = "b"});
+  expect_same(read_all<double>(*reader), {2});
+}
+
+TEST_F(CsvReaderTest, WhatWasFoundIsRecorded) {
+  const TextPairs found = open_text(";a;b\n0;1,5;2\n", {.na_texts = {"x", "?"}})->source().details;
+  EXPECT_EQ(found, (TextPairs{{"csv_delimiter", "semicolon"},
+                              {"csv_decimal", "comma"},
+                              {"csv_header", "yes"},
+                              {"csv_index_column", "yes"},
+                              {"csv_na_text", "x\n?"}}));
+  const CsvOptions again = with_recorded({.decimal = Decimal::point}, found);
+  EXPECT_EQ(again, (CsvOptions{.delimiter = ';',
+                               .decimal = Decimal::point,
+                               .header = Answer::yes,
+                               .index_column = Answer::yes,
+                               .na_texts = {"x", "?"}}));
 }
 
 TEST_F(CsvReaderTest, AHeaderHasTheWidthOfTheRows) {
-  const std::string index = ": is the first column an index? | if so, leave it out: tail -n +";
-  const std::string none = " | qrtool factor - OUT (R writes none with row.names=FALSE); if not: ";
   const std::pair<const char*, std::string> cases[] = {
-      {"\"a\" \"b\"\n\"Wag on\" 1 2\n",
-       "x.csv:1:1: the header has 2 names where line 2 has 3 columns" + index +
-           "2 x.csv | cut -d'\"' -f3-" + none + "tail -n +2 x.csv | qrtool factor - OUT"},
-      {"# c\na  b\n1  1 2\n", "x.csv:2:1: the header has 2 names where line 3 has 3 columns" +
-                                  index + "3 x.csv | awk '{$1=\"\"; print}'" + none +
-                                  "tail -n +3 x.csv | qrtool factor - OUT"},
       {"a,b,c\n1,2\n",
-       "x.csv:1:1: the header has 3 names where line 2 has 2 columns | leave the header out: tail "
-       "-n +2 x.csv | qrtool factor - OUT"},
-      {"a\n1,2,3\n",
-       "x.csv:1:1: the header has 1 name where line 2 has 3 columns | leave the header out: tail "
-       "-n +2 x.csv | qrtool factor - OUT"}};
+       "x.csv:1:1: the header has 3 names where line 2 has 2 columns | leave the header out: "
+       "--skip-rows 1"},
+      {"# c\na\n1,2,3\n",
+       "x.csv:2:1: the header has 1 name where line 3 has 3 columns | leave the header out: "
+       "--skip-rows 2"}};
   for (const auto& [text, message] : cases) EXPECT_EQ(mistake_in(text), message) << text;
   for (const char* good : {"speed in km/h\n1\n", "a b\n1,2\n", "x, y\n1, 2\n", "\"a, b\";c\n1;2\n",
                            "a, b\n1 2\n", "a\tb\n1\t2\n"})
@@ -217,36 +408,14 @@ TEST_F(CsvReaderTest, AHeaderHasTheWidthOfTheRows) {
 
 TEST_F(CsvReaderTest, HintsThatWork) {
   EXPECT_EQ(mistake_in("1,5 2,5\n"),
-            "x.csv:1:3: '5 2' is not a number | write decimal points: sed 's/,/./g' x.csv | qrtool "
-            "factor - OUT");
+            "x.csv:1:3: '5 2' is not a number | if the comma is the decimal sign: --decimal comma");
   EXPECT_EQ(mistake_in("n,a\nx,1\n"),
-            "x.csv:2:1: 'x' is not a number | if the first column holds names, leave it out: cut "
-            "-d, -f2- x.csv | qrtool factor - OUT");
+            "x.csv:2:1: 'x' is not a number | if the first column holds names: --index-column yes "
+            "leaves it out");
   const std::string euros(39, 'x');
   EXPECT_EQ(mistake_in("1\n" + euros + "\xe2\x82\xac\xe2\x82\xac\n"),
             "x.csv:2:1: '" + euros + "...' is not a number")
       << "no character is cut";
-}
-
-TEST_F(CsvReaderTest, MatrixMarketIsKnownByItsContent) {
-  const std::string body = "5 5 3\n1 1 2.5\n2 2 3\n5 5 1\n";
-  const std::string hint =
-      " matrix; it cannot be read | write it as CSV: python3 -c \"import numpy, scipy.io; "
-      "numpy.savetxt('a.csv', scipy.io.mmread('";
-  for (const char* name : {"x.csv", "x.mtx", "x"}) {
-    write_text(name, "%%MatrixMarket matrix coordinate real general\n" + body);
-    EXPECT_EQ(error_of<InputError>([&] {
-                open_input({name, "", Order::automatic});
-              }),
-              std::string(name) + ": a Matrix Market file with a sparse" + hint + name +
-                  "').toarray(), delimiter=',')\"");
-    write_text(name, "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
-    EXPECT_EQ(error_of<InputError>([&] {
-                open_input({name, "", Order::automatic});
-              }),
-              std::string(name) + ": a Matrix Market file with a dense" + hint + name +
-                  "'), delimiter=',')\"");
-  }
 }
 
 TEST_F(CsvReaderTest, AnyRangeInAnyOrder) {
@@ -353,7 +522,7 @@ TEST_F(CsvReaderTest, StandardInput) {
     EXPECT_EQ(error_of<InputError>([] {
                 open_input({"-", "", Order::automatic});
               }),
-              "standard input:1:3: 'x' is not a number");
+              "standard input:1:3: 'x' is not a number | if the line is a header: --header yes");
   });
   write_text("in", "\x89HDF\r\n\x1a\n");
   with_standard_input("in", [] {

@@ -218,7 +218,7 @@ TEST_F(CsvWriterTest, FilesOfAnotherModeAreRefusedOrRemoved) {
 }
 
 TEST_F(CsvWriterTest, NamesOfOtherFormatsAreRefused) {
-  for (const char* name : {"o.mat", "o.MTX", "o.parquet", "o.csv.gz"}) {
+  for (const char* name : {"o.mat", "o.MM", "o.parquet", "o.csv.gz"}) {
     const std::string error = error_of<UsageError>(
         [&] { create_output(matrix_spec(name, {}, 1, 1, ElementType::float64)); });
     EXPECT_NE(error.find("files cannot be written | write o"), std::string::npos) << error;

@@ -3,6 +3,9 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/io/hdf5/reading.hpp"
 
 namespace qrtool {
@@ -35,6 +38,73 @@ TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
             "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions, 5x1 or 1x5");
   EXPECT_EQ(error_of<UsageError>([] { open_file("a.h5:/A", "/B"); }),
             "a.h5:/A: a dataset is named here and by --dataset as well");
+}
+
+void add_number_attribute(hid_t object, const std::string& name, hid_t type, double value) {
+  const Handle space(valid(H5Screate(H5S_SCALAR)), H5Sclose);
+  const Handle attribute(
+      valid(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+  EXPECT_GE(H5Awrite(attribute, H5T_NATIVE_DOUBLE, &value), 0);
+}
+
+/// netCDF-4 is HDF5: what it calls missing is NaN, and its coordinates are no matrices.
+TEST_F(Hdf5SearchTest, NetCdf) {
+  {
+    const hdf5::Session session;
+    const Handle file = create_file("a.nc");
+    const Handle scale = add_numbers(file, "bounds", H5T_IEEE_F64LE, {3, 2});
+    add_string_attribute(scale, "CLASS", "DIMENSION_SCALE");
+    const Handle data = add_numbers(file, "t", H5T_IEEE_F32LE, {2, 3, 2});
+    add_number_attribute(data, "_FillValue", H5T_IEEE_F32LE, 3);
+    add_number_attribute(data, "missing_value", H5T_STD_I16LE, 5);
+    const Handle group = create_group(file, "g");
+    const Handle packed = add_numbers(group, "p", H5T_STD_I16BE, {4, 3});
+    add_number_attribute(packed, "missing_value", H5T_STD_I16BE, 3);
+    add_number_attribute(packed, "add_offset", H5T_IEEE_F64LE, 0.5);
+  }
+  EXPECT_EQ(input_error("a.nc"),
+            "a.nc: 2 datasets of matrices: /g/p (4x3 big-endian int16), /t (2x3x2 float32) | "
+            "choose one with --dataset /g/p or a.nc:/g/p");
+  const auto expect_missing = [](const std::string& path, const std::vector<double>& missing) {
+    const auto reader = open_file(path);
+    const Source& source = reader->source();
+    const std::vector<double> plain =
+        small_numbers(static_cast<std::size_t>(source.count() * source.m * source.n));
+    const auto check = [&](double found, std::size_t at) {
+      const bool is_missing = std::find(missing.begin(), missing.end(), plain[at]) != missing.end();
+      EXPECT_TRUE(is_missing ? std::isnan(found) : found == plain[at]) << path << " " << at;
+    };
+    const std::vector<double> all = read_all<double>(*reader);
+    const std::vector<float> floats = read_all<float>(*reader);
+    auto row = poisoned<double>(source.n);
+    reader->read_rows(0, 1, {row.data(), 1, source.n, source.n});
+    for (std::size_t at = 0; at < plain.size(); ++at) {
+      check(all[at], at);
+      check(static_cast<double>(floats[at]), at);
+    }
+    for (std::size_t j = 0; j < row.size(); ++j) check(row[j], row.size() + j);
+  };
+  expect_missing("a.nc:/t", {3, 5});
+  expect_missing("a.nc:/g/p", {3});
+  EXPECT_EQ(open_file("a.nc:/t")->source().details, (TextPairs{{"netcdf_missing_value", "3 5"}}));
+  EXPECT_EQ(open_file("a.nc:/g/p")->source().notes,
+            (std::vector<std::string>{"/g/p: its numbers are read as stored; scale_factor and "
+                                      "add_offset are not applied"}));
+  EXPECT_EQ(open_file("a.nc:/bounds")->source().m, 3);
+}
+
+TEST_F(Hdf5SearchTest, ForeignFormats) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"MATLAB 5.0 MAT-file, Platform: GLNXA64",
+       "a.mat: a MAT-file of version 5 to 7; it cannot be read | write it again by save -v7.3"},
+      {"CDF\x01",
+       "a.mat: a classic netCDF file; it cannot be read | convert it: nccopy -k nc4 a.mat new.nc"},
+      {"CDF\x05",
+       "a.mat: a classic netCDF file; it cannot be read | convert it: nccopy -k nc4 a.mat new.nc"}};
+  for (const auto& [head, message] : cases) {
+    write_text("a.mat", std::string(head) + std::string(200, '\0'));
+    EXPECT_EQ(input_error("a.mat"), message);
+  }
 }
 
 TEST_F(Hdf5SearchTest, AFileWhoseNameHoldsTheColonWins) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// lines.hpp: cuts lines of text into fields.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/csv/options.hpp"
+
+namespace qrtool {
+
+/// `separators` is a line whose fields are all empty, as Excel writes an empty row; it is as good
+/// as a blank line.
+enum class LineKind { blank, separators, comment, data };
+
+/// Says what `line` is, and cuts a comment off it: from # on, or from a % that begins the line or
+/// follows a blank. Within quotes, and in the errors of Excel (#N/A), they begin none.
+LineKind classify(std::string_view& line);
+
+/// The separator of a data line: the first of ';', tab, ',' and ' ' that occurs between its fields;
+/// 0 for a line with one field. A decimal comma is no separator.
+char find_separator(std::string_view line, Decimal decimal = Decimal::automatic);
+
+/// The separator that Excel's first line "sep=;" states; else 0.
+char stated_separator(std::string_view line);
+
+/// The fields of a line, without their quotes and the blanks around them. It accepts every line.
+std::vector<std::string> names_of(std::string_view line, char separator);
+
+inline constexpr std::string_view blanks = " \t";
+
+}  // namespace qrtool

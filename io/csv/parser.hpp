@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// parser.hpp: finds out how a text is written, and parses its lines into numbers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "io/csv/lines.hpp"
+#include "io/csv/number.hpp"
+#include "io/csv/options.hpp"
+#include "io/file/text_lines.hpp"
+
+namespace qrtool {
+
+/// Parses data lines, all with the same separator, into numbers. The first pass over a text finds
+/// what the options leave open, and checks every line; finish() ends it.
+class CsvParser {
+ public:
+  /// With `is_factor` nothing that looks like a row of numbers is taken for a header.
+  CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor);
+
+  /// What the file itself states of its separator; an option wins.
+  void state_separator(char separator) {
+    if (separator_ == 0) separator_ = separator;
+  }
+
+  /// Whether the first line is a header, which contains only names. A line with a field that begins
+  /// like a number is no header, so that a first row with a typing mistake is not skipped; an
+  /// exception is the header of columns that are numbered from 0 beside an index (",0,1,2").
+  bool take_header(std::string_view line);
+
+  /// Parses the current line into numbers that `type` can hold; `line` is that line after
+  /// `classify`. The first call decides the separator, the width and the columns of all lines.
+  /// Errors: InputError at file:line:column.
+  void parse(std::string_view line, ElementType type, std::vector<double>& numbers);
+
+  /// Call it for each row of the first pass after parse(); `row` counts from 0 in each matrix.
+  void check_row(std::string_view line, index_t row, const std::vector<double>& numbers);
+
+  /// Call it where the first matrix ends. Returns whether its first row is in truth a header of
+  /// numbers. Errors: InputError where nothing decides.
+  bool is_first_row_a_header(index_t rows);
+
+  /// Ends the first pass over `rows` rows. Errors: InputError where a guess has not been confirmed.
+  void finish(index_t rows);
+
+  index_t columns() const { return columns_; }
+  char separator() const { return separator_; }
+  /// The options, and what was found where they left something open.
+  const CsvOptions& found() const { return found_; }
+  /// What the user should know of, one sentence each.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void add_note(const std::string& note) { notes_.push_back(note); }
+
+  /// "file:line:column: " for a place in the current line.
+  std::string place(std::size_t column) const;
+
+ private:
+  struct Field {
+    std::string_view text;
+    std::size_t column = 0;  // from 1
+    bool is_quoted = false;
+  };
+  Field take_field(std::string_view line, std::size_t& at, char separator) const;
+  bool take_number(std::string_view line, std::size_t& at, ElementType type, double& number);
+  double number_of(const Field& field, std::string_view line, ElementType type, index_t column);
+  Parsed parse_text(const Field& field, ElementType type, double& number);
+  void observe(std::string_view text, std::size_t column);
+  bool is_missing(std::string_view text) const;
+  double note_missing(const Field& field, index_t column);
+
+  void begin_rows(std::string_view row);
+  std::vector<std::string> fit_header(std::string_view row, index_t width);
+  bool has_index(std::string_view row, index_t width, const std::vector<std::string>& names);
+  void choose_targets(index_t width, std::vector<std::string> names, bool without_index);
+
+  [[noreturn]] void throw_not_a_number(const Field& field, std::string_view line) const;
+  [[noreturn]] void throw_ragged(std::size_t column, index_t found) const;
+  std::string header_place() const;
+
+  const TextLines& lines_;
+  CsvOptions found_;
+  bool is_factor_;
+  std::string header_;  // the line; empty: there is none
+  index_t header_line_ = 0;
+  char separator_ = 0;
+  index_t width_ = 0;            // the fields of a line
+  std::vector<index_t> target_;  // for each field its place in a row, or -1; empty: all are read
+  index_t columns_ = 0;          // the numbers of a row
+  index_t first_line_ = 0;       // the line that decided the width
+  std::vector<double> na_numbers_;
+  std::vector<std::string> notes_;
+
+  // Of the first pass alone.
+  bool is_first_pass_ = true, is_observing_ = true;
+  bool index_must_count_ = false;     // only if its numbers are 0, 1, 2, ... it is an index
+  double last_index_ = 0;             // the last that was read
+  bool counts_ = true;                // the first numbers of row 1, 2, ... of a matrix go up by one
+  double count_offset_ = 0;           // of row 1, less 1
+  double first_number_ = 0;           // of row 0
+  bool first_row_counts_ = false;     // the first row is 0, 1, 2, ...
+  bool first_row_is_whole_ = false;   // all of its numbers are whole
+  bool first_row_is_quoted_ = false;  // all of its fields are in quotes
+  bool first_row_has_gap_ = false;    // ",3,4": a header without its first name, or a number misses
+  bool has_later_quotes_ = false, has_later_whole_number_ = false;
+  bool is_decimal_guessed_ = false, is_decimal_confirmed_ = false;
+  std::string thousands_place_;  // of the first number that may be a count of thousands
+  index_t missing_ = 0;
+  std::string missing_place_;
+  std::vector<index_t> missing_by_column_;
+};
+
+}  // namespace qrtool

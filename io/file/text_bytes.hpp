@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// text_bytes.hpp: the bytes of a text file at any offset, also where the file is compressed by
+// gzip.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace qrtool {
+
+/// Only one thread at a time may use it.
+class TextBytes {
+ public:
+  virtual ~TextBytes() = default;
+  /// Reads at most `size` bytes of the text from `offset` on; 0 at its end. Ascending offsets are
+  /// fast. Errors: InputError, also where compressed data is damaged or cut off.
+  virtual std::size_t read_at(std::uint64_t offset, char* to, std::size_t size) = 0;
+};
+
+/// Opens the text in a file that can be read at any offset, and takes over its descriptor. A file
+/// that begins like one of gzip is decompressed while it is read; nothing is kept on disk, and
+/// going back to an earlier offset decompresses it from the start again. `shown`: its name in
+/// messages.
+std::unique_ptr<TextBytes> open_text_bytes(int descriptor, const std::string& shown);
+
+/// The first bytes of the text, of which there are at most 4096. Damage gives less.
+std::string head_of_text(int descriptor, const std::string& shown);
+
+/// Whether the file begins like one of gzip.
+bool is_gzip(int descriptor);
+
+}  // namespace qrtool

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// format.cpp: how Matrix Market files are known, and what opens and creates them.
+#include "io/mtx/format.hpp"
+
+#include <array>
+
+#include "io/factor_files.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/mtx/factors.hpp"
+#include "io/mtx/reader.hpp"
+#include "io/mtx/writer.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 1> endings{".mtx"};
+
+std::vector<std::string> mtx_files(const std::string& output) {
+  std::vector<std::string> names;
+  for (const char* dataset : factor_names) names.push_back(factor_file(output, dataset));
+  names.push_back(report_file(output, ".json"));
+  return names;
+}
+
+}  // namespace
+
+constinit const Format mtx_format{
+    .name = "Matrix Market",
+    .endings = endings,
+    .own_order = "a Matrix Market file states its order",
+    .is_input = [](const std::string&,
+                   Content content) { return content == Content::matrix_market; },
+    .open_input =
+        [](const InputSpec& spec) { return open_mtx(open_rereadable(spec.path), spec.path); },
+    .recorded_input = [](const std::string&) { return RecordedInput{}; },
+    .open_factors = [](const std::string& path, Order, int) { return open_mtx_factors(path); },
+    .files_of_factors = mtx_files,
+    .create_output = create_mtx,
+};
+
+}  // namespace qrtool

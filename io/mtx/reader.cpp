@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.cpp: checks the text of a Matrix Market file, and reads its numbers by rows.
+// N. Boisvert, R. Pozo, K. Remington: The Matrix Market Exchange Formats: Initial Design (1996).
+#include "io/mtx/reader.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cmath>
+#include <type_traits>
+#include <vector>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/csv/number.hpp"
+#include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
+
+namespace qrtool {
+namespace {
+
+enum class Symmetry { general, symmetric, skew };
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = line.find_first_not_of(" \t", end);
+  }
+  return words;
+}
+
+std::string lower(std::string_view word) {
+  std::string text(word);
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// Reads the text of a file once.
+class MtxText {
+ public:
+  MtxText(int descriptor, const std::string& shown) : lines_(descriptor, shown) { read_head(); }
+
+  /// Passes every stored number on, in the order of the file.
+  template <class Take>
+  void read_numbers(Take take);
+
+  index_t m = 0, n = 0;
+  Symmetry symmetry = Symmetry::general;
+  bool is_integer = false, is_single = false;
+
+ private:
+  void read_head();
+  void read_banner();
+  void read_sizes(std::string_view line);
+  index_t stored_numbers() const;
+  double number_of(std::string_view line) const;
+  std::string place(std::size_t column) const {
+    return fmt::format("{}:{}:{}: ", lines_.shown(), lines_.number(), column);
+  }
+  [[noreturn]] void refuse(const std::string& what, const std::string& hint) const {
+    throw InputError(fmt::format("{}: a Matrix Market file with {}", lines_.shown(), what), hint);
+  }
+
+  TextLines lines_;
+};
+
+void MtxText::read_banner() {
+  const std::vector<std::string_view> words = words_of(lines_.text());
+  if (words.size() != 5 || lower(words[1]) != "matrix")
+    throw InputError(place(1) +
+                     "the first line is no '%%MatrixMarket matrix FORMAT FIELD SYMMETRY'");
+  const std::string format = lower(words[2]), field = lower(words[3]), kind = lower(words[4]);
+  const std::string file = lines_.shown() == standard_input ? "FILE.mtx" : lines_.shown();
+  if (format == "coordinate")
+    refuse("a sparse matrix (coordinate); only dense matrices (array) can be factored",
+           fmt::format("make it dense: python3 -c \"import scipy.io as s; s.mmwrite('dense.mtx', "
+                       "s.mmread('{}').toarray())\"",
+                       file));
+  if (format != "array") throw InputError(place(1) + quoted(words[2]) + " is no format; array is");
+  if (field == "complex") refuse("complex numbers", "only real matrices can be factored");
+  if (kind == "hermitian") refuse("a hermitian matrix", "only real matrices can be factored");
+  if (field == "pattern")
+    refuse("a pattern: it has no numbers", "only a file of the field real or integer has some");
+  if (field != "real" && field != "double" && field != "integer")
+    throw InputError(place(1) + quoted(words[3]) + " is no field; real and integer are");
+  is_integer = field == "integer";
+  if (kind == "symmetric") symmetry = Symmetry::symmetric;
+  if (kind == "skew-symmetric") symmetry = Symmetry::skew;
+  if (kind != "general" && symmetry == Symmetry::general)
+    throw InputError(place(1) + quoted(words[4]) +
+                     " is no symmetry; general, symmetric and skew-symmetric are");
+}
+
+void MtxText::read_sizes(std::string_view line) {
+  const std::vector<std::string_view> words = words_of(line);
+  const auto size_of_word = [&](std::string_view word) {
+    index_t value = 0;
+    for (const char c : word) {
+      const bool is_digit = c >= '0' && c <= '9';
+      if (!is_digit || __builtin_mul_overflow(value, 10, &value) ||
+          __builtin_add_overflow(value, c - '0', &value))
+        throw InputError(place(static_cast<std::size_t>(word.data() - line.data()) + 1) +
+                         quoted(word) + " is no number of rows or columns");
+    }
+    return value;
+  };
+  if (words.size() != 2)
+    throw InputError(
+        fmt::format("{}{} sizes where rows and columns must stand", place(1), words.size()));
+  m = size_of_word(words[0]);
+  n = size_of_word(words[1]);
+  index_t bytes = 0;
+  if (__builtin_mul_overflow(m, n, &bytes) || __builtin_mul_overflow(bytes, 8, &bytes))
+    throw InputError(fmt::format("{}{} x {} numbers are more than any file holds", place(1), m, n));
+  if (symmetry != Symmetry::general && m != n)
+    throw InputError(
+        fmt::format("{}a {} x {} matrix cannot be symmetric or skew-symmetric", place(1), m, n));
+}
+
+void MtxText::read_head() {
+  lines_.next();
+  read_banner();
+  while (lines_.next()) {
+    const std::string_view line = lines_.text();
+    if (lines_.number() == 2 && line == mtx_single_marker) is_single = true;
+    if (line.starts_with('%') || line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    read_sizes(line);
+    return;
+  }
+  throw InputError(
+      fmt::format("{}: the line with the numbers of rows and columns is missing", lines_.shown()));
+}
+
+index_t MtxText::stored_numbers() const {
+  if (symmetry == Symmetry::symmetric) return n % 2 == 0 ? n / 2 * (n + 1) : (n + 1) / 2 * n;
+  if (symmetry == Symmetry::skew) return n % 2 == 0 ? n / 2 * (n - 1) : (n - 1) / 2 * n;
+  return m * n;
+}
+
+double MtxText::number_of(std::string_view line) const {
+  const std::size_t first = line.find_first_not_of(" \t");
+  const std::string_view text = line.substr(first, line.find_last_not_of(" \t") + 1 - first);
+  double value = 0;
+  const Parsed parsed =
+      parse_number(text, value, is_single ? ElementType::float32 : ElementType::float64);
+  if (parsed == Parsed::too_large)
+    throw InputError(place(first + 1) + quoted(text) + " is too large for " +
+                     std::string(is_single ? "float32" : "float64"));
+  if (parsed == Parsed::other) {
+    const std::size_t blank = text.find_first_of(" \t");
+    if (blank != std::string_view::npos)
+      throw InputError(place(first + blank + 2) + "more than one number in a line");
+    throw InputError(place(first + 1) + quoted(text) + " is not a number", hint_for_number(text));
+  }
+  if (is_integer && !is_whole_number(text))
+    throw InputError(place(first + 1) + quoted(text) +
+                     " is no whole number, but the field is "
+                     "integer");
+  return value;
+}
+
+template <class Take>
+void MtxText::read_numbers(Take take) {
+  const index_t wanted = stored_numbers();
+  index_t found = 0;
+  while (lines_.next()) {
+    const std::string_view line = lines_.text();
+    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
+    if (found == wanted)
+      throw InputError(
+          fmt::format("{}more numbers than the {} of {} x {}", place(1), wanted, m, n));
+    take(number_of(line));
+    ++found;
+  }
+  if (found < wanted)
+    throw InputError(
+        fmt::format("{}: the file ends after {} of {} numbers", lines_.shown(), found, wanted));
+}
+
+/// Numbers in a temporary file, which grows as they come.
+class Spool {
+ public:
+  explicit Spool(std::string shown) : shown_(std::move(shown)), file_(create_unnamed(shown_)) {}
+  ~Spool() {
+    if (numbers_ != nullptr) munmap(numbers_, mapped_bytes_);
+    close(file_);
+  }
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+
+  void add(double number) {
+    buffer_.push_back(number);
+    if (buffer_.size() == buffer_numbers) flush();
+  }
+  /// After the last add(): makes the numbers readable.
+  void map() {
+    flush();
+    mapped_bytes_ = static_cast<std::size_t>(count_) * sizeof(double);
+    if (count_ == 0) return;
+    void* memory = mmap(nullptr, mapped_bytes_, PROT_READ, MAP_SHARED, file_, 0);
+    if (memory == MAP_FAILED) throw_cannot_be_kept(shown_, errno);
+    numbers_ = static_cast<double*>(memory);
+  }
+  double operator[](index_t at) const { return numbers_[at]; }
+
+ private:
+  void flush() {
+    append_all(shown_, file_, reinterpret_cast<const char*>(buffer_.data()),
+               buffer_.size() * sizeof(double));
+    count_ += std::ssize(buffer_);
+    buffer_.clear();
+  }
+
+  static constexpr std::size_t buffer_numbers = std::size_t{1} << 16;
+  std::string shown_;
+  int file_;
+  std::vector<double> buffer_;
+  index_t count_ = 0;
+  std::size_t mapped_bytes_ = 0;
+  double* numbers_ = nullptr;
+};
+
+class MtxReader final : public Reader {
+ public:
+  MtxReader(int descriptor, const std::string& name, bool as_stored);
+
+  void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
+  void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
+  void read_rows(index_t matrix, index_t first_row, MatrixView<float> out) override {
+    read_row_range(matrix, first_row, out);
+  }
+  void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
+    read_row_range(matrix, first_row, out);
+  }
+  /// The numbers were copied, and the file was the same before and after.
+  void require_unchanged() const override {}
+
+ private:
+  template <class T>
+  void read_matrices(index_t first, BatchView<T> out) {
+    for (index_t b = 0; b < out.count; ++b) read_row_range(first + b, 0, out[b]);
+  }
+  template <class T>
+  void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
+  double element(index_t i, index_t j) const;
+
+  std::string shown_;
+  Spool spool_;
+  Symmetry symmetry_ = Symmetry::general;
+};
+
+MtxReader::MtxReader(int descriptor, const std::string& name, bool as_stored)
+    : shown_(escape(name)), spool_(shown_) {
+  const FileStamp stamp(descriptor);
+  MtxText text(descriptor, shown_);
+  text.read_numbers([&](double number) { spool_.add(number); });
+  stamp.require_unchanged(descriptor, shown_);
+  spool_.map();
+  symmetry_ = text.symmetry;
+  source_.file = name;
+  source_.m = text.m;
+  source_.n = text.n;
+  source_.type = as_stored && text.is_single ? ElementType::float32 : ElementType::float64;
+  source_.stored_type = text.is_single ? "float32" : text.is_integer ? "integer" : "float64";
+  source_.details = {{"mtx_symmetry", symmetry_ == Symmetry::general     ? "general"
+                                      : symmetry_ == Symmetry::symmetric ? "symmetric"
+                                                                         : "skew-symmetric"}};
+}
+
+/// The lower triangle of a symmetric matrix is stored by columns, with the diagonal or, where the
+/// matrix is skew-symmetric, without it.
+double MtxReader::element(index_t i, index_t j) const {
+  if (symmetry_ == Symmetry::general) return spool_[j * source_.m + i];
+  const index_t row = std::max(i, j), column = std::min(i, j), n = source_.n;
+  const index_t before = column * n - column * (column - 1) / 2;  // with the diagonal
+  if (symmetry_ == Symmetry::symmetric) return spool_[before + row - column];
+  if (i == j) return 0;
+  const double value = spool_[before - column + row - column - 1];
+  return i > j ? value : -value;
+}
+
+template <class T>
+void MtxReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
+  if (matrix != 0 || first_row < 0 || first_row + out.rows > source_.m || out.cols != source_.n)
+    throw InternalError("read_rows: a range or shape outside the file");
+  // In tiles, since the file is by columns.
+  constexpr index_t tile = 32;
+  for (index_t i0 = 0; i0 < out.rows; i0 += tile)
+    for (index_t j = 0; j < out.cols; ++j)
+      for (index_t i = i0; i < std::min(i0 + tile, out.rows); ++i) {
+        const double value = element(first_row + i, j);
+        if constexpr (std::is_same_v<T, float>)
+          if (std::isinf(static_cast<float>(value)) && !std::isinf(value))
+            throw InputError(fmt::format("{}: {} in row {}, column {} is too large for float32",
+                                         shown_, value, first_row + i + 1, j + 1),
+                             "use --precision double");
+        out(i, j) = static_cast<T>(value);
+      }
+}
+
+}  // namespace
+
+std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool as_stored) {
+  return std::make_unique<MtxReader>(descriptor, name, as_stored);
+}
+
+}  // namespace qrtool

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// reader.hpp: reads a dense matrix from a Matrix Market file.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// The second line of a file whose numbers are float32 values, written so that reading them gives
+/// the same bits.
+inline constexpr std::string_view mtx_single_marker = "% float32";
+
+/// Reads the whole text once, strictly: one number a line, as many as the sizes say, and nothing
+/// after them. The numbers are kept in a temporary file, column by column, and are read from there.
+/// The reader takes over `descriptor`, which can be read at any offset. With `as_stored` the type
+/// may be float32. Errors: InputError, whose message names file, line and column; also where the
+/// matrix is sparse, complex or a pattern.
+std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool as_stored = false);
+
+}  // namespace qrtool

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// writer.hpp: writes a matrix as a Matrix Market file.
+#pragma once
+
+#include <memory>
+
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// Does create_output for names that end in .mtx: one file for each dataset, and the report as
+/// JSON. Each number is the shortest text that gives the same bits when it is read. Errors:
+/// UsageError for more than one matrix, which the format cannot hold; OutputError.
+std::unique_ptr<Writer> create_mtx(const OutputSpec& spec);
+
+}  // namespace qrtool
