@@ -20,7 +20,9 @@
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
 #include "app/ranks/world.hpp"
+#include "app/run/several.hpp"
 #include "core/text.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -56,7 +58,10 @@ ExitCode run(const VersionRequest& request, Comm&) {
   return ExitCode::good;
 }
 
-ExitCode run(const FactorOptions& options, Comm& world) { return run_factor(options, world); }
+ExitCode run(const FactorOptions& options, Comm& world) {
+  if (is_standard_output(options.output)) keep_stdout_free();
+  return run_factor(options, world);
+}
 ExitCode run(const SolveOptions& options, Comm&) { return run_solve(options); }
 ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
@@ -100,9 +105,11 @@ Error current_error() {
   }
 }
 
-[[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world) {
+[[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
   print_message(error.what());
   print_hint(error.hint());
+  if (with_json) write_json(to_json(Failure{error.code(), error.what(), error.hint()}));
+  std::fflush(stdout);
   // mpirun may end this rank when another rank exits; the message is printed already.
   set_interrupt_message("");
   const int code = static_cast<int>(error.code());
@@ -151,6 +158,6 @@ int main(int argc, char** argv) {
     }
     return static_cast<int>(run_command(argc, argv, *world));
   } catch (...) {
-    fail(current_error(), std::move(world));
+    fail(current_error(), std::move(world), asks_for_json(argc, argv));
   }
 }

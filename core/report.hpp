@@ -2,14 +2,17 @@
 // report.hpp: what is recorded about every matrix beside its factors.
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace qrtool {
 
-/// Stored as uint8 in /report/status. A larger problem wins: non_finite over r_overflows over
-/// above_bar.
+/// Stored in /report/status under the names of `status_names`. A larger problem wins: non_finite
+/// over r_overflows over above_bar.
 enum class Status : std::uint8_t {
   ok = 0,
   above_bar = 1,
@@ -17,6 +20,13 @@ enum class Status : std::uint8_t {
   r_overflows = 3,  // R is larger than its type can hold
   unchecked = 4,    // no second look at A was made
 };
+
+/// The names of the values of Status, in their order.
+inline constexpr std::array<std::string_view, 5> status_names{"ok", "above_bar", "non_finite",
+                                                              "r_overflows", "unchecked"};
+inline std::string_view name_of(Status status) {
+  return status_names[static_cast<std::size_t>(status)];
+}
 
 /// How a matrix was factored where the variant has a choice, the fastest way first. A matrix that
 /// is factored in parts has the route of its slowest part.

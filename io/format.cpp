@@ -7,6 +7,7 @@
 
 #include "io/csv/format.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/file/text_output.hpp"
 #include "io/hdf5/format.hpp"
 #include "io/mtx/format.hpp"
 #include "io/npy/format.hpp"
@@ -29,6 +30,7 @@ const Format& format_of_input(const std::string& file) {
 }
 
 const Format& format_of_output(const std::string& path) {
+  if (is_standard_output(path)) return csv_format;
   const std::string ending = ending_of(path);
   const auto takes = [&](const Format* format) {
     const auto& endings = format->endings;

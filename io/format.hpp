@@ -22,13 +22,16 @@ struct Format {
   bool has_datasets = false;                  // an input may hold several; FILE:NAME chooses one
   /// Where an output of one file holds Q and the report, for messages: "/Q", and "/report".
   std::string_view before_dataset = "/", report_place = "/report";
+  bool selects = false;            // open_input() reads a part of a dataset by itself
   bool takes_csv_options = false;  // --delimiter and the others
   /// Why --order column means nothing for an input; empty where it means something.
   std::string_view own_order;
 
   /// Whether it reads this input. `content` is what the first bytes are, and text for "-".
   bool (*is_input)(const std::string& file, Content content);
-  /// `spec.path` is the file alone. Errors: InputError, LimitError.
+  /// `spec.path` is the file alone. Where `selects`, `spec.dataset` may end in a selection;
+  /// otherwise reader.cpp takes it off and reads through selected_reader.hpp. Errors: InputError,
+  /// LimitError.
   std::unique_ptr<Reader> (*open_input)(const InputSpec& spec);
 
   /// The next three take the name of an output, which need not be a file: out.csv names out.Q.csv,

@@ -12,7 +12,10 @@
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/format.hpp"
+#include "io/hdf5/format.hpp"
 #include "io/hdf5/reader.hpp"
+#include "io/selected_reader.hpp"
+#include "io/selection.hpp"
 
 namespace qrtool {
 namespace {
@@ -22,14 +25,24 @@ constexpr index_t piece_bytes = index_t{1} << 20;
 /// Errors: UsageError where `spec` chooses what an input of this format does not offer.
 void refuse_choices(const Format& format, const InputSpec& spec) {
   if (!spec.dataset.empty() && !format.has_datasets) {
-    throw UsageError(fmt::format("{}: a {} file has no datasets to choose from", escape(spec.path),
-                                 format.name));
+    throw UsageError(
+        fmt::format("{}: a {} file has no datasets to choose from", escape(spec.path), format.name),
+        fmt::format("a part of it is for example '{}:[0:100]'", escape(spec.path)));
   }
   if (spec.order == Order::column && !format.own_order.empty()) {
     throw UsageError(
         fmt::format("{}: --order column is for HDF5; {}", escape(spec.path), format.own_order));
   }
   if (!format.takes_csv_options) refuse_csv_options(spec.csv, escape(spec.path));
+}
+
+/// The selection at the end of a recorded dataset, as text; empty where it has none.
+std::string selection_of(const std::string& recorded) {
+  try {
+    return split_selection(recorded).selection.text;
+  } catch (const UsageError&) {
+    return {};  // a name with brackets
+  }
 }
 
 std::string shape_of(const Source& source) {
@@ -97,8 +110,14 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   file.path = location.file;
   if (spec.dataset.empty()) file.dataset = location.dataset;
   const Format& format = format_of_input(file.path);
+  Selection selection;
+  if (!format.selects) {
+    auto [path, part] = split_selection(file.dataset);
+    file.dataset = std::move(path);
+    selection = std::move(part);
+  }
   refuse_choices(format, file);
-  return format.open_input(file);
+  return select(format.open_input(file), selection);
 }
 
 std::unique_ptr<Reader> open_array(const InputSpec& spec) {
@@ -116,7 +135,7 @@ std::vector<index_t> dims_of(const Source& source) {
 
 namespace {
 
-bool is_hdf5_input(const std::string& file) { return &format_of_input(file) == formats().back(); }
+bool is_hdf5_input(const std::string& file) { return &format_of_input(file) == &hdf5_format; }
 
 }  // namespace
 
@@ -139,8 +158,22 @@ std::vector<std::string> recorded_attributes(const std::string& path,
   return is_read ? read_hdf5_attributes(file, names) : std::vector<std::string>(names.size());
 }
 
-RecordedInput read_recorded_input(const std::string& factors) {
+std::string name_in_output(const std::string& source) {
+  return source.substr(std::min(source.find_first_not_of('/'), source.size()));
+}
+
+std::vector<std::string> recorded_datasets(const std::string& factors) {
+  if (&format_of_output(factors) != &hdf5_format) return {};
   try {
+    return read_hdf5_source_datasets(factors);
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+RecordedInput read_recorded_input(const std::string& factors, const std::string& source) {
+  try {
+    if (!source.empty()) return read_hdf5_recorded_input_of(factors, source);
     return format_of_output(factors).recorded_input(factors);
   } catch (const InputError&) {
     return {};
@@ -152,21 +185,33 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
   const Format& format = format_of_input(location.file);
   if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
   if (format.takes_csv_options) spec.csv = with_recorded(spec.csv, recorded.details);
-  const bool is_open = spec.dataset.empty() && location.dataset.empty() && format.has_datasets;
-  if (is_open && !recorded.dataset.empty()) {
+  const std::string& named = spec.dataset.empty() ? location.dataset : spec.dataset;
+  spec.path = location.file;
+  spec.dataset = named;
+  if (recorded.dataset.empty()) return open_input(spec);
+  const std::string part = selection_of(recorded.dataset);
+  // The dataset may have another name in this file, but the same part of it is meant.
+  const std::string whole = recorded.dataset.substr(0, recorded.dataset.size() - part.size());
+  if (!named.empty()) {
+    if (named == whole) spec.dataset = recorded.dataset;
+    return open_input(spec);
+  }
+  if (format.has_datasets) {
     InputSpec same = spec;
     same.dataset = recorded.dataset;
     try {
       return open_input(same);
     } catch (const InputError&) {
-      // The dataset has another name in this file.
     }
   }
+  spec.dataset = part;
   return open_input(spec);
 }
 
-StoredFactors open_factors(const std::string& path, Order order, int threads) {
-  StoredFactors factors = format_of_output(path).open_factors(path, order, threads);
+StoredFactors open_factors(const std::string& path, Order order, int threads,
+                           const std::string& source) {
+  StoredFactors factors = source.empty() ? format_of_output(path).open_factors(path, order, threads)
+                                         : open_hdf5_factors_of(path, source, order, threads);
   require_consistent(factors);
   return factors;
 }

@@ -109,8 +109,15 @@ struct RecordedInput {
   Order order = Order::automatic;
   TextPairs details = {};
 };
-/// A file that cannot be read records nothing.
-RecordedInput read_recorded_input(const std::string& factors);
+/// A file that cannot be read records nothing. `source` is one of recorded_datasets(), or empty.
+RecordedInput read_recorded_input(const std::string& factors, const std::string& source = {});
+
+/// The datasets whose factors the output of a run on several holds, as source_dataset records them;
+/// empty for any other file, and for one that cannot be read.
+std::vector<std::string> recorded_datasets(const std::string& factors);
+
+/// The name of a dataset in such an output: /Q/NAME, /R/NAME, /report/NAME.
+std::string name_in_output(const std::string& source);
 
 /// Opens the matrices that factors are compared with: where `spec` leaves dataset or order open,
 /// with those that the factors record. Errors: as open_input.
@@ -129,9 +136,11 @@ struct StoredFactors {
 
 /// Opens /Q, /R, /V and /tau of an HDF5 file (or /q, /r, ...), or out.Q.csv, out.R.csv, ... for
 /// out.csv. `order` is the resolved order of the input; an `order` attribute in the file wins over
-/// it. At most `threads` threads read at once. Errors: InputError, also where the file has neither
+/// it. At most `threads` threads read at once. `source` is one of recorded_datasets(), or empty.
+/// Errors: InputError, also where the file has neither
 /// R nor V, or where shapes contradict each other.
-StoredFactors open_factors(const std::string& path, Order order, int threads = 1);
+StoredFactors open_factors(const std::string& path, Order order, int threads = 1,
+                           const std::string& source = {});
 
 /// The solutions X that this tool or another program has stored: /X or /x, or the only dataset of
 /// an HDF5 file; out.X.csv for out.csv, or the file itself.

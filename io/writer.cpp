@@ -14,7 +14,10 @@
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/file/text_output.hpp"
 #include "io/format.hpp"
+#include "io/hdf5/format.hpp"
+#include "io/hdf5/writer.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {
@@ -33,7 +36,8 @@ bool is_same_name(const std::string& one, const std::string& other) {
   return resolved(one) == resolved(other);
 }
 
-/// Refuses an ending that promises another format than HDF5 or text, and a path in a file.
+/// Refuses an ending that promises another format than HDF5 or text, and a path in a file or a part
+/// of one.
 void refuse_wrong_name(const std::string& output) {
   constexpr std::string_view foreign[] = {
       ".mat", ".mm",  ".parquet", ".feather", ".arrow", ".json",        ".xlsx", ".xls",
@@ -47,7 +51,7 @@ void refuse_wrong_name(const std::string& output) {
         fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
                     stem));
   }
-  std::size_t colon = output.find(":/");
+  std::size_t colon = std::min(output.find(":/"), output.find(":["));
   if (colon != std::string::npos && std::filesystem::is_directory(output.substr(0, colon + 1)))
     return;
   if (colon == std::string::npos && ending.starts_with(".npz:"))
@@ -75,6 +79,17 @@ std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
   return format_of_output(spec.path).create_output(spec);
 }
 
+std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
+                                               std::span<const OutputSpec> planned) {
+  refuse_wrong_name(root.path);
+  if (&format_of_output(root.path) != &hdf5_format) {
+    throw UsageError(fmt::format("'{}': only an HDF5 file holds the factors of several datasets",
+                                 escape(root.path)),
+                     "let the name of OUT end in .h5, or factor one --dataset after another");
+  }
+  return create_hdf5_file(root, planned);
+}
+
 void refuse_same_file(const std::string& input, const std::string& output) {
   struct stat in {
   }, out{};
@@ -84,7 +99,11 @@ void refuse_same_file(const std::string& input, const std::string& output) {
   std::vector<std::string> names = format_of_output(output).files_of_factors(output);
   names.push_back(output);
   for (const std::string& name : names) {
-    if (stat(name.c_str(), &out) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino) {
+    // Standard input and standard output may be one terminal.
+    const int is_missing =
+        is_standard_output(name) ? fstat(STDOUT_FILENO, &out) : stat(name.c_str(), &out);
+    if (is_missing == 0 && S_ISREG(out.st_mode) && in.st_dev == out.st_dev &&
+        in.st_ino == out.st_ino) {
       throw UsageError(fmt::format("'{}': input and output are the same file", escape(name)));
     }
   }

@@ -2,6 +2,7 @@
 // writer.hpp: writes matrices and a report to a file that appears complete or not at all.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,6 +14,7 @@
 #include "core/batch.hpp"
 #include "core/problem.hpp"
 #include "core/report.hpp"
+#include "core/report_columns.hpp"
 #include "io/file/file_set.hpp"
 #include "io/reader.hpp"
 
@@ -41,19 +43,23 @@ struct NumberDataset {
   double bar = 0;  // the largest value that passes; 0: none
 };
 
-using AttributeValue = std::variant<std::string, double, std::int64_t>;
+using AttributeValue = std::variant<std::string, double, std::int64_t, std::vector<std::string>>;
 using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
 struct OutputSpec {
   std::string path;
+  std::string name = {};         // only for OutputFile::add(): its datasets are Q/NAME, ...
   bool force = false;            // replace an existing file
   std::vector<index_t> leading;  // batch dimensions, the same as in the input
   Order order = Order::row;      // `column` stores the last two dimensions reversed
   std::vector<MatrixDataset> datasets;
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
-  Attributes attributes;                    // of the root
-  int threads = 1;                          // the most that write at once
+  /// What the datasets of the report say about themselves, where there is one; text has no place
+  /// for it.
+  std::array<ReportColumn, 7> report_columns{};
+  Attributes attributes;  // of the root
+  int threads = 1;        // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the
@@ -90,10 +96,29 @@ class Writer {
   virtual std::vector<std::string> files() const = 0;
 };
 
-/// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV;
-/// every other name gives HDF5. Errors: OutputError where the output exists without `force`, cannot
-/// be created, or does not fit on the disk; the message states the bytes needed and free.
+/// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV, and
+/// "-" gives CSV on standard output, for one dataset; every other name gives HDF5. Errors:
+/// OutputError where the output exists without `force`, cannot be created, or does not fit on the
+/// disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
+
+/// One file for the factors of several datasets, which are written one after another.
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  /// The writer of one dataset, to Q/NAME, R/NAME, ... and report/NAME, which gets the attributes.
+  /// Its finish() adds no file. A writer that is destroyed without finish() takes its datasets out
+  /// of the file again.
+  virtual std::unique_ptr<Writer> add(const OutputSpec& spec) = 0;
+  /// Closes the file, which records the datasets that it holds by the names `sources`.
+  virtual void finish(std::span<const std::string> sources, FileSet& files) = 0;
+};
+
+/// Creates the temporary file with the path and the attributes of `root`, and reserves space for
+/// all that is planned. Errors: UsageError where the format holds one dataset only; else as
+/// create_output().
+std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
+                                               std::span<const OutputSpec> planned);
 
 /// Refuses an output that is also the input. Errors: UsageError where `output`, or another file
 /// that would be written with it, is the same file as `input`, also through links.

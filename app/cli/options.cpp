@@ -18,6 +18,7 @@
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
 #include "io/file/scratch_file.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -112,8 +113,13 @@ void add_csv_options(CommandLine& line, CsvOptions& csv) {
 /// The options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
-  line.value("--dataset", "PATH", "dataset in IN, as in FILE:PATH; default: the only one",
-             [&o](const std::string& text) { o.dataset = text; });
+  line.repeated(
+      "--dataset", "PATH",
+      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT",
+      [&o](const std::string& text) {
+        if (o.datasets.empty()) o.dataset = text;
+        o.datasets.push_back(text);
+      });
   line.choice("--order", o.order,
               "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
               "store column",
@@ -166,10 +172,12 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.positional(
       "IN", o.input,
       "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz, CSV (also gzip) or "
-      "Matrix Market; - is CSV from standard input");
+      "Matrix Market; - is CSV from standard input; a part: 'FILE:/path[0:1000]', "
+      "'FILE:[::2, :, 3:]', as in Python");
   line.positional(
       "OUT", o.output,
-      "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx");
+      "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx; "
+      "- with --mode r: R as CSV on standard output");
   line.value("--mode", "WORD", "what is computed, as in NumPy: reduced, complete, r, raw",
              [&o](const std::string& text) { o.mode = mode_of(text); });
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
@@ -308,6 +316,8 @@ writes Q, R and a report to OUT. The first word of a list is the default.
 
   qrtool factor a.h5 q.h5
   qrtool factor a.h5:/group/A q.h5 --mode r --precision double
+  qrtool factor 'a.h5:/group/A[0:1000]' q.h5
+  qrtool factor a.h5 q.h5 --dataset /A --dataset /group/B
   qrtool factor a.npy q.npz
   qrtool factor table.csv out.csv
 )";
@@ -353,8 +363,19 @@ void refuse_standard_output(const std::string& output) {
     throw UsageError("OUT cannot be standard output", "name a file");
 }
 
+void refuse_one_report_of_several(const std::vector<std::string>& datasets,
+                                  const std::string& report) {
+  if (datasets.size() > 1 && !report.empty())
+    throw UsageError("--report is for one --dataset",
+                     "leave it away: OUT holds a report of each dataset");
+}
+
 void check(const FactorOptions& o) {
-  refuse_standard_output(o.output);
+  refuse_one_report_of_several(o.datasets, o.report);
+  if (!is_standard_output(o.output)) refuse_standard_output(o.output);
+  if (is_standard_output(o.output) && o.mode != Mode::r)
+    throw UsageError("OUT - is R alone, as CSV on standard output",
+                     "give --mode r, or name a file");
   if (o.mode == Mode::raw && o.sign == Sign::positive)
     throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
                      "leave --sign away");
@@ -384,6 +405,9 @@ void check(VerifyOptions& o) {
     throw UsageError("--response NAME and a file B contradict each other",
                      "qrtool verify TABLE X --response NAME");
   if (is_table) o.solutions = std::exchange(o.factors, "");
+  refuse_one_report_of_several(o.datasets, o.report);
+  if (is_standard_output(o.factors))
+    throw UsageError("OUT holds the factors and cannot be standard input", "name a file");
 }
 void check(const DevicesOptions&) {}
 void check(const GenerateOptions& o) {
@@ -510,6 +534,10 @@ Command parse_command_line(int argc, const char* const* argv) {
   const CommandEntry& command = *find_command(*word);
   args.erase(word);
   return command.parse(args);
+}
+
+bool asks_for_json(int argc, const char* const* argv) {
+  return contains(Args(argv + std::min(argc, 1), argv + argc), "--json");
 }
 
 }  // namespace qrtool

@@ -25,6 +25,7 @@ struct PrecisionWord {
 
 struct FactorOptions {
   std::string input, output, dataset;
+  std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
   CsvOptions csv;
   BackendRequest backend;
@@ -77,6 +78,7 @@ struct VerifyOptions {
   std::string input, factors, dataset;
   std::string solutions;  // with three files: A, B and X
   SystemOptions system;
+  std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
   CsvOptions csv;
   Criteria criteria = Criteria::bar;
@@ -112,5 +114,8 @@ using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, Generat
 
 /// Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);
+
+/// Whether the line has --json, also where the rest of it is wrong.
+bool asks_for_json(int argc, const char* const* argv);
 
 }  // namespace qrtool

@@ -4,6 +4,7 @@
 #include "app/commands/commands.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
 #include "app/run/factor_run.hpp"
+#include "app/run/factor_several.hpp"
 #include "core/host.hpp"
 
 namespace qrtool {
@@ -14,21 +15,7 @@ ExitCode factor_alone(const FactorOptions& o) {
   Limits limits = host_limits(o.memory_bytes, o.threads);
   limits.has_scratch = !o.scratch.empty();
   const std::unique_ptr<Reader> input = open_input_of(o, limits);
-  const auto choose = [&] {
-    return choose_backend(o.backend, problem_of(input->source(), o), limits, o.verbose);
-  };
-  const auto factor_on = [&](Backend& backend) {
-    SingleComm alone;
-    FactorRun run(o, *input, backend, watch);
-    run.make_plan();
-    run.say_plan();
-    run.create_outputs();
-    run.run_stages(alone);
-    run.commit();
-    return run.finish();
-  };
-  const FactorResult result =
-      factor_with_fallback(o.backend.is_automatic(), limits, choose, factor_on);
+  const FactorResult result = factor_one(o, *input, limits, watch);
   print_result(o, result);
   return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }
@@ -36,7 +23,8 @@ ExitCode factor_alone(const FactorOptions& o) {
 }  // namespace
 
 ExitCode run_factor(const FactorOptions& o, Comm& comm) {
-  return comm.size() == 1 ? factor_alone(o) : factor_on_ranks(o, comm);
+  if (comm.size() > 1) return factor_on_ranks(o, comm);
+  return o.datasets.size() > 1 ? factor_several(o) : factor_alone(o);
 }
 
 }  // namespace qrtool

@@ -5,18 +5,22 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "app/commands/commands.hpp"
 #include "app/commands/verify_solutions.hpp"
 #include "app/process/console.hpp"
+#include "app/run/join.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
+#include "app/run/several.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
 
@@ -27,15 +31,20 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t listed_failures = 10;
 
-/// The verdict, and the matrices that are listed one by one.
+/// The verdict, and with --all every matrix.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
   Verdict verdict;
-  std::vector<Measurement> listed;
+  std::vector<Measurement> all;
   StageSeconds stages;
   double total_seconds = 0;
 
+  /// The matrices that the text lists one by one.
+  std::span<const Measurement> listed() const {
+    if (options.all) return all;
+    return verdict.failures().first(std::min(verdict.failures().size(), listed_failures));
+  }
   std::span<const index_t> leading() const { return input.a.source().leading; }
 };
 
@@ -116,29 +125,14 @@ std::string text_of(const VerifyResult& result) {
                         result.options.criteria == Criteria::m_eps
                             ? "; bars m 2^-23"
                             : fmt::format("; u = {}", unit_text(input.precision())));
-  for (const Measurement& m : result.listed) text += line_of(m, result);
+  for (const Measurement& m : result.listed()) text += line_of(m, result);
   if (const index_t count = second_tries(input.factors); count > 0)
     text += fmt::format("{} {} from a second try\n", format_count(count),
                         count == 1 ? "matrix came" : "matrices came");
-  const auto left = result.verdict.failed() - static_cast<index_t>(result.listed.size());
+  const auto left = result.verdict.failed() - std::ssize(result.listed());
   if (!result.options.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));
   return text + verdict_line(result) + "\n";
-}
-
-Json to_json(const Measurement& m, const VerifyResult& result) {
-  const auto one = [](double error, double bar) -> Json {
-    return {{"error", error}, {"ratio", error / bar}};
-  };
-  constexpr const char* names[] = {"ok", "above_bar", "non_finite", "r_overflows", "unchecked"};
-  Json json{{"matrix", m.matrix},
-            {"status", names[static_cast<std::size_t>(m.status)]},
-            {"residual", one(m.errors.residual, m.bars.residual)},
-            {"orthogonality", nullptr},
-            {"lower", one(m.errors.lower, m.bars.lower)}};
-  if (result.input.has_q())
-    json["orthogonality"] = one(m.errors.orthogonality, m.bars.orthogonality);
-  return json;
 }
 
 Json to_json(const VerifyResult& result) {
@@ -146,8 +140,6 @@ Json to_json(const VerifyResult& result) {
   const Source& a = input.a.source();
   std::vector<index_t> shape = a.leading;
   shape.insert(shape.end(), {a.m, a.n});
-  Json listed = Json::array();
-  for (const Measurement& m : result.listed) listed.push_back(to_json(m, result));
   const bool is_recorded = !input.factors.tries.empty();
   const Json tries_again = is_recorded ? Json(second_tries(input.factors)) : Json();
   return {{"schema", "qrtool.verify/1"},
@@ -168,7 +160,8 @@ Json to_json(const VerifyResult& result) {
           {"unit_roundoff", input.precision().u},
           {"check", to_json(result.verdict)},
           {"second_tries", tries_again},
-          {result.options.all ? "all_matrices" : "first_failures", listed},
+          {result.options.all ? "all_matrices" : "first_failures",
+           to_json(result.options.all ? result.all : result.verdict.failures(), input.has_q())},
           {"seconds",
            {{"read", result.stages.read},
             {"check", result.stages.work},
@@ -176,14 +169,10 @@ Json to_json(const VerifyResult& result) {
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};
 }
 
-void print_result(const VerifyResult& result) {
+void print_text(const VerifyResult& result) {
   if (result.verdict.matrices() == 0)
     print_message(fmt::format("{}: 0 matrices", escape(result.input.a.source().file)));
-  if (result.options.json) {
-    write_json(to_json(result));
-  } else if (!result.options.quiet) {
-    write_stdout(text_of(result));
-  }
+  if (!result.options.json && !result.options.quiet) write_stdout(text_of(result));
   if (result.options.quiet && result.verdict.failed() > 0) print_message(verdict_line(result));
 }
 
@@ -210,9 +199,8 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
                     o.quiet ? ProgressMode::never : o.progress, plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
-      result.verdict.add(m.matrix, m.status, m.errors, m.bars);
-      const bool failing = m.status != Status::ok && result.listed.size() < listed_failures;
-      if (o.all || failing) result.listed.push_back(m);
+      result.verdict.add(m);
+      if (o.all) result.all.push_back(m);
       const MatrixReport line = report_line(m, result.input.factors);
       if (report != nullptr) report->write({&line, 1});
     }
@@ -276,27 +264,29 @@ void refuse_solutions(const std::string& file) {
                                                   escape(texts[1])));
 }
 
-}  // namespace
+/// An answer as JSON, and its exit code.
+struct JsonAnswer {
+  Json json;
+  ExitCode code = ExitCode::good;
+};
 
-ExitCode run_verify(const VerifyOptions& o) {
-  if (!o.solutions.empty()) return verify_solutions(o);
-  refuse_solutions(o.factors);
+/// `source`: one of the datasets that OUT records, or empty where it holds the factors of one.
+JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
-  if (!o.report.empty()) check_report(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const RecordedInput recorded = read_recorded_input(o.factors);
+  const RecordedInput recorded = read_recorded_input(o.factors, source);
   const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
   print_differences(o, a->source(), recorded);
   if (!o.quiet)
     for (const std::string& note : a->source().notes)
       print_message(fmt::format("note: {}: {}", escape(a->source().file), note));
-  StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads);
+  StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads, source);
   const FactoredInput input{*a, factors};
   check_shapes(input);
   const MeasurePlan plan = plan_measurement(input, limits);
 
   VerifyResult result{
-      .options = o, .input = input, .verdict = Verdict(input.has_q()), .listed = {}, .stages = {}};
+      .options = o, .input = input, .verdict = Verdict(input.has_q()), .all = {}, .stages = {}};
   if (o.verbose) print_notes(result, plan);
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force);
@@ -306,8 +296,81 @@ ExitCode run_verify(const VerifyOptions& o) {
     if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();
-  print_result(result);
-  return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  print_text(result);
+  const ExitCode code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return {o.json ? to_json(result) : Json(), code};
+}
+
+/// The datasets in an output of several that the options name; all where they name none.
+std::vector<std::string> chosen_sources(const VerifyOptions& o,
+                                        const std::vector<std::string>& sources) {
+  std::vector<std::string> named = o.datasets;
+  if (const Location in = split_location(o.input); !in.dataset.empty()) named.push_back(in.dataset);
+  if (named.empty()) return sources;
+  std::vector<std::string> chosen;
+  for (const std::string& name : named) {
+    const auto found = std::find_if(sources.begin(), sources.end(), [&](const std::string& each) {
+      return name_in_output(each) == name_in_output(name);
+    });
+    if (found == sources.end())
+      throw InputError(fmt::format("{}: holds no factors of {}", escape(o.factors), escape(name)),
+                       fmt::format("it holds those of {}", escape(join(sources, ", "))));
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
+/// Verifies each dataset; the highest exit code counts.
+ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& sources) {
+  if (!o.report.empty())
+    throw UsageError("--report is for the factors of one dataset",
+                     "name one with --dataset, or leave --report away");
+  VerifyOptions each = o;
+  each.input = split_location(o.input).file;
+  each.dataset.clear();
+  ExitCode worst = ExitCode::good;
+  Json answers = Json::array();
+  for (const std::string& source : sources) {
+    JsonAnswer answer;
+    const std::optional<Failure> failure = attempt([&] { answer = verify_one(each, source); });
+    if (failure) {
+      answer = {to_json(*failure), failure->code};
+      answer.json["dataset"] = source;
+    }
+    worst = std::max(worst, answer.code);
+    answers.push_back(std::move(answer.json));
+  }
+  if (o.json)
+    write_json({{"schema", "qrtool.verify-several/1"},
+                {"version", QRTOOL_VERSION},
+                {"datasets", answers},
+                {"exit", static_cast<int>(worst)}});
+  return worst;
+}
+
+}  // namespace
+
+ExitCode run_verify(const VerifyOptions& o) {
+  if (!o.solutions.empty()) return verify_solutions(o);
+  refuse_solutions(o.factors);
+  if (!o.report.empty()) check_report(o);
+  const std::vector<std::string> recorded = recorded_datasets(o.factors);
+  if (!recorded.empty()) {
+    const std::vector<std::string> chosen = chosen_sources(o, recorded);
+    if (chosen.size() > 1) return verify_several(o, chosen);
+    VerifyOptions one = o;
+    one.input = split_location(o.input).file;
+    one.dataset.clear();
+    const JsonAnswer answer = verify_one(one, chosen.front());
+    if (o.json) write_json(answer.json);
+    return answer.code;
+  }
+  if (o.datasets.size() > 1)
+    throw UsageError(fmt::format("{}: holds the factors of one dataset", escape(o.factors)),
+                     "give one --dataset, or none");
+  const JsonAnswer answer = verify_one(o, "");
+  if (o.json) write_json(answer.json);
+  return answer.code;
 }
 
 }  // namespace qrtool

@@ -13,13 +13,14 @@
 namespace qrtool {
 
 namespace {
-bool is_silent = false;
+bool is_silent = false, is_stdout_free = false;
 }
 
 void silence_console() { is_silent = true; }
+void keep_stdout_free() { is_stdout_free = true; }
 
 void write_stdout(std::string_view text) {
-  if (!is_silent) std::fwrite(text.data(), 1, text.size(), stdout);
+  if (!is_silent) std::fwrite(text.data(), 1, text.size(), is_stdout_free ? stderr : stdout);
 }
 
 void write_json(const nlohmann::ordered_json& document) {

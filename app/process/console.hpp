@@ -10,6 +10,9 @@ namespace qrtool {
 /// Writes nothing from now on. The ranks other than 0 call it.
 void silence_console();
 
+/// Makes results go to standard error from now on, since standard output belongs to the factors.
+void keep_stdout_free();
+
 /// Writes a piece of the result. finish_stdout() finds a failed write.
 void write_stdout(std::string_view text);
 

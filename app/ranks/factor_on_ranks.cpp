@@ -11,6 +11,7 @@
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/file/atomic_file.hpp"
+#include "io/file/rereadable.hpp"
 
 namespace qrtool {
 namespace {
@@ -72,7 +73,9 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   limits.has_scratch = !o.scratch.empty();
   std::unique_ptr<Reader> input;
   together(comm, [&] {
-    if (o.input == "-")
+    if (o.datasets.size() > 1)
+      throw UsageError("several ranks factor one dataset", "give one --dataset, or use qrtool");
+    if (is_standard_input(o.input))
       throw UsageError("several ranks cannot share standard input", "name a file");
     input = open_input_of(o, limits);
     if (input->source().needs_copy) {

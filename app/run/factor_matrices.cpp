@@ -60,8 +60,10 @@ void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                         .diagonal_ratio = line.diagonal_ratio,
                         .norm = 0.5,
                         .scale = line.scale};
-    verdict.add(first++, line.status, errors,
-                standard_bars(problem.m, problem.n, precision_of(problem), errors));
+    verdict.add({.matrix = first++,
+                 .status = line.status,
+                 .errors = errors,
+                 .bars = standard_bars(problem.m, problem.n, precision_of(problem), errors)});
     verdict.add_route(line);
   }
 }

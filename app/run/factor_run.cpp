@@ -40,33 +40,55 @@ std::vector<std::pair<std::string, AttributeValue>> with_details(
 OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backend& backend,
                        const Plan& plan) {
   const Problem& p = plan.problem;
-  // Without its directories, which are nobody's business where the output is sent to.
-  const std::string name = source.file.substr(source.file.rfind('/') + 1);
-  return {.path = o.output,
-          .force = o.force,
-          .leading = source.leading,
-          .order = source.order,
-          .datasets = datasets_of(p),
-          .with_report = true,
-          .attributes = with_details({{"format", "qrtool"},
-                                      {"format_version", "1.0"},
-                                      {"qrtool_version", QRTOOL_VERSION},
-                                      {"source_file", name},
-                                      {"source_dataset", source.dataset},
-                                      {"mode", std::string(name_of(p.mode))},
-                                      {"precision", std::string(precision_name(p))},
-                                      {"arithmetic", plan.arithmetic()},
-                                      {"sign", std::string(name_of(p.sign))},
-                                      {"order", std::string(name_of(source.order))},
-                                      {"backend", backend.name()},
-                                      {"device", backend.device()},
-                                      {"variant", std::string(plan.variant->name)},
-                                      {"eps", precision_of(p).u}},
-                                     source),
-          .threads = backend.limits().threads};
+  OutputSpec spec = planned_output(source, p);
+  spec.path = o.output;
+  spec.force = o.force;
+  spec.threads = backend.limits().threads;
+  spec.attributes = common_attributes(source);
+  const std::pair<std::string, AttributeValue> more[] = {
+      {"source_dataset", source.dataset},
+      {"mode", std::string(name_of(p.mode))},
+      {"precision", std::string(precision_name(p))},
+      {"arithmetic", plan.arithmetic()},
+      {"sign", std::string(name_of(p.sign))},
+      {"order", std::string(name_of(source.order))},
+      {"backend", backend.name()},
+      {"device", backend.device()},
+      {"variant", std::string(plan.variant->name)},
+      {"eps", precision_of(p).u}};
+  spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
+  spec.attributes = with_details(std::move(spec.attributes), source);
+  return spec;
+}
+
+/// Python selects nothing without a word.
+void note_empty_selection(const Source& source) {
+  if (!source.dataset.ends_with(']') || source.count() * source.m * source.n != 0) return;
+  print_message(fmt::format("note: {}:{} selects nothing ({})", escape(source.file),
+                            escape(source.dataset),
+                            format_shape(source.leading, source.m, source.n)));
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source) {
+  // Without its directories, which are nobody's business where the output is sent to.
+  const std::string name = source.file.substr(source.file.rfind('/') + 1);
+  return {{"format", "qrtool"},
+          {"format_version", "1.1"},
+          {"qrtool_version", QRTOOL_VERSION},
+          {"source_file", name}};
+}
+
+OutputSpec planned_output(const Source& source, const Problem& problem) {
+  OutputSpec spec;
+  spec.leading = source.leading;
+  spec.order = source.order;
+  spec.datasets = datasets_of(problem);
+  spec.with_report = true;
+  spec.report_columns = report_columns(problem);
+  return spec;
+}
 
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
   refuse_same_file(o.input, o.output);
@@ -79,6 +101,7 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .scratch = o.scratch,
                                               .csv = o.csv});
   if (!o.quiet) print_source_notes(input->source());
+  if (!o.quiet) note_empty_selection(input->source());
   return input;
 }
 
@@ -140,10 +163,15 @@ void FactorRun::refuse_columns() const {
       "raise --memory and use one process; or --mode r; or store the input by rows");
 }
 
-void FactorRun::create_outputs() {
+void FactorRun::create_outputs(OutputFile* shared) {
   refuse_columns();
-  outputs_ =
-      Outputs::create(output_spec(options_, input_.source(), backend_, plan()), options_.report);
+  OutputSpec spec = output_spec(options_, input_.source(), backend_, plan());
+  if (shared == nullptr) {
+    outputs_ = Outputs::create(spec, options_.report);
+  } else {
+    spec.name = result_.name = name_in_output(input_.source().dataset);
+    outputs_ = Outputs::create_in(*shared, spec);
+  }
   result_.files = outputs_.factors->files();
 }
 
@@ -201,6 +229,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
 }
 
 void FactorRun::run_stages(Comm& comm) {
+  result_.ranks = comm.size();
   if (plan().problem.count == 0) return;
   const bool is_quiet = options_.quiet || !comm.is_root();
   const ProgressMode mode = is_quiet ? ProgressMode::never : options_.progress;
@@ -222,6 +251,24 @@ void FactorRun::commit() {
 FactorResult FactorRun::finish() {
   result_.total_seconds = watch_.seconds();
   return std::move(result_);
+}
+
+FactorResult factor_one(const FactorOptions& o, Reader& input, const Limits& limits,
+                        const Stopwatch& watch, OutputFile* shared) {
+  const auto choose = [&] {
+    return choose_backend(o.backend, problem_of(input.source(), o), limits, o.verbose);
+  };
+  const auto factor_on = [&](Backend& backend) {
+    SingleComm alone;
+    FactorRun run(o, input, backend, watch);
+    run.make_plan();
+    run.say_plan();
+    run.create_outputs(shared);
+    run.run_stages(alone);
+    run.commit();
+    return run.finish();
+  };
+  return factor_with_fallback(o.backend.is_automatic(), limits, choose, factor_on);
 }
 
 FactorResult factor_with_fallback(bool is_automatic, const Limits& limits,

@@ -33,7 +33,8 @@ class FactorRun {
   void make_plan();
   /// Prints the notes of --verbose and --explain.
   void say_plan() const;
-  void create_outputs();
+  /// In a file of their own, or in one of several datasets.
+  void create_outputs(OutputFile* shared = nullptr);
   /// Reads, factors, checks and writes all matrices. Of several ranks each calls it, and rank 0
   /// alone has outputs.
   void run_stages(Comm& comm);
@@ -58,6 +59,16 @@ class FactorRun {
   Outputs outputs_;
   FactorResult result_;
 };
+
+/// What an output records of every dataset in it.
+std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source);
+/// The datasets that a run writes, without what only the plan knows.
+OutputSpec planned_output(const Source& source, const Problem& problem);
+
+/// All steps of a run by one process, on the backend that the options choose. `shared`: the file of
+/// several datasets that gets the factors; null: they get a file of their own.
+FactorResult factor_one(const FactorOptions& options, Reader& input, const Limits& limits,
+                        const Stopwatch& watch, OutputFile* shared = nullptr);
 
 /// factor_on(backend) on the backend that choose() gives. Where `is_automatic` and the device
 /// fails, the CPU does everything again: results of two backends are never mixed.

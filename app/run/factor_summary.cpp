@@ -13,6 +13,7 @@
 #include "core/gram_probe.hpp"
 #include "core/text.hpp"
 #include "io/format.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -29,18 +30,29 @@ std::vector<index_t> shape_of(const MatrixDataset& dataset, std::span<const inde
 
 bool is_one_file(const FactorResult& result) { return result.files.size() == 1; }
 
+/// "/Q", the member "Q" of an archive, or "/Q/NAME" in a file of several datasets.
+std::string path_of(std::string_view dataset, const FactorResult& result) {
+  if (!result.name.empty()) return fmt::format("/{}/{}", dataset, escape(result.name));
+  const std::string& file = result.files.front();
+  const Format* const format = is_standard_output(file) ? nullptr : &format_of_output(file);
+  return fmt::format("{}{}", format != nullptr ? format->before_dataset : "/", dataset);
+}
+
 std::string written_files(const FactorResult& result) {
+  if (is_standard_output(result.files.front())) return "R to standard output";
   if (!is_one_file(result)) {
     std::vector<std::string> names;
     for (const std::string& file : result.files) names.push_back(escape(file));
     return join(names, ", ");
   }
-  const Format& format = format_of_output(result.files.front());
+  const std::string report = result.name.empty()
+                                 ? std::string(format_of_output(result.files.front()).report_place)
+                                 : path_of("report", result);
   std::string datasets;
   for (const MatrixDataset& dataset : result.datasets)
-    datasets += fmt::format("{}{} {}, ", format.before_dataset, dataset.name,
+    datasets += fmt::format("{} {}, ", path_of(dataset.name, result),
                             join(shape_of(dataset, result.source.leading), "x"));
-  return fmt::format("{} ({}{})", escape(result.files.front()), datasets, format.report_place);
+  return fmt::format("{} ({}{})", escape(result.files.front()), datasets, report);
 }
 
 std::string verdict_line(const Verdict& verdict) {
@@ -83,7 +95,8 @@ std::string published_bars(const FactorResult& result) {
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
-  std::string text =
+  std::string text = result.name.empty() ? "" : escape(result.source.dataset) + ": ";
+  text +=
       fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
                   format_count(problem.count), problem.m, problem.n, name_of(problem.type),
                   name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
@@ -119,11 +132,10 @@ Json to_json(const FactorResult& result) {
   const Source& source = result.source;
   std::vector<index_t> shape = source.leading;
   shape.insert(shape.end(), {source.m, source.n});
-  const std::string_view before = format_of_output(result.files.front()).before_dataset;
   Json datasets = Json::array(), details = Json::object();
   for (const auto& [name, word] : source.details) details[name] = word;
   for (const MatrixDataset& dataset : result.datasets)
-    datasets.push_back({{"name", fmt::format("{}{}", before, dataset.name)},
+    datasets.push_back({{"name", path_of(dataset.name, result)},
                         {"shape", shape_of(dataset, source.leading)},
                         {"type", name_of(dataset.type)}});
   return {{"schema", "qrtool.factor/1"},
@@ -164,7 +176,9 @@ Json to_json(const FactorResult& result) {
             {"write", result.stages.write},
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
+          {"ranks", result.ranks},
           {"check", to_json(result.verdict)},
+          {"first_failures", to_json(result.verdict.failures(), result.verdict.has_q())},
           {"routes", to_json(result.verdict.routes())},
           {"unit_roundoff", precision_of(problem).u},
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};

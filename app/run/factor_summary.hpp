@@ -22,9 +22,11 @@ struct FactorResult {
   std::string backend, device;
   std::vector<std::string> files;       // that were written
   std::vector<MatrixDataset> datasets;  // in them
+  std::string name = {};                // of the dataset in a file of several: Q/NAME, ...
   Verdict verdict;
   StageSeconds stages;
   ChunkSeconds chunks;
+  int ranks = 1;             // processes that shared the work
   double start_seconds = 0;  // until the first read: files opened, device started, plan, buffers
   double sync_seconds = 0;   // the output is brought to the disk and renamed
   double total_seconds = 0;

@@ -8,20 +8,12 @@
 #include <string>
 
 #include "app/run/pipeline.hpp"
+#include "app/run/verdict.hpp"
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
-#include "core/report.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
-
-/// The errors of one matrix and its status.
-struct Measurement {
-  index_t matrix = 0;
-  Status status = Status::unchecked;
-  Errors errors;
-  Bars bars{};
-};
 
 /// Matrices and their stored factors, whose shapes fit each other.
 struct FactoredInput {

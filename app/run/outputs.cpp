@@ -14,12 +14,24 @@ Outputs Outputs::create(const OutputSpec& spec, const std::string& report) {
   return outputs;
 }
 
+Outputs Outputs::create_in(OutputFile& file, const OutputSpec& spec) {
+  Outputs outputs;
+  outputs.factors = file.add(spec);
+  outputs.is_part = true;
+  return outputs;
+}
+
 void Outputs::write_report(index_t first, std::span<const MatrixReport> lines) {
   factors->write_report(first, lines);
   if (report) report->write(lines);
 }
 
 void Outputs::commit() {
+  if (is_part) {
+    FileSet none;
+    factors->finish(none);
+    return;
+  }
   set_interrupt_message("qrtool: interrupted while the output was being finished\n");
   FileSet files;
   factors->finish(files);

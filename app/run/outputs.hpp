@@ -17,9 +17,12 @@ namespace qrtool {
 struct Outputs {
   std::unique_ptr<Writer> factors;
   std::unique_ptr<ReportFile> report;  // only with --report
+  bool is_part = false;
 
   /// Creates the temporary files. `report`: the file of --report; empty: none.
   static Outputs create(const OutputSpec& spec, const std::string& report);
+  /// The outputs of one dataset in a file of several, which somebody else commits.
+  static Outputs create_in(OutputFile& file, const OutputSpec& spec);
 
   void write_report(index_t first, std::span<const MatrixReport> lines);
   /// Gives the files their names. An interrupt afterwards says that they are complete.

@@ -14,10 +14,13 @@ void WorstError::include(double measured, double bar, index_t of_matrix) {
   *this = {.error = measured, .ratio = measured_ratio, .matrix = of_matrix};
 }
 
-void Verdict::add(index_t matrix, Status status, const Errors& errors, const Bars& bars) {
+void Verdict::add(const Measurement& measured) {
+  const auto& [matrix, status, errors, bars] = measured;
   const auto s = static_cast<std::size_t>(status);
   ++matrices_;
   if (counts_[s]++ == 0) firsts_[s] = matrix;
+  const bool is_failure = status != Status::ok && status != Status::unchecked;
+  if (is_failure && failures_.size() < most_failures) failures_.push_back(measured);
   if (status != Status::ok && status != Status::above_bar) return;
   residual_.include(errors.residual, bars.residual, matrix);
   if (has_q_) orthogonality_.include(errors.orthogonality, bars.orthogonality, matrix);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <span>
+#include <vector>
 
 #include "core/batch.hpp"
 #include "core/ratios.hpp"
@@ -18,11 +20,22 @@ struct WorstError {
   void include(double measured, double bar, index_t of_matrix);
 };
 
+/// The errors of one matrix, their bars and its status.
+struct Measurement {
+  index_t matrix = 0;
+  Status status = Status::unchecked;
+  Errors errors;
+  Bars bars{};
+};
+
 class Verdict {
  public:
   explicit Verdict(bool has_q) : has_q_(has_q) {}
 
-  void add(index_t matrix, Status status, const Errors& errors, const Bars& bars);
+  /// The most matrices that failures() lists.
+  static constexpr std::size_t most_failures = 100;
+
+  void add(const Measurement& measured);
 
   bool has_q() const { return has_q_; }
   index_t matrices() const { return matrices_; }
@@ -33,6 +46,8 @@ class Verdict {
   const RouteCounts& routes() const { return routes_; }
   /// Above the bar, not finite, or R too large.
   index_t failed() const;
+  /// The first of them.
+  std::span<const Measurement> failures() const { return failures_; }
 
   const WorstError& residual() const { return residual_; }
   const WorstError& orthogonality() const { return orthogonality_; }
@@ -44,6 +59,7 @@ class Verdict {
   std::array<index_t, 5> counts_{}, firsts_{};
   WorstError residual_, orthogonality_, lower_;
   RouteCounts routes_;
+  std::vector<Measurement> failures_;
 };
 
 }  // namespace qrtool

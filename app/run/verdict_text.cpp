@@ -53,6 +53,24 @@ Json to_json(const RouteCounts& routes) {
           {"second_try", routes.second_try}};
 }
 
+Json to_json(const Measurement& measured, bool has_q) {
+  const auto one = [](double error, double bar) -> Json {
+    return {{"error", error}, {"ratio", error == 0 ? 0 : error / bar}};
+  };
+  const auto& [matrix, status, errors, bars] = measured;
+  return {{"matrix", matrix},
+          {"status", name_of(status)},
+          {"residual", one(errors.residual, bars.residual)},
+          {"orthogonality", has_q ? one(errors.orthogonality, bars.orthogonality) : Json()},
+          {"lower", one(errors.lower, bars.lower)}};
+}
+
+Json to_json(std::span<const Measurement> measured, bool has_q) {
+  Json list = Json::array();
+  for (const Measurement& each : measured) list.push_back(to_json(each, has_q));
+  return list;
+}
+
 Json to_json(const Verdict& verdict) {
   const auto one = [](const WorstError& worst) -> Json {
     if (worst.matrix < 0) return nullptr;

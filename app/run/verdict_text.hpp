@@ -23,6 +23,12 @@ std::string route_text(const RouteCounts& routes);
 /// {"only", "first_pass", "second_pass", "reflectors", "second_try"}
 nlohmann::ordered_json to_json(const RouteCounts& routes);
 
+/// {"matrix", "status", "residual": {"error", "ratio"}, "orthogonality", "lower"}; without Q the
+/// orthogonality is null.
+nlohmann::ordered_json to_json(const Measurement& measured, bool has_q);
+/// One of these for each.
+nlohmann::ordered_json to_json(std::span<const Measurement> measured, bool has_q);
+
 /// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as null.
 nlohmann::ordered_json to_json(const Verdict& verdict);
 

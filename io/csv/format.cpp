@@ -11,6 +11,7 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
 #include "io/mtx/reader.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -40,7 +41,8 @@ StoredFactors open_text_factors(const std::string& path, Order, int) {
 
 std::vector<std::string> text_files(const std::string& output) {
   std::vector<std::string> names;
-  for (const char* dataset : factor_names) names.push_back(csv_name(output, dataset));
+  if (is_standard_output(output)) return names;
+  for (const char* dataset : set_names) names.push_back(csv_name(output, dataset));
   names.push_back(csv_name(output, "report"));
   return names;
 }

@@ -22,6 +22,7 @@ namespace qrtool {
 namespace {
 
 char separator_for(const std::string& path) {
+  if (is_standard_output(path)) return ',';
   const char kind = path[path.size() - 3];  // .csv, .tsv, .txt
   if (kind == 'c' || kind == 'C') return ',';
   return path.ends_with("sv") || path.ends_with("SV") ? '\t' : ' ';
@@ -89,7 +90,8 @@ class CsvWriter final : public Writer {
     if (to.matrix == matrix) to.output.go_back(to.matrix_start);
   }
   void write_report(index_t, std::span<const MatrixReport> report) override {
-    report_->write(report, take_checksums(report.size()));
+    const std::vector<std::uint64_t> checksums = take_checksums(report.size());
+    if (report_) report_->write(report, checksums);
   }
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
   void finish(FileSet& files) override;
@@ -128,7 +130,8 @@ index_t count_of(const std::vector<index_t>& dims) {
 }
 
 CsvWriter::CsvWriter(const OutputSpec& spec)
-    : separator_(separator_for(spec.path)), obsolete_(find_obsolete(spec)) {
+    : separator_(separator_for(spec.path)),
+      obsolete_(is_standard_output(spec.path) ? std::vector<std::string>{} : find_obsolete(spec)) {
   for (const MatrixDataset& dataset : spec.datasets) {
     const index_t count = count_of(dataset.leading.value_or(spec.leading));
     if (count == 0 || dataset.rows == 0 || dataset.cols == 0) {
@@ -139,8 +142,9 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
     }
   }
   for (const MatrixDataset& dataset : spec.datasets) {
-    tables_.push_back(
-        std::make_unique<Table>(csv_name(spec.path, dataset.name), spec.force, dataset));
+    const std::string name =
+        is_standard_output(spec.path) ? spec.path : csv_name(spec.path, dataset.name);
+    tables_.push_back(std::make_unique<Table>(name, spec.force, dataset));
     tables_.back()->count = count_of(dataset.leading.value_or(spec.leading));
     if (dataset.type == ElementType::float32) {
       fmt::format_to(std::back_inserter(tables_.back()->output.buffer()), "{}\n",
@@ -153,7 +157,7 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
     report_path_ = csv_name(spec.path, "report");
     solution_report_ = std::make_unique<TextOutput>(report_path_, spec.force);
   }
-  if (!spec.with_report) return;
+  if (!spec.with_report || is_standard_output(spec.path)) return;
   report_path_ = csv_name(spec.path, "report");
   const ReportOfSet set{.attributes = spec.attributes};
   report_ = create_report_file(report_path_, spec.force, &set);

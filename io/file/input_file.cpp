@@ -40,15 +40,20 @@ bool is_directory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-/// The hint for FILE:NAME where FILE exists: a dataset begins with a slash, and factors are not
-/// named.
+/// The hint for FILE:NAME and FILE[0:10] where FILE exists: a dataset begins with a slash, a
+/// selection with a colon, and factors are not named.
 std::string hint_for_missing(const std::string& path) {
   const std::size_t join = path.find(":/");
   if (join != std::string::npos && is_directory(path.substr(0, join))) {
     const std::string joined = path.substr(0, join) + path.substr(join + 1);
     return exists(split_location(joined).file) ? "write " + escape(joined) : "";
   }
-  const std::size_t colon = path.rfind(':');
+  const std::size_t bracket = path.find('[');
+  if (bracket != std::string::npos && exists(path.substr(0, bracket))) {
+    return fmt::format("a colon comes before a selection: '{}:{}'", escape(path.substr(0, bracket)),
+                       escape(path.substr(bracket)));
+  }
+  const std::size_t colon = path.rfind(':', bracket);
   if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";
   if (path.substr(colon + 1).starts_with('/'))
     return "name the file alone: " + escape(path.substr(0, colon));
@@ -162,7 +167,9 @@ Location split_location(const std::string& path) {
     if (ending_of(file) == ".npz" && !is_directory(file)) return {file, path.substr(at + 1)};
   }
   std::size_t first = std::string::npos;
-  for (std::size_t at = path.find(":/"); at != std::string::npos; at = path.find(":/", at + 1)) {
+  for (std::size_t at = path.find(':'); at != std::string::npos; at = path.find(':', at + 1)) {
+    const char next = at + 1 < path.size() ? path[at + 1] : '\0';
+    if (next != '/' && next != '[') continue;
     const std::string file = path.substr(0, at);
     if (is_directory(file)) continue;
     if (exists(file)) return {file, path.substr(at + 1)};

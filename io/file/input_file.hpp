@@ -52,8 +52,8 @@ class FileStamp {
 struct Location {
   std::string file, dataset;
 };
-/// Splits "FILE:/path", and "FILE.npz:name", into file and dataset, unless a file with the full
-/// name exists. A directory is no FILE.
+/// Splits "FILE:/path", "FILE.npz:name" and "FILE:[0:10]" into file and dataset, unless a file with
+/// the full name exists. A directory is no FILE.
 Location split_location(const std::string& path);
 
 }  // namespace qrtool

@@ -1,31 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_output.cpp: writes the buffer to the temporary file.
+// text_output.cpp: writes the buffer to the temporary file, and that to standard output.
 #include "io/file/text_output.hpp"
 
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/scratch_file.hpp"
 
 namespace qrtool {
 
-void TextOutput::flush() {
-  for (std::size_t done = 0; done < buffer_.size();) {
-    const ssize_t written = write(file_.descriptor(), buffer_.data() + done, buffer_.size() - done);
+namespace {
+
+/// Returns the error of the system, or 0.
+int write_all(int descriptor, const char* text, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t written = write(descriptor, text + done, bytes - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(errno);
+    if (written < 0) return errno;
     done += static_cast<std::size_t>(written);
   }
+  return 0;
+}
+
+}  // namespace
+
+TextOutput::TextOutput(const std::string& path, bool force) : path_(path) {
+  if (!is_standard_output(path)) {
+    file_.emplace(path, force);
+    descriptor_ = file_->descriptor();
+    return;
+  }
+  const std::string directory = default_scratch();
+  nameless_ = create_nameless(directory);
+  descriptor_ = nameless_;
+  if (descriptor_ >= 0) return;
+  throw OutputError(fmt::format("standard output: cannot be kept in '{}': {}", escape(directory),
+                                std::strerror(errno)),
+                    "set TMPDIR to a directory with room for it");
+}
+
+void TextOutput::flush() {
+  if (const int error = write_all(descriptor_, buffer_.data(), buffer_.size())) fail(error);
   flushed_ += buffer_.size();
   buffer_.clear();
 }
 
 void TextOutput::fail(int error) const {
   const char* reason = error == EFBIG ? "the file size limit is reached" : std::strerror(error);
-  throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
+  if (!file_) throw OutputError(fmt::format("cannot write to standard output: {}", reason));
+  throw OutputError(fmt::format("cannot write '{}': {}", escape(path_), reason));
+}
+
+void TextOutput::copy_to_standard_output() const {
+  std::vector<char> piece(full_bytes);
+  for (std::uint64_t at = 0; at < flushed_;) {
+    const ssize_t got = pread(descriptor_, piece.data(), piece.size(), static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail(got < 0 ? errno : EIO);
+    const auto bytes = static_cast<std::size_t>(got);
+    if (const int error = write_all(STDOUT_FILENO, piece.data(), bytes)) fail(error);
+    at += bytes;
+  }
 }
 
 void TextOutput::go_back(std::uint64_t position) {
@@ -35,15 +75,18 @@ void TextOutput::go_back(std::uint64_t position) {
   }
   buffer_.clear();
   const auto offset = static_cast<off_t>(position);
-  if (ftruncate(file_.descriptor(), offset) != 0 ||
-      lseek(file_.descriptor(), offset, SEEK_SET) != offset)
+  if (ftruncate(descriptor_, offset) != 0 || lseek(descriptor_, offset, SEEK_SET) != offset)
     fail(errno);
   flushed_ = position;
 }
 
 void TextOutput::finish(FileSet& files) {
   flush();
-  files.add(file_);
+  if (file_) {
+    files.add(*file_);
+  } else {
+    copy_to_standard_output();
+  }
 }
 
 void TextOutput::commit() {

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// text_output.hpp: writes text to a file that appears complete or not at all.
+// text_output.hpp: writes text to a file, or to standard output, that gets all of it or nothing.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "io/file/atomic_file.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/file_set.hpp"
 
 namespace qrtool {
 
-/// The caller appends text to buffer(), and flush_if_full() writes it. Errors: OutputError.
+/// The name of standard output.
+inline bool is_standard_output(const std::string& path) { return path == "-"; }
+
+/// The caller appends text to buffer(), and flush_if_full() writes it. Standard output, "-", gets
+/// it in finish(); until then it is in a file without a name. Errors: OutputError.
 class TextOutput {
  public:
-  TextOutput(const std::string& path, bool force) : file_(path, force) {}
+  TextOutput(const std::string& path, bool force);
 
   fmt::memory_buffer& buffer() { return buffer_; }
   void flush_if_full() {
@@ -27,14 +33,18 @@ class TextOutput {
   /// The bytes of text so far, and going back to an earlier value of it.
   std::uint64_t position() const { return flushed_ + buffer_.size(); }
   void go_back(std::uint64_t position);
-  const std::string& path() const { return file_.path(); }
+  const std::string& path() const { return path_; }
 
  private:
   static constexpr std::size_t full_bytes = std::size_t{1} << 20;
   void flush();
+  void copy_to_standard_output() const;
   [[noreturn]] void fail(int error) const;
 
-  AtomicFile file_;
+  std::string path_;
+  std::optional<AtomicFile> file_;  // empty for standard output
+  Descriptor nameless_;             // the text for standard output
+  int descriptor_ = -1;             // of one of the two
   fmt::memory_buffer buffer_;
   std::uint64_t flushed_ = 0;  // bytes in the file
 };

@@ -11,6 +11,7 @@ constinit const Format hdf5_format{
     .name = "HDF5",
     .endings = {},
     .has_datasets = true,
+    .selects = true,
     .own_order = {},
     .is_input = [](const std::string&, Content) { return true; },
     .open_input = open_hdf5_input,

@@ -16,9 +16,12 @@
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/direct_reader.hpp"
+#include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
 #include "io/hdf5/unpacker.hpp"
+#include "io/selected_reader.hpp"
+#include "io/selection.hpp"
 
 namespace qrtool {
 namespace {
@@ -102,8 +105,16 @@ class Hdf5Reader final : public Reader {
   /// row: the last dimension is a matrix of one row (tau); column: the only one is a matrix of one
   /// column.
   enum class Vector { no, row, column };
-  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, Vector vector,
-             int threads);
+  /// What is read of a dataset, and how.
+  struct Part {
+    Order order = Order::row;
+    Vector vector = Vector::no;
+    std::vector<Range> ranges =
+        {};                      // of the stored dimensions, with steps of 1; empty: all is read
+    std::string selection = {};  // as text
+    int threads = 1;
+  };
+  Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part);
   void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
@@ -121,6 +132,8 @@ class Hdf5Reader final : public Reader {
   index_t piece_end(index_t matrix, index_t first_row) const override;
 
  private:
+  void open_direct();
+  void describe_source();
   template <class T>
   void read_matrices(index_t first, BatchView<T> out);
   template <class T>
@@ -148,11 +161,12 @@ class Hdf5Reader final : public Reader {
 
   std::shared_ptr<InputFile> file_;
   Dataset dataset_;
+  Part part_;
   Handle space_, transfer_;
   std::optional<hdf5::Storage> storage_;
-  std::unique_ptr<DirectReader> direct_;      // null where the dataset does not allow it
-  std::unique_ptr<hdf5::Unpacker> unpacker_;  // the same
-  Vector vector_ = Vector::no;
+  std::unique_ptr<DirectReader> direct_;      // null where dataset or selection do not allow it
+  index_t flat_first_ = 0;                    // of direct_: the first selected element
+  std::unique_ptr<hdf5::Unpacker> unpacker_;  // null where the dataset does not allow it
   bool is_transposed_ = false;
   bool overflowed_ = false;
   std::string error_;  // the error of the last call that failed
@@ -160,10 +174,27 @@ class Hdf5Reader final : public Reader {
   index_t scratch_size_ = 0;  // bytes
 };
 
-Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order order, Vector vector,
-                       int threads)
-    : file_(std::move(file)), dataset_(std::move(dataset)), vector_(vector) {
+/// The first element of the selection, where its elements follow each other in the flat order:
+/// below the first dimension of which it has several indices, all dimensions are whole.
+std::optional<index_t> first_of_stretch(std::span<const Range> ranges,
+                                        std::span<const hsize_t> dims) {
+  index_t first = 0;
+  bool has_several = false;
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    const auto extent = static_cast<index_t>(dims[d]);
+    if (has_several && !ranges[d].is_whole(extent)) return {};
+    has_several = has_several || ranges[d].count != 1;
+    first = first * extent + ranges[d].first;
+  }
+  return first;
+}
+
+Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part)
+    : file_(std::move(file)), dataset_(std::move(dataset)), part_(std::move(part)) {
   const Session session(file_->shown);
+  std::vector<Range>& ranges = part_.ranges;
+  for (std::size_t d = ranges.size(); d < dataset_.dims.size(); ++d)
+    ranges.push_back({.count = static_cast<index_t>(dataset_.dims[d])});
   const std::size_t cache_bytes = enlarge_cache(*file_, dataset_);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
   transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
@@ -173,15 +204,26 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
-  storage_.emplace(*file_, dataset_, useful_io_threads(threads));
-  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(threads));
-  unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_, threads, cache_bytes);
-  is_transposed_ = order == Order::column && vector == Vector::no;
+  storage_.emplace(*file_, dataset_, useful_io_threads(part_.threads));
+  open_direct();
+  unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_, part_.threads, cache_bytes);
+  is_transposed_ = part_.order == Order::column && part_.vector == Vector::no;
+  describe_source();
+}
+
+void Hdf5Reader::open_direct() {
+  const std::optional<index_t> first = first_of_stretch(part_.ranges, dataset_.dims);
+  if (!first) return;
+  flat_first_ = *first;
+  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(part_.threads));
+}
+
+void Hdf5Reader::describe_source() {
   source_.file = file_->name;
-  source_.dataset = dataset_.shown;
+  source_.dataset = dataset_.shown + part_.selection;
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
-  source_.order = order;
+  source_.order = part_.order;
   std::string missing;
   for (const double value : dataset_.missing)
     missing += fmt::format("{}{}", missing.empty() ? "" : " ", value);
@@ -190,13 +232,20 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Order o
     source_.notes.push_back(fmt::format(
         "{}: its numbers are read as stored; scale_factor and add_offset are not applied",
         dataset_.shown));
-  const auto& dims = dataset_.dims;
-  const std::size_t matrix_rank = vector == Vector::no ? 2 : 1;
-  source_.leading.assign(dims.begin(), dims.end() - static_cast<std::ptrdiff_t>(matrix_rank));
-  source_.m = vector == Vector::no ? static_cast<index_t>(dims[dims.size() - 2]) : 1;
-  source_.n = static_cast<index_t>(dims.back());
-  source_.is_vector = vector == Vector::column;
+  std::vector<index_t> extents;
+  for (const Range& range : part_.ranges) {
+    if (!range.is_dropped) extents.push_back(range.count);
+  }
+  source_.n = extents.back();
+  extents.pop_back();
+  source_.m = 1;
+  if (part_.vector == Vector::no) {
+    source_.m = extents.back();
+    extents.pop_back();
+  }
+  source_.is_vector = part_.vector == Vector::column;
   if (source_.is_vector) std::swap(source_.m, source_.n);
+  source_.leading = std::move(extents);
   if (is_transposed_) std::swap(source_.m, source_.n);
 }
 
@@ -205,14 +254,16 @@ std::unique_ptr<Reader> Hdf5Reader::another() const {
   // A second reader is of no use where HDF5 reads, which works on one thread at a time.
   if (!direct_ || is_transposed_) return nullptr;
   Dataset dataset = hdf5::open_dataset(*file_, dataset_.path);
-  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), source_.order, vector_, 1);
+  Part part = part_;
+  part.threads = 1;
+  return std::make_unique<Hdf5Reader>(file_, std::move(dataset), std::move(part));
 }
 
 index_t Hdf5Reader::piece_end(index_t matrix, index_t first_row) const {
   const index_t end = Reader::piece_end(matrix, first_row);
   if (!direct_ || is_transposed_ || end == source_.m) return end;
   const index_t m = source_.m, n = source_.n;
-  const index_t start = direct_->piece_start((matrix * m + end) * n);
+  const index_t start = direct_->piece_start(flat_first_ + (matrix * m + end) * n) - flat_first_;
   const index_t row = (start + n - 1) / n - matrix * m;
   return row > first_row ? row : end;
 }
@@ -229,14 +280,20 @@ T* Hdf5Reader::scratch(index_t elements) {
 
 template <class T>
 bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
-  std::vector<hsize_t> start = box.start, count = box.count;
-  if (vector_ != Vector::row) {
-    start.push_back(static_cast<hsize_t>(block.row));
-    count.push_back(static_cast<hsize_t>(block.rows));
+  std::vector<hsize_t> first = box.start, extent = box.count;  // in the selection
+  if (part_.vector != Vector::row) {
+    first.push_back(static_cast<hsize_t>(block.row));
+    extent.push_back(static_cast<hsize_t>(block.rows));
   }
-  if (vector_ != Vector::column) {
-    start.push_back(static_cast<hsize_t>(block.col));
-    count.push_back(static_cast<hsize_t>(block.cols));
+  if (part_.vector != Vector::column) {
+    first.push_back(static_cast<hsize_t>(block.col));
+    extent.push_back(static_cast<hsize_t>(block.cols));
+  }
+  std::vector<hsize_t> start, count;  // in the dataset
+  for (std::size_t d = 0, kept = 0; d < part_.ranges.size(); ++d) {
+    const Range& range = part_.ranges[d];
+    start.push_back(static_cast<hsize_t>(range.first) + (range.is_dropped ? 0 : first[kept]));
+    count.push_back(range.is_dropped ? 1 : extent[kept++]);
   }
   if (unpacker_) {
     const bool is_read = unpacker_->read(start, count, transfer_, out);
@@ -254,7 +311,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   }
   // A part that HDF5 does not fill is NaN.
   std::size_t elements = 1;
-  for (const hsize_t extent : count) elements *= extent;
+  for (const hsize_t counted : count) elements *= counted;
   std::fill_n(out, elements, std::numeric_limits<T>::quiet_NaN());
   if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
     error_ = hdf5::take_error();  // taken now, since the next call of HDF5 clears it
@@ -267,7 +324,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
 template <class T>
 bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
   const index_t size = source_.m * source_.n;
-  if (direct_ && direct_->read(first * size, count * size, out)) return true;
+  if (direct_ && direct_->read(flat_first_ + first * size, count * size, out)) return true;
   const index_t rows = is_transposed_ ? source_.n : source_.m;
   for (const Box& box : hdf5::cut_into_boxes(source_.leading, first, count)) {
     if (!read_block(box, {0, rows, 0, size / rows}, out)) return false;
@@ -301,7 +358,7 @@ bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out)
   const Box box = hdf5::cut_into_boxes(source_.leading, matrix, 1).front();
   const index_t n = source_.n;
   if (!is_transposed_) {
-    const index_t before = (matrix * source_.m + first_row) * n;
+    const index_t before = flat_first_ + (matrix * source_.m + first_row) * n;
     if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
@@ -393,33 +450,33 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
                                cause(error), where));
 }
 
-Order order_attribute(const InputFile& file) {
-  const std::string order = hdf5::string_attribute(file, file.handle, "order");
-  if (order == name_of(Order::column)) return Order::column;
-  return order == name_of(Order::row) ? Order::row : Order::automatic;
-}
-
-bool is_by_qrtool(const InputFile& file) {
-  return hdf5::string_attribute(file, file.handle, "format") == "qrtool";
-}
-
 /// The order that the file states, in this tool's attribute or by the marks of MATLAB and Octave.
 Order stated_order(const InputFile& file, const Dataset& dataset) {
-  if (is_by_qrtool(file) && order_attribute(file) != Order::automatic) return order_attribute(file);
+  const Order recorded = hdf5::read_recorded(file).order;
+  if (recorded != Order::automatic) return recorded;
   // `qrtool generate` writes rows.
   if (hdf5::string_attribute(file, file.handle, "generator").starts_with("qrtool"))
     return Order::row;
   return dataset.is_column ? Order::column : Order::automatic;
 }
 
+/// Where factors are in a file, and how they are read.
+struct Place {
+  std::string name;  // in an output of several datasets; empty: the file holds those of one
+  Order order = Order::row;
+  int threads = 1;
+};
+
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
-                                    const char* lower, Order order, int threads) {
+                                    const char* lower, const Place& place) {
   const bool is_vector = std::string_view(upper) == "/tau";
   const auto vector = is_vector ? Hdf5Reader::Vector::row : Hdf5Reader::Vector::no;
-  for (const char* path : {upper, lower}) {
+  Order order = place.order;
+  for (const char* group : {upper, lower}) {
+    const std::string path = place.name.empty() ? group : fmt::format("{}/{}", group, place.name);
     Dataset dataset = hdf5::open_dataset(*file, path);
     if (dataset.is_other) {
-      throw InputError(fmt::format("{}: {} is no dataset", file->shown, path));
+      throw InputError(fmt::format("{}: {} is no dataset", file->shown, escape(path)));
     }
     if (!dataset.handle) continue;
     if (dataset.problem.empty() && dataset.dims.size() < (is_vector ? 1 : 2)) {
@@ -430,14 +487,43 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
     const Order stated = stated_order(*file, dataset);
     if (stated != Order::automatic) order = stated;
     if (order == Order::automatic) order = Order::row;
-    return std::make_unique<Hdf5Reader>(file, std::move(dataset), order, vector, threads);
+    return std::make_unique<Hdf5Reader>(
+        file, std::move(dataset),
+        Hdf5Reader::Part{.order = order, .vector = vector, .threads = place.threads});
   }
   return nullptr;
 }
 
-/// /report/tries; empty where the file has none.
-std::vector<std::uint8_t> read_tries(const InputFile& file) {
-  const Dataset dataset = hdf5::open_dataset(file, "/report/tries");
+/// A dataset whose name has the brackets of a selection is meant as a whole.
+SelectedPath split_unless_named(const InputFile& file, const std::string& text) {
+  if (!may_select(text)) return {text, {}};
+  const std::string absolute = text.starts_with('/') ? text : "/" + text;
+  if (hdf5::open_dataset(file, absolute).handle) return {text, {}};
+  return split_selection(text);
+}
+
+/// The range of every dimension from its first to its last index.
+std::vector<Range> without_steps(std::vector<Range> ranges) {
+  for (Range& range : ranges) {
+    if (range.count > 0) range.count = (range.count - 1) * range.step + 1;
+    range.step = 1;
+  }
+  return ranges;
+}
+
+/// The ranges, of what without_steps() has left and in the order of Source, that the steps choose.
+std::vector<Range> steps_of(const std::vector<Range>& ranges, Order order) {
+  std::vector<Range> steps;
+  for (const Range& range : ranges) {
+    if (!range.is_dropped) steps.push_back({.count = range.count, .step = range.step});
+  }
+  if (order == Order::column) std::swap(steps.back(), steps[steps.size() - 2]);
+  return steps;
+}
+
+/// The tries of a report; empty where it has none.
+std::vector<std::uint8_t> read_tries(const InputFile& file, const std::string& report) {
+  const Dataset dataset = hdf5::open_dataset(file, report + "/tries");
   if (!dataset.handle) return {};
   hdf5::require_readable(file, dataset);
   std::size_t count = 1;
@@ -458,15 +544,24 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
   if (spec.takes_vectors) return open_hdf5_array(spec);
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
   const Session session(file->shown);
-  Dataset dataset = hdf5::find_matrices(*file, spec.dataset);
+  const SelectedPath named = split_unless_named(*file, spec.dataset);
+  Dataset dataset = hdf5::find_matrices(*file, named.path);
   Order order = spec.order;
   if (order == Order::automatic) order = stated_order(*file, dataset);
   const bool is_stated = order != Order::automatic;
   if (!is_stated) order = Order::row;
-  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset), order,
-                                             Hdf5Reader::Vector::no, spec.threads);
+  const std::string& text = named.selection.text;
+  const std::vector<index_t> dims(dataset.dims.begin(), dataset.dims.end());
+  const std::vector<Range> ranges = resolve(
+      named.selection, dims, fmt::format("{}:{}{}", file->shown, dataset.shown, escape(text)));
+  auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset),
+                                             Hdf5Reader::Part{.order = order,
+                                                              .ranges = without_steps(ranges),
+                                                              .selection = text,
+                                                              .threads = spec.threads});
   reader->set_order_is_stated(is_stated);
-  return reader;
+  // HDF5 is several times as slow with steps as without.
+  return take_steps(std::move(reader), steps_of(ranges, order));
 }
 
 std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
@@ -475,7 +570,8 @@ std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
   Dataset dataset = hdf5::find_array(*file, spec.dataset);
   const auto vector =
       dataset.dims.size() == 1 ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no;
-  return std::make_unique<Hdf5Reader>(file, std::move(dataset), Order::row, vector, spec.threads);
+  return std::make_unique<Hdf5Reader>(
+      file, std::move(dataset), Hdf5Reader::Part{.vector = vector, .threads = spec.threads});
 }
 
 std::string find_hdf5_solutions(const std::string& path) {
@@ -491,43 +587,58 @@ std::vector<std::string> read_hdf5_attributes(const std::string& path,
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
   std::vector<std::string> texts(names.size());
-  if (!is_by_qrtool(file)) return texts;
+  if (!hdf5::read_recorded(file, "/").by_qrtool) return texts;
   for (std::size_t i = 0; i < names.size(); ++i)
     texts[i] = hdf5::string_attribute(file, file.handle, names[i]);
   return texts;
 }
 
 RecordedInput read_hdf5_recorded_input(const std::string& path) {
+  return read_hdf5_recorded_input_of(path, "");
+}
+
+RecordedInput read_hdf5_recorded_input_of(const std::string& path, const std::string& source) {
   const InputFile file = hdf5::open_file(path);
   const Session session(file.shown);
-  if (!is_by_qrtool(file)) return {};
-  TextPairs details;
-  for (const char* name : {"csv_delimiter", "csv_decimal", "csv_skip_rows", "csv_header",
-                           "csv_index_column", "csv_columns", "csv_na_text"})
-    if (std::string word = hdf5::string_attribute(file, file.handle, name); !word.empty())
-      details.emplace_back(name, std::move(word));
-  return {.file = hdf5::string_attribute(file, file.handle, "source_file"),
-          .dataset = hdf5::string_attribute(file, file.handle, "source_dataset"),
-          .order = order_attribute(file),
-          .details = std::move(details)};
+  const std::string group = source.empty() ? "/" : hdf5::report_of(source);
+  hdf5::Recorded recorded = hdf5::read_recorded(file, group);
+  return {.file = recorded.source_file,
+          .dataset = recorded.source_dataset,
+          .order = recorded.order,
+          .details = std::move(recorded.details)};
+}
+
+std::vector<std::string> read_hdf5_source_datasets(const std::string& path) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  return hdf5::read_source_datasets(file);
 }
 
 StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads) {
+  return open_hdf5_factors_of(path, "", order, threads);
+}
+
+StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& source, Order order,
+                                   int threads) {
   const auto file = std::make_shared<InputFile>(hdf5::open_file(path));
   const Session session(file->shown);
+  const std::string report = hdf5::report_of(source);
+  const hdf5::Recorded recorded = hdf5::read_recorded(*file, source.empty() ? "/" : report);
+  const Place place{
+      .name = name_in_output(source),
+      .order = source.empty() || recorded.order == Order::automatic ? order : recorded.order,
+      .threads = threads};
   StoredFactors factors;
-  factors.file = path;
-  factors.by_qrtool = is_by_qrtool(*file);
-  factors.is_mixed =
-      factors.by_qrtool && hdf5::string_attribute(*file, file->handle, "precision") == "mixed";
-  factors.q = open_factor(file, "/Q", "/q", order, threads);
-  factors.r = open_factor(file, "/R", "/r", order, threads);
-  factors.v = open_factor(file, "/V", "/v", order, threads);
-  factors.tau = open_factor(file, "/tau", "/Tau", order, threads);
+  factors.file = source.empty() ? path : fmt::format("{}:{}", path, source);
+  factors.by_qrtool = recorded.by_qrtool;
+  factors.is_mixed = recorded.is_mixed;
+  factors.q = open_factor(file, "/Q", "/q", place);
+  factors.r = open_factor(file, "/R", "/r", place);
+  factors.v = open_factor(file, "/V", "/v", place);
+  factors.tau = open_factor(file, "/tau", "/Tau", place);
   if (factors.by_qrtool) {
-    require_factors_of_mode(file->shown, hdf5::string_attribute(*file, file->handle, "mode"),
-                            factors);
-    factors.tries = read_tries(*file);
+    require_factors_of_mode(file->shown, recorded.mode, factors);
+    factors.tries = read_tries(*file, report);
   }
   return factors;
 }

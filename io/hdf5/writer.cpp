@@ -42,15 +42,34 @@ struct Output {
   std::optional<ChunkWriter> chunks;  // empty for a dataset without elements
 };
 
+/// The file of one writer, or of several that write one dataset after another.
+struct OpenFile {
+  OpenFile(const std::string& path, bool force) : atomic(path, force) {}
+  AtomicFile atomic;
+  Handle handle;
+};
+
 class Hdf5Writer final : public Writer {
  public:
-  explicit Hdf5Writer(const OutputSpec& spec)
-      : leading_(spec.leading), threads_(spec.threads), file_(spec.path, spec.force) {}
+  /// Writes to a file of its own, or, as one of several, to `shared`.
+  explicit Hdf5Writer(const OutputSpec& spec, std::shared_ptr<OpenFile> shared = nullptr)
+      : leading_(spec.leading),
+        threads_(spec.threads),
+        name_(shared ? spec.name : ""),
+        open_(shared ? std::move(shared) : std::make_shared<OpenFile>(spec.path, spec.force)),
+        file_(open_->atomic),
+        handle_(open_->handle) {}
   ~Hdf5Writer() override;
 
-  /// Creates the file and everything in it that is known in advance. It is not part of the
-  /// constructor, so that the destructor also runs after an error here.
-  void create(const OutputSpec& spec);
+  /// Creates everything that is known in advance, the file too unless it is shared, with room for
+  /// `more_bytes`. It is not part of the constructor, so that the destructor also runs after an
+  /// error here.
+  void create(const OutputSpec& spec, std::uint64_t more_bytes = 0);
+  const std::shared_ptr<OpenFile>& open_file() const { return open_; }
+  void create_root_attribute(const std::string& name, const AttributeValue& value) {
+    const Session session;
+    create_attribute(handle_, name, value);
+  }
 
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
     write_matrices(dataset, first, values);
@@ -82,9 +101,17 @@ class Hdf5Writer final : public Writer {
   }
 
   void create_file();
+  bool is_part() const { return !name_.empty(); }
+  std::string path_of(const std::string& dataset) const {
+    return is_part() ? dataset + "/" + name_ : dataset;
+  }
+  void create_groups(const std::string& path);
+  void create_report_group();
+  void withdraw() noexcept;
   void create_attribute(hid_t object, const std::string& name, const AttributeValue& value);
+  void create_report(const OutputSpec& spec);
   void create_numbers(const OutputSpec& spec);
-  void create_dataset(hid_t parent, Output& output, hid_t type);
+  void create_dataset(hid_t parent, Output& output, const std::string& path, hid_t type);
   void plan_outputs(const OutputSpec& spec);
   Output& output(std::string_view name);
 
@@ -104,8 +131,11 @@ class Hdf5Writer final : public Writer {
 
   std::vector<index_t> leading_;
   int threads_;
-  AtomicFile file_;
-  Handle handle_, report_group_;
+  std::string name_;  // of the dataset in a shared file; empty in a file of its own
+  std::shared_ptr<OpenFile> open_;
+  AtomicFile& file_;
+  Handle& handle_;
+  Handle report_group_;
   // The datasets of factors, those of the report, and those of a report of solutions.
   std::vector<Output> matrices_, columns_, numbers_;
   std::vector<NumberDataset::Kind> kinds_;  // of numbers_
@@ -114,11 +144,12 @@ class Hdf5Writer final : public Writer {
   bool closed_ = false;
 };
 
-struct ReportColumn {
+/// A dataset of the report, in the order of report_columns().
+struct StoredColumn {
   const char* name;
   std::size_t element_bytes;
 };
-constexpr std::array<ReportColumn, 7> report_columns{{{"residual", 8},
+constexpr std::array<StoredColumn, 7> stored_columns{{{"residual", 8},
                                                       {"orthogonality", 8},
                                                       {"lower", 8},
                                                       {"diagonal_ratio", 8},
@@ -142,7 +173,7 @@ hid_t stored_type(ElementType type) {
   return type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
 }
 
-hid_t stored_type(const ReportColumn& column) {
+hid_t stored_type(const StoredColumn& column) {
   if (column.element_bytes == 1) return H5T_STD_U8LE;
   return column.element_bytes == 4 ? H5T_STD_I32LE : H5T_IEEE_F64LE;
 }
@@ -157,12 +188,12 @@ hid_t stored_type(NumberDataset::Kind kind) {
   return kind == Kind::real ? H5T_IEEE_F64LE : kind == Kind::whole ? H5T_STD_I32LE : H5T_STD_U8LE;
 }
 
-/// The values of a solution's status with their names; empty where HDF5 reports an error.
-Handle solution_status_type() {
+/// The values of a status with their names; empty where HDF5 reports an error.
+Handle enum_type(std::span<const std::string_view> names) {
   Handle type(H5Tenum_create(H5T_STD_U8LE), H5Tclose);
   std::uint8_t value = 0;
-  for (const char* name : {"ok", "above_bar", "non_finite", "x_overflows", "unchecked"}) {
-    if (H5Tenum_insert(type, name, &value) < 0) return {};
+  for (const std::string_view name : names) {
+    if (H5Tenum_insert(type, std::string(name).c_str(), &value) < 0) return {};
     ++value;
   }
   return type;
@@ -170,6 +201,10 @@ Handle solution_status_type() {
 
 Hdf5Writer::~Hdf5Writer() {
   if (closed_) return;
+  if (is_part() && !hdf5::is_closing_stopped()) {
+    withdraw();
+    return;
+  }
   // Closing would write data to a file that is about to be removed, and HDF5 crashes when that
   // write fails.
   for (auto* outputs : {&matrices_, &columns_, &numbers_}) {
@@ -177,6 +212,18 @@ Hdf5Writer::~Hdf5Writer() {
   }
   report_group_.abandon();
   handle_.abandon();
+}
+
+/// Takes the datasets of this writer out of a file that others write to as well.
+void Hdf5Writer::withdraw() noexcept {
+  const Session session;
+  for (auto* outputs : {&matrices_, &columns_}) {
+    for (Output& each : *outputs) each.handle.close();
+  }
+  report_group_.close();
+  for (const Output& each : matrices_) H5Ldelete(handle_, path_of(each.name).c_str(), H5P_DEFAULT);
+  H5Ldelete(handle_, path_of("report").c_str(), H5P_DEFAULT);
+  H5Eclear2(H5E_DEFAULT);
 }
 
 void Hdf5Writer::fail() {
@@ -243,7 +290,7 @@ void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
     kinds_.push_back(numbers.kind);
   }
   if (!spec.with_report) return;
-  for (const ReportColumn& column : report_columns) {
+  for (const StoredColumn& column : stored_columns) {
     Output planned;
     planned.name = column.name;
     planned.rows = planned.cols = 1;
@@ -254,40 +301,64 @@ void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
   }
 }
 
-void Hdf5Writer::create(const OutputSpec& spec) {
+std::uint64_t bytes_of(std::span<const Output> outputs) {
+  std::uint64_t bytes = 0;
+  for (const Output& each : outputs) bytes += each.layout.file_bytes;
+  return bytes;
+}
+
+void Hdf5Writer::create(const OutputSpec& spec, std::uint64_t more_bytes) {
+  constexpr std::uint64_t header_bytes = 65536;  // with attributes
   const Session session;
   plan_outputs(spec);
-  std::uint64_t planned_bytes = 65536;  // headers and attributes
-  for (const auto* outputs : {&matrices_, &columns_, &numbers_}) {
-    for (const Output& each : *outputs) planned_bytes += each.layout.file_bytes;
+  if (!is_part()) {
+    create_file();
+    file_.reserve(header_bytes + bytes_of(matrices_) + bytes_of(columns_) + bytes_of(numbers_) +
+                  more_bytes);
+    for (const auto& [name, value] : spec.attributes) create_attribute(handle_, name, value);
   }
-  create_file();
-  file_.reserve(planned_bytes);
-  for (const auto& [name, value] : spec.attributes) create_attribute(handle_, name, value);
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
-    create_dataset(handle_, matrices_[i], stored_type(spec.datasets[i].type));
+    create_dataset(handle_, matrices_[i], path_of(matrices_[i].name),
+                   stored_type(spec.datasets[i].type));
   }
   if (!spec.numbers.empty()) create_numbers(spec);
-  if (!spec.with_report) return;
+  if (spec.with_report) create_report(spec);
+  if (!is_part()) return;
+  for (const auto& [name, value] : spec.attributes) create_attribute(report_group_, name, value);
+}
+
+/// Creates the groups that lead to `path`. HDF5 would store the time in those that it creates
+/// itself.
+void Hdf5Writer::create_groups(const std::string& path) {
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(creation, false));
-  report_group_ =
-      Handle(check(H5Gcreate2(handle_, "report", H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    create_dataset(report_group_, columns_[i], stored_type(report_columns[i]));
+  for (std::size_t end = path.find('/', 1); end != std::string::npos;
+       end = path.find('/', end + 1)) {
+    const std::string group = path.substr(0, end);
+    if (group.back() == '/' || check(H5Lexists(handle_, group.c_str(), H5P_DEFAULT)) > 0) continue;
+    const Handle created(
+        check(H5Gcreate2(handle_, group.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
   }
 }
 
-void Hdf5Writer::create_numbers(const OutputSpec& spec) {
+void Hdf5Writer::create_report_group() {
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(creation, false));
-  report_group_ =
-      Handle(check(H5Gcreate2(handle_, "report", H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
-  const Handle status = solution_status_type();
+  const std::string path = path_of("report");
+  create_groups(path);
+  report_group_ = Handle(
+      check(H5Gcreate2(handle_, path.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
+}
+
+void Hdf5Writer::create_numbers(const OutputSpec& spec) {
+  create_report_group();
+  constexpr std::string_view names[] = {"ok", "above_bar", "non_finite", "x_overflows",
+                                        "unchecked"};
+  const Handle status = enum_type(names);
   if (!status) fail();
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const NumberDataset& numbers = spec.numbers[i];
-    create_dataset(report_group_, numbers_[i],
+    create_dataset(report_group_, numbers_[i], numbers_[i].name,
                    kinds_[i] == NumberDataset::Kind::status ? status : stored_type(kinds_[i]));
     create_attribute(numbers_[i].handle, "description", numbers.description);
     create_attribute(numbers_[i].handle, "formula", numbers.formula);
@@ -295,18 +366,39 @@ void Hdf5Writer::create_numbers(const OutputSpec& spec) {
   }
 }
 
+void Hdf5Writer::create_report(const OutputSpec& spec) {
+  create_report_group();
+  const Handle status = enum_type(status_names);
+  if (!status) fail();
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const bool is_status = columns_[i].name == "status";
+    create_dataset(report_group_, columns_[i], columns_[i].name,
+                   is_status ? status : stored_type(stored_columns[i]));
+    const ReportColumn& column = spec.report_columns[i];
+    const std::pair<const char*, std::string_view> texts[] = {{"description", column.description},
+                                                              {"formula", column.formula},
+                                                              {"unit", column.unit},
+                                                              {"bar_formula", column.bar_formula}};
+    for (const auto& [name, text] : texts) {
+      create_attribute(columns_[i].handle, name, std::string(text));
+    }
+    create_attribute(columns_[i].handle, "bar", column.bar);
+  }
+}
+
 void Hdf5Writer::create_attribute(hid_t object, const std::string& name,
                                   const AttributeValue& value) {
   Handle type;
   const void* data = nullptr;
-  std::string text;  // HDF5 cannot store a string of length 0
-  if (const auto* string = std::get_if<std::string>(&value)) {
-    text = string->empty() ? std::string(1, '\0') : *string;
+  std::vector<const char*> texts;
+  const auto* list = std::get_if<std::vector<std::string>>(&value);
+  if (const auto* string = std::get_if<std::string>(&value)) texts.push_back(string->c_str());
+  for (std::size_t i = 0; list && i < list->size(); ++i) texts.push_back((*list)[i].c_str());
+  if (!texts.empty()) {
     type = Handle(check(H5Tcopy(H5T_C_S1)), H5Tclose);
-    check(H5Tset_size(type, text.size()));
-    check(H5Tset_strpad(type, H5T_STR_NULLPAD));
+    check(H5Tset_size(type, H5T_VARIABLE));
     check(H5Tset_cset(type, H5T_CSET_UTF8));
-    data = text.data();
+    data = texts.data();
   } else if (const auto* number = std::get_if<double>(&value)) {
     type = Handle(check(H5Tcopy(H5T_IEEE_F64LE)), H5Tclose);
     data = number;
@@ -315,13 +407,16 @@ void Hdf5Writer::create_attribute(hid_t object, const std::string& name,
     data = &std::get<std::int64_t>(value);
   }
   static_assert(std::endian::native == std::endian::little);
-  const Handle space(check(H5Screate(H5S_SCALAR)), H5Sclose);
+  const hsize_t extent[] = {texts.size()};
+  const Handle space(check(list ? H5Screate_simple(1, extent, nullptr) : H5Screate(H5S_SCALAR)),
+                     H5Sclose);
   const Handle attribute(
       check(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
   check(H5Awrite(attribute, type, data));
 }
 
-void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
+void Hdf5Writer::create_dataset(hid_t parent, Output& created, const std::string& path,
+                                hid_t type) {
   const Layout& layout = created.layout;
   const auto rank = static_cast<int>(layout.dims.size());
   const Handle creation(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
@@ -331,9 +426,10 @@ void Hdf5Writer::create_dataset(hid_t parent, Output& created, hid_t type) {
     check(H5Pset_chunk(creation, rank, layout.chunk.data()));
     check(H5Pset_fletcher32(creation));
   }
+  if (parent == handle_) create_groups(path);
   const Handle space(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
-  created.handle = Handle(check(H5Dcreate2(parent, created.name.c_str(), type, space, H5P_DEFAULT,
-                                           creation, H5P_DEFAULT)),
+  created.handle = Handle(check(H5Dcreate2(parent, path.c_str(), type, space, H5P_DEFAULT, creation,
+                                           H5P_DEFAULT)),
                           H5Dclose);
   if (layout.chunk.empty()) return;
   created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes,
@@ -495,13 +591,62 @@ void Hdf5Writer::finish(FileSet& files) {
   }
   const Session session;
   if (!report_group_.close()) fail();
+  if (is_part()) {
+    closed_ = true;
+    return;
+  }
   check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
   if (!handle_.close()) fail();
   closed_ = true;
   files.add(file_);
 }
 
+class Hdf5OutputFile final : public OutputFile {
+ public:
+  Hdf5OutputFile(const OutputSpec& root, std::span<const OutputSpec> planned) : root_(root) {
+    std::uint64_t bytes = 0;
+    for (const OutputSpec& spec : planned) bytes += planned_bytes(spec);
+    root_.create(root, bytes);
+  }
+
+  std::unique_ptr<Writer> add(const OutputSpec& spec) override {
+    auto writer = std::make_unique<Hdf5Writer>(spec, root_.open_file());
+    writer->create(spec);
+    return writer;
+  }
+
+  void finish(std::span<const std::string> names, FileSet& files) override {
+    root_.create_root_attribute("source_datasets",
+                                std::vector<std::string>(names.begin(), names.end()));
+    root_.finish(files);
+  }
+
+ private:
+  /// A dataset has some headers of its own, too.
+  static std::uint64_t planned_bytes(const OutputSpec& spec) {
+    constexpr std::uint64_t header_bytes = 16384;
+    std::uint64_t bytes = header_bytes;
+    const std::vector<index_t> none{}, single{1};
+    for (const MatrixDataset& each : spec.datasets) {
+      const std::vector<index_t> matrix{each.rows, each.cols};
+      bytes += hdf5::make_layout(spec.leading, matrix, size_of(each.type)).file_bytes;
+    }
+    for (const StoredColumn& column : stored_columns)
+      bytes += hdf5::make_layout(spec.leading.empty() ? single : spec.leading, none,
+                                 column.element_bytes)
+                   .file_bytes;
+    return bytes;
+  }
+
+  Hdf5Writer root_;
+};
+
 }  // namespace
+
+std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
+                                             std::span<const OutputSpec> planned) {
+  return std::make_unique<Hdf5OutputFile>(root, planned);
+}
 
 std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec) {
   auto writer = std::make_unique<Hdf5Writer>(spec);

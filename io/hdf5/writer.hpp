@@ -13,4 +13,8 @@ namespace qrtool {
 /// equal files.
 std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec);
 
+/// Does create_output_file for HDF5.
+std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
+                                             std::span<const OutputSpec> planned);
+
 }  // namespace qrtool

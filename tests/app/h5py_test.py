@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 QRTOOL, ROOT = sys.argv[1], sys.argv[2]
+STATUS = {"ok": 0, "above_bar": 1, "non_finite": 2, "r_overflows": 3, "unchecked": 4}
 DIGITS = os.path.join(ROOT, "samples/digits.h5")
 
 
@@ -42,7 +43,7 @@ class Files(unittest.TestCase):
         with h5py.File(self.q) as file:
             q, r = file["Q"][:].astype(np.float64), file["R"][:].astype(np.float64)
             report = {name: file["report"][name][:] for name in file["report"]}
-            self.assertEqual(file.attrs["format"].decode(), "qrtool")
+            self.assertEqual(file.attrs["format"], "qrtool")
             self.assertEqual(file.attrs["eps"], 2.0**-23)
         norm = np.linalg.norm(a, axis=(1, 2))
         residual = np.linalg.norm(a - q @ r, axis=(1, 2)) / norm
@@ -58,6 +59,52 @@ class Files(unittest.TestCase):
         self.assertEqual(report["scale"].dtype, np.int32)
         self.assertEqual(report["tries"].dtype, np.uint8)
         self.assertTrue((report["tries"][:] == 1).all())
+
+    def test_the_report_explains_itself(self):
+        qrtool("factor", DIGITS + ":/images", self.q)
+        with h5py.File(self.q) as file:
+            for name in ("sign", "mode", "order", "source_dataset"):
+                self.assertIsInstance(file.attrs[name], str)
+            self.assertEqual((file.attrs["sign"], file.attrs["source_dataset"]), ("positive", "/images"))
+            report = file["report"]
+            for name in report:
+                said = dict(report[name].attrs)
+                self.assertEqual(set(said), {"description", "formula", "unit", "bar", "bar_formula"})
+                self.assertTrue(all(isinstance(said[key], str) and said[key] for key in set(said) - {"bar"}), said)
+            bars = {name: report[name].attrs["bar"] for name in report}
+            u = file.attrs["eps"]
+            self.assertEqual([bars[name] for name in ("residual", "orthogonality", "lower")], [16 * u, 16 * u, 8 * u])
+            for name in ("status", "scale", "tries", "diagonal_ratio"):
+                self.assertTrue(np.isnan(bars[name]))
+            self.assertTrue((report["residual"][:] <= bars["residual"]).all())
+            self.assertEqual(h5py.check_enum_dtype(report["status"].dtype), STATUS)
+        qrtool("factor", DIGITS + ":/images", self.q, "--force", "--mode", "r")
+        with h5py.File(self.q) as file:
+            self.assertIn("A'A - R'R", file["report/residual"].attrs["formula"])
+            self.assertTrue(np.isnan(file["report/orthogonality"].attrs["bar"]))
+
+    def test_a_text_that_the_tool_does_not_write_is_refused(self):
+        # HDF5 keeps no checksum of texts.
+        self.write(np.random.default_rng(7).standard_normal((2, 5, 3)))
+        for name, damaged in (("format", "qrtoom"), ("format_version", "7.1"), ("order", "rov"), ("mode", "seduced"),
+                              ("precision", "doubld"), ("sign", ""), ("order", 1)):
+            qrtool("factor", self.a, self.q, "--force")
+            qrtool("verify", self.a, self.q)
+            with h5py.File(self.q, "r+") as file:
+                file.attrs[name] = damaged
+            said = qrtool("verify", self.a, self.q, status=3)
+            self.assertIn(f"its attribute {name} is '{damaged if damaged != 1 else ''}', not one of ", said)
+
+    def test_outputs_of_format_1_0_are_verified(self):
+        # Their texts have a fixed length, and their status is a number without names.
+        old, a = (os.path.join(ROOT, "tests/data", name) for name in ("format-1.0.h5", "format-1.0-input.h5"))
+        with h5py.File(old) as file:
+            self.assertIsInstance(file.attrs["order"], np.bytes_)
+        self.assertIn("all pass", qrtool("verify", a, old))
+        shutil.copy(old, self.q)
+        with h5py.File(self.q, "r+") as file:
+            file["Q"][1, 0, 0] += 1e-9
+        self.assertIn("1 of 2 fail", qrtool("verify", a, self.q, status=1))
 
     def test_checksums_are_hdf5s(self):
         # Several chunks of Q, the last one with a part beyond the end; HDF5 checks what it reads.
@@ -163,7 +210,7 @@ class Files(unittest.TestCase):
         with h5py.File(self.q) as file:
             np.testing.assert_allclose(np.swapaxes(file["Q"][:], 1, 2), q, atol=1e-13)
             np.testing.assert_allclose(np.swapaxes(file["R"][:], 1, 2), r, atol=1e-13)
-            self.assertEqual(file.attrs["order"].decode(), "column")
+            self.assertEqual(file.attrs["order"], "column")
         qrtool("verify", self.a, self.q, "--order", "column")
 
     def test_verifies_factors_of_numpy(self):

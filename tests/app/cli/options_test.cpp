@@ -207,7 +207,11 @@ const std::vector<Mistake> mistakes{
      "bytes\n"},
     {{"factor", "a", "b", "--threads", "0"},
      "--threads: '0' is not a whole number from 1 to 4096\n"},
-    {{"factor", "a", "-"}, "OUT cannot be standard output\nhint: name a file\n"},
+    {{"factor", "a", "-"},
+     "OUT - is R alone, as CSV on standard output\nhint: give --mode r, or name a file\n"},
+    {{"factor", "a", "/dev/stdout"}, "OUT cannot be standard output\nhint: name a file\n"},
+    {{"verify", "a", "-"},
+     "OUT holds the factors and cannot be standard input\nhint: name a file\n"},
     {{"generate", "a.h5"},
      "generate: --shape is missing\nhint: for example --shape 1000x64x32: 1000 matrices of 64 rows "
      "and 32 columns\n"},

@@ -164,9 +164,9 @@ TEST_F(Hdf5WriterTest, Attributes) {
   double number = 0;
   H5Aread(eps, H5T_NATIVE_DOUBLE, &number);
   EXPECT_EQ(number, 0x1p-23);
-  const Handle version(valid(H5Aopen(file, "format_version", H5P_DEFAULT)), H5Aclose);
+  const Handle counted(valid(H5Aopen(file, "number", H5P_DEFAULT)), H5Aclose);
   std::int64_t integer = 0;
-  H5Aread(version, H5T_NATIVE_INT64, &integer);
+  H5Aread(counted, H5T_NATIVE_INT64, &integer);
   EXPECT_EQ(integer, 1);
 }
 

@@ -30,12 +30,13 @@ inline OutputSpec factors_spec(const std::vector<index_t>& leading, index_t m, i
   spec.order = order;
   spec.datasets = {{"Q", type, m, k}, {"R", type, k, n}};
   spec.with_report = true;
+  spec.report_columns = report_columns({.count = 1, .m = m, .n = n, .type = type});
   spec.threads = 2;
   spec.attributes = {{"format", "qrtool"},
                      {"order", std::string(name_of(order))},
                      {"variant", ""},
                      {"eps", 0x1p-23},
-                     {"format_version", std::int64_t{1}}};
+                     {"number", std::int64_t{1}}};
   return spec;
 }
 

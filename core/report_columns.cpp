@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// report_columns.cpp: the words and the bars.
+#include "core/report_columns.hpp"
+
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::string_view none = "none";
+
+ReportColumn describe_residual(Mode mode, const Bars& bars) {
+  const bool is_weaker = mode == Mode::r;
+  return {.name = "residual",
+          .description = is_weaker ? "how far R'R is from A'A, relative to A; a weaker check than "
+                                     "one with Q"
+                                   : "how far the product of the factors is from A, relative to A",
+          .formula = is_weaker           ? "||A'A - R'R|| / ||A||^2"
+                     : mode == Mode::raw ? "||A - Q R|| / ||A||, with Q formed from V and tau"
+                                         : "||A - Q R|| / ||A||",
+          .unit = "1",
+          .bar_formula =
+              "u min(max(m, 16), 30 min(m, n)) + sqrt(m n) d / ||A||, where d is the "
+              "smallest positive number of the type",
+          .bar = bars.residual};
+}
+
+ReportColumn describe_orthogonality(Mode mode, const Bars& bars) {
+  const bool has_q = mode != Mode::r;
+  return {.name = "orthogonality",
+          .description = has_q ? "how far the columns of Q are from orthonormal"
+                               : "not measured: there is no Q",
+          .formula = "||I - Q'Q||",
+          .unit = "1",
+          .bar_formula = has_q ? "u min(max(m, 16), 30 min(m, n))" : none,
+          .bar = has_q ? bars.orthogonality : not_measured};
+}
+
+}  // namespace
+
+std::array<ReportColumn, 7> report_columns(const Problem& problem) {
+  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem), {});
+  return {
+      describe_residual(problem.mode, bars),
+      describe_orthogonality(problem.mode, bars),
+      ReportColumn{.name = "lower",
+                   .description = "the size of R below its diagonal, relative to A",
+                   .formula = "||strictly lower part of R|| / ||A||",
+                   .unit = "1",
+                   .bar_formula = "m u",
+                   .bar = bars.lower},
+      ReportColumn{.name = "diagonal_ratio",
+                   .description = "a hint at the rank, not a condition number",
+                   .formula = "min |r_ii| / max |r_ii|",
+                   .unit = "1",
+                   .bar_formula = none,
+                   .bar = not_measured},
+      ReportColumn{.name = "status",
+                   .description = "whether the matrix passed, or why not",
+                   .formula = "ok where residual, orthogonality and lower are within their bars",
+                   .unit = "enumeration",
+                   .bar_formula = none,
+                   .bar = not_measured},
+      ReportColumn{.name = "scale",
+                   .description = "the exponent of the largest entry of A; 0 for A = 0",
+                   .formula = "2^(scale-1) <= max |a_ij| < 2^scale",
+                   .unit = "exponent of 2",
+                   .bar_formula = none,
+                   .bar = not_measured},
+      ReportColumn{.name = "tries",
+                   .description = "2 where the factors, or a part of them, come from a second "
+                                  "try by Householder reflectors, 1 elsewhere",
+                   .formula = "number of tries",
+                   .unit = "1",
+                   .bar_formula = none,
+                   .bar = not_measured}};
+}
+
+}  // namespace qrtool

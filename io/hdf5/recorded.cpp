@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorded.cpp: reads each attribute and compares it with the values that this tool writes.
+#include "io/hdf5/recorded.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+
+namespace qrtool::hdf5 {
+namespace {
+
+bool has_attribute(hid_t object, const char* name) { return H5Aexists(object, name) > 0; }
+
+/// The text of an attribute, which must be one of `known`; empty where there is no such attribute.
+std::string known_value(const InputFile& file, hid_t object, const char* name,
+                        std::initializer_list<std::string_view> known) {
+  std::string value = string_attribute(file, object, name);
+  if (std::find(known.begin(), known.end(), value) != known.end()) return value;
+  if (value.empty() && !has_attribute(object, name)) return value;
+  throw InputError(fmt::format("{}: its attribute {} is '{}', not one of {}", file.shown, name,
+                               escape(value), fmt::join(known, ", ")),
+                   "the file is damaged, or a newer version of qrtool wrote it");
+}
+
+}  // namespace
+
+Recorded read_recorded(const InputFile& file, const std::string& group) {
+  const Handle object(H5Oopen(file.handle, group.c_str(), H5P_DEFAULT), H5Oclose);
+  if (!object) {
+    throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, escape(group),
+                                 escape(innermost_error(take_error()))));
+  }
+  // Only this tool writes an attribute with this name.
+  const bool is_ours = has_attribute(object, "qrtool_version");
+  if (!is_ours && string_attribute(file, object, "format") != "qrtool") return {};
+  known_value(file, object, "format", {"qrtool"});
+  known_value(file, object, "format_version", {"1.0", "1.1"});
+  known_value(file, object, "sign", {"positive", "lapack"});
+  Recorded recorded{.by_qrtool = true,
+                    .source_file = string_attribute(file, object, "source_file"),
+                    .source_dataset = string_attribute(file, object, "source_dataset"),
+                    .mode = known_value(file, object, "mode", {"reduced", "complete", "r", "raw"})};
+  const std::string order = known_value(file, object, "order", {"row", "column"});
+  if (!order.empty()) recorded.order = order == "row" ? Order::row : Order::column;
+  recorded.is_mixed =
+      known_value(file, object, "precision", {"single", "double", "mixed"}) == "mixed";
+  for (const char* name : {"csv_delimiter", "csv_decimal", "csv_skip_rows", "csv_header",
+                           "csv_index_column", "csv_columns", "csv_na_text"}) {
+    if (std::string word = string_attribute(file, object, name); !word.empty())
+      recorded.details.emplace_back(name, std::move(word));
+  }
+  return recorded;
+}
+
+std::vector<std::string> read_source_datasets(const InputFile& file) {
+  constexpr hssize_t most = 1 << 20;
+  constexpr const char* name = "source_datasets";
+  if (!has_attribute(file.handle, name) || !read_recorded(file).by_qrtool) return {};
+  const Handle attribute(H5Aopen(file.handle, name, H5P_DEFAULT), H5Aclose);
+  const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
+  const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
+  const hssize_t count = space ? H5Sget_simple_extent_npoints(space) : -1;
+  std::vector<char*> texts(count > 0 && count <= most ? static_cast<std::size_t>(count) : 0);
+  if (texts.empty() || H5Tis_variable_str(type) <= 0 ||
+      H5Aread(attribute, type, texts.data()) < 0) {
+    take_error();
+    throw InputError(
+        fmt::format("{}: damaged HDF5 file (its attribute {} cannot be read)", file.shown, name));
+  }
+  std::vector<std::string> sources;
+  for (char* text : texts) sources.emplace_back(text == nullptr ? "" : text);
+  for (char* text : texts) H5free_memory(text);
+  return sources;
+}
+
+std::string report_of(const std::string& source) {
+  const std::string name = name_in_output(source);
+  return name.empty() ? "/report" : "/report/" + name;
+}
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// recorded.hpp: reads the attributes in which an output of this tool says how it was made.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/hdf5/dataset.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool::hdf5 {
+
+/// All is empty, automatic or false where another program wrote the file.
+struct Recorded {
+  bool by_qrtool = false;
+  std::string source_file, source_dataset, mode;
+  Order order = Order::automatic;
+  bool is_mixed = false;
+  TextPairs details = {};  // how the text that was factored was read
+};
+
+/// What the attributes of a group say. HDF5 keeps no checksum of a text, so that a value that this tool does not write is damage, or
+/// comes from a newer version. Errors: InputError for such a value.
+Recorded read_recorded(const InputFile& file, const std::string& group = "/");
+
+/// The datasets whose factors an output of several holds; empty for any other file. What is
+/// recorded about one of them stands at report_of() it.
+std::vector<std::string> read_source_datasets(const InputFile& file);
+
+/// "/report/A" for "/A", and "/report" for "".
+std::string report_of(const std::string& source);
+
+}  // namespace qrtool::hdf5

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// selected_reader.hpp: a part of what another reader reads, for formats that cannot read parts
+// themselves.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "io/reader.hpp"
+#include "io/selection.hpp"
+
+namespace qrtool {
+
+/// A reader of the selected matrices, rows and columns of `inner`; `inner` itself where the
+/// selection is empty. It reads the whole rows of which it needs some columns. Errors: as
+/// resolve().
+std::unique_ptr<Reader> select(std::unique_ptr<Reader> inner, const Selection& selection);
+
+/// A reader of these ranges of the dimensions of `inner` (its leading ones, rows, columns), which
+/// keeps the name of the dataset; `inner` itself where all have a step of 1.
+std::unique_ptr<Reader> take_steps(std::unique_ptr<Reader> inner, std::vector<Range> ranges);
+
+}  // namespace qrtool

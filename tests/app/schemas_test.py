@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every JSON document that the tool prints is as man/schemas says, and has no field that is not described there."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import jsonschema
+import numpy as np
+
+QRTOOL, ROOT = sys.argv[1], pathlib.Path(sys.argv[2])
+SCHEMAS = ROOT / "man/schemas"
+DIGITS = str(ROOT / "samples/digits.h5") + ":/images"
+LONGLEY = str(ROOT / "samples/longley.csv")
+
+
+def closed(schema):
+    """The schema with fields that it does not describe forbidden."""
+    if isinstance(schema, list):
+        return [closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    result = {key: closed(value) for key, value in schema.items()}
+    is_reference = list(result.get("properties", {})) == ["schema"]  # to another document
+    if "properties" in result and not is_reference:
+        result.setdefault("additionalProperties", False)
+    return result
+
+
+def undescribed(schema, document):
+    """Messages of everything in which a document differs from a schema."""
+    return [f"{error.json_path}: {error.message}"
+            for error in jsonschema.Draft202012Validator(closed(schema)).iter_errors(document)]
+
+
+def not_a_number(text):
+    raise ValueError(f"{text} is not JSON")
+
+
+class Schemas(unittest.TestCase):
+    seen = set()
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="qrtool-schemas-")
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return str(pathlib.Path(self.folder.name) / name)
+
+    def check(self, text, name):
+        document = json.loads(text, parse_constant=not_a_number)
+        self.assertEqual(document["schema"], f"qrtool.{name}/1", document)
+        schema = json.loads((SCHEMAS / f"{name}-1.schema.json").read_text())
+        self.assertEqual(undescribed(schema, document), [])
+        self.seen.add(name)
+        return document
+
+    def run_json(self, name, *args, status=0, stdin=None):
+        done = subprocess.run([QRTOOL, *args, "--json"], capture_output=True, text=True, timeout=300, check=False,
+                              input=stdin)
+        self.assertEqual(done.returncode, status, (args, done.stderr))
+        return self.check(done.stdout, name)
+
+    def write_matrices(self, count):
+        a = np.random.default_rng(1).standard_normal((count, 5, 3))
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file["A"] = a
+        return a
+
+    def test_schemas_are_schemas(self):
+        for path in SCHEMAS.glob("*.json"):
+            jsonschema.Draft202012Validator.check_schema(json.loads(path.read_text()))
+
+    def test_factor_and_verify(self):
+        for mode in ("reduced", "complete", "r", "raw"):
+            result = self.run_json("factor", "factor", DIGITS, self.path("q.h5"), "-f", "--mode", mode)
+            self.assertEqual((result["ranks"], result["first_failures"]), (1, []))
+            self.run_json("verify", "verify", DIGITS, self.path("q.h5"))
+        self.run_json("factor", "factor", LONGLEY, self.path("q.csv"), "--report", self.path("r.json"))
+        self.check(pathlib.Path(self.path("r.json")).read_text(), "report")
+        self.run_json("verify", "verify", LONGLEY, self.path("q.csv"), "--all")
+        self.run_json("factor", "factor", LONGLEY, self.path("q.npy"))
+        self.check(pathlib.Path(self.path("q.report.json")).read_text(), "report")
+
+    def test_failing_matrices_are_named(self):
+        a = self.write_matrices(300)
+        a[::2, 0, 0] = np.nan
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file["A"] = a
+        result = self.run_json("factor", "factor", self.path("a.h5"), self.path("q.h5"), "--report",
+                               self.path("r.json"), status=1)
+        listed = result["first_failures"]
+        self.assertEqual([each["matrix"] for each in listed], list(range(0, 200, 2)))
+        self.assertEqual({each["status"] for each in listed}, {"non_finite"})
+        self.assertEqual(result["check"]["failed"], 150)
+        report = self.check(pathlib.Path(self.path("r.json")).read_text(), "report")
+        self.assertIsNone(report["matrices"][0]["residual"])
+        result = self.run_json("verify", "verify", self.path("a.h5"), self.path("q.h5"), status=1)
+        self.assertEqual(len(result["first_failures"]), 100)
+
+    def test_a_run_that_fails_prints_its_error(self):
+        for status, args in (
+            (2, ("factor", DIGITS)),
+            (2, ("factor", DIGITS, self.path("q.h5"), "--mode", "reducd")),
+            (3, ("factor", self.path("none.h5"), self.path("q.h5"))),
+            (3, ("factor", DIGITS[:-1], self.path("q.h5"))),
+            (4, ("factor", DIGITS, self.path("q.h5"), "--device", "99")),
+            (5, ("factor", DIGITS, self.path("none/q.h5"))),
+            (6, ("factor", DIGITS, self.path("q.h5"), "--memory", "1KiB")),
+            (2, ("verify", DIGITS)),
+            (3, ("verify", DIGITS, LONGLEY)),
+            (2, ("bench", "--shape", "4x")),
+            (2, ("devices", "--shape", "4")),
+        ):
+            result = self.run_json("error", *args, status=status)
+            self.assertEqual(result["exit"], status)
+            self.assertTrue(result["message"])
+            self.assertFalse(pathlib.Path(self.path("q.h5")).exists())
+        misspelled = self.run_json("error", "factor", DIGITS, self.path("q.h5"), "--nonsense", status=2)
+        self.assertEqual(misspelled["hint"], "qrtool factor --help lists the options")
+
+    def test_several_datasets(self):
+        self.write_matrices(4)
+        parts = [word for part in ("A[0:2]", "A[2:]", "none") for word in ("--dataset", part)]
+        for name, args, status in (("factor", ("factor", self.path("a.h5"), self.path("q.h5"), *parts), 3),
+                                   ("verify", ("verify", self.path("a.h5"), self.path("q.h5")), 0)):
+            result = self.run_json(name + "-several", *args, status=status)
+            for each in result["datasets"]:
+                self.check(json.dumps(each), each["schema"].split(".")[1].split("/")[0])
+
+    def test_other_commands(self):
+        self.run_json("version", "--version")
+        self.run_json("devices", "devices")
+        bench = ("bench", "--shape", "40x8,5x3", "--batch", "2", "--backend", "cpu")
+        self.run_json("bench", *bench, "--export-json", self.path("table.json"))
+        self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")
+        self.run_json("bench", *bench, "--mode", "r", "--against", "none")
+
+    def test_a_field_without_description_is_found(self):
+        schema = json.loads((SCHEMAS / "error-1.schema.json").read_text())
+        document = {"schema": "qrtool.error/1", "version": "", "message": "m", "hint": None, "exit": 3}
+        self.assertEqual(undescribed(schema, document), [])
+        self.assertTrue(undescribed(schema, document | {"more": 1}))
+        self.assertTrue(undescribed(schema, document | {"exit": 1}))
+        del document["hint"]
+        self.assertTrue(undescribed(schema, document))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0]], verbosity=1)
