@@ -45,8 +45,7 @@ std::string hint_for_one_of_set(const std::string& path) {
   struct stat info {};
   if (inner == std::string::npos || stat(path.c_str(), &info) != 0) return "";
   const std::string dataset = path.substr(inner + 1, dot - inner - 1);
-  const bool is_factor =
-      std::find(set_names.begin(), set_names.end(), dataset) != set_names.end();
+  const bool is_factor = std::find(set_names.begin(), set_names.end(), dataset) != set_names.end();
   if (!is_factor && dataset != "report") return "";
   return fmt::format("name all of them together: {}{}", escape(path.substr(0, inner)),
                      escape(path.substr(dot)));

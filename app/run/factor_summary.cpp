@@ -12,8 +12,8 @@
 #include "app/run/verdict_text.hpp"
 #include "core/gram_probe.hpp"
 #include "core/text.hpp"
-#include "io/format.hpp"
 #include "io/file/text_output.hpp"
+#include "io/format.hpp"
 
 namespace qrtool {
 namespace {
@@ -33,13 +33,15 @@ bool is_one_file(const FactorResult& result) { return result.files.size() == 1; 
 /// "/Q", the member "Q" of an archive, or "/Q/NAME" in a file of several datasets.
 std::string path_of(std::string_view dataset, const FactorResult& result) {
   if (!result.name.empty()) return fmt::format("/{}/{}", dataset, escape(result.name));
-  const std::string& file = result.files.front();
-  const Format* const format = is_standard_output(file) ? nullptr : &format_of_output(file);
-  return fmt::format("{}{}", format != nullptr ? format->before_dataset : "/", dataset);
+  // Ranks that write nothing have no files.
+  const bool is_named = !result.files.empty() && !is_standard_output(result.files.front());
+  return fmt::format("{}{}", is_named ? format_of_output(result.files.front()).before_dataset : "/",
+                     dataset);
 }
 
 std::string written_files(const FactorResult& result) {
-  if (is_standard_output(result.files.front())) return "R to standard output";
+  if (is_one_file(result) && is_standard_output(result.files.front()))
+    return "R to standard output";
   if (!is_one_file(result)) {
     std::vector<std::string> names;
     for (const std::string& file : result.files) names.push_back(escape(file));
@@ -96,12 +98,11 @@ std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
   std::string text = result.name.empty() ? "" : escape(result.source.dataset) + ": ";
-  text +=
-      fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
-                  format_count(problem.count), problem.m, problem.n, name_of(problem.type),
-                  name_of(problem.mode), name_of(problem.sign), result.backend, plan.variant->name,
-                  plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
-                  format_seconds(result.chunks.factor + result.chunks.check));
+  text += fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
+                      format_count(problem.count), problem.m, problem.n, name_of(problem.type),
+                      name_of(problem.mode), name_of(problem.sign), result.backend,
+                      plan.variant->name, plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
+                      format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
   if (verbose && result.verdict.routes().has_choice())

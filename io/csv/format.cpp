@@ -10,8 +10,8 @@
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_bytes.hpp"
-#include "io/mtx/reader.hpp"
 #include "io/file/text_output.hpp"
+#include "io/mtx/reader.hpp"
 
 namespace qrtool {
 namespace {

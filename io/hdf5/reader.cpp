@@ -570,8 +570,8 @@ std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
   Dataset dataset = hdf5::find_array(*file, spec.dataset);
   const auto vector =
       dataset.dims.size() == 1 ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no;
-  return std::make_unique<Hdf5Reader>(
-      file, std::move(dataset), Hdf5Reader::Part{.vector = vector, .threads = spec.threads});
+  return std::make_unique<Hdf5Reader>(file, std::move(dataset),
+                                      Hdf5Reader::Part{.vector = vector, .threads = spec.threads});
 }
 
 std::string find_hdf5_solutions(const std::string& path) {

@@ -19,8 +19,9 @@ struct Recorded {
   TextPairs details = {};  // how the text that was factored was read
 };
 
-/// What the attributes of a group say. HDF5 keeps no checksum of a text, so that a value that this tool does not write is damage, or
-/// comes from a newer version. Errors: InputError for such a value.
+/// What the attributes of a group say. HDF5 keeps no checksum of a text, so that a value that this
+/// tool does not write is damage, or comes from a newer version. Errors: InputError for such a
+/// value.
 Recorded read_recorded(const InputFile& file, const std::string& group = "/");
 
 /// The datasets whose factors an output of several holds; empty for any other file. What is

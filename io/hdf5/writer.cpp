@@ -428,9 +428,9 @@ void Hdf5Writer::create_dataset(hid_t parent, Output& created, const std::string
   }
   if (parent == handle_) create_groups(path);
   const Handle space(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
-  created.handle = Handle(check(H5Dcreate2(parent, path.c_str(), type, space, H5P_DEFAULT, creation,
-                                           H5P_DEFAULT)),
-                          H5Dclose);
+  created.handle = Handle(
+      check(H5Dcreate2(parent, path.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT)),
+      H5Dclose);
   if (layout.chunk.empty()) return;
   created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes,
                          threads_);

@@ -553,7 +553,8 @@ TEST_F(CsvReaderTest, OptionsOfHdf5) {
   EXPECT_EQ(error_of<UsageError>([] {
               open_input({"x.csv:/A", "", Order::automatic});
             }),
-            "x.csv: a CSV file has no datasets to choose from");
+            "x.csv: a CSV file has no datasets to choose from | a part of it is for example "
+            "'x.csv:[0:100]'");
   EXPECT_EQ(error_of<UsageError>([] {
               open_input({"x.csv", "", Order::column});
             }),
