@@ -35,7 +35,8 @@ std::string path_of(std::string_view dataset, const FactorResult& result) {
 }
 
 std::string written_files(const FactorResult& result) {
-  if (is_standard_output(result.files.front())) return "R to standard output";
+  if (is_one_file(result) && is_standard_output(result.files.front()))
+    return "R to standard output";
   if (!is_one_file(result)) {
     std::vector<std::string> names;
     for (const std::string& file : result.files) names.push_back(escape(file));

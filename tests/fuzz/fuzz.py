@@ -155,10 +155,10 @@ class Fuzz:
         with h5py.File(output) as file:
             q, r = file["Q"][:].astype("f8"), file["R"][:].astype("f8")
             # Stored by columns, Q' and R' give A' = R' Q'.
-            product = r @ q if file.attrs["order"] == b"column" else q @ r
+            product = r @ q if file.attrs["order"] == "column" else q @ r
             single = file["Q"].dtype == np.float32
             # Control characters of the name are stored as they are shown.
-            shown = bytes(file.attrs["source_dataset"])
+            shown = file.attrs["source_dataset"].encode()
             dataset = shown.decode("unicode_escape").encode("latin-1")
         return close(self.reader.read(path, dataset), product, single)
 
