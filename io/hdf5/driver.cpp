@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/hdf5/file.hpp"
+#include "io/hdf5/global_heap.hpp"
 #include "io/hdf5/local_heap.hpp"
 #include "io/hdf5/superblock.hpp"
 
@@ -85,8 +86,8 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
 
 /// Whether HDF5 can work with what it has read. Where it cannot, this is HDF5's error.
 bool is_sound(const H5FD_t* file, hid_t transfer, std::span<const std::byte> bytes) {
-  const bool is_start = is_superblock(bytes);
-  if (!is_start && !is_local_heap(bytes)) return true;
+  const bool is_start = is_superblock(bytes), is_global = is_global_heap(bytes);
+  if (!is_start && !is_global && !is_local_heap(bytes)) return true;
   const auto read_bytes = [&](std::uint64_t address, std::span<std::byte> to) {
     const haddr_t end = sec2(file).get_eof(inner(file), H5FD_MEM_DEFAULT);
     const haddr_t start = file->base_addr + address;
@@ -94,8 +95,9 @@ bool is_sound(const H5FD_t* file, hid_t transfer, std::span<const std::byte> byt
     return sec2(file).read(inner(file), H5FD_MEM_LHEAP, transfer, start, to.size(), to.data()) >= 0;
   };
   try {
-    const std::string problem =
-        is_start ? problem_of_superblock(bytes) : problem_of_local_heap(bytes, read_bytes);
+    const std::string problem = is_start    ? problem_of_superblock(bytes)
+                                : is_global ? problem_of_global_heap(bytes, read_bytes)
+                                            : problem_of_local_heap(bytes, read_bytes);
     if (problem.empty()) return true;
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_BADVALUE, "%s",
              problem.c_str());
@@ -115,8 +117,11 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std:
   }
   // What is being written may be in HDF5's memory yet.
   if (!reinterpret_cast<const File*>(file)->is_read_only) return 0;
-  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP) return 0;
-  return is_sound(file, transfer, {static_cast<const std::byte*>(to), bytes}) ? 0 : -1;
+  const std::span<const std::byte> found(static_cast<const std::byte*>(to), bytes);
+  // HDF5 reads global heaps like raw data.
+  const bool is_global = type == H5FD_MEM_DRAW && is_global_heap(found);
+  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP && !is_global) return 0;
+  return is_sound(file, transfer, found) ? 0 : -1;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,

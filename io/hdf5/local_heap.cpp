@@ -15,21 +15,7 @@ namespace {
 constexpr std::string_view signature("HEAP\0\0\0\0", 8);  // with the version and what is reserved
 constexpr std::uint64_t end_of_list = 1;
 
-std::optional<Widths> read_widths(const ReadBytes& read) {
-  SuperblockStart superblock{};
-  return read(0, superblock) ? stated_widths(superblock) : std::nullopt;
-}
-
-/// A number in little-endian order.
-std::uint64_t number_at(std::span<const std::byte> bytes) {
-  std::uint64_t number = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) {
-    number = number << 8 | std::to_integer<std::uint64_t>(bytes[i]);
-  }
-  return number;
-}
-
-/// The same of a file, at `address`.
+/// A number of the file, at `address`.
 std::optional<std::uint64_t> read_number(const ReadBytes& read, std::uint64_t address,
                                          std::size_t width) {
   std::array<std::byte, 8> bytes{};
@@ -38,6 +24,19 @@ std::optional<std::uint64_t> read_number(const ReadBytes& read, std::uint64_t ad
 }
 
 }  // namespace
+
+std::optional<Widths> read_widths(const ReadBytes& read) {
+  SuperblockStart superblock{};
+  return read(0, superblock) ? stated_widths(superblock) : std::nullopt;
+}
+
+std::uint64_t number_at(std::span<const std::byte> bytes) {
+  std::uint64_t number = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    number = number << 8 | std::to_integer<std::uint64_t>(bytes[i]);
+  }
+  return number;
+}
 
 bool is_local_heap(std::span<const std::byte> bytes) {
   return bytes.size() >= signature.size() &&

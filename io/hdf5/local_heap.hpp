@@ -12,11 +12,19 @@
 #include <span>
 #include <string>
 
+#include "io/hdf5/superblock.hpp"
+
 namespace qrtool::hdf5 {
 
 /// Reads bytes of the file, from an address that counts from where HDF5's part of it begins.
 /// Returns false where they cannot be read.
 using ReadBytes = std::function<bool(std::uint64_t address, std::span<std::byte> to)>;
+
+/// The widths that the superblock states; nothing where it cannot be read.
+std::optional<Widths> read_widths(const ReadBytes& read);
+
+/// A number in little-endian order.
+std::uint64_t number_at(std::span<const std::byte> bytes);
 
 /// Whether these bytes begin like a local heap.
 bool is_local_heap(std::span<const std::byte> bytes);
