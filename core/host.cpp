@@ -49,6 +49,19 @@ std::size_t address_space_room_bytes() {
   return room(limit.rlim_cur, pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
 }
 
+/// Threads whose stacks fit half of the address space that a limit leaves. OpenMP ends the process
+/// where it cannot make a thread.
+int threads_with_room() {
+  const std::size_t room = address_space_room_bytes();
+  rlimit stack{};
+  if (room == unlimited || getrlimit(RLIMIT_STACK, &stack) != 0)
+    return std::numeric_limits<int>::max();
+  constexpr std::size_t usual_stack = std::size_t{8} << 20;
+  const std::size_t bytes =
+      stack.rlim_cur == RLIM_INFINITY ? usual_stack : std::max<std::size_t>(stack.rlim_cur, 65536);
+  return static_cast<int>(std::clamp<std::size_t>(room / 2 / bytes, 1, 1 << 20));
+}
+
 /// Every line of /proc/self/cgroup is "id:controllers:path"; version 2 has no controllers.
 std::size_t control_group_room_bytes() {
   std::size_t least = unlimited;
@@ -113,7 +126,7 @@ int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
   Limits limits;
   limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);
-  limits.threads = threads > 0 ? threads : available_cores();
+  limits.threads = std::min(threads > 0 ? threads : available_cores(), threads_with_room());
   return limits;
 }
 

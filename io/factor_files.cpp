@@ -25,7 +25,7 @@ std::string report_file(const std::string& path, std::string_view ending) {
 std::vector<std::string> find_obsolete(const OutputSpec& spec) {
   std::vector<std::string> found;
   if (!spec.with_report && spec.numbers.empty()) return found;
-  for (const char* name : factor_names) {
+  for (const char* name : set_names) {
     const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
     if (std::any_of(spec.datasets.begin(), spec.datasets.end(), is_written)) continue;
     const std::string path = factor_file(spec.path, name);
@@ -45,8 +45,7 @@ std::string hint_for_one_of_set(const std::string& path) {
   struct stat info {};
   if (inner == std::string::npos || stat(path.c_str(), &info) != 0) return "";
   const std::string dataset = path.substr(inner + 1, dot - inner - 1);
-  const bool is_factor =
-      std::find(factor_names.begin(), factor_names.end(), dataset) != factor_names.end();
+  const bool is_factor = std::find(set_names.begin(), set_names.end(), dataset) != set_names.end();
   if (!is_factor && dataset != "report") return "";
   return fmt::format("name all of them together: {}{}", escape(path.substr(0, inner)),
                      escape(path.substr(dot)));

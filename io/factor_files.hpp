@@ -11,8 +11,10 @@
 
 namespace qrtool {
 
-/// The datasets that factors of any --mode, and solutions, may have, each in a file of its own.
-inline constexpr std::array factor_names{"Q", "R", "V", "tau", "X", "se"};
+/// The datasets that factors of any --mode may have.
+inline constexpr std::array factor_names{"Q", "R", "V", "tau"};
+/// Those and the datasets of solutions, each in a file of its own.
+inline constexpr std::array set_names{"Q", "R", "V", "tau", "X", "se"};
 
 /// The file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of dataset
 /// "A" has the name itself.

@@ -26,7 +26,7 @@ struct InputSpec {
   int threads = 1;  // the most that read at once
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
-  CsvOptions csv = {};  // only for text
+  CsvOptions csv = {};         // only for text
   bool takes_vectors = false;  // an array of one dimension is m numbers
 };
 

@@ -36,9 +36,9 @@ bool is_same_name(const std::string& one, const std::string& other) {
 /// Refuses an ending that promises another format than HDF5 or text, and a path in a file.
 void refuse_wrong_name(const std::string& output) {
   constexpr std::string_view foreign[] = {
-      ".mat", ".mm",  ".parquet", ".feather", ".arrow", ".json",        ".xlsx", ".xls",
-      ".ods", ".rds", ".rda", ".rdata",   ".pkl",     ".pt",    ".safetensors", ".tif",  ".tiff",
-      ".png", ".jpg", ".gz",  ".bz2",     ".xz",      ".zst",   ".zip"};
+      ".mat",  ".mm",  ".parquet", ".feather", ".arrow", ".json", ".xlsx",        ".xls",
+      ".ods",  ".rds", ".rda",     ".rdata",   ".pkl",   ".pt",   ".safetensors", ".tif",
+      ".tiff", ".png", ".jpg",     ".gz",      ".bz2",   ".xz",   ".zst",         ".zip"};
   const std::string ending = ending_of(output);
   if (std::find(std::begin(foreign), std::end(foreign), ending) != std::end(foreign)) {
     const std::string stem = escape(output.substr(0, output.size() - ending.size()));

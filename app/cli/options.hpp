@@ -107,8 +107,8 @@ struct VersionRequest {
   bool json = false;
 };
 
-using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions, DevicesOptions,
-                             BenchOptions, HelpRequest, VersionRequest>;
+using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions,
+                             DevicesOptions, BenchOptions, HelpRequest, VersionRequest>;
 
 /// Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);

@@ -109,7 +109,8 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
           },
       .keep_findings =
           [&](index_t, std::span<const MatrixFindings> findings) {
-            for (const MatrixFindings& each : findings) out.verdict.add_matrix(each, job.problem.k());
+            for (const MatrixFindings& each : findings)
+              out.verdict.add_matrix(each, job.problem.k());
           }};
   out.times = run_solve_stages<T>(job, sink);
   return out;

@@ -119,7 +119,9 @@ Json to_json(const FactorResult& result) {
   const Source& source = result.source;
   std::vector<index_t> shape = source.leading;
   shape.insert(shape.end(), {source.m, source.n});
-  const std::string_view before = format_of_output(result.files.front()).before_dataset;
+  // Ranks that write nothing have no files.
+  const std::string_view before =
+      result.files.empty() ? "/" : format_of_output(result.files.front()).before_dataset;
   Json datasets = Json::array(), details = Json::object();
   for (const auto& [name, word] : source.details) details[name] = word;
   for (const MatrixDataset& dataset : result.datasets)

@@ -257,8 +257,8 @@ void ChunkRun<T>::collect(Flight& flight) {
 }
 
 /// Calls body(i) for `count` matrices, on two threads where there is enough to do. One thread adds
-/// words more slowly than the device takes them; more than two take cores and memory from the stages
-/// that read and write, which work at the same time and are slower (gpu/NOTES.md).
+/// words more slowly than the device takes them; more than two take cores and memory from the
+/// stages that read and write, which work at the same time and are slower (gpu/NOTES.md).
 template <class T>
 template <class Body>
 void ChunkRun<T>::for_matrices(index_t count, Body body) const {

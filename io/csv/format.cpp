@@ -40,7 +40,7 @@ StoredFactors open_text_factors(const std::string& path, Order, int) {
 
 std::vector<std::string> text_files(const std::string& output) {
   std::vector<std::string> names;
-  for (const char* dataset : factor_names) names.push_back(csv_name(output, dataset));
+  for (const char* dataset : set_names) names.push_back(csv_name(output, dataset));
   names.push_back(csv_name(output, "report"));
   return names;
 }

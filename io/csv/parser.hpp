@@ -93,7 +93,7 @@ class CsvParser {
   std::vector<index_t> target_;  // for each field its place in a row, or -1; empty: all are read
   index_t columns_ = 0;          // the numbers of a row
   std::vector<std::string> names_;
-  index_t first_line_ = 0;       // the line that decided the width
+  index_t first_line_ = 0;  // the line that decided the width
   std::vector<double> na_numbers_;
   std::vector<std::string> notes_;
 

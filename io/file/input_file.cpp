@@ -126,8 +126,8 @@ Content sniff(const std::string& path) {
 std::string first_bytes(const std::string& path, std::size_t size) {
   const Descriptor descriptor = open_if_readable(path);
   std::string head(size, '\0');
-  head.resize(static_cast<std::size_t>(
-      std::max<ssize_t>(pread(descriptor, head.data(), size, 0), 0)));
+  head.resize(
+      static_cast<std::size_t>(std::max<ssize_t>(pread(descriptor, head.data(), size, 0), 0)));
   return head;
 }
 

@@ -82,8 +82,8 @@ class Handle {
 };
 
 /// The texts of HDF5's last error, joined by "; ", with the outermost call first. Clears the error.
-/// Errors: LimitError where an allocation failed in this session, or in one before it since the last
-/// error.
+/// Errors: LimitError where an allocation failed in this session, or in one before it since the
+/// last error.
 std::string take_error();
 /// The last part of such a text, which names the cause.
 std::string innermost_error(const std::string& error);

@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 1> endings{".mtx"};
 
 std::vector<std::string> mtx_files(const std::string& output) {
   std::vector<std::string> names;
-  for (const char* dataset : factor_names) names.push_back(factor_file(output, dataset));
+  for (const char* dataset : set_names) names.push_back(factor_file(output, dataset));
   names.push_back(report_file(output, ".json"));
   return names;
 }

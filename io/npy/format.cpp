@@ -24,7 +24,7 @@ bool goes_by_name(Content content) {
 
 std::vector<std::string> npy_files(const std::string& output) {
   std::vector<std::string> names;
-  for (const char* dataset : factor_names) names.push_back(factor_file(output, dataset));
+  for (const char* dataset : set_names) names.push_back(factor_file(output, dataset));
   names.push_back(report_file(output, ".json"));
   return names;
 }

@@ -207,7 +207,7 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
 #if !LEAN
   for (int i = get_local_id(0); i < PANEL * PANEL; i += GROUP_SIZE) block->t[i] = panel->t[i];
 #endif
-  // w := V' tile
+    // w := V' tile
 #pragma unroll 1
   for (int stage = 0; stage < STAGES; ++stage) {
     barrier(CLK_LOCAL_MEM_FENCE);

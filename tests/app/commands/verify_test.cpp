@@ -147,7 +147,8 @@ TEST_F(Verify, FindsEveryPlantedFault) {
     std::copy_n(read_dataset(q_, "/Q").view().data, count * m * n, Q.view().data);
     std::copy_n(read_dataset(q_, "/R").view().data, count * n * n, R.view().data);
     fault.plant(Q.view(), R.view());
-    for (const Strings& more : std::vector<Strings>{{}, {"--memory", "20KiB"}, {"--threads", "1"}}) {
+    for (const Strings& more :
+         std::vector<Strings>{{}, {"--memory", "20KiB"}, {"--threads", "1"}}) {
       const ToolResult result = verify_damaged(more);
       EXPECT_EQ(result.exit_code, 1) << fault.name;
       EXPECT_NE(result.out.find("\nmatrix 7 fails: "), std::string::npos) << fault.name << "\n"
