@@ -22,6 +22,13 @@ std::string report_file(const std::string& path, std::string_view ending) {
   return fmt::format("{}.report{}", path.substr(0, path.rfind('.')), ending);
 }
 
+std::vector<std::string> files_of_set(const std::string& path) {
+  std::vector<std::string> names;
+  for (const char* dataset : set_names) names.push_back(factor_file(path, dataset));
+  names.push_back(report_file(path, ".json"));
+  return names;
+}
+
 std::vector<std::string> find_obsolete(const OutputSpec& spec) {
   std::vector<std::string> found;
   if (!spec.with_report && spec.numbers.empty()) return found;

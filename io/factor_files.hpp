@@ -23,6 +23,9 @@ std::string factor_file(const std::string& path, const std::string& dataset);
 /// The file of the report: out.report.csv for out.tsv and ".csv".
 std::string report_file(const std::string& path, std::string_view ending);
 
+/// All files that a set with a report in JSON may have.
+std::vector<std::string> files_of_set(const std::string& path);
+
 /// The files that an earlier run with another --mode may have left and that would contradict those
 /// that `spec` writes. Errors: OutputError where there is one and `spec.force` is not set.
 std::vector<std::string> find_obsolete(const OutputSpec& spec);

@@ -15,13 +15,6 @@ namespace {
 
 constexpr std::array<std::string_view, 1> endings{".mtx"};
 
-std::vector<std::string> mtx_files(const std::string& output) {
-  std::vector<std::string> names;
-  for (const char* dataset : set_names) names.push_back(factor_file(output, dataset));
-  names.push_back(report_file(output, ".json"));
-  return names;
-}
-
 }  // namespace
 
 constinit const Format mtx_format{
@@ -34,7 +27,7 @@ constinit const Format mtx_format{
         [](const InputSpec& spec) { return open_mtx(open_rereadable(spec.path), spec.path); },
     .recorded_input = [](const std::string&) { return RecordedInput{}; },
     .open_factors = [](const std::string& path, Order, int) { return open_mtx_factors(path); },
-    .files_of_factors = mtx_files,
+    .files_of_factors = files_of_set,
     .create_output = create_mtx,
 };
 

@@ -22,13 +22,6 @@ bool goes_by_name(Content content) {
   return content != Content::hdf5 && content != Content::npy && content != Content::zip;
 }
 
-std::vector<std::string> npy_files(const std::string& output) {
-  std::vector<std::string> names;
-  for (const char* dataset : set_names) names.push_back(factor_file(output, dataset));
-  names.push_back(report_file(output, ".json"));
-  return names;
-}
-
 }  // namespace
 
 constinit const Format npy_format{
@@ -43,7 +36,7 @@ constinit const Format npy_format{
     .recorded_input = npy::read_npy_recorded_input,
     .open_factors = [](const std::string& path, Order,
                        int threads) { return npy::open_npy_factors(path, threads); },
-    .files_of_factors = npy_files,
+    .files_of_factors = files_of_set,
     .create_output = npy::create_npy,
 };
 
