@@ -153,8 +153,8 @@ inline constexpr double gram_first_pass_error = 0.25;
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
 /// The same in float64; and the smallest number of columns for which it is faster than `small`.
 inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
-/// R alone in float64: the part of the bar that the error of one pass may take by its bound
-/// (departure.clh), and the least m / n with which Gaussian matrices keep to it.
+/// float64: the part of the bar that the error of one pass may take by its bound (departure.clh),
+/// and the least m / n with which R alone of Gaussian matrices keeps to it.
 inline constexpr double gram_twice_one_pass_share = 0.625;
 inline constexpr double gram_twice_one_pass_ratio = 1.5;
 inline constexpr std::int64_t gram_twice_few_columns = 17;
