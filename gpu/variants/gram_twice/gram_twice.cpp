@@ -88,8 +88,9 @@ FirstQ place_of_first_q(const Problem& p) {
   return borrowed_buffer(again(p), p) > 0 ? FirstQ::in_work : FirstQ::in_slots;
 }
 
-/// The largest ||D^-1 A'A D^-1 - I||_F^2 with which Q needs one pass (gpu/common/departure.clh), for
-/// sums of `terms` products. 0: not even a Gaussian matrix of this shape is expected to be as close.
+/// The largest ||D^-1 A'A D^-1 - I||_F^2 with which Q needs one pass (gpu/common/departure.clh),
+/// for sums of `terms` products. 0: not even a Gaussian matrix of this shape is expected to be as
+/// close.
 double most_departure_in_one_pass(const Problem& p, index_t terms) {
   const auto growth = [](index_t steps) {
     return std::max(8.0, tuning::gram_guard_per_root * std::sqrt(static_cast<double>(steps)));
