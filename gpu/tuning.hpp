@@ -68,19 +68,19 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/small", ElementType::float64, 15000, 16, 16, 0.059, 0.050},
     {"opencl/small", ElementType::float64, 15000, 64, 64, 1.83, 1.15},
     {"opencl/small", ElementType::float64, 15000, 128, 64, 4.70, 2.84},
-    {"opencl/gram", ElementType::float64, 15000, 64, 64, 1.10, 0.888},
-    {"opencl/gram", ElementType::float64, 15000, 128, 64, 1.85, 0.637},
-    {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.59, 1.34},
+    {"opencl/gram", ElementType::float64, 15000, 64, 64, 1.05, 0.880},
+    {"opencl/gram", ElementType::float64, 15000, 128, 64, 1.74, 0.639},
+    {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.59, 1.25},
     {"opencl/gram_twice", ElementType::float64, 32, 512, 512, 1.23, 1.08},
-    {"opencl/gram_twice", ElementType::float64, 1, 512, 512, 0.441, 0.379},
-    {"opencl/gram_twice", ElementType::float64, 1, 2048, 2048, 2.49, 2.03},
-    {"opencl/gram_twice", ElementType::float64, 1, 5000, 5000, 18.4, 16.1},
-    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 32, 0.597, 0.154},
-    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 128, 2.87, 0.718},
+    {"opencl/gram_twice", ElementType::float64, 1, 512, 512, 0.441, 0.364},
+    {"opencl/gram_twice", ElementType::float64, 1, 2048, 2048, 2.50, 2.01},
+    {"opencl/gram_twice", ElementType::float64, 1, 5000, 5000, 18.6, 14.5},
+    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 32, 0.336, 0.154},
+    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 128, 1.50, 0.709},
     {"opencl/blocked", ElementType::float64, 2000, 256, 128, 6.41, 3.60},
     {"opencl/blocked", ElementType::float64, 32, 512, 512, 3.40, 1.88},
-    {"opencl/large", ElementType::float64, 1, 5000, 5000, 26.2, 16.4},
-    {"opencl/large", ElementType::float64, 1, 16384, 16384, 392, 205},
+    {"opencl/large", ElementType::float64, 1, 5000, 5000, 23.2, 14.9},
+    {"opencl/large", ElementType::float64, 1, 16384, 16384, 342, 183},
 };
 /// Compute units of that device. Others are taken to be faster or slower in proportion to theirs.
 inline constexpr double measured_units = 132;
@@ -216,8 +216,8 @@ inline constexpr int gram_twice_registers = 128;
 inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
 inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// Largest number of columns for which it is faster than `large`, with Q and for R alone: two
-/// passes have more operations. One 5000 x 5000 takes 18.4 ms with Q and 16.1 for R, and 26.2
-/// and 16.4 in `large`; one 2048 x 2048 takes 2.49 and 2.03, and 5.8 and 4.2.
+/// passes have more operations. One 5000 x 5000 takes 18.6 ms with Q and 14.5 for R, and 23.2
+/// and 14.9 in `large`; one 2048 x 2048 takes 2.50 and 2.01, and 5.8 and 4.2.
 inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
 inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.
