@@ -53,16 +53,21 @@ std::span<const systems::Kernels* const> systems_kernels() {
 }
 
 template <class T>
-PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, const systems::Kernels& kernels)
+PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
+                          const systems::Kernels& kernels)
     : problem_(problem),
       p_(p),
-      shape_{.m = problem.packed_rows(), .n = problem.n, .p = p, .data_rows = problem.m},
+      shape_{.m = problem.packed_rows(),
+             .n = problem.n,
+             .p = p,
+             .data_rows = problem.m,
+             .is_factored = factor == Factor::given},
       rules_(rules_of(problem)),
       routine_(routine_of<T>(kernels)),
       workspace_(allocate_host(routine_.workspace_bytes(shape_))),
       rows_(problem.m),
       solver_(problem.rules()),
-      ab_(routine_.lanes, shape_.m, shape_.n + p),
+      ab_(shape_.is_factored ? 0 : routine_.lanes, shape_.m, shape_.n + p),
       x_(routine_.lanes, p, shape_.n),
       se_(problem.wants_se ? routine_.lanes : 0, p, shape_.n),
       r_(1, shape_.n, shape_.n),
@@ -117,33 +122,39 @@ bool PackSolver<T>::take_in_place(std::span<const SystemRef<T>> systems,
   inputs_.a = {systems[0].a, problem_.n, of_a};
   inputs_.b_has_rows = next != 1;
   inputs_.b = {block.b + start, inputs_.b_has_rows ? next : places.step, of_b};
-  inputs_.shifts = nullptr;
+  inputs_packed_ = {};
   std::fill(rows_used_.begin(), rows_used_.end(), problem_.m);
   return true;
 }
 
 template <class T>
 void PackSolver<T>::pack(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
-  for (std::size_t l = 0; l < systems.size(); ++l) {
-    PackedSystem& packed = packed_[l];
-    pack_system(problem_, systems[l], block, rows_, ab_.view()[static_cast<index_t>(l)], packed);
-    rows_used_[l] = packed.rows_used;
+  for (std::size_t l = 0; l < systems.size(); ++l)
+    pack_system(problem_, systems[l], block, rows_, ab_.view()[static_cast<index_t>(l)],
+                packed_[l]);
+  take_packed(ab_.view(), std::span(packed_).first(systems.size()));
+}
+
+template <class T>
+void PackSolver<T>::take_packed(BatchView<const T> ab, std::span<const PackedSystem> packed) {
+  for (std::size_t l = 0; l < packed.size(); ++l) {
+    rows_used_[l] = packed[l].rows_used;
     for (index_t j = 0; j < p_; ++j)
-      shifts_[static_cast<index_t>(l) * p_ + j] = packed.scale_b[j] - packed.scale_a;
+      shifts_[static_cast<index_t>(l) * p_ + j] = packed[l].scale_b[j] - packed[l].scale_a;
   }
-  const BatchView<const T> ab = ab_.view();
   inputs_.a = {ab.data, ab.ld, ab.stride};
   inputs_.b = {ab.data + problem_.n, ab.ld, ab.stride};
   inputs_.b_has_rows = false;
-  inputs_.shifts = shifts_.data();
+  inputs_packed_ = packed;
 }
 
 template <class T>
 bool PackSolver<T>::needs_care(index_t lane) const {
-  if (is_packed_ && !packed_[lane].a_is_finite) return true;
+  const PackedSystem* packed = inputs_packed_.empty() ? nullptr : &inputs_packed_[lane];
+  if (packed != nullptr && !packed->a_is_finite) return true;
   for (index_t j = 0; j < p_; ++j) {
     if (solutions_[lane * p_ + j].needs_care) return true;
-    if (is_packed_ && !packed_[lane].b_is_finite[j]) return true;
+    if (packed != nullptr && !packed->b_is_finite[j]) return true;
   }
   return false;
 }
@@ -158,8 +169,9 @@ void PackSolver<T>::store(const SystemRef<T>& system, const RightSideBlock<T>& b
   for (index_t j = 0; j < p_; ++j) {
     const systems::Solution& solution = solutions_[lane * p_ + j];
     SolutionReport& report = block.reports[system.first + j] = {};
-    report.residual_norm = is_packed_ ? std::ldexp(solution.residual_norm, packed_[lane].scale_b[j])
-                                      : solution.residual_norm;
+    report.residual_norm = inputs_packed_.empty() ? solution.residual_norm
+                                                  : std::ldexp(solution.residual_norm,
+                                                               inputs_packed_[lane].scale_b[j]);
     report.backward_error = solution.backward_error;
     report.bar = rules_.bar;
     report.status = Status::ok;
@@ -176,7 +188,8 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
                                     index_t lane) {
   const MatrixView<T> ab = ab_.view()[lane];
   PackedSystem& packed = packed_[lane];
-  if (!is_packed_) pack_system(problem_, system, block, rows_, ab, packed);
+  const bool is_packed = !inputs_packed_.empty();
+  if (!is_packed) pack_system(problem_, system, block, rows_, ab, packed);
   if (!packed.a_is_finite) {
     refuse_system(problem_, system, p_, block);
     return;
@@ -184,7 +197,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
   const MatrixView<double> r = r_.view()[0], z = z_.view()[0];
   if (matrices_[lane].is_finite) {
     const systems::Place place{.lane = static_cast<int>(lane),
-                               .scale = is_packed_ ? 0 : packed.scale_a};
+                               .scale = is_packed ? 0 : packed.scale_a};
     routine_.take_factor(shape_, workspace_.get(), place, r.data, z.data);
   } else {
     // A right side that is not finite is packed as zeros.
@@ -201,23 +214,36 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
 }
 
 template <class T>
-void PackSolver<T>::run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
-  const auto count = std::ssize(systems);
-  is_packed_ = !take_in_place(systems, block);
-  if (is_packed_) pack(systems, block);
-  inputs_.count = count;
+void PackSolver<T>::call_kernel(std::span<const SystemRef<T>> systems,
+                                const RightSideBlock<T>& block) {
+  inputs_.count = std::ssize(systems);
+  inputs_.shifts = inputs_packed_.empty() ? nullptr : shifts_.data();
   inputs_.rows_used = rows_used_.data();
   inputs_.x = x_.view().data;
   inputs_.se = se_.view().data;
   inputs_.solutions = solutions_.data();
   inputs_.matrices = matrices_.data();
-  for (index_t l = 0; l < count; ++l)
+  for (index_t l = 0; l < inputs_.count; ++l)
     for (index_t j = 0; j < p_; ++j)
       take_solution<T>(problem_, block, systems[l].first + j,
                        {&x_.view()[l](j, 0), problem_.n, 1, 1}, 0);
   routine_.solve(shape_, rules_, inputs_, workspace_.get());
-  for (index_t l = 0; l < count; ++l)
+}
+
+template <class T>
+void PackSolver<T>::run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
+  if (!take_in_place(systems, block)) pack(systems, block);
+  call_kernel(systems, block);
+  for (index_t l = 0; l < std::ssize(systems); ++l)
     needs_care(l) ? solve_with_care(systems[l], block, l) : store(systems[l], block, l);
+}
+
+template <class T>
+void PackSolver<T>::solve_factored(std::span<const SystemRef<T>> systems,
+                                   const RightSideBlock<T>& block, const Factored& factored) {
+  take_packed(factored.ab, factored.packed);
+  inputs_.r = {factored.r.data, factored.r.ld, factored.r.stride};
+  call_kernel(systems, block);
 }
 
 template class PackSolver<float>;

@@ -16,22 +16,25 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Where R of [A B] would be computed in packs on the CPU, everything is.
-bool is_for_packs(const SolveProblem& problem, const Plan& plan) {
-  return plan.variant != nullptr && std::string_view(plan.variant->name) == "cpu/batched" &&
-         problem.packed_rows() >= problem.n && plan.problem.n > problem.n && problem.n > 0;
-}
+/// Beyond these the plain sums of a pack would err by more than a small part of the bar, or R of a
+/// pack would outgrow the caches by far.
+constexpr index_t most_pack_rows = 4096, most_pack_columns = 256;
 
 }  // namespace
 
 template <class T>
 SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, const Plan& plan,
                               int threads)
-    : problem_(problem), backend_(backend), plan_(plan), p_(plan.problem.n - problem.n) {
-  if (is_for_packs(problem, plan)) {
-    for (int i = 0; i < threads; ++i) packs_.emplace_back(problem, p_);
-    return;
-  }
+    : problem_(problem),
+      backend_(backend),
+      plan_(plan),
+      p_(plan.problem.n - problem.n),
+      solves_packs_(packs_for(problem, plan)) {
+  using Factor = typename PackSolver<T>::Factor;
+  const bool is_own = solves_packs_ == Packs::own_factor;
+  for (int i = 0; i < threads && solves_packs_ != Packs::none; ++i)
+    packs_.emplace_back(problem, p_, is_own ? Factor::own : Factor::given);
+  if (is_own) return;
   systems_ = Batch<T>(plan.chunk_matrices, plan.problem.m, plan.problem.n);
   factors_ = Batch<T>(plan.chunk_matrices, plan.problem.k(), plan.problem.n);
   packed_.resize(static_cast<std::size_t>(plan.chunk_matrices));
@@ -39,6 +42,17 @@ SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, con
   for (int i = 0; i < threads; ++i)
     workers_.push_back({RowFactors(problem.m), SystemSolver<T>(problem.rules()),
                         Batch<double>(1, std::max<index_t>(problem.k(), 1), p_)});
+}
+
+/// Where R of [A B] would be computed in packs on the CPU, everything is.
+template <class T>
+typename SystemEngine<T>::Packs SystemEngine<T>::packs_for(const SolveProblem& problem,
+                                                           const Plan& plan) {
+  const index_t rows = problem.packed_rows(), n = problem.n;
+  if (rows < n || n == 0 || plan.problem.n == n || plan.variant == nullptr) return Packs::none;
+  if (std::string_view(plan.variant->name) == "cpu/batched") return Packs::own_factor;
+  const bool is_small = rows <= most_pack_rows && n <= most_pack_columns;
+  return is_small ? Packs::given_factor : Packs::none;
 }
 
 template <class T>
@@ -89,9 +103,31 @@ SolveSeconds SystemEngine<T>::run_packs(std::span<const SystemRef<T>> systems,
 }
 
 template <class T>
+void SystemEngine<T>::solve_chunk(std::span<const SystemRef<T>> systems,
+                                  const RightSideBlock<T>& block) {
+  const auto threads = static_cast<int>(workers_.size());
+  const auto all = std::ssize(systems);
+  if (packs_.empty()) {
+    for_each_in_team(all, threads,
+                     [&](index_t i, int worker) { solve(systems[i], block, workers_[worker], i); });
+    return;
+  }
+  const index_t lanes = packs_.front().lanes(), packs = (all + lanes - 1) / lanes;
+  for_each_in_team(packs, threads, [&](index_t pack, int worker) {
+    const index_t first = pack * lanes, count = std::min(lanes, all - first);
+    const auto place = static_cast<std::size_t>(first), number = static_cast<std::size_t>(count);
+    packs_[worker].run_factored(
+        systems.subspan(place, number), block,
+        {systems_.view().slice(first, count), factors_.view().slice(first, count),
+         std::span<const PackedSystem>(packed_).subspan(place, number)},
+        [&](index_t i) { solve(systems[first + i], block, workers_[worker], first + i); });
+  });
+}
+
+template <class T>
 SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
                                   const RightSideBlock<T>& block) {
-  if (solves_packs()) return run_packs(systems, block);
+  if (solves_packs_ == Packs::own_factor) return run_packs(systems, block);
   SolveSeconds seconds;
   const auto all = std::ssize(systems);
   const auto threads = static_cast<int>(workers_.size());
@@ -108,9 +144,8 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
                       std::span(reports_).first(static_cast<std::size_t>(count)));
     seconds.factor += seconds_since(start);
     const auto factored = Clock::now();
-    for_each_in_team(count, threads, [&](index_t i, int worker) {
-      solve(systems[first + i], block, workers_[worker], i);
-    });
+    solve_chunk(systems.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                block);
     seconds.solve += seconds_since(factored);
   }
   return seconds;

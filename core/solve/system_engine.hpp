@@ -47,8 +47,11 @@ class SystemEngine {
     Batch<double> z;
   };
 
-  bool solves_packs() const { return !packs_.empty(); }
+  /// Where packs are solved, they compute R themselves, or they take the backend's.
+  enum class Packs { none, own_factor, given_factor };
+  static Packs packs_for(const SolveProblem& problem, const Plan& plan);
   SolveSeconds run_packs(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
+  void solve_chunk(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   void solve(const SystemRef<T>& system, const RightSideBlock<T>& block, Worker& worker,
              index_t number);
 
@@ -56,7 +59,8 @@ class SystemEngine {
   Backend& backend_;
   Plan plan_;
   index_t p_;
-  std::vector<PackSolver<T>> packs_;  // one for each thread; empty: systems are no packs
+  Packs solves_packs_;
+  std::vector<PackSolver<T>> packs_;  // one for each thread
   std::vector<Worker> workers_;
   Batch<T> systems_, factors_;
   std::vector<PackedSystem> packed_;

@@ -55,8 +55,13 @@ class Systems : batched::Columns<T, double> {
                     std::byte* workspace) {
     Workspace parts(workspace);
     Systems s(shape, parts);
-    s.load(pack);
-    s.factor_columns();
+    s.clear();
+    if (shape.is_factored) {
+      s.load_factor(pack);
+    } else {
+      s.load(pack);
+      s.factor_columns();
+    }
     s.choose_scales();
     s.estimate_condition();
     s.judge_matrices(rules, pack);
@@ -88,7 +93,8 @@ class Systems : batched::Columns<T, double> {
   static constexpr int scaled = 0, plain = 1;
 
   Systems(const Shape& shape, Workspace& workspace)
-      : Base(shape.m, shape.n + shape.p, shape.n, 0, workspace), s_(shape) {
+      : Base(shape.is_factored ? shape.n : shape.m, shape.n + shape.p, shape.n, 0, workspace),
+        s_(shape) {
     inverse_ = workspace.take(s_.n);
     for (int v : {scaled, plain}) {
       scale_by_[v] = workspace.take(s_.n);
@@ -129,7 +135,6 @@ class Systems : batched::Columns<T, double> {
   static Int is_beyond(Int e, int most) { return (e > most) | (e < -most); }
 
   void load(const Pack<T>& pack) {
-    this->clear();
     Base::load(pack.a, pack.count, s_.n);
     read_right_sides(pack, 0, s_.p, 0, s_.m, [&](VT x, index_t i, index_t j) {
       auto& largest = largest_[s_.n + j];
@@ -138,6 +143,21 @@ class Systems : batched::Columns<T, double> {
       at(i, s_.n + j) = __builtin_convertvector(x, V);
     });
     this->find_scale();
+  }
+
+  /// D scales the columns of R as it would scale those of A.
+  void load_factor(const Pack<T>& pack) {
+    Base::load(pack.r, pack.count, s_.n + s_.p);
+    for (index_t j = 0; j < s_.p; ++j) largest_[s_.n + j] = decltype(this->scale_){};
+    read_right_sides(pack, 0, s_.p, 0, s_.m, [&](VT x, index_t, index_t j) {
+      auto& largest = largest_[s_.n + j];
+      const auto bits = this->magnitude_bits(x);
+      largest = bits > largest ? bits : largest;
+    });
+    this->find_scale();
+    for (index_t p = 0; p < panels_of(s_.n + s_.p); ++p) this->scale_panel(p);
+    for (index_t i = 0; i < s_.n; ++i)
+      for (index_t q = 0; q < width; ++q) top_[i * width + q] = row_of(i / width, i)[q];
   }
 
   /// Calls body(x, i, j) for entry i of right side j, in some of the rows of some right sides.
@@ -163,13 +183,13 @@ class Systems : batched::Columns<T, double> {
   /// The powers of two that make R of R', and S, which has columns of norm 1 to a factor of 2.
   void choose_scales() {
     needs_care_ = ~__builtin_convertvector(this->is_finite_, Int);
-    scale_ = exponent(0);
-    for (index_t j = 1; j < s_.n; ++j) scale_ = exponent(j) > scale_ ? exponent(j) : scale_;
-    needs_care_ |= is_beyond(scale_, most_exponent);
+    scale_a_ = exponent(0);
+    for (index_t j = 1; j < s_.n; ++j) scale_a_ = exponent(j) > scale_a_ ? exponent(j) : scale_a_;
+    needs_care_ |= is_beyond(scale_a_, most_exponent);
     V squares{};
     longest_[scaled] = longest_[plain] = V{} - 1;
     for (index_t j = 0; j < s_.n; ++j) {
-      const Int down = exponent(j) - scale_;
+      const Int down = exponent(j) - scale_a_;
       needs_care_ |= is_beyond(down, most_exponent);
       V sum{};
       for (index_t i = 0; i <= j; ++i) sum += r_at(i, j) * r_at(i, j);
@@ -417,7 +437,7 @@ class Systems : batched::Columns<T, double> {
       is_beyond_type |= ~(size_of(x) < infinity());
       const V down_x = x * power(down);
       x_[i * group + q] = down_x;
-      const V relative = down_x * power(scale_);
+      const V relative = down_x * power(scale_a_);
       squares += relative * relative;
     }
     is_bad |= is_beyond_type | ((largest < least_solution<T>)&(largest > 0));
@@ -500,7 +520,7 @@ class Systems : batched::Columns<T, double> {
                       index_t count) {
     const index_t j = first + q, stride = count == 1 ? 1 : group;
     const V r = square_roots(sums_[q].r), b = square_roots(sums_[q].b);
-    const V down = power(-scale_);
+    const V down = power(-scale_a_);
     V squares{};
     for (index_t i = 0; i < s_.n; ++i) {
       V& g = gradient_[i * stride + q];
@@ -551,7 +571,7 @@ class Systems : batched::Columns<T, double> {
   V *inverse_, *y_, *x_, *gradient_, *row_norms_, *tile_,
       *right_sides_;  // inverse_: of the diagonal of R'
   V *scale_by_[2], *unscale_by_[2];
-  Int scale_, needs_care_, which_[2] = {};
+  Int scale_a_, needs_care_, which_[2] = {};
   V norm_, longest_[2], condition_[2], smallest_;
   Int is_bad_[group];
   V solution_norm_[group];

@@ -16,6 +16,7 @@ using batched::Strided;
 struct Shape {
   std::int64_t m = 0, n = 0, p = 0;
   std::int64_t data_rows = 0;  // the rows below belong to a penalty
+  bool is_factored = false;    // R of [A B] is given
 };
 
 /// Which solutions are left to the slower, more careful way.
@@ -45,6 +46,7 @@ template <class T>
 struct Pack {
   std::int64_t count = 0;
   Strided<const T> a;  // m x n
+  Strided<const T> r;  // n x (n + p): R of A, upper triangular, and Q'B; where is_factored
   Strided<const T> b;  // m x p, or p x m where right sides are rows
   bool b_has_rows = false;
   const int* shifts = nullptr;              // null: 0
@@ -64,8 +66,8 @@ struct Routine {
   std::size_t (*workspace_bytes)(const Shape&);
   /// `workspace` is aligned to 64 bytes.
   void (*solve)(const Shape&, const Rules&, const Pack<T>&, std::byte* workspace);
-  /// After solve(): R of A 2^-scale (n x n) and Q'B (n x p), where the largest entry of every right
-  /// side is brought to [1/2, 1) by a power of two.
+  /// After solve() of systems whose R is not given: R of A 2^-scale (n x n) and Q'B (n x p), where
+  /// the largest entry of every right side is brought to [1/2, 1) by a power of two.
   void (*take_factor)(const Shape&, std::byte* workspace, const Place&, double* r, double* z);
 };
 

@@ -63,16 +63,37 @@ struct Systems {
             .findings = findings};
   }
   void solve_packs(const systems::Kernels& kernels, bool as_rows) {
-    PackSolver<T> solver(problem, p, kernels);
+    PackSolver<T> solver(problem, p, PackSolver<T>::Factor::own, kernels);
     for (index_t i = 0; i < count(); i += solver.lanes())
       solver.run(refs(i, std::min(solver.lanes(), count() - i)), block(as_rows));
   }
-  /// R by cpu/eigen, and then system after system.
+  /// R by Eigen, and then system after system.
   void solve_one_by_one(bool as_rows) {
+    const index_t m = problem.m, n = problem.n;
+    RowFactors rows(m);
+    SystemSolver<T> solver(problem.rules());
+    const Batch<T> ab(1, m, n + p);
+    const Batch<double> r(1, n, n), z(1, n, p);
+    for (const SystemRef<T>& system : refs(0, count())) {
+      const MatrixView<T> all = ab.view()[0];
+      PackedSystem packed;
+      pack_system(problem, system, block(as_rows), rows, all, packed);
+      std::vector<double> column(static_cast<std::size_t>(n));
+      PackedRows<T> data(problem, {all.data, m, n, all.ld}, {all.data + n, m, p, all.ld});
+      for (index_t j = 0; j < p; ++j) {
+        data.factor_again(j, r.view()[0], column.data());
+        for (index_t i = 0; i < n; ++i) z.view()[0](i, j) = column[i];
+      }
+      solver.take_factor(MatrixView<const double>(r.view()[0]));
+      solve_packed<T>(problem, system, all, packed, z.view()[0], solver, block(as_rows));
+    }
+  }
+  /// R by a variant of the CPU backend, which packs take.
+  void solve_with(const char* variant, bool as_rows) {
     const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 1};
     CpuBackend backend(limits);
     const Plan plan = make_plan(SystemEngine<T>::factored_problem(problem, count(), p),
-                                backend.variants(), limits, "cpu/eigen");
+                                backend.variants(), limits, variant);
     SystemEngine<T>(problem, backend, plan, 1).run(refs(0, count()), block(as_rows));
   }
 
@@ -99,36 +120,46 @@ const Shape shapes[] = {{1, 1, 1},   {2, 1, 3},   {5, 4, 1},    {16, 4, 1},
                         {16, 5, 2},  {9, 8, 4},   {30, 12, 5},  {33, 9, 9},
                         {64, 32, 1}, {97, 33, 2}, {300, 20, 1}, {700, 3, 6}};
 
+template <class T>
+void expect_same(const Systems<T>& found, const Systems<T>& expected) {
+  const index_t n = expected.problem.n, p = expected.p;
+  const bool has_residuals = expected.problem.m > n;
+  expect_near(found.x, expected.x);
+  if (has_residuals) expect_near(found.se, expected.se);
+  for (std::size_t s = 0; s < found.reports.size(); ++s) {
+    const SolutionReport &one = found.reports[s], &other = expected.reports[s];
+    EXPECT_EQ(one.status, Status::ok);
+    EXPECT_LE(one.backward_error, one.bar);
+    EXPECT_EQ(one.bar, other.bar);
+    if (has_residuals) {
+      EXPECT_NEAR(one.residual_norm, other.residual_norm, 1e-3 * other.residual_norm);
+    }
+  }
+  for (index_t i = 0; i < found.count(); ++i) {
+    const MatrixFindings &one = found.findings[i * p], &other = expected.findings[i * p];
+    EXPECT_EQ(one.rank, n);
+    EXPECT_NEAR(one.condition, other.condition, 0.05 * other.condition);
+    EXPECT_NEAR(one.scaled_condition, other.scaled_condition, 0.05 * other.scaled_condition);
+  }
+}
+
 TYPED_TEST(Packs, OfEveryInstructionSetSolveAsSystemsOneByOneDo) {
   using T = TypeParam;
   for (const Shape& shape : shapes) {
     for (const bool as_rows : {false, true}) {
+      SCOPED_TRACE(testing::Message()
+                   << shape.m << "x" << shape.n << " p " << shape.p << " rows " << as_rows);
       Systems<T> expected(shape.m, shape.n, shape.p, 11);
       expected.solve_one_by_one(as_rows);
       for (const systems::Kernels* kernels : systems_kernels()) {
-        SCOPED_TRACE(testing::Message() << kernels->target << " " << shape.m << "x" << shape.n
-                                        << " p " << shape.p << " rows " << as_rows);
+        SCOPED_TRACE(kernels->target);
         Systems<T> found(shape.m, shape.n, shape.p, 11);
         found.solve_packs(*kernels, as_rows);
-        expect_near(found.x, expected.x);
-        if (shape.m > shape.n) expect_near(found.se, expected.se);
-        for (std::size_t s = 0; s < found.reports.size(); ++s) {
-          const SolutionReport &one = found.reports[s], &other = expected.reports[s];
-          EXPECT_EQ(one.status, Status::ok);
-          EXPECT_LE(one.backward_error, one.bar);
-          EXPECT_EQ(one.bar, other.bar);
-          if (shape.m > shape.n) {
-            EXPECT_NEAR(one.residual_norm, other.residual_norm, 1e-3 * other.residual_norm);
-          }
-        }
-        for (index_t i = 0; i < found.count(); ++i) {
-          const MatrixFindings &one = found.findings[i * shape.p],
-                               &other = expected.findings[i * shape.p];
-          EXPECT_EQ(one.rank, shape.n);
-          EXPECT_NEAR(one.condition, other.condition, 0.05 * other.condition);
-          EXPECT_NEAR(one.scaled_condition, other.scaled_condition, 0.05 * other.scaled_condition);
-        }
+        expect_same(found, expected);
       }
+      Systems<T> given(shape.m, shape.n, shape.p, 11);
+      given.solve_with("cpu/eigen", as_rows);
+      expect_same(given, expected);
     }
   }
 }
