@@ -415,6 +415,29 @@ inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// faster. With 32 x 32 per warp and eight warps they take a quarter longer.
 inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
 
+// ---- least squares (solve/). Not yet measured.
+
+/// Bytes of A, b and x that are transferred together.
+inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
+/// Largest number of columns and of rows of a system that one work-group solves.
+inline constexpr std::int64_t solve_most_columns = 512, solve_most_rows = 16384;
+/// Rows of a tile of A in local memory, a power of two, and the bytes that it may take: several
+/// groups share the local memory of a multiprocessor.
+inline constexpr int solve_tile_rows = 32;
+inline constexpr std::size_t solve_tile_bytes = 16 << 10;
+/// The first step and the corrections of a solution. The fourth is rarely reached: each one makes
+/// the error smaller by cond(A) times the rounding error of R.
+inline constexpr int solve_most_steps = 4;
+/// Corrections stop when the last one was at most this times sqrt(u), relative to x. The error that
+/// is left is about the square of the last correction's.
+inline constexpr double solve_enough = 0.125;
+/// The estimate of the smallest singular value, with columns of norm 1/2 to 1, must be this many
+/// times the tolerance of the rank; otherwise the host decides by pivoting. The estimate is never
+/// below the true value, and usually agrees to a few percent.
+inline constexpr double solve_rank_margin = 10;
+/// Work-groups of measure_factors for each compute unit: each has n^2 numbers of its own.
+inline constexpr std::int64_t solve_factor_groups = 8;
+
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 
 /// Bytes of a vector, whose entries belong to different matrices. 32 .. 64: OpenCL C has no wider
