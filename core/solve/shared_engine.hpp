@@ -7,8 +7,9 @@
 
 #include <vector>
 
-#include "core/solve/packing.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/cpu/solve/shared_kernel.hpp"
+#include "core/plan.hpp"
+#include "core/solve/system.hpp"
 
 namespace qrtool {
 
@@ -32,18 +33,31 @@ class SharedEngine {
     SystemSolver<T> solver;
     Batch<T> b, x;  // a tile of right sides; X and its errors
     Batch<double> z;
+    HostMemory workspace;
     std::vector<index_t> gaps;
   };
+  void factor();
+  void prepare_kernel();
   void solve_tile(const RightSideBlock<T>& block, index_t first, index_t count, Worker& worker);
+  shared::Tile<T> place_tile(const RightSideBlock<T>& block, index_t first, index_t count,
+                             Worker& worker) const;
+  void store_tile(const RightSideBlock<T>& block, index_t first, const shared::Tile<T>& tile,
+                  Worker& worker);
+  void solve_with_care(const RightSideBlock<T>& block, index_t first, index_t count,
+                       Worker& worker);
   void refuse_all(const RightSideBlock<T>& block) const;
 
   const SolveProblem& problem_;
   Limits limits_;
+  shared::Routine<T> routine_;
   RowFactors rows_;
   PackedScale of_a_;
   index_t rows_used_ = 0;
   Batch<T> a_;
-  Batch<double> q_, r_;
+  Batch<double> wide_, q_, r_;  // wide_: A in float64
+  std::vector<double> row_factors_, row_norms_;
+  shared::Matrix matrix_;
+  bool uses_kernel_ = false;
   MatrixFindings findings_;
   std::vector<Worker> workers_;
 };
