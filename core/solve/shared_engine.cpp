@@ -9,6 +9,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/instruction_sets.hpp"
+#include "core/solve/pack_solver.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
@@ -37,6 +38,21 @@ const shared::Routine<T>& best_routine() {
     return best_kernels().in_float;
   }
 }
+
+template <class T>
+const systems::Routine<T>& gap_routine() {
+  if constexpr (sizeof(T) == 8) {
+    return systems_kernels().front()->in_double;
+  } else {
+    return systems_kernels().front()->in_float;
+  }
+}
+
+/// Columns up to which A'MA of each right side is formed, and the condition up to which R of A'MA
+/// and one correction are as good as reflectors: the error is then about kappa u (16 kappa^2 u),
+/// where kappa is that of A with scaled columns, float64 data.
+constexpr index_t most_gap_columns = 128;
+constexpr double most_gap_condition = 1e4;
 
 /// Z := Q'B for a tile of B (rows x count).
 template <class T>
@@ -79,6 +95,9 @@ SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
   wide_ = Batch<double>(1, rows, n);
   q_ = Batch<double>(1, rows, k);
   r_ = Batch<double>(1, k, n);
+  prepare_gaps();
+  const std::size_t of_gaps =
+      solves_gaps_ ? gap_routine<T>().workspace_bytes(gap_shape_) : std::size_t{0};
   const std::size_t workspace_bytes = routine_.workspace_bytes({.m = rows, .n = n});
   for (int i = 0; i < limits.threads; ++i)
     workers_.push_back({.solver = SystemSolver<T>(problem.rules()),
@@ -86,6 +105,7 @@ SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
                         .x = Batch<T>(2, n, tile),
                         .z = Batch<double>(1, std::max<index_t>(k, 1), tile),
                         .workspace = allocate_host(workspace_bytes),
+                        .gap_workspace = allocate_host(of_gaps),
                         .gaps = {}});
 }
 
@@ -106,12 +126,20 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
   if (w != nullptr) rows_.weigh(w, step);
   if (problem_.skips_missing) rows_.leave_out(a);
   rows_used_ = rows_.used();
+  row_factors_.clear();
+  for (index_t i = 0; i < problem_.m; ++i) row_factors_.push_back(rows_[i]);
   of_a_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0]);
   if (!of_a_.is_finite) return {};
   const MatrixView<T> packed = a_.view()[0];
   for (index_t i = 0; i < packed.rows; ++i)
     for (index_t j = 0; j < packed.cols; ++j)
       wide_.view()[0](i, j) = static_cast<double>(packed(i, j));
+  if (solves_gaps_) {
+    const MatrixView<double> padded = padded_.view()[0];
+    for (index_t i = 0; i < padded.rows; ++i)
+      for (index_t j = 0; j < padded.cols; ++j)
+        padded(i, j) = j < problem_.n ? wide_.view()[0](i, j) : 0.0;
+  }
   factor();
   for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const double>(r_.view()[0]));
   prepare_kernel();
@@ -129,6 +157,23 @@ void SharedEngine<T>::factor() {
              Factors<double>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
 }
 
+template <class T>
+void SharedEngine<T>::prepare_gaps() {
+  const SolveRules rules = problem_.rules();
+  const index_t n = problem_.n;
+  solves_gaps_ = problem_.skips_missing && n > 0 && n <= most_gap_columns && rules.m >= n &&
+                 rules.m <= most_kernel_rows;
+  if (!solves_gaps_) return;
+  gap_shape_ = {.m = rules.m, .n = n, .p = 1, .data_rows = problem_.m, .is_masked = true};
+  gap_rules_ = {
+      .bar = solution_bar(rules.type, rules.m, n),
+      .least_singular_value = std::max(rank_margin * rules.rank.tolerance, 1 / most_gap_condition),
+      .most_condition = most_gap_condition,
+      .is_given = rules.only_checks,
+      .wants_se = rules.wants_se};
+  padded_ = Batch<double>(1, rules.m, (n + 3) / 4 * 4);
+}
+
 /// The kernel takes matrices of full column rank whose solutions need no correction.
 template <class T>
 void SharedEngine<T>::prepare_kernel() {
@@ -139,8 +184,6 @@ void SharedEngine<T>::prepare_kernel() {
   uses_kernel_ = n > 0 && rules.m <= most_kernel_rows && factor.has_full_column_rank() &&
                  std::isfinite(factor.condition()) && !refines;
   if (!uses_kernel_) return;
-  row_factors_.clear();
-  for (index_t i = 0; i < problem_.m; ++i) row_factors_.push_back(rows_[i]);
   const bool counts_once =
       std::all_of(row_factors_.begin(), row_factors_.end(), [](double w) { return w == 1; });
   row_norms_.clear();
@@ -279,6 +322,56 @@ void SharedEngine<T>::solve_with_care(const RightSideBlock<T>& block, index_t fi
   }
 }
 
+/// As many right sides as the kernel has lanes; those that are left stay in worker.gaps.
+template <class T>
+void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block,
+                                 Worker& worker) {
+  const systems::Routine<T>& routine = gap_routine<T>();
+  const index_t n = problem_.n, m = problem_.m;
+  const MatrixView<T> x = worker.x.view()[0], se = worker.x.view()[1];
+  T* b = worker.b.view().data;
+  systems::Solution solutions[tile];
+  systems::Matrix matrices[tile];
+  int shifts[tile];
+  const auto count = std::ssize(gaps);
+  for (index_t l = 0; l < count; ++l) {
+    const T* from = block.b + block.b_places.start(gaps[l]);
+    for (index_t i = 0; i < m; ++i) b[l * m + i] = from[i * block.b_places.step];
+    take_solution<T>(problem_, block, gaps[l], {x.data + l * n, n, 1, 1}, 0);
+    shifts[l] = -of_a_.scale;
+  }
+  routine.solve(gap_shape_, gap_rules_,
+                {.count = count,
+                 .a = {},
+                 .r = {},
+                 .b = {b, m, m},
+                 .b_has_rows = true,
+                 .shared = {padded_.view().data, padded_.view().ld, row_factors_.data()},
+                 .shifts = shifts,
+                 .x = x.data,
+                 .se = block.se != nullptr ? se.data : nullptr,
+                 .solutions = solutions,
+                 .matrices = matrices},
+                worker.gap_workspace.get());
+  for (index_t l = 0; l < count; ++l) {
+    if (solutions[l].needs_care) {
+      worker.gaps.push_back(gaps[l]);
+      continue;
+    }
+    SolutionReport& report = block.reports[gaps[l]] = {};
+    report.residual_norm = solutions[l].residual_norm;
+    report.backward_error = solutions[l].backward_error;
+    report.bar = gap_rules_.bar;
+    report.status = Status::ok;
+    if (!block.findings.empty())
+      block.findings[gaps[l]] = {.rank = static_cast<std::int32_t>(n),
+                                 .condition = matrices[l].condition,
+                                 .scaled_condition = matrices[l].scaled_condition};
+    put_solution<T>(problem_, {x.data + l * n, n, 1, 1}, {se.data + l * n, n, 1, 1}, 0, block,
+                    gaps[l]);
+  }
+}
+
 template <class T>
 void SharedEngine<T>::refuse_all(const RightSideBlock<T>& block) const {
   for (index_t s = 0; s < block.count; ++s) {
@@ -298,9 +391,26 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
+  const std::vector<index_t> gaps = collect_gaps();
+  if (!solves_gaps_ || gaps.empty()) return gaps;
+  const index_t lanes = gap_routine<T>().lanes, all = std::ssize(gaps);
+  for_each_in_team(
+      (all + lanes - 1) / lanes, static_cast<int>(workers_.size()), [&](index_t pack, int worker) {
+        const auto first = static_cast<std::size_t>(pack * lanes);
+        const auto count = std::min(static_cast<std::size_t>(lanes), gaps.size() - first);
+        solve_gaps(std::span(gaps).subspan(first, count), block, workers_[worker]);
+      });
+  return collect_gaps();
+}
+
+/// Takes the gaps of all workers.
+template <class T>
+std::vector<index_t> SharedEngine<T>::collect_gaps() {
   std::vector<index_t> gaps;
-  for (const Worker& worker : workers_)
+  for (Worker& worker : workers_) {
     gaps.insert(gaps.end(), worker.gaps.begin(), worker.gaps.end());
+    worker.gaps.clear();
+  }
   std::sort(gaps.begin(), gaps.end());
   return gaps;
 }
