@@ -90,8 +90,9 @@ std::vector<NumberDataset> SolveRun::numbers() const {
       {.name = "backward_error",
        .kind = Kind::real,
        .dims = of_b,
-       .description = "an upper bound or an estimate of the least relative change of A and b for "
-                      "which x is the exact solution",
+       .description = "the least relative change of A and b for which x is the exact solution: an "
+                      "upper bound where that is at most half of the bar, else the smaller of the "
+                      "bound and Karlson and Walden's estimate, which is at most sqrt(2) too small",
        .formula = "min(||g|| / (a ||r||), e ||R^-T g|| / ||r||, e), else Karlson-Walden; r = b - A "
                   "x, g = A'r, a = ||A||, e = ||r|| / hypot(a ||x||, ||b||)",
        .bar = result_.bar},
