@@ -42,6 +42,8 @@ struct Format {
   std::vector<std::string> (*files_of_factors)(const std::string& output);
 
   std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec);
+  /// The memory that such a writer takes for itself. Null: next to none.
+  std::size_t (*output_workspace_bytes)(const OutputSpec& spec) = nullptr;
 };
 
 /// The formats in the order in which they are asked. The last one takes every name and every

@@ -24,6 +24,8 @@ struct InputSpec {
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
   int threads = 1;  // the most that read at once
+  // What a reader should keep to for itself, as far as the way the file is stored allows it.
+  std::size_t memory_bytes = SIZE_MAX;
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
   CsvOptions csv = {};         // only for text
@@ -72,6 +74,10 @@ class Reader {
   /// Call it after the last read: what was read may be a mixture where the file was changed since
   /// it was opened. Errors: InputError.
   virtual void require_unchanged() const = 0;
+
+  /// The most memory that reading takes in addition to what it reads into, for numbers that are
+  /// read as `type`.
+  virtual std::size_t workspace_bytes(ElementType) const { return 0; }
 
   /// Creates a reader of the same data for another thread. It is fastest when it reads piece by
   /// piece. Returns null where several readers are not faster than one.

@@ -31,6 +31,9 @@ class SelectedReader final : public Reader {
     read_row_range(matrix, first_row, out);
   }
   void require_unchanged() const override { inner_->require_unchanged(); }
+  std::size_t workspace_bytes(ElementType type) const override {
+    return inner_->workspace_bytes(type) + static_cast<std::size_t>(scratch_bytes);
+  }
   std::unique_ptr<Reader> another() const override;
 
  private:

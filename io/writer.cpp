@@ -79,6 +79,11 @@ std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
   return format_of_output(spec.path).create_output(spec);
 }
 
+std::size_t output_workspace_bytes(const OutputSpec& spec) {
+  const auto workspace_bytes = format_of_output(spec.path).output_workspace_bytes;
+  return workspace_bytes == nullptr ? 0 : workspace_bytes(spec);
+}
+
 std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
                                                std::span<const OutputSpec> planned) {
   refuse_wrong_name(root.path);

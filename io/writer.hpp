@@ -102,6 +102,9 @@ class Writer {
 /// disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
 
+/// The memory that the writer of such an output takes in addition to what it is given.
+std::size_t output_workspace_bytes(const OutputSpec& spec);
+
 /// One file for the factors of several datasets, which are written one after another.
 class OutputFile {
  public:

@@ -44,7 +44,7 @@ struct MeasurePlan {
 };
 
 /// Errors: LimitError where limits.host_bytes is too little for one matrix.
-MeasurePlan plan_measurement(const FactoredInput& input, const Limits& limits);
+MeasurePlan plan_measurement(const FactoredInput& input, Limits limits);
 
 using BarsOf = std::function<Bars(const Errors&)>;
 

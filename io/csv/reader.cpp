@@ -36,6 +36,9 @@ class CsvReader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  std::size_t workspace_bytes(ElementType) const override {
+    return starts_.capacity() * sizeof(Start) + checksums_.capacity() * sizeof(std::uint64_t);
+  }
   void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 
  private:

@@ -19,6 +19,7 @@ constinit const Format hdf5_format{
     .open_factors = open_hdf5_factors,
     .files_of_factors = [](const std::string& output) { return std::vector{output}; },
     .create_output = create_hdf5,
+    .output_workspace_bytes = hdf5_workspace_bytes,
 };
 
 }  // namespace qrtool

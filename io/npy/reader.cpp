@@ -49,6 +49,14 @@ class ArrayReader final : public Reader {
   void require_unchanged() const override {
     array_->file().stamp.require_unchanged(array_->file().descriptor, array_->file().shown);
   }
+  std::size_t workspace_bytes(ElementType type) const override {
+    const bool is_same = type == ElementType::float32 ? is_native<float>(array_->header().type)
+                                                      : is_native<double>(array_->header().type);
+    std::size_t piece = is_same ? 0 : piece_bytes;
+    if (array_->is_transposed())
+      piece += static_cast<std::size_t>(piece_elements()) * sizeof(double);
+    return piece * static_cast<std::size_t>(threads_);
+  }
   std::unique_ptr<Reader> another() const override {
     // Pieces of rows are short where matrices are stored by columns: one reader for all is faster.
     if (array_->is_transposed()) return nullptr;
