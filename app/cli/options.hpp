@@ -64,6 +64,7 @@ struct SolveOptions {
   std::string a, b, output;
   SystemOptions system;
   Order order = Order::automatic;
+  CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false;
   std::optional<std::uint64_t> memory_bytes;
