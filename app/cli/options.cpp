@@ -238,6 +238,7 @@ void describe(CommandLine& line, SolveOptions& o) {
               "store column",
               orders);
   add_csv_options(line, o.csv);
+  add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.flag("-f,--force", o.force, "replace existing files");
   line.flag("--json", o.json, "the result as one JSON document");

@@ -63,6 +63,7 @@ struct SystemOptions {
 struct SolveOptions {
   std::string a, b, output;
   SystemOptions system;
+  BackendRequest backend;
   Order order = Order::automatic;
   CsvOptions csv;
   std::optional<ElementType> precision;
