@@ -32,23 +32,31 @@ std::unique_ptr<Reader> open_factor(const std::string& path, const char* dataset
   return open_mtx(open_rereadable(name), name, /*as_stored=*/true);
 }
 
+template <class T>
+std::uint64_t hash_of(Reader& reader) {
+  constexpr index_t piece_numbers = 1 << 16;
+  const index_t m = reader.source().m, n = reader.source().n;
+  if (m == 0 || n == 0) return NumberHash().value();
+  const index_t at_once = std::clamp<index_t>(piece_numbers / n, 1, m);
+  const Batch<T> piece(1, at_once, n);
+  NumberHash hash;
+  for (index_t i = 0; i < m; i += at_once) {
+    const MatrixView<T> rows = piece.view()[0].row_block(0, std::min(at_once, m - i));
+    reader.read_rows(0, i, rows);
+    std::for_each_n(rows.data, rows.rows * n,
+                    [&](T number) { hash.add(static_cast<double>(number)); });
+  }
+  return hash.value();
+}
+
 /// What MtxWriter computes for the report.
 std::uint64_t checksum_of(const StoredFactors& factors) {
-  constexpr index_t piece_numbers = 1 << 16;
   NumberHash of_all;
   for (Reader* const reader :
        {factors.q.get(), factors.r.get(), factors.v.get(), factors.tau.get()}) {
     if (reader == nullptr) continue;
-    const index_t m = reader->source().m, n = reader->source().n;
-    const index_t at_once = std::clamp<index_t>(piece_numbers / n, 1, m);
-    const Batch<double> piece(1, at_once, n);
-    NumberHash hash;
-    for (index_t i = 0; i < m; i += at_once) {
-      const MatrixView<double> rows = piece.view()[0].row_block(0, std::min(at_once, m - i));
-      reader->read_rows(0, i, rows);
-      std::for_each_n(rows.data, rows.rows * n, [&](double number) { hash.add(number); });
-    }
-    of_all.add_word(hash.value());
+    const bool is_single = reader->source().type == ElementType::float32;
+    of_all.add_word(is_single ? hash_of<float>(*reader) : hash_of<double>(*reader));
   }
   return of_all.value();
 }
