@@ -60,6 +60,10 @@ constexpr std::pair<std::string_view, PrecisionWord> precisions[] = {
     {"mixed", {ElementType::float32, true}}};
 constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {{"any", Arithmetic::any},
                                                                    {"strict", Arithmetic::strict}};
+constexpr std::pair<std::string_view, Check> checks[] = {
+    {"full", Check::full}, {"probe", Check::probe}, {"none", Check::none}};
+constexpr std::pair<std::string_view, Check> checks_of_verify[] = {{"full", Check::full},
+                                                                   {"probe", Check::probe}};
 constexpr std::pair<std::string_view, ElementType> element_types[] = {
     {"single", ElementType::float32}, {"double", ElementType::float64}};
 const std::pair<std::string_view, std::string> backends[] = {
@@ -186,6 +190,9 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.choice("--arithmetic", o.arithmetic,
               "any that has the precision's accuracy, or strict: its own operations alone",
               arithmetics);
+  line.choice("--check", o.check,
+              "how errors are found; probe: estimated with random vectors where that is faster",
+              checks);
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
@@ -255,6 +262,7 @@ void describe(CommandLine& line, VerifyOptions& o) {
   add_system_options(line, o.system);
   line.choice("--criteria", o.criteria,
               "bar is u min(max(m,16), 30k); m-eps the published m 2^-23 for all", criteria);
+  line.choice("--check", o.check, "how errors are found, as for factor", checks_of_verify);
   line.flag("--all", o.all, "list every matrix, not only the first failing ones");
   add_input_options(line, o);
   add_resource_options(line, o);
