@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/error_probe.hpp"
 #include "core/gram_probe.hpp"
 #include "core/ratios.hpp"
 #include "core/report.hpp"
@@ -198,6 +199,16 @@ void fit_rows(Plan& plan, const Limits& limits) {
   plan.host_bytes = fixed + leaf_bytes * plan.buffers * leaves;
 }
 
+/// What the plan does where the user asked for estimates: a device measures by itself, and so do
+/// the passes over rows. Reflectors are measured through their Q, which costs more than the check.
+Check check_of(const Plan& plan, const Limits& limits) {
+  const Problem& p = plan.problem;
+  if (p.check != Check::probe) return p.check;
+  const bool is_estimated = limits.device_bytes == 0 && !plan.by_rows() && p.mode != Mode::raw &&
+                            ErrorProbe::pays(p.m, p.n, p.q_cols());
+  return is_estimated ? Check::probe : Check::full;
+}
+
 }  // namespace
 
 TallShape Plan::row_shape() const {
@@ -228,6 +239,7 @@ Plan make_plan(const Problem& problem, std::span<const Variant> variants, const 
                                           format_bytes(needed));
     fit_rows(plan, limits);
   }
+  plan.problem.check = check_of(plan, limits);
   if (plan.variant->shares_matrix && !plan.by_rows()) {
     plan.threads_per_matrix = limits.threads / plan.threads;
   }
@@ -248,6 +260,7 @@ std::string explain(const Plan& plan, const Limits& limits) {
                   name_of(p.type), name_of(p.mode), name_of(p.sign));
   text += fmt::format("variant   {} ({}){}\n", plan.variant->name, plan.reason, params);
   text += fmt::format("computes  {}\n", plan.arithmetic());
+  text += fmt::format("check     {}\n", name_of(p.check));
   const index_t at_once = plan.by_rows() ? plan.chunk_rows : plan.chunk_matrices;
   text += fmt::format("chunks    {} {} at a time, {} in flight, {} thread{}\n",
                       format_count(at_once), plan.by_rows() ? "rows of a matrix" : "matrices",

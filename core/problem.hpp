@@ -37,6 +37,12 @@ std::string_view name_of(Sign sign);
 enum class Arithmetic { any, strict, mixed };
 std::string_view name_of(Arithmetic arithmetic);
 
+/// How the errors are found. full: measured; probe: estimated with random vectors, where that is
+/// faster, and measured where the estimate does not exclude that they are above the bar; none: not
+/// at all.
+enum class Check { full, probe, none };
+std::string_view name_of(Check check);
+
 /// `count` matrices m x n, factored in `type`.
 struct Problem {
   index_t count = 0, m = 0, n = 0;
@@ -44,6 +50,7 @@ struct Problem {
   Mode mode = Mode::reduced;
   Sign sign = Sign::positive;
   Arithmetic arithmetic = Arithmetic::any;
+  Check check = Check::full;
 
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }

@@ -29,13 +29,28 @@ std::span<const errors::Kernels* const> errors::kernels() {
 #endif
 }
 
+namespace {
+
+/// sqrt(mn) denormals over ||A||. It is 0 where it is negligible beside the bar of any shape, as for
+/// all float64 numbers of common size: arithmetic with denormals takes as long as measuring a small
+/// matrix.
+double rounding_to_denormals(double entries, Precision precision, const Errors& errors) {
+  constexpr int negligible_exponent = -300;
+  constexpr double least_norm = 0x1p-100;
+  if (!(errors.norm > 0)) return 0;
+  const int exponent = precision.denormal_exponent - errors.scale;
+  if (exponent < negligible_exponent && errors.norm > least_norm) return 0;
+  return std::ldexp(std::sqrt(entries), exponent) / errors.norm;
+}
+
+}  // namespace
+
 Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors) {
   const auto rows = static_cast<double>(m), k = static_cast<double>(std::min(m, n));
   const double bar = precision.u * std::min(std::max(rows, 16.0), 30 * k);
   // Rounding each entry to a denormal number can make an error of sqrt(mn) denormals.
-  const double rounding = std::ldexp(std::sqrt(rows * static_cast<double>(n)),
-                                     precision.denormal_exponent - errors.scale);
-  const double residual = errors.norm > 0 ? bar + rounding / errors.norm : bar;
+  const double residual =
+      bar + rounding_to_denormals(rows * static_cast<double>(n), precision, errors);
   return {residual, bar, rows * precision.u};
 }
 

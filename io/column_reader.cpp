@@ -60,8 +60,8 @@ class ColumnReader final : public Reader {
 
 }  // namespace
 
-std::unique_ptr<Reader> choose_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
-                                       bool has_ones) {
+std::unique_ptr<Reader> read_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
+                                     bool has_ones) {
   return std::make_unique<ColumnReader>(std::move(reader), std::move(columns), has_ones);
 }
 

@@ -56,6 +56,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
       {"backend", backend.name()},
       {"device", backend.device()},
       {"variant", std::string(plan.variant->name)},
+      {"check", std::string(name_of(p.check))},
       {"eps", precision_of(p).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
   spec.attributes = with_details(std::move(spec.attributes), source);
@@ -129,7 +130,8 @@ Problem problem_of(const Source& source, const FactorOptions& o) {
           .type = o.precision.type.value_or(source.type),
           .mode = o.mode,
           .sign = o.sign.value_or(usual),
-          .arithmetic = o.precision.is_mixed ? Arithmetic::mixed : o.arithmetic};
+          .arithmetic = o.precision.is_mixed ? Arithmetic::mixed : o.arithmetic,
+          .check = o.check};
 }
 
 FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backend,

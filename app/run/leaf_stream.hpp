@@ -25,10 +25,10 @@ class LeafStream {
                                           std::size_t bytes);
 
   /// Writes R_i of leaves first .. first + count - 1 into r, one below the other, and adds their
-  /// rows to `probe`. Calls `added` with the number of rows that are done, from one thread at a
-  /// time.
+  /// rows to `probe`, if there is one. Calls `added` with the number of rows that are done, from
+  /// one thread at a time.
   LeafOutcome factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
-                     GramProbe<T>& probe, const std::function<void(index_t rows)>& added);
+                     GramProbe<T>* probe, const std::function<void(index_t rows)>& added);
 
   /// The seconds so far that a thread has read, and those that it has checked: means over all
   /// threads.
@@ -50,7 +50,7 @@ class LeafStream {
   LeafStream(const TallShape& shape, std::vector<Worker> workers)
       : shape_(shape), workers_(std::move(workers)) {}
   LeafOutcome factor_span(Worker& worker, index_t matrix, Span span, MatrixView<T> r,
-                          GramProbe<T>& probe) const;
+                          GramProbe<T>* probe) const;
   double mean(double Worker::*seconds) const;
 
   TallShape shape_;

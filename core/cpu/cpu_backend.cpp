@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <fstream>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -148,7 +149,9 @@ class TallMatrices final : public ChunkFactor<T> {
       : problem_(plan.problem),
         threads_(plan.threads),
         qr_(problem_, threads_),
-        meter_(problem_.m, problem_.n, problem_.q_cols(), problem_.r_rows()) {}
+        meter_(problem_.m, problem_.n, problem_.q_cols(), problem_.r_rows()) {
+    if (problem_.check == Check::probe) checker_.emplace(problem_, threads_);
+  }
 
   ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
                    std::span<MatrixReport> reports) override {
@@ -176,7 +179,10 @@ class TallMatrices final : public ChunkFactor<T> {
       report.status = Status::non_finite;
     } else if (!outcome.r_fits) {
       report.status = Status::r_overflows;
-    } else {
+    } else if (checker_) {
+      checker_->use_threads(threads_);
+      checker_->measure(a, factors, report);
+    } else if (problem_.check == Check::full) {
       const MatrixView<const T> q = problem_.wants_q() ? factors.q : MatrixView<T>{};
       meter_.start<T>(factors.r, report.scale);
       const index_t leaf_rows = TallShape(problem_.m, problem_.n).leaf_rows();
@@ -188,7 +194,8 @@ class TallMatrices final : public ChunkFactor<T> {
   Problem problem_;
   int threads_;
   TallQr<T> qr_;
-  ErrorMeter meter_;
+  ErrorMeter meter_;                   // of rows in parts
+  std::optional<Checker<T>> checker_;  // for estimates
 };
 
 }  // namespace
@@ -229,7 +236,7 @@ struct CpuBackend::Kept {
   bool is_for(const Plan& other) const {
     const Problem &p = plan.problem, &o = other.problem;
     return p.m == o.m && p.n == o.n && p.mode == o.mode && p.sign == o.sign &&
-           p.arithmetic == o.arithmetic && plan.variant == other.variant &&
+           p.arithmetic == o.arithmetic && p.check == o.check && plan.variant == other.variant &&
            plan.threads == other.threads && plan.threads_per_matrix == other.threads_per_matrix;
   }
 

@@ -129,7 +129,9 @@ std::size_t tall_workspace_bytes(const Problem& p) {
 }
 
 std::size_t tall_shared_bytes(const Problem& p) {
-  return ErrorMeter::workspace_bytes(p.m, p.n, p.q_cols(), p.r_rows()) +
+  const std::size_t estimates =
+      p.check == Check::probe ? Checker<double>::workspace_bytes(p, machine_cores()) : 0;
+  return estimates + ErrorMeter::workspace_bytes(p.m, p.n, p.q_cols(), p.r_rows()) +
          by_type(p, [&](auto zero) { return TallQr<decltype(zero)>::workspace_bytes(p, 0); });
 }
 

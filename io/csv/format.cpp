@@ -63,7 +63,8 @@ constinit const Format csv_format{
     .open_input = open_text,
     .recorded_input = read_csv_recorded_input,
     .open_factors = open_text_factors,
-    .files_of_factors = text_files,
+    .recorded_attributes = read_csv_attributes,
+    .files_of_output = text_files,
     .create_output = create_csv,
     .output_workspace_bytes = csv_workspace_bytes,
 };

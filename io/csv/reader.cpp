@@ -12,10 +12,10 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/number_hash.hpp"
 #include "io/csv/parser.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/number_hash.hpp"
 
 namespace qrtool {
 namespace {

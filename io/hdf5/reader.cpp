@@ -106,8 +106,8 @@ std::size_t enlarge_cache(const InputFile& file, Dataset& dataset, std::size_t m
 
 class Hdf5Reader final : public Reader {
  public:
-  /// row: the last dimension is a matrix of one row (tau); column: the only one is a matrix of one
-  /// column.
+  /// row: the last dimension is a matrix of one row (tau); column: the only one that the selection
+  /// leaves is a matrix of one column.
   enum class Vector { no, row, column };
   /// What is read of a dataset, and how.
   struct Part {
@@ -255,8 +255,10 @@ void Hdf5Reader::describe_source() {
     source_.m = extents.back();
     extents.pop_back();
   }
-  source_.is_vector = part_.vector == Vector::column;
-  if (source_.is_vector) std::swap(source_.m, source_.n);
+  if (part_.vector == Vector::column) {
+    source_.array_dims = {source_.n};
+    std::swap(source_.m, source_.n);
+  }
   source_.leading = std::move(extents);
   if (is_transposed_) std::swap(source_.m, source_.n);
 }
@@ -597,13 +599,23 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
 std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
   const Session session(file->shown);
-  Dataset dataset = hdf5::find_array(*file, spec.dataset);
-  const auto vector =
-      dataset.dims.size() == 1 ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no;
-  return std::make_unique<Hdf5Reader>(
+  const SelectedPath named = split_unless_named(*file, spec.dataset);
+  Dataset dataset = hdf5::find_array(*file, named.path);
+  const std::string shown =
+      fmt::format("{}:{}{}", file->shown, dataset.shown, escape(named.selection.text));
+  const std::vector<index_t> dims(dataset.dims.begin(), dataset.dims.end());
+  const std::vector<Range> ranges = resolve(named.selection, dims, shown, /*matrix_rank=*/0);
+  std::vector<Range> steps = steps_of(ranges, Order::row);
+  const bool is_vector = steps.size() == 1;
+  if (is_vector) steps.push_back({.count = 1});
+  auto reader = std::make_unique<Hdf5Reader>(
       file, std::move(dataset),
-      Hdf5Reader::Part{
-          .vector = vector, .threads = spec.threads, .memory_bytes = spec.memory_bytes});
+      Hdf5Reader::Part{.vector = is_vector ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no,
+                       .ranges = without_steps(ranges),
+                       .selection = named.selection.text,
+                       .threads = spec.threads,
+                       .memory_bytes = spec.memory_bytes});
+  return take_steps(std::move(reader), steps);
 }
 
 std::string find_hdf5_solutions(const std::string& path) {

@@ -366,9 +366,13 @@ void Hdf5Writer::create_numbers(const OutputSpec& spec) {
     const NumberDataset& numbers = spec.numbers[i];
     create_dataset(report_group_, numbers_[i], numbers_[i].name,
                    kinds_[i] == NumberDataset::Kind::status ? status : stored_type(kinds_[i]));
-    create_attribute(numbers_[i].handle, "description", numbers.description);
-    create_attribute(numbers_[i].handle, "formula", numbers.formula);
-    if (numbers.bar > 0) create_attribute(numbers_[i].handle, "bar", numbers.bar);
+    const std::pair<const char*, const std::string&> texts[] = {
+        {"description", numbers.description},
+        {"formula", numbers.formula},
+        {"unit", numbers.unit},
+        {"bar_formula", numbers.bar_formula}};
+    for (const auto& [name, text] : texts) create_attribute(numbers_[i].handle, name, text);
+    create_attribute(numbers_[i].handle, "bar", numbers.bar);
   }
 }
 

@@ -239,7 +239,7 @@ std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset,
                 .order = Order::row,
                 .order_is_stated = true,
                 .needs_copy = array->needs_copy(),
-                .is_vector = is_array};
+                .array_dims = is_array ? header.dims : std::vector<index_t>{}};
   return std::make_unique<ArrayReader>(std::move(array), std::move(source), is_vector,
                                        spec.threads);
 }

@@ -60,6 +60,22 @@ TEST(Plan, TakesTheFirstVariantThatFits) {
   EXPECT_EQ(plan_for({100, 9, 9}, 64 * mib, 2).variant->name, "test/general");
 }
 
+TEST(Plan, EstimatesErrorsWhereThatIsFaster) {
+  const auto check_of = [](Problem problem, Check check, std::size_t device_bytes = 0) {
+    Limits limits;
+    limits.host_bytes = 64 * mib;
+    limits.device_bytes = device_bytes;
+    problem.check = check;
+    return make_plan(problem, variants, limits).problem.check;
+  };
+  EXPECT_EQ(check_of({1, 500, 500}, Check::probe), Check::probe);
+  EXPECT_EQ(check_of({1, 500, 500}, Check::full), Check::full);
+  EXPECT_EQ(check_of({1, 500, 100}, Check::probe), Check::full);
+  EXPECT_EQ(check_of({1, 500, 500}, Check::probe, 64 * mib), Check::full);
+  EXPECT_EQ(check_of({1, 500, 500, ElementType::float32, Mode::raw}, Check::probe), Check::full);
+  EXPECT_EQ(check_of({1, 500, 500}, Check::none, 64 * mib), Check::none);
+}
+
 TEST(Plan, TakesABaselineOnlyWhenForced) {
   EXPECT_EQ(plan_for({100, 8, 8}, 64 * mib, 2, "test/baseline").variant->name, "test/baseline");
 }
