@@ -7,9 +7,10 @@ set(QRTOOL_MAINTAINER "the qrtool developers <qrtool@localhost>" CACHE STRING
 set(QRTOOL_ZSH_DIR "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" CACHE STRING
     "Where completion for zsh is installed")
 install(FILES packaging/_qrtool DESTINATION ${QRTOOL_ZSH_DIR})
-install(FILES packaging/qrtool.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-# bash loads a file by the name of the command.
+# bash and fish load a file by the name of the command.
 foreach(command qrtool qrtool-mpi)
+  install(FILES packaging/qrtool.fish RENAME ${command}.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
   install(FILES packaging/qrtool.bash RENAME ${command}
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endforeach()
@@ -46,7 +47,7 @@ set(CPACK_COMPONENT_UNSPECIFIED_DESCRIPTION
 every matrix into Q and R or solves least squares with it, and writes the
 results with the measured error of each. It runs on the CPU, and on a GPU
 through OpenCL where there is one.")
-# OpenCL without a GPU, and its kernels compiled for the CPU.
+# OpenCL on the CPU, for those who want to try it.
 set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "pocl-opencl-icd, python3-h5py")
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME qrtool-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "qrtool (= ${PROJECT_VERSION}), openmpi-bin")
