@@ -26,6 +26,10 @@ struct SystemJob {
   index_t factor_groups = 0;  // work-groups of measure_factors
 };
 
+/// `count` systems with `sides` right sides each, whose vectors lie as in a RightSideBlock.
+SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sides,
+                         const VectorPlaces& of_b, const VectorPlaces& of_x);
+
 /// Enqueues x for every right side, from A, b and R.
 void enqueue_solve(const SystemJob& job, Launcher& launch);
 /// Enqueues the findings, the errors and the standard errors.

@@ -31,9 +31,10 @@ std::size_t room_bytes(index_t n, std::size_t element, int group, int rows, bool
          sizeof(double) * static_cast<std::size_t>(4 * n + group + rows);
 }
 
-/// The same work for systems in the buffers of a sub-chunk, or of a resident run.
-SystemShape shape_of(const SolveProblem& p, index_t count, index_t sides, const VectorPlaces& of_b,
-                     const VectorPlaces& of_x) {
+}  // namespace
+
+SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
+                         const VectorPlaces& of_b, const VectorPlaces& of_x) {
   const auto side = [](const VectorPlaces& places) {
     return places.group == 1 ? places.group_stride : places.stride;
   };
@@ -51,8 +52,6 @@ SystemShape shape_of(const SolveProblem& p, index_t count, index_t sides, const 
           .sides = static_cast<int>(sides),
           .wants_se = p.wants_se};
 }
-
-}  // namespace
 
 std::size_t system_local_bytes(index_t n, ElementType type, const Params& params) {
   return room_bytes(n, size_of(type), params.at("GROUP"), params.at("TILE_ROWS"),
@@ -245,7 +244,7 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
   engine_.factor(variant_, flight.factor->job, flight.factored);
   const SystemJob job = flight.system->job(
       flight.factor->job, params_,
-      shape_of(problem_, flight.count, p, call.block.b_places, call.block.x_places));
+      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places));
   Launcher launch = system_launcher(engine_, problem_.type, params_);
   flight.system->poison(engine_.compute, flight.count);
   enqueue_solve(job, launch);
