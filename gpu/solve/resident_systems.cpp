@@ -21,9 +21,9 @@ struct ResidentSystems<T>::State {
         problem(solved),
         factor(plan),
         variant(gpu_variant(*plan.variant)),
-        params(system_params(solved.n, solved.type, engine.info.limits)),
+        params(solved.n, solved.type, engine.info.limits),
         sides(std::ssize(b) / (solved.m * a.count)),
-        layout(solved, sides, params, engine.info.limits),
+        layout(solved, sides, params.group, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
     const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
@@ -76,7 +76,7 @@ struct ResidentSystems<T>::State {
   const SolveProblem& problem;
   const Plan& factor;
   const GpuVariant& variant;
-  Params params;
+  SystemParams params;
   index_t sides;
   SystemLayout layout;
   BufferPool factor_pool;
@@ -102,13 +102,12 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
         s.factored->job, s.params,
         system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
                      VectorPlaces::rows(s.problem.n)));
-    Launcher launch = system_launcher(s.engine, s.problem.type, s.params);
     s.system->poison(s.engine.compute, s.count());
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.factor(s.variant, s.factored->job, factored);
-    enqueue_solve(job, launch);
+    enqueue_solve(s.engine, job);
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &solved);
-    enqueue_check(job, launch);
+    enqueue_check(s.engine, job);
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &checked);
     s.engine.compute.finish();
   });

@@ -67,6 +67,7 @@ Answer<T> ask(const SolveProblem& problem, const std::vector<T>& a, const std::v
   const auto places = [&](index_t length) {
     return as_rows ? VectorPlaces::rows(length) : VectorPlaces::columns(length, sides);
   };
+  // R by the same variant, however many systems there are.
   const Plan plan = plan_of_r(problem, systems);
   const auto device = make_system_device<T>(backend(), problem, plan);
   answer.refused = device->run(packed(a.data(), systems, m, n),
@@ -167,6 +168,50 @@ TYPED_TEST(Systems, OrdinarySystemsAreAccepted) {
       if (s.names[i].starts_with("gaussian")) {
         EXPECT_TRUE(answer.accepts(i)) << s.names[i] << " " << s.m << "x" << s.n;
       }
+    }
+  }
+}
+
+TYPED_TEST(Systems, TallSystemsAreSharedByGroups) {
+  using T = TypeParam;
+  for (const Shape& shape : {Shape{4096, 3}, Shape{4097, 3}, Shape{6145, 20}}) {
+    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 23);
+    const SolveProblem problem = problem_of<T>(shape.m, shape.n);
+    const Answer<T> answer = ask(problem, s.a, s.b);
+    for (index_t i = 0; i < s.count; ++i) {
+      if (answer.accepts(i)) expect_good(s, answer, i, problem.rank.tolerance);
+      if (s.names[i].starts_with("gaussian")) EXPECT_TRUE(answer.accepts(i)) << s.names[i];
+    }
+  }
+}
+
+/// Right sides as rows and as columns give the same bits, and so does each alone.
+TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
+  using T = TypeParam;
+  for (const Shape& shape : {Shape{30, 6}, Shape{4200, 6}}) {
+    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 24);
+    const index_t m = s.m, n = s.n, sides = 3;
+    const std::vector<T> a(s.a.begin(), s.a.begin() + 2 * m * n),
+        rows(s.b.begin(), s.b.begin() + 2 * sides * m);
+    std::vector<T> columns(rows.size());
+    for (index_t v = 0; v < 2 * sides; ++v)
+      for (index_t i = 0; i < m; ++i)
+        columns[v / sides * sides * m + i * sides + v % sides] = rows[v * m + i];
+    const SolveProblem problem = problem_of<T>(m, n);
+    const Answer<T> by_rows = ask(problem, a, rows), by_columns = ask(problem, a, columns, false);
+    ASSERT_TRUE(by_rows.refused.empty());
+    ASSERT_TRUE(by_columns.refused.empty());
+    for (index_t v = 0; v < 2 * sides; ++v) {
+      for (index_t j = 0; j < n; ++j) {
+        const index_t at = v / sides * sides * n + j * sides + v % sides;
+        EXPECT_EQ(by_rows.x[v * n + j], by_columns.x[at]);
+        EXPECT_EQ(by_rows.se[v * n + j], by_columns.se[at]);
+      }
+      EXPECT_EQ(by_rows.reports[v].backward_error, by_columns.reports[v].backward_error);
+      const std::vector<T> one(rows.begin() + v * m, rows.begin() + (v + 1) * m),
+          its_a(a.begin() + v / sides * m * n, a.begin() + (v / sides + 1) * m * n);
+      const Answer<T> alone = ask(problem, its_a, one);
+      for (index_t j = 0; j < n; ++j) EXPECT_EQ(by_rows.x[v * n + j], alone.x[j]);
     }
   }
 }
