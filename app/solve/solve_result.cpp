@@ -58,8 +58,12 @@ std::string text_of(const SolveResult& result) {
   if (v.second_tries() > 0)
     text += fmt::format("{} {} from a second try by reflectors\n", format_count(v.second_tries()),
                         v.second_tries() == 1 ? "solution came" : "solutions came");
-  text += fmt::format("read {}, factor {}, solve and check {}, write {}, sync {}; total {}\n",
-                      format_seconds(result.stages.read), format_seconds(result.seconds.factor),
+  // Small systems are factored, solved and checked in one go.
+  const std::string factor = result.seconds.factor > 0
+                                 ? fmt::format("factor {}, ", format_seconds(result.seconds.factor))
+                                 : "factor, ";
+  text += fmt::format("read {}, {}solve and check {}, write {}, sync {}; total {}\n",
+                      format_seconds(result.stages.read), factor,
                       format_seconds(result.seconds.solve), format_seconds(result.stages.write),
                       format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
   std::vector<std::string> files;

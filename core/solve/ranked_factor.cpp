@@ -13,10 +13,6 @@ namespace {
 using Matrix = Eigen::MatrixXd;
 using Vector = Eigen::VectorXd;
 
-/// How far the estimate of the smallest singular value may be off. Where the estimate is this much
-/// above the tolerance, the rank is full and nothing needs pivoting.
-constexpr double estimate_margin = 100;
-
 double frobenius(MatrixView<const double> r) {
   double sum = 0;
   for (index_t i = 0; i < r.rows; ++i) {
@@ -88,7 +84,7 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
     for (index_t j = i; j < r.cols; ++j) scaled(i, j) = std::ldexp(r(i, j), -exponents[j]);
   const SingularValues values = estimate_singular_values(scaled);
   scaled_condition_ = values.condition();
-  if (!(values.smallest > estimate_margin * rule.tolerance)) decompose(exponents, rule);
+  if (!(values.smallest > rank_margin * rule.tolerance)) decompose(exponents, rule);
 }
 
 void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& rule) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 
 #include "core/solve/team.hpp"
 
@@ -17,37 +16,11 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Beyond these the plain sums of a pack would err by more than a small part of the bar, or R of a
+/// pack would outgrow the caches by far.
+constexpr index_t most_pack_rows = 4096, most_pack_columns = 256;
+
 }  // namespace
-
-template <class T>
-void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s) {
-  const index_t start = block.x_places.start(s);
-  for (T* to : {block.x, block.se}) {
-    if (to == nullptr) continue;
-    for (index_t i = 0; i < problem.n; ++i)
-      to[start + i * block.x_places.step] = std::numeric_limits<T>::quiet_NaN();
-  }
-  block.reports[s] = {};
-  block.reports[s].status = Status::non_finite;
-}
-
-template <class T>
-void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
-                  index_t column, const RightSideBlock<T>& block, index_t s) {
-  if (problem.only_checks) return;
-  const index_t start = block.x_places.start(s), step = block.x_places.step;
-  for (index_t i = 0; i < problem.n; ++i) block.x[start + i * step] = x(i, column);
-  if (block.se == nullptr) return;
-  for (index_t i = 0; i < problem.n; ++i) block.se[start + i * step] = se(i, column);
-}
-
-template <class T>
-void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
-                   MatrixView<T> x, index_t column) {
-  if (!problem.only_checks) return;
-  const index_t start = block.x_places.start(s);
-  for (index_t i = 0; i < problem.n; ++i) x(i, column) = block.x[start + i * block.x_places.step];
-}
 
 template <class T>
 SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, const Plan& plan,
@@ -56,13 +29,30 @@ SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, con
       backend_(backend),
       plan_(plan),
       p_(plan.problem.n - problem.n),
-      systems_(plan.chunk_matrices, plan.problem.m, plan.problem.n),
-      factors_(plan.chunk_matrices, plan.problem.k(), plan.problem.n),
-      packed_(static_cast<std::size_t>(plan.chunk_matrices)),
-      reports_(packed_.size()) {
+      solves_packs_(packs_for(problem, plan)) {
+  using Factor = typename PackSolver<T>::Factor;
+  const bool is_own = solves_packs_ == Packs::own_factor;
+  for (int i = 0; i < threads && solves_packs_ != Packs::none; ++i)
+    packs_.emplace_back(problem, p_, is_own ? Factor::own : Factor::given);
+  if (is_own) return;
+  systems_ = Batch<T>(plan.chunk_matrices, plan.problem.m, plan.problem.n);
+  factors_ = Batch<T>(plan.chunk_matrices, plan.problem.k(), plan.problem.n);
+  packed_.resize(static_cast<std::size_t>(plan.chunk_matrices));
+  reports_.resize(packed_.size());
   for (int i = 0; i < threads; ++i)
     workers_.push_back({RowFactors(problem.m), SystemSolver<T>(problem.rules()),
                         Batch<double>(1, std::max<index_t>(problem.k(), 1), p_)});
+}
+
+/// Where R of [A B] would be computed in packs on the CPU, everything is.
+template <class T>
+typename SystemEngine<T>::Packs SystemEngine<T>::packs_for(const SolveProblem& problem,
+                                                           const Plan& plan) {
+  const index_t rows = problem.packed_rows(), n = problem.n;
+  if (rows < n || n == 0 || plan.problem.n == n || plan.variant == nullptr) return Packs::none;
+  if (std::string_view(plan.variant->name) == "cpu/batched") return Packs::own_factor;
+  const bool is_small = rows <= most_pack_rows && n <= most_pack_columns;
+  return is_small ? Packs::given_factor : Packs::none;
 }
 
 template <class T>
@@ -79,77 +69,65 @@ template <class T>
 std::size_t SystemEngine<T>::workspace_bytes(const SolveProblem& problem, index_t p) {
   return static_cast<std::size_t>(p) * (sizeof(SolutionReport) + sizeof(int)) +
          static_cast<std::size_t>(problem.n * (problem.n + 8 * p)) * sizeof(double) +
-         sizeof(MatrixReport) + sizeof(MatrixFindings) + sizeof(Packed);
-}
-
-template <class T>
-void SystemEngine<T>::pack(const SystemRef<T>& system, const RightSideBlock<T>& block,
-                           Worker& worker, MatrixView<T> ab, Packed& packed) const {
-  const MatrixView<const T> a{system.a, problem_.m, problem_.n, problem_.n};
-  RowFactors& rows = worker.rows;
-  rows.reset();
-  if (block.w != nullptr)
-    rows.weigh(block.w + block.w_places.start(system.first), block.w_places.step);
-  if (problem_.skips_missing) {
-    rows.leave_out(a);
-    for (index_t j = 0; j < p_; ++j)
-      rows.leave_out(block.b + block.b_places.start(system.first + j), block.b_places.step);
-  }
-  packed.rows_used = rows.used();
-  const PackedScale of_a = pack_matrix<T>(problem_, a, rows, {ab.data, ab.rows, a.cols, ab.ld});
-  packed.scale_a = of_a.scale;
-  packed.a_is_finite = of_a.is_finite;
-  packed.scale_b.resize(static_cast<std::size_t>(p_));
-  packed.b_is_finite.resize(static_cast<std::size_t>(p_));
-  for (index_t j = 0; j < p_; ++j) {
-    const T* b = block.b + block.b_places.start(system.first + j);
-    const PackedScale of_b =
-        pack_right_side(problem_, b, block.b_places.step, rows, ab, problem_.n + j);
-    packed.scale_b[j] = of_b.scale;
-    packed.b_is_finite[j] = of_b.is_finite;
-  }
+         sizeof(MatrixReport) + sizeof(MatrixFindings) + sizeof(PackedSystem);
 }
 
 template <class T>
 void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>& block,
                             Worker& worker, index_t number) {
-  const Packed& packed = packed_[number];
-  if (!packed.a_is_finite) {
-    for (index_t j = 0; j < p_; ++j) refuse_right_side(problem_, block, system.first + j);
-    if (!block.findings.empty()) block.findings[system.first] = {};
+  if (!packed_[number].a_is_finite) {
+    refuse_system(problem_, system, p_, block);
     return;
   }
   const index_t n = problem_.n, k = problem_.k();
   const MatrixView<T> ab = systems_.view()[number], factor = factors_.view()[number];
   worker.solver.take_factor(MatrixView<const T>{factor.data, k, n, factor.ld});
-  if (!block.findings.empty()) block.findings[system.first] = worker.solver.findings();
   const MatrixView<double> z = worker.z.view()[0].row_block(0, k);
   for (index_t i = 0; i < k; ++i)
     for (index_t j = 0; j < p_; ++j) z(i, j) = static_cast<double>(factor(i, n + j));
-  PackedRows<T> rows(problem_, {ab.data, ab.rows, n, ab.ld}, {ab.data + n, ab.rows, p_, ab.ld});
-  const Batch<T> solution(2, n, p_);
-  for (index_t j = 0; j < p_; ++j)
-    take_solution<T>(problem_, block, system.first + j, solution.view()[0], j);
-  const std::vector<index_t> rows_used(static_cast<std::size_t>(p_), packed.rows_used);
-  worker.solver.solve(rows, 0, z, {packed.scale_a, packed.scale_b},
-                      {.x = solution.view()[0],
-                       .se = block.se != nullptr ? solution.view()[1] : MatrixView<T>{},
-                       .reports = block.reports.subspan(static_cast<std::size_t>(system.first),
-                                                        static_cast<std::size_t>(p_)),
-                       .rows_used = rows_used});
-  for (index_t j = 0; j < p_; ++j) {
-    const index_t s = system.first + j;
-    if (!packed.b_is_finite[j]) {
-      refuse_right_side(problem_, block, s);
-      continue;
-    }
-    put_solution<T>(problem_, solution.view()[0], solution.view()[1], j, block, s);
+  solve_packed<T>(problem_, system, ab, packed_[number], z, worker.solver, block);
+}
+
+template <class T>
+SolveSeconds SystemEngine<T>::run_packs(std::span<const SystemRef<T>> systems,
+                                        const RightSideBlock<T>& block) {
+  const auto start = Clock::now();
+  const auto all = std::ssize(systems);
+  const index_t lanes = packs_.front().lanes(), packs = (all + lanes - 1) / lanes;
+  for_each_in_team(packs, static_cast<int>(packs_.size()), [&](index_t i, int thread) {
+    const index_t first = i * lanes, count = std::min(lanes, all - first);
+    packs_[thread].run(
+        systems.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), block);
+  });
+  return {.solve = seconds_since(start)};
+}
+
+template <class T>
+void SystemEngine<T>::solve_chunk(std::span<const SystemRef<T>> systems,
+                                  const RightSideBlock<T>& block) {
+  const auto threads = static_cast<int>(workers_.size());
+  const auto all = std::ssize(systems);
+  if (packs_.empty()) {
+    for_each_in_team(all, threads,
+                     [&](index_t i, int worker) { solve(systems[i], block, workers_[worker], i); });
+    return;
   }
+  const index_t lanes = packs_.front().lanes(), packs = (all + lanes - 1) / lanes;
+  for_each_in_team(packs, threads, [&](index_t pack, int worker) {
+    const index_t first = pack * lanes, count = std::min(lanes, all - first);
+    const auto place = static_cast<std::size_t>(first), number = static_cast<std::size_t>(count);
+    packs_[worker].run_factored(
+        systems.subspan(place, number), block,
+        {systems_.view().slice(first, count), factors_.view().slice(first, count),
+         std::span<const PackedSystem>(packed_).subspan(place, number)},
+        [&](index_t i) { solve(systems[first + i], block, workers_[worker], first + i); });
+  });
 }
 
 template <class T>
 SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
                                   const RightSideBlock<T>& block) {
+  if (solves_packs_ == Packs::own_factor) return run_packs(systems, block);
   SolveSeconds seconds;
   const auto all = std::ssize(systems);
   const auto threads = static_cast<int>(workers_.size());
@@ -158,7 +136,7 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
     const auto start = Clock::now();
     const BatchView<T> ab = systems_.view().slice(0, count);
     for_each_in_team(count, threads, [&](index_t i, int worker) {
-      pack(systems[first + i], block, workers_[worker], ab[i], packed_[i]);
+      pack_system(problem_, systems[first + i], block, workers_[worker].rows, ab[i], packed_[i]);
     });
     if (!plan_.problem.is_empty())
       backend_.factor(plan_, ab,
@@ -166,23 +144,14 @@ SolveSeconds SystemEngine<T>::run(std::span<const SystemRef<T>> systems,
                       std::span(reports_).first(static_cast<std::size_t>(count)));
     seconds.factor += seconds_since(start);
     const auto factored = Clock::now();
-    for_each_in_team(count, threads, [&](index_t i, int worker) {
-      solve(systems[first + i], block, workers_[worker], i);
-    });
+    solve_chunk(systems.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                block);
     seconds.solve += seconds_since(factored);
   }
   return seconds;
 }
 
-#define QRTOOL_FOR(T)                                                                       \
-  template class SystemEngine<T>;                                                           \
-  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);  \
-  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>, \
-                             index_t, const RightSideBlock<T>&, index_t);                   \
-  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,       \
-                              MatrixView<T>, index_t);
-QRTOOL_FOR(float)
-QRTOOL_FOR(double)
-#undef QRTOOL_FOR
+template class SystemEngine<float>;
+template class SystemEngine<double>;
 
 }  // namespace qrtool

@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_engine.hpp: solves many systems, each with a matrix of its own: R of [A B] by a backend,
-// so that z = Q'B comes with it, and the solutions from R and z.
+// system_engine.hpp: solves many systems, each with a matrix of its own. Small ones go into packs
+// (core/solve/pack_solver); for all others a backend computes R of [A B], so that z = Q'B comes
+// with it, and the solutions follow from R and z.
 #pragma once
 
 #include <vector>
 
 #include "core/backend.hpp"
-#include "core/solve/packing.hpp"
+#include "core/solve/pack_solver.hpp"
+#include "core/solve/system.hpp"
 
 namespace qrtool {
-
-/// One matrix and its right sides, which are neighbours in a block.
-template <class T>
-struct SystemRef {
-  const T* a;     // m x n, packed
-  index_t first;  // right side
-};
 
 /// The seconds of packing and factoring, and of solving and checking.
 struct SolveSeconds {
@@ -46,21 +41,17 @@ class SystemEngine {
   SolveSeconds run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
 
  private:
-  struct Packed {
-    int scale_a = 0;
-    bool a_is_finite = true;
-    index_t rows_used = 0;
-    std::vector<int> scale_b;
-    std::vector<char> b_is_finite;
-  };
   struct Worker {
     RowFactors rows;
     SystemSolver<T> solver;
     Batch<double> z;
   };
 
-  void pack(const SystemRef<T>& system, const RightSideBlock<T>& block, Worker& worker,
-            MatrixView<T> ab, Packed& packed) const;
+  /// Where packs are solved, they compute R themselves, or they take the backend's.
+  enum class Packs { none, own_factor, given_factor };
+  static Packs packs_for(const SolveProblem& problem, const Plan& plan);
+  SolveSeconds run_packs(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
+  void solve_chunk(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   void solve(const SystemRef<T>& system, const RightSideBlock<T>& block, Worker& worker,
              index_t number);
 
@@ -68,23 +59,12 @@ class SystemEngine {
   Backend& backend_;
   Plan plan_;
   index_t p_;
+  Packs solves_packs_;
+  std::vector<PackSolver<T>> packs_;  // one for each thread
   std::vector<Worker> workers_;
   Batch<T> systems_, factors_;
-  std::vector<Packed> packed_;
+  std::vector<PackedSystem> packed_;
   std::vector<MatrixReport> reports_;
 };
-
-/// Fills the places of a right side that has no solution with NaN and sets its status.
-template <class T>
-void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s);
-
-/// Copies x and se (n x p each) of a right side to their places in the block. Where X is given,
-/// take_solution() copies it to x before, and put_solution() does nothing.
-template <class T>
-void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
-                  index_t column, const RightSideBlock<T>& block, index_t s);
-template <class T>
-void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
-                   MatrixView<T> x, index_t column);
 
 }  // namespace qrtool

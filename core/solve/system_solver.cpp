@@ -9,9 +9,6 @@
 namespace qrtool {
 namespace {
 
-/// Below this condition a correction in twice the precision cannot be seen in x.
-constexpr double least_refined_condition = 1e4;
-
 int smallest_exponent(ElementType type) { return type == ElementType::float32 ? -149 : -1074; }
 
 /// The larger of the two errors; NaN is the worst.
@@ -78,10 +75,12 @@ void SystemSolver<T>::judge(const ResidualSums& sums, index_t column, Candidate&
   c.norms.b = std::sqrt(sums.b_squares[column]);
   c.norms.g = norm_of(c.g.data(), rules_.n);
   c.data_residual = std::sqrt(sums.data_squares[column]);
+  // A bound that is near the bar says little: the estimate is reported there.
+  const double clear = c.bar / 2;
   c.error = backward_error_bound(c.norms, std::numeric_limits<double>::infinity());
-  if (!(c.error <= c.bar))
+  if (!(c.error <= clear))
     c.error = backward_error_bound(c.norms, factor_.transposed_solution_norm(c.g));
-  if (!(c.error <= c.bar) && c.fits)
+  if (!(c.error <= clear) && c.fits)
     c.error = std::fmin(c.error, karlson_walden(c.norms, factor_.r(), c.g));
   if (!c.fits) {
     c.error = std::numeric_limits<double>::infinity();
@@ -189,14 +188,13 @@ void SystemSolver<T>::solve(SystemRows& rows, index_t first, MatrixView<const do
   }
   ResidualSums sums(n, p);
   rows.add_residual(first, x, sums);
-  const bool is_refined = rules_.may_refine && rules_.type == ElementType::float64 &&
-                          factor_.has_full_column_rank() &&
-                          factor_.scaled_condition() > least_refined_condition;
+  const bool refines = is_refined(rules_) && factor_.has_full_column_rank() &&
+                       factor_.scaled_condition() > least_refined_condition;
   for (index_t j = 0; j < p; ++j) {
     Candidate& best = candidates[j];
     const int shift = scales.b[j] - scales.a;
     judge(sums, j, best);
-    if (is_refined && best.fits) refine(rows, first + j, shift, best);
+    if (refines && best.fits) refine(rows, first + j, shift, best);
     if (!best.passes() && best.fits) correct(rows, first + j, shift, best);
     places.reports[j] = {};
     if (!best.passes() && try_again(rows, first + j, shift, best)) places.reports[j].tries = 2;

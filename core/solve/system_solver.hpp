@@ -49,6 +49,15 @@ struct SolveRules {
   bool may_refine = true;    // false: the rows are too many to be read a third time
 };
 
+/// Below this condition, with columns scaled to norm 1, a correction in twice the precision cannot
+/// be seen in x.
+constexpr double least_refined_condition = 1e4;
+
+/// Whether solutions of problems above that condition are corrected at once.
+inline bool is_refined(const SolveRules& rules) {
+  return rules.may_refine && !rules.only_checks && rules.type == ElementType::float64;
+}
+
 /// The rows of A and B, wherever they are. Everything is scaled: A by 2^-scale_a, right side j by
 /// 2^-scale_b[j], so that the largest entries are about 1.
 class SystemRows {

@@ -25,30 +25,35 @@
 // selects one per lane, so that no matrix depends on another.
 #include "core/cpu/batched/kernel.hpp"
 
-#include "core/cpu/batched/panel.hpp"
-#include "core/cpu/batched/tiles.hpp"
+#include "core/cpu/batched/columns.hpp"
 
 namespace qrtool::batched {
 namespace {
 
 /// Matrices are stored in T, and computed in C.
 template <class T, class C>
-class Factorization : Lanes<T, C> {
-  using Base = Lanes<T, C>;
-  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
-  using InMemory = Tiles<T, Base::lanes>;
-  using Base::exponent_of, Base::infinity_bits, Base::magnitude_bits, Base::split_power;
+class Factorization : Columns<T, C> {
+  using Base = Columns<T, C>;
+  using Base::at, Base::broadcast, Base::infinity_bits, Base::is_finite_, Base::magnitude_bits,
+      Base::panel, Base::panels_of, Base::r_at, Base::row_of, Base::t_, Base::up_;
+  using typename Base::Int, typename Base::IntT, typename Base::InMemory, typename Base::V,
+      typename Base::VT, typename Base::Workspace;
 
  public:
   using Base::lanes;
 
   static std::size_t workspace_bytes(const Shape& shape) {
-    return Factorization(shape, nullptr).vectors_ * sizeof(V);
+    Workspace workspace(nullptr);
+    const Factorization f(shape, workspace);
+    return workspace.bytes();
   }
 
   static void factor(const Shape& shape, const Pack<T>& pack, std::byte* workspace) {
-    Factorization f(shape, reinterpret_cast<V*>(workspace));
-    f.load(pack);
+    Workspace parts(workspace);
+    Factorization f(shape, parts);
+    f.clear();
+    f.load(pack.a, pack.count, shape.n);
+    f.find_scale();
     f.factor_columns();
     if (shape.is_raw) {
       f.store_reflectors(pack);
@@ -64,81 +69,12 @@ class Factorization : Lanes<T, C> {
   }
 
  private:
-  Factorization(const Shape& shape, V* workspace) : s_(shape) {
-    const index_t columns = s_.n > s_.q_cols ? s_.n : s_.q_cols;
-    const index_t panels = panels_of(s_.k);
-    const auto take = [&](index_t vectors) {
-      V* first = workspace == nullptr ? nullptr : workspace + vectors_;
-      vectors_ += static_cast<std::size_t>(vectors);
-      return first;
-    };
-    a_ = take(panels_of(columns) * s_.m * width);
-    top_ = take(panels * width * width);
-    t_ = take(panels * width * width);
-    sign_ = take(s_.k > s_.q_cols ? s_.k : s_.q_cols);
-    up_ = take(2 * s_.n);
-    largest_ = reinterpret_cast<IntT*>(take(s_.n));
-  }
-
-  static V broadcast(C x) { return V{} + x; }
-
-  static index_t panels_of(index_t columns) { return (columns + width - 1) / width; }
-
-  /// Row i of panel p, which has four vectors.
-  V* row_of(index_t p, index_t i) const { return a_ + (p * s_.m + i) * width; }
-  V& at(index_t i, index_t j) const { return row_of(j / width, i)[j % width]; }
-
-  /// R(i, j); in a panel's own rows R is stored apart, because V has its ones and zeros there.
-  const V& r_at(index_t i, index_t j) const {
-    return i / width == j / width ? top_[i * width + j % width] : at(i, j);
+  Factorization(const Shape& shape, Workspace& workspace)
+      : Base(shape.m, shape.n, shape.k, shape.q_cols, workspace), s_(shape) {
+    sign_ = workspace.take(s_.k > s_.q_cols ? s_.k : s_.q_cols);
   }
 
   // ---- between memory and the pack
-
-  /// Loads A into the pack and finds the largest entry of every column. Lanes without a matrix get
-  /// the first one. Columns beyond n in the last panel are zero.
-  [[gnu::noinline]] void load(const Pack<T>& pack) {
-    for (index_t j = 0; j < s_.n; ++j) largest_[j] = IntT{};
-    for (index_t j = s_.n; j % width != 0; ++j)
-      for (index_t i = 0; i < s_.m; ++i) at(i, j) = V{};
-    const index_t panel = s_.m * width;
-    InMemory::read(pack.a, pack.count, s_.m, s_.n, [&]<int N>(const VT* x, index_t i, index_t j) {
-      V* to = &at(i, j);
-      IntT* largest = largest_ + j;
-#pragma GCC unroll 16
-      for (int e = 0; e < N; ++e) {
-        const IntT bits = magnitude_bits(x[e]);
-        largest[e] = bits > largest[e] ? bits : largest[e];
-        to[e / width * panel + e % width] = __builtin_convertvector(x[e], V);
-      }
-    });
-    IntT most{};
-    for (index_t j = 0; j < s_.n; ++j) most = largest_[j] > most ? largest_[j] : most;
-    is_finite_ = most < infinity_bits;
-    scale_ = exponent_of(most);
-  }
-
-  /// Panel p := panel p D with D = diag(2^-e_j). A matrix with NaN or Inf becomes zero.
-  [[gnu::noinline]] void scale_panel(index_t p) {
-    const Int keep = __builtin_convertvector(is_finite_, Int);
-    V down[width][2];
-    for (index_t q = 0; q < width; ++q) {
-      const index_t j = p * width + q;
-      Int e{};
-      if (j < s_.n) e = __builtin_convertvector(exponent_of(largest_[j]), Int) & keep;
-      split_power(-e, down[q]);
-      if (j < s_.n) split_power(e, up_ + 2 * j);
-    }
-    V* rows = row_of(p, 0);
-    for (index_t i = 0; i < s_.m; ++i) {
-#pragma GCC unroll 8
-      for (int q = 0; q < width; ++q)
-        rows[i * width + q] = rows[i * width + q] * down[q][0] * down[q][1];
-    }
-    if (!any(~is_finite_)) return;
-    for (index_t e = 0; e < s_.m * width; ++e)
-      rows[e] = reinterpret_cast<V>(reinterpret_cast<Int>(rows[e]) & keep);
-  }
 
   void choose_signs() {
     const V one = broadcast(1);
@@ -187,12 +123,12 @@ class Factorization : Lanes<T, C> {
   }
 
   [[gnu::noinline]] void store_q(const Pack<T>& pack) {
-    const index_t panel = s_.m * width;
+    const index_t of_panel = s_.m * width;
     InMemory::write(pack.q, pack.count, s_.m, s_.q_cols, [&]<int N>(index_t i, index_t j, VT* x) {
       const V* from = &at(i, j);
 #pragma GCC unroll 16
       for (int e = 0; e < N; ++e)
-        x[e] = __builtin_convertvector(from[e / width * panel + e % width] * sign_[j + e], VT);
+        x[e] = __builtin_convertvector(from[e / width * of_panel + e % width] * sign_[j + e], VT);
     });
   }
 
@@ -228,33 +164,11 @@ class Factorization : Lanes<T, C> {
     for (index_t l = 0; l < pack.count; ++l) {
       const bool finite = is_finite_[l] != 0;
       pack.outcomes[l] = {finite, largest_r_[l] < infinity_bits,
-                          finite ? static_cast<int>(scale_[l]) : 0};
+                          finite ? static_cast<int>(this->scale_[l]) : 0};
     }
   }
 
   // ---- arithmetic
-
-  void factor_columns() {
-    const index_t panels = panels_of(s_.k);
-    for (index_t b = 0; b < panels_of(s_.n); ++b) {
-      scale_panel(b);
-      for (index_t p = 0; p < (b < panels ? b : panels); ++p) apply_panel<true>(p, b, p * width);
-      if (b < panels)
-        panel(b).factor(s_.k - b * width, top_ + b * width * width, t_ + b * width * width);
-    }
-  }
-
-  /// Panel p, beginning with the row of its diagonal.
-  Panel<C> panel(index_t p) const { return {row_of(p, p * width), s_.m - p * width}; }
-
-  /// C := (I - V T V') C, or with T', where V is panel p and C is panel b from row 4 p on. C is
-  /// zero above row `first`.
-  template <bool is_transposed>
-  void apply_panel(index_t p, index_t b, index_t first) {
-    const index_t j = p * width;
-    for (index_t q = 0; q < width; q += block)
-      panel(p).template apply<is_transposed>(t_ + j * width, first - j, row_of(b, j) + q);
-  }
 
   /// Overwrites V with Q = H_0 .. H_k-1 I, backward: panel b of Q needs only the panels of V to its
   /// left and its own.
@@ -269,19 +183,13 @@ class Factorization : Lanes<T, C> {
         for (index_t q = 0; q < width && j + q < s_.m; ++q) at(j + q, j + q) = broadcast(1);
       }
       for (index_t p = (b < panels ? b : panels) - 1; p >= 0; --p)
-        apply_panel<false>(p, b, (p + 1) * width);
+        this->template apply_panel<false>(p, b, (p + 1) * width);
     }
   }
 
   const Shape s_;
-  std::size_t vectors_ = 0;  // in the workspace
-  V* a_;                     // A, then V\R, then Q, in panels of m rows of `width` vectors
-  V* top_;                   // the part of R in the first rows of every panel
-  V* t_;                     // width x width for every panel
-  V* sign_;                  // the sign of R_ii; 1 for the columns of Q beyond k
-  V* up_;                    // 2^e_j as two factors
-  IntT* largest_;            // the largest |a_ij| of each column, as bits
-  IntT is_finite_, scale_, largest_r_{};
+  V* sign_;  // the sign of R_ii; 1 for the columns of Q beyond k
+  IntT largest_r_{};
 };
 
 template <class T, class C>

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// columns.hpp: loads as many matrices as a SIMD vector has lanes into panels of four columns, and
+// factors them. Method: core/cpu/batched/kernel.cpp. Private to core/cpu, compiled once for every
+// instruction set (simd.hpp).
+#pragma once
+
+#include <cstddef>
+
+#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/panel.hpp"
+#include "core/cpu/batched/tiles.hpp"
+
+namespace qrtool::batched {
+namespace {
+
+/// The columns of one matrix in each lane, stored in T and computed in C.
+template <class T, class C>
+class Columns : protected Lanes<T, C> {
+  using Base = Lanes<T, C>;
+
+ protected:
+  using Base::exponent_of, Base::infinity_bits, Base::magnitude_bits, Base::split_power;
+  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
+  using InMemory = Tiles<T, Base::lanes>;
+
+  /// Hands out parts of a workspace; without one it counts the vectors that are needed.
+  class Workspace {
+   public:
+    explicit Workspace(std::byte* first) : first_(reinterpret_cast<V*>(first)) {}
+    V* take(index_t vectors) {
+      V* part = first_ == nullptr ? nullptr : first_ + vectors_;
+      vectors_ += static_cast<std::size_t>(vectors);
+      return part;
+    }
+    std::size_t bytes() const { return vectors_ * sizeof(V); }
+
+   private:
+    V* first_;
+    std::size_t vectors_ = 0;
+  };
+
+  /// m x n matrices, of which the first k columns get reflectors. There is room for `room` columns.
+  Columns(index_t m, index_t n, index_t k, index_t room, Workspace& workspace)
+      : m_(m), n_(n), k_(k) {
+    const index_t columns = n > room ? n : room;
+    const index_t panels = panels_of(k);
+    a_ = workspace.take(panels_of(columns) * m * width);
+    top_ = workspace.take(panels * width * width);
+    t_ = workspace.take(panels * width * width);
+    up_ = workspace.take(2 * n);
+    largest_ = reinterpret_cast<IntT*>(workspace.take(n));
+  }
+
+  static V broadcast(C x) { return V{} + x; }
+
+  static index_t panels_of(index_t columns) { return (columns + width - 1) / width; }
+
+  /// Row i of panel p, which has four vectors.
+  V* row_of(index_t p, index_t i) const { return a_ + (p * m_ + i) * width; }
+  V& at(index_t i, index_t j) const { return row_of(j / width, i)[j % width]; }
+
+  /// R(i, j); in a panel's own rows R is stored apart, because V has its ones and zeros there.
+  const V& r_at(index_t i, index_t j) const {
+    return i / width == j / width ? top_[i * width + j % width] : at(i, j);
+  }
+
+  // ---- between memory and the pack
+
+  /// Before entries are loaded. Columns beyond n in the last panel are zero.
+  void clear() {
+    for (index_t j = 0; j < n_; ++j) largest_[j] = IntT{};
+    for (index_t j = n_; j % width != 0; ++j)
+      for (index_t i = 0; i < m_; ++i) at(i, j) = V{};
+  }
+
+  /// Loads the columns [0, cols) and finds the largest entry of each. Lanes without a matrix get
+  /// the first one.
+  [[gnu::noinline]] void load(const Strided<const T>& in, index_t count, index_t cols) {
+    const index_t panel = m_ * width;
+    InMemory::read(in, count, m_, cols, [&]<int N>(const VT* x, index_t i, index_t j) {
+      V* to = &at(i, j);
+      IntT* largest = largest_ + j;
+#pragma GCC unroll 16
+      for (int e = 0; e < N; ++e) {
+        const IntT bits = magnitude_bits(x[e]);
+        largest[e] = bits > largest[e] ? bits : largest[e];
+        to[e / width * panel + e % width] = __builtin_convertvector(x[e], V);
+      }
+    });
+  }
+
+  /// After all columns are loaded.
+  void find_scale() {
+    IntT most{};
+    for (index_t j = 0; j < n_; ++j) most = largest_[j] > most ? largest_[j] : most;
+    is_finite_ = most < infinity_bits;
+    scale_ = exponent_of(most);
+  }
+
+  /// Panel p := panel p D with D = diag(2^-e_j). A matrix with NaN or Inf becomes zero.
+  [[gnu::noinline]] void scale_panel(index_t p) {
+    const Int keep = __builtin_convertvector(is_finite_, Int);
+    V down[width][2];
+    for (index_t q = 0; q < width; ++q) {
+      const index_t j = p * width + q;
+      Int e{};
+      if (j < n_) e = __builtin_convertvector(exponent_of(largest_[j]), Int) & keep;
+      split_power(-e, down[q]);
+      if (j < n_) split_power(e, up_ + 2 * j);
+    }
+    V* rows = row_of(p, 0);
+    for (index_t i = 0; i < m_; ++i) {
+#pragma GCC unroll 8
+      for (int q = 0; q < width; ++q)
+        rows[i * width + q] = rows[i * width + q] * down[q][0] * down[q][1];
+    }
+    if (!any(~is_finite_)) return;
+    for (index_t e = 0; e < m_ * width; ++e)
+      rows[e] = reinterpret_cast<V>(reinterpret_cast<Int>(rows[e]) & keep);
+  }
+
+  // ---- arithmetic
+
+  void factor_columns() {
+    const index_t panels = panels_of(k_);
+    for (index_t b = 0; b < panels_of(n_); ++b) {
+      scale_panel(b);
+      for (index_t p = 0; p < (b < panels ? b : panels); ++p) apply_panel<true>(p, b, p * width);
+      if (b < panels)
+        panel(b).factor(k_ - b * width, top_ + b * width * width, t_ + b * width * width);
+    }
+  }
+
+  /// Panel p, beginning with the row of its diagonal.
+  Panel<C> panel(index_t p) const { return {row_of(p, p * width), m_ - p * width}; }
+
+  /// C := (I - V T V') C, or with T', where V is panel p and C is panel b from row 4 p on. C is
+  /// zero above row `first`.
+  template <bool is_transposed>
+  void apply_panel(index_t p, index_t b, index_t first) {
+    const index_t j = p * width;
+    for (index_t q = 0; q < width; q += block)
+      panel(p).template apply<is_transposed>(t_ + j * width, first - j, row_of(b, j) + q);
+  }
+
+  const index_t m_, n_, k_;
+  V* a_;           // A, then V\R, in panels of m rows of `width` vectors
+  V* top_;         // the part of R in the first rows of every panel
+  V* t_;           // width x width for every panel
+  V* up_;          // 2^e_j as two factors
+  IntT* largest_;  // the largest |a_ij| of each column, as bits
+  IntT is_finite_, scale_;
+};
+
+}  // namespace
+}  // namespace qrtool::batched

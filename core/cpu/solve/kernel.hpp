@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// kernel.hpp: the kernels that solve least-squares problems with as many small matrices as a SIMD
+// vector has lanes, and check the solutions. Private to core.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/cpu/batched/kernel.hpp"
+
+namespace qrtool::systems {
+
+using batched::Strided;
+
+/// min ||A x_j - b_j|| for A (m x n, m >= n) and p right sides.
+struct Shape {
+  std::int64_t m = 0, n = 0, p = 0;
+  std::int64_t data_rows = 0;  // the rows below belong to a penalty
+  bool is_factored = false;    // R of [A B] is given
+};
+
+/// Which solutions are left to the slower, more careful way.
+struct Rules {
+  double bar = 0;                   // for the backward error
+  double least_singular_value = 0;  // of A with columns scaled to norm 1
+  double most_condition = 0;        // of the same
+  bool is_given = false;            // X is given, and only checked
+  bool wants_se = false;
+};
+
+/// One right side. The residual norm is that of the data rows.
+struct Solution {
+  double residual_norm = 0, backward_error = 0;
+  bool needs_care = false;  // the fields above, and x, mean nothing
+};
+
+/// One matrix. Estimates of its condition, and of that with columns scaled to norm 1.
+struct Matrix {
+  double condition = 0, scaled_condition = 0;
+  bool is_finite = true;  // A and its right sides
+};
+
+/// `count` systems, at most `lanes`. x, se: n entries for right side j of system l, beginning with
+/// number (l p + j) n. What is stored is x 2^shift, with one shift for each right side.
+template <class T>
+struct Pack {
+  std::int64_t count = 0;
+  Strided<const T> a;  // m x n
+  Strided<const T> r;  // n x (n + p): R of A, upper triangular, and Q'B; where is_factored
+  Strided<const T> b;  // m x p, or p x m where right sides are rows
+  bool b_has_rows = false;
+  const int* shifts = nullptr;              // null: 0
+  const std::int64_t* rows_used = nullptr;  // of each system, for the degrees of freedom
+  T *x = nullptr, *se = nullptr;
+  Solution* solutions = nullptr;  // count x p
+  Matrix* matrices = nullptr;     // count
+};
+
+struct Place {
+  int lane = 0, scale = 0;
+};
+
+template <class T>
+struct Routine {
+  int lanes;
+  std::size_t (*workspace_bytes)(const Shape&);
+  /// `workspace` is aligned to 64 bytes.
+  void (*solve)(const Shape&, const Rules&, const Pack<T>&, std::byte* workspace);
+  /// After solve() of systems whose R is not given: R of A 2^-scale (n x n) and Q'B (n x p), where
+  /// the largest entry of every right side is brought to [1/2, 1) by a power of two.
+  void (*take_factor)(const Shape&, std::byte* workspace, const Place&, double* r, double* z);
+};
+
+struct Kernels {
+  const char* target;
+  Routine<float> in_float;
+  Routine<double> in_double;
+};
+
+extern const Kernels generic_kernels;
+extern const Kernels avx2_kernels, avx512_kernels;  // x86-64
+
+}  // namespace qrtool::systems

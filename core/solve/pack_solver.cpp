@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// pack_solver.cpp: finds out where the systems of a pack are, calls the kernel, and stores what it
+// has found.
+#include "core/solve/pack_solver.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/cpu/instruction_sets.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+const systems::Routine<T>& routine_of(const systems::Kernels& kernels) {
+  if constexpr (sizeof(T) == 8) {
+    return kernels.in_double;
+  } else {
+    return kernels.in_float;
+  }
+}
+
+template <class T>
+bool has_nan(const T* x, index_t count, index_t step) {
+  for (index_t i = 0; i < count; ++i)
+    if (std::isnan(x[i * step])) return true;
+  return false;
+}
+
+systems::Rules rules_of(const SolveProblem& problem) {
+  const SolveRules rules = problem.rules();
+  return {.bar = solution_bar(rules.type, rules.m, rules.n),
+          .least_singular_value = rank_margin * rules.rank.tolerance,
+          .most_condition =
+              is_refined(rules) ? least_refined_condition : std::numeric_limits<double>::infinity(),
+          .is_given = rules.only_checks,
+          .wants_se = rules.wants_se};
+}
+
+}  // namespace
+
+std::span<const systems::Kernels* const> systems_kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const systems::Kernels*, 3> all{
+      &systems::avx512_kernels, &systems::avx2_kernels, &systems::generic_kernels};
+  return std::span(all).subspan(unsupported_x86_sets());
+#else
+  static constexpr std::array<const systems::Kernels*, 1> all{&systems::generic_kernels};
+  return all;
+#endif
+}
+
+template <class T>
+PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
+                          const systems::Kernels& kernels)
+    : problem_(problem),
+      p_(p),
+      shape_{.m = problem.packed_rows(),
+             .n = problem.n,
+             .p = p,
+             .data_rows = problem.m,
+             .is_factored = factor == Factor::given},
+      rules_(rules_of(problem)),
+      routine_(routine_of<T>(kernels)),
+      workspace_(allocate_host(routine_.workspace_bytes(shape_))),
+      rows_(problem.m),
+      solver_(problem.rules()),
+      ab_(shape_.is_factored ? 0 : routine_.lanes, shape_.m, shape_.n + p),
+      x_(routine_.lanes, p, shape_.n),
+      se_(problem.wants_se ? routine_.lanes : 0, p, shape_.n),
+      r_(1, shape_.n, shape_.n),
+      z_(1, shape_.n, p),
+      packed_(static_cast<std::size_t>(routine_.lanes)),
+      shifts_(static_cast<std::size_t>(routine_.lanes * p)),
+      rows_used_(packed_.size()),
+      solutions_(shifts_.size()),
+      matrices_(packed_.size()) {}
+
+template <class T>
+std::size_t PackSolver<T>::workspace_bytes(const SolveProblem& problem, index_t p) {
+  const auto& routine = routine_of<T>(*systems_kernels().front());
+  const systems::Shape shape{.m = problem.packed_rows(), .n = problem.n, .p = p};
+  const index_t of_lane = shape.m * (shape.n + p) + 2 * p * shape.n;
+  return routine.workspace_bytes(shape) +
+         static_cast<std::size_t>(routine.lanes * of_lane) * sizeof(T);
+}
+
+/// Weights and a ridge change the rows, and rows with missing entries are left out.
+template <class T>
+bool PackSolver<T>::must_be_packed(const SystemRef<T>& system,
+                                   const RightSideBlock<T>& block) const {
+  if (block.w != nullptr || problem_.ridge > 0) return true;
+  if (!problem_.skips_missing) return false;
+  if (has_nan(system.a, problem_.m * problem_.n, 1)) return true;
+  for (index_t j = 0; j < p_; ++j)
+    if (has_nan(block.b + block.b_places.start(system.first + j), problem_.m, block.b_places.step))
+      return true;
+  return false;
+}
+
+template <class T>
+bool PackSolver<T>::take_in_place(std::span<const SystemRef<T>> systems,
+                                  const RightSideBlock<T>& block) {
+  const VectorPlaces& places = block.b_places;
+  const index_t first = systems[0].first, start = places.start(first);
+  const index_t next = p_ > 1 ? places.start(first + 1) - start : 1;
+  if (next != 1 && places.step != 1) return false;
+  index_t of_a = 0, of_b = 0;
+  if (systems.size() > 1) {
+    of_a = systems[1].a - systems[0].a;
+    of_b = places.start(systems[1].first) - start;
+  }
+  for (std::size_t l = 0; l < systems.size(); ++l) {
+    const auto lane = static_cast<index_t>(l);
+    const SystemRef<T>& system = systems[l];
+    if (must_be_packed(system, block) || system.a != systems[0].a + lane * of_a) return false;
+    for (index_t j = 0; j < p_; ++j)
+      if (places.start(system.first + j) != start + lane * of_b + j * next) return false;
+  }
+  inputs_.a = {systems[0].a, problem_.n, of_a};
+  inputs_.b_has_rows = next != 1;
+  inputs_.b = {block.b + start, inputs_.b_has_rows ? next : places.step, of_b};
+  inputs_packed_ = {};
+  std::fill(rows_used_.begin(), rows_used_.end(), problem_.m);
+  return true;
+}
+
+template <class T>
+void PackSolver<T>::pack(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
+  for (std::size_t l = 0; l < systems.size(); ++l)
+    pack_system(problem_, systems[l], block, rows_, ab_.view()[static_cast<index_t>(l)],
+                packed_[l]);
+  take_packed(ab_.view(), std::span(packed_).first(systems.size()));
+}
+
+template <class T>
+void PackSolver<T>::take_packed(BatchView<const T> ab, std::span<const PackedSystem> packed) {
+  for (std::size_t l = 0; l < packed.size(); ++l) {
+    rows_used_[l] = packed[l].rows_used;
+    for (index_t j = 0; j < p_; ++j)
+      shifts_[static_cast<index_t>(l) * p_ + j] = packed[l].scale_b[j] - packed[l].scale_a;
+  }
+  inputs_.a = {ab.data, ab.ld, ab.stride};
+  inputs_.b = {ab.data + problem_.n, ab.ld, ab.stride};
+  inputs_.b_has_rows = false;
+  inputs_packed_ = packed;
+}
+
+template <class T>
+bool PackSolver<T>::needs_care(index_t lane) const {
+  const PackedSystem* packed = inputs_packed_.empty() ? nullptr : &inputs_packed_[lane];
+  if (packed != nullptr && !packed->a_is_finite) return true;
+  for (index_t j = 0; j < p_; ++j) {
+    if (solutions_[lane * p_ + j].needs_care) return true;
+    if (packed != nullptr && !packed->b_is_finite[j]) return true;
+  }
+  return false;
+}
+
+template <class T>
+void PackSolver<T>::store(const SystemRef<T>& system, const RightSideBlock<T>& block,
+                          index_t lane) {
+  if (!block.findings.empty())
+    block.findings[system.first] = {.rank = static_cast<std::int32_t>(problem_.n),
+                                    .condition = matrices_[lane].condition,
+                                    .scaled_condition = matrices_[lane].scaled_condition};
+  for (index_t j = 0; j < p_; ++j) {
+    const systems::Solution& solution = solutions_[lane * p_ + j];
+    SolutionReport& report = block.reports[system.first + j] = {};
+    report.residual_norm = inputs_packed_.empty() ? solution.residual_norm
+                                                  : std::ldexp(solution.residual_norm,
+                                                               inputs_packed_[lane].scale_b[j]);
+    report.backward_error = solution.backward_error;
+    report.bar = rules_.bar;
+    report.status = Status::ok;
+    // A row of n is a column with a distance of 1.
+    const MatrixView<const T> x{&x_.view()[lane](j, 0), problem_.n, 1, 1};
+    const MatrixView<const T> se{block.se != nullptr ? &se_.view()[lane](j, 0) : nullptr,
+                                 problem_.n, 1, 1};
+    put_solution<T>(problem_, x, se, 0, block, system.first + j);
+  }
+}
+
+template <class T>
+void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideBlock<T>& block,
+                                    index_t lane) {
+  const MatrixView<T> ab = ab_.view()[lane];
+  PackedSystem& packed = packed_[lane];
+  const bool is_packed = !inputs_packed_.empty();
+  if (!is_packed) pack_system(problem_, system, block, rows_, ab, packed);
+  if (!packed.a_is_finite) {
+    refuse_system(problem_, system, p_, block);
+    return;
+  }
+  const MatrixView<double> r = r_.view()[0], z = z_.view()[0];
+  if (matrices_[lane].is_finite) {
+    const systems::Place place{.lane = static_cast<int>(lane),
+                               .scale = is_packed ? 0 : packed.scale_a};
+    routine_.take_factor(shape_, workspace_.get(), place, r.data, z.data);
+  } else {
+    // A right side that is not finite is packed as zeros.
+    PackedRows<T> rows(problem_, {ab.data, ab.rows, problem_.n, ab.ld},
+                       {ab.data + problem_.n, ab.rows, p_, ab.ld});
+    std::vector<double> column(static_cast<std::size_t>(problem_.n));
+    for (index_t j = 0; j < p_; ++j) {
+      rows.factor_again(j, r, column.data());
+      for (index_t i = 0; i < problem_.n; ++i) z(i, j) = column[i];
+    }
+  }
+  solver_.take_factor(MatrixView<const double>(r));
+  solve_packed<T>(problem_, system, ab, packed, z, solver_, block);
+}
+
+template <class T>
+void PackSolver<T>::call_kernel(std::span<const SystemRef<T>> systems,
+                                const RightSideBlock<T>& block) {
+  inputs_.count = std::ssize(systems);
+  inputs_.shifts = inputs_packed_.empty() ? nullptr : shifts_.data();
+  inputs_.rows_used = rows_used_.data();
+  inputs_.x = x_.view().data;
+  inputs_.se = se_.view().data;
+  inputs_.solutions = solutions_.data();
+  inputs_.matrices = matrices_.data();
+  for (index_t l = 0; l < inputs_.count; ++l)
+    for (index_t j = 0; j < p_; ++j)
+      take_solution<T>(problem_, block, systems[l].first + j,
+                       {&x_.view()[l](j, 0), problem_.n, 1, 1}, 0);
+  routine_.solve(shape_, rules_, inputs_, workspace_.get());
+}
+
+template <class T>
+void PackSolver<T>::run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
+  if (!take_in_place(systems, block)) pack(systems, block);
+  call_kernel(systems, block);
+  for (index_t l = 0; l < std::ssize(systems); ++l)
+    needs_care(l) ? solve_with_care(systems[l], block, l) : store(systems[l], block, l);
+}
+
+template <class T>
+void PackSolver<T>::solve_factored(std::span<const SystemRef<T>> systems,
+                                   const RightSideBlock<T>& block, const Factored& factored) {
+  take_packed(factored.ab, factored.packed);
+  inputs_.r = {factored.r.data, factored.r.ld, factored.r.stride};
+  call_kernel(systems, block);
+}
+
+template class PackSolver<float>;
+template class PackSolver<double>;
+
+}  // namespace qrtool

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// system.cpp: packs a system, solves it with a known factor, and stores its solutions.
+#include "core/solve/system.hpp"
+
+#include <limits>
+
+namespace qrtool {
+
+template <class T>
+void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
+                 const RightSideBlock<T>& block, RowFactors& rows, MatrixView<T> ab,
+                 PackedSystem& packed) {
+  const MatrixView<const T> a{system.a, problem.m, problem.n, problem.n};
+  const index_t p = ab.cols - problem.n;
+  rows.reset();
+  if (block.w != nullptr)
+    rows.weigh(block.w + block.w_places.start(system.first), block.w_places.step);
+  if (problem.skips_missing) {
+    rows.leave_out(a);
+    for (index_t j = 0; j < p; ++j)
+      rows.leave_out(block.b + block.b_places.start(system.first + j), block.b_places.step);
+  }
+  packed.rows_used = rows.used();
+  const PackedScale of_a = pack_matrix<T>(problem, a, rows, {ab.data, ab.rows, a.cols, ab.ld});
+  packed.scale_a = of_a.scale;
+  packed.a_is_finite = of_a.is_finite;
+  packed.scale_b.resize(static_cast<std::size_t>(p));
+  packed.b_is_finite.resize(static_cast<std::size_t>(p));
+  for (index_t j = 0; j < p; ++j) {
+    const T* b = block.b + block.b_places.start(system.first + j);
+    const PackedScale of_b =
+        pack_right_side(problem, b, block.b_places.step, rows, ab, problem.n + j);
+    packed.scale_b[j] = of_b.scale;
+    packed.b_is_finite[j] = of_b.is_finite;
+  }
+}
+
+template <class T>
+void solve_packed(const SolveProblem& problem, const SystemRef<T>& system, MatrixView<const T> ab,
+                  const PackedSystem& packed, MatrixView<const double> z, SystemSolver<T>& solver,
+                  const RightSideBlock<T>& block) {
+  const index_t n = problem.n, p = ab.cols - n;
+  if (!block.findings.empty()) block.findings[system.first] = solver.findings();
+  PackedRows<T> rows(problem, {ab.data, ab.rows, n, ab.ld}, {ab.data + n, ab.rows, p, ab.ld});
+  const Batch<T> solution(2, n, p);
+  const MatrixView<T> x = solution.view()[0], se = solution.view()[1];
+  for (index_t j = 0; j < p; ++j) take_solution<T>(problem, block, system.first + j, x, j);
+  const std::vector<index_t> rows_used(static_cast<std::size_t>(p), packed.rows_used);
+  solver.solve(rows, 0, z, {packed.scale_a, packed.scale_b},
+               {.x = x,
+                .se = block.se != nullptr ? se : MatrixView<T>{},
+                .reports = block.reports.subspan(static_cast<std::size_t>(system.first),
+                                                 static_cast<std::size_t>(p)),
+                .rows_used = rows_used});
+  for (index_t j = 0; j < p; ++j) {
+    const index_t s = system.first + j;
+    if (packed.b_is_finite[j]) {
+      put_solution<T>(problem, x, se, j, block, s);
+    } else {
+      refuse_right_side(problem, block, s);
+    }
+  }
+}
+
+template <class T>
+void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s) {
+  const index_t start = block.x_places.start(s);
+  for (T* to : {block.x, block.se}) {
+    if (to == nullptr) continue;
+    for (index_t i = 0; i < problem.n; ++i)
+      to[start + i * block.x_places.step] = std::numeric_limits<T>::quiet_NaN();
+  }
+  block.reports[s] = {};
+  block.reports[s].status = Status::non_finite;
+}
+
+template <class T>
+void refuse_system(const SolveProblem& problem, const SystemRef<T>& system, index_t p,
+                   const RightSideBlock<T>& block) {
+  for (index_t j = 0; j < p; ++j) refuse_right_side(problem, block, system.first + j);
+  if (!block.findings.empty()) block.findings[system.first] = {};
+}
+
+template <class T>
+void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
+                  index_t column, const RightSideBlock<T>& block, index_t s) {
+  if (problem.only_checks) return;
+  const index_t start = block.x_places.start(s), step = block.x_places.step;
+  for (index_t i = 0; i < problem.n; ++i) block.x[start + i * step] = x(i, column);
+  if (block.se == nullptr) return;
+  for (index_t i = 0; i < problem.n; ++i) block.se[start + i * step] = se(i, column);
+}
+
+template <class T>
+void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
+                   MatrixView<T> x, index_t column) {
+  if (!problem.only_checks) return;
+  const index_t start = block.x_places.start(s);
+  for (index_t i = 0; i < problem.n; ++i) x(i, column) = block.x[start + i * block.x_places.step];
+}
+
+#define QRTOOL_FOR(T)                                                                           \
+  template void pack_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&, \
+                            RowFactors&, MatrixView<T>, PackedSystem&);                         \
+  template void solve_packed(const SolveProblem&, const SystemRef<T>&, MatrixView<const T>,     \
+                             const PackedSystem&, MatrixView<const double>, SystemSolver<T>&,   \
+                             const RightSideBlock<T>&);                                         \
+  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);      \
+  template void refuse_system(const SolveProblem&, const SystemRef<T>&, index_t,                \
+                              const RightSideBlock<T>&);                                        \
+  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,     \
+                             index_t, const RightSideBlock<T>&, index_t);                       \
+  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,           \
+                              MatrixView<T>, index_t);
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+#undef QRTOOL_FOR
+
+}  // namespace qrtool

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// system.hpp: one system A X = B from its place in memory to its solutions and back.
+#pragma once
+
+#include <vector>
+
+#include "core/solve/packing.hpp"
+
+namespace qrtool {
+
+/// One matrix and its right sides, which are neighbours in a block.
+template <class T>
+struct SystemRef {
+  const T* a;     // m x n, packed
+  index_t first;  // right side
+};
+
+/// What is found while a system is packed.
+struct PackedSystem {
+  int scale_a = 0;
+  bool a_is_finite = true;
+  index_t rows_used = 0;
+  std::vector<int> scale_b;
+  std::vector<char> b_is_finite;
+};
+
+/// ab (packed_rows x (n + p)) := [A B], scaled and with factored rows. `rows` is a workspace.
+template <class T>
+void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
+                 const RightSideBlock<T>& block, RowFactors& rows, MatrixView<T> ab,
+                 PackedSystem& packed);
+
+/// Solves a packed system whose matrix is finite, given z = Q'B (k x p), after `solver` has taken
+/// R. Everything about it goes to its places in the block.
+template <class T>
+void solve_packed(const SolveProblem& problem, const SystemRef<T>& system, MatrixView<const T> ab,
+                  const PackedSystem& packed, MatrixView<const double> z, SystemSolver<T>& solver,
+                  const RightSideBlock<T>& block);
+
+/// Fills the places of a right side that has no solution with NaN and sets its status.
+template <class T>
+void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s);
+/// The same for all right sides of a system whose matrix is not finite.
+template <class T>
+void refuse_system(const SolveProblem& problem, const SystemRef<T>& system, index_t p,
+                   const RightSideBlock<T>& block);
+
+/// Copies x and se (n x p each) of a right side to their places in the block. Where X is given,
+/// take_solution() copies it to x before, and put_solution() does nothing.
+template <class T>
+void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
+                  index_t column, const RightSideBlock<T>& block, index_t s);
+template <class T>
+void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
+                   MatrixView<T> x, index_t column);
+
+}  // namespace qrtool
