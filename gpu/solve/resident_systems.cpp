@@ -8,8 +8,8 @@
 #include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/systems.hpp"
 #include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/systems.hpp"
 
 namespace qrtool {
 
@@ -98,10 +98,10 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   State& s = *state_;
   cl::Event begun, factored, solved, checked;
   s.guard([&] {
-    const SystemJob job = s.system->job(
-        s.factored->job, s.params,
-        system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
-                     VectorPlaces::rows(s.problem.n)));
+    const SystemJob job =
+        s.system->job(s.factored->job, s.params,
+                      system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
+                                   VectorPlaces::rows(s.problem.n)));
     s.system->poison(s.engine.compute, s.count());
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.factor(s.variant, s.factored->job, factored);

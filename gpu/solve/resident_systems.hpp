@@ -21,9 +21,9 @@ class ResidentSystems {
     double factor = 0, solve = 0, check = 0;
   };
 
-  /// Uploads a and b, `sides` rows of m for each matrix of `a`, and repeats them on the device up to
-  /// factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run. Errors:
-  /// DeviceError, LimitError.
+  /// Uploads a and b, `sides` rows of m for each matrix of `a`, and repeats them on the device up
+  /// to factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run.
+  /// Errors: DeviceError, LimitError.
   ResidentSystems(OpenclBackend& backend, const SolveProblem& problem, const Plan& factor,
                   BatchView<const T> a, std::span<const T> b);
   ~ResidentSystems();

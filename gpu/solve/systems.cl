@@ -167,6 +167,7 @@ INLINE double smallest_value(const Room room, __global const STORED* r,
   grow_solution(room, r, weight);
   double most = 0;
   bool is_finite = isfinite(normalize(room));
+#pragma unroll 1
   for (int s = 0; s < STEPS_OF_ESTIMATES; ++s) {
     solve_triangle(room, r);
     divide_by_weights(room, weight);
@@ -187,6 +188,7 @@ INLINE double largest_value(const Room room, __global const STORED* r,
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int c = ITEM; c < COLUMNS; c += TEAM) room.y[c] = c == longest;
   barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
   for (int s = 0; s < STEPS_OF_ESTIMATES; ++s) {
     multiply_triangle(room, r, weight);
     most = fmax(most, normalize(room));
@@ -251,20 +253,23 @@ __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void measure_
     __global const STORED* r = all_r + system * COLUMNS * COLUMNS;
     take_triangle(room, r);
     FactorFindings found;
+    found.scaled_condition = 0;
     found.norm = sqrt(measure_r_columns(room, r, weight));
-    int longest = longest_column(room);
-    const double most = largest_value(room, r, weight, longest, room.x[longest]);
-    found.condition = most / smallest_value(room, r, weight);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int c = ITEM; c < COLUMNS; c += TEAM) {
-      weight[c] = room.x[c] > 0 ? ldexp(1.0, -1 - ilogb(room.x[c])) : 1;
-      room.x[c] *= weight[c];
+    // First without, then with scaled columns.
+#pragma unroll 1
+    for (int scaled = 0; scaled < 2; ++scaled) {
+      const int longest = longest_column(room);
+      const double most = largest_value(room, r, weight, longest, room.x[longest]);
+      found.condition = found.scaled_condition;
+      found.smallest = smallest_value(room, r, weight);
+      found.scaled_condition = most / found.smallest;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int c = ITEM; c < COLUMNS; c += TEAM) {
+        weight[c] = room.x[c] > 0 ? ldexp(1.0, -1 - ilogb(room.x[c])) : 1;
+        room.x[c] *= weight[c];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    longest = longest_column(room);
-    const double scaled_most = largest_value(room, r, weight, longest, room.x[longest]);
-    found.smallest = smallest_value(room, r, weight);
-    found.scaled_condition = scaled_most / found.smallest;
     if (ITEM == 0 && exists) findings[system] = found;
     if (shape.wants_se && exists)
       measure_inverse(room, r, scratch, inverse_norms + system * COLUMNS);

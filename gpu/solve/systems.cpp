@@ -193,7 +193,9 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void compare_sums(const Call& call, const Flight& flight) const;
   void judge(Call& call, const Flight& flight);
 
-  SystemLayout layout(index_t sides) const { return {problem_, sides, params_.group, engine_.info.limits}; }
+  SystemLayout layout(index_t sides) const {
+    return {problem_, sides, params_.group, engine_.info.limits};
+  }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
   }
@@ -230,7 +232,8 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
       engine_.pool.clear();
       pool_.clear();
       if (!is_memory_short(error))
-        throw_device_error(error, engine_.info, fmt::format("at system {} of the chunk", call.open));
+        throw_device_error(error, engine_.info,
+                           fmt::format("at system {} of the chunk", call.open));
       if (parts.matrices == 1)
         throw LimitError(fmt::format("{} has no memory left for one {}x{} system",
                                      engine_.info.text(), problem_.m, problem_.n),
@@ -332,8 +335,7 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
     engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
                                        first_of(call.block.se, n, call, flight));
   read(flight.factor->sums, flight.a_sums, systems * sums_of_a_.sums_of_matrix());
-  read(flight.system->b_sums, flight.b_sums,
-       systems * vector_sums(problem_.m, p).sums_of_matrix());
+  read(flight.system->b_sums, flight.b_sums, systems * vector_sums(problem_.m, p).sums_of_matrix());
   read(flight.system->x_sums, flight.x_sums, systems * vector_sums(n, p).sums_of_matrix());
   read(flight.system->findings, flight.findings, systems);
   read(flight.system->errors, flight.errors, systems * static_cast<std::size_t>(p));
@@ -401,7 +403,8 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
   }
   if (!sample_.agrees(call.a, call.block, call.sides, accepted)) {
     refused.resize(static_cast<std::size_t>(flight.count));
-    for (index_t i = 0; i < flight.count; ++i) refused[static_cast<std::size_t>(i)] = flight.first + i;
+    for (index_t i = 0; i < flight.count; ++i)
+      refused[static_cast<std::size_t>(i)] = flight.first + i;
   }
   call.refused.insert(call.refused.end(), refused.begin(), refused.end());
 }

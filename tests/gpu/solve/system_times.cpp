@@ -46,11 +46,12 @@ index_t time_systems(OpenclBackend& backend, const Options& o) {
                              .n = o.n,
                              .rank = {.tolerance = default_rank_tolerance(element_type<T>, o.n)},
                              .wants_se = o.wants_se};
-  const Plan plan = make_plan(
-      {.count = o.count, .m = o.m, .n = o.n, .type = element_type<T>, .mode = Mode::r},
-      backend.variants(), backend.limits(), o.variant);
+  const Plan plan =
+      make_plan({.count = o.count, .m = o.m, .n = o.n, .type = element_type<T>, .mode = Mode::r},
+                backend.variants(), backend.limits(), o.variant);
   const index_t some = std::clamp<index_t>(most_entries / (o.m * o.n), 1, o.count);
-  const std::vector<T> a = gaussian<T>(some * o.m * o.n, 1), b = gaussian<T>(some * o.m * o.sides, 2);
+  const std::vector<T> a = gaussian<T>(some * o.m * o.n, 1),
+                       b = gaussian<T>(some * o.m * o.sides, 2);
   ResidentSystems<T> systems(backend, problem, plan, packed(a.data(), some, o.m, o.n), b);
   systems.run();
   std::vector<double> factor, solve, check;
@@ -68,10 +69,11 @@ index_t time_systems(OpenclBackend& backend, const Options& o) {
     worst = std::max(worst, errors.error / bar);
   }
   const double r = median(factor), x = median(solve);
-  fmt::print("{} of {}x{}, {} right sides, {}, {}: R {:.4f} ms, x {:.4f} ms, together {:.3f} times R, "
-             "check {:.4f} ms; {} refused, worst {:.2g} of the bar\n",
-             o.count, o.m, o.n, o.sides, name_of(problem.type), plan.variant->name, r, x, (r + x) / r,
-             median(check), refused, worst);
+  fmt::print(
+      "{} of {}x{}, {} right sides, {}, {}: R {:.4f} ms, x {:.4f} ms, together {:.3f} times R, "
+      "check {:.4f} ms; {} refused, worst {:.2g} of the bar\n",
+      o.count, o.m, o.n, o.sides, name_of(problem.type), plan.variant->name, r, x, (r + x) / r,
+      median(check), refused, worst);
   return refused;
 }
 
@@ -93,7 +95,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   OpenclBackend backend(choose_device(options.device),
                         {.host = {.host_bytes = std::size_t{1} << 34, .threads = 2}});
-  const index_t refused = test::time_systems<float>(backend, options) +
-                          test::time_systems<double>(backend, options);
+  const index_t refused =
+      test::time_systems<float>(backend, options) + test::time_systems<double>(backend, options);
   return refused > 0;
 }
