@@ -93,6 +93,8 @@ __attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void take_step(
     room.x[c] = step > 0 ? state[c] : 0;
     room.y[c] = sums[c];
   }
+  // All have read the flag before it is written at the end.
+  barrier(CLK_GLOBAL_MEM_FENCE);
   // d = R^-1 R^-T g
   take_triangle(room, r);
   solve_transposed(room, r);
