@@ -68,19 +68,19 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/small", ElementType::float64, 15000, 16, 16, 0.059, 0.050},
     {"opencl/small", ElementType::float64, 15000, 64, 64, 1.83, 1.15},
     {"opencl/small", ElementType::float64, 15000, 128, 64, 4.70, 2.84},
-    {"opencl/gram", ElementType::float64, 15000, 64, 64, 1.10, 0.888},
-    {"opencl/gram", ElementType::float64, 15000, 128, 64, 1.85, 0.637},
-    {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.59, 1.34},
+    {"opencl/gram", ElementType::float64, 15000, 64, 64, 1.05, 0.880},
+    {"opencl/gram", ElementType::float64, 15000, 128, 64, 1.74, 0.639},
+    {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.59, 1.25},
     {"opencl/gram_twice", ElementType::float64, 32, 512, 512, 1.23, 1.08},
-    {"opencl/gram_twice", ElementType::float64, 1, 512, 512, 0.441, 0.379},
-    {"opencl/gram_twice", ElementType::float64, 1, 2048, 2048, 2.49, 2.03},
-    {"opencl/gram_twice", ElementType::float64, 1, 5000, 5000, 18.4, 16.1},
-    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 32, 0.597, 0.154},
-    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 128, 2.87, 0.718},
+    {"opencl/gram_twice", ElementType::float64, 1, 512, 512, 0.441, 0.364},
+    {"opencl/gram_twice", ElementType::float64, 1, 2048, 2048, 2.50, 2.01},
+    {"opencl/gram_twice", ElementType::float64, 1, 5000, 5000, 18.6, 14.5},
+    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 32, 0.336, 0.154},
+    {"opencl/gram_twice", ElementType::float64, 1, 1000000, 128, 1.50, 0.709},
     {"opencl/blocked", ElementType::float64, 2000, 256, 128, 6.41, 3.60},
     {"opencl/blocked", ElementType::float64, 32, 512, 512, 3.40, 1.88},
-    {"opencl/large", ElementType::float64, 1, 5000, 5000, 26.2, 16.4},
-    {"opencl/large", ElementType::float64, 1, 16384, 16384, 392, 205},
+    {"opencl/large", ElementType::float64, 1, 5000, 5000, 23.2, 14.9},
+    {"opencl/large", ElementType::float64, 1, 16384, 16384, 342, 183},
 };
 /// Compute units of that device. Others are taken to be faster or slower in proportion to theirs.
 inline constexpr double measured_units = 132;
@@ -153,8 +153,8 @@ inline constexpr double gram_first_pass_error = 0.25;
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
 /// The same in float64; and the smallest number of columns for which it is faster than `small`.
 inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
-/// R alone in float64: the part of the bar that the error of one pass may take by its bound
-/// (departure.clh), and the least m / n with which Gaussian matrices keep to it.
+/// float64: the part of the bar that the error of one pass may take by its bound (departure.clh),
+/// and the least m / n with which R alone of Gaussian matrices keeps to it.
 inline constexpr double gram_twice_one_pass_share = 0.625;
 inline constexpr double gram_twice_one_pass_ratio = 1.5;
 inline constexpr std::int64_t gram_twice_few_columns = 17;
@@ -216,8 +216,8 @@ inline constexpr int gram_twice_registers = 128;
 inline constexpr std::int64_t gram_twice_least_rows = 256, gram_twice_tall = 4;
 inline constexpr std::int64_t gram_twice_least_columns = 8;
 /// Largest number of columns for which it is faster than `large`, with Q and for R alone: two
-/// passes have more operations. One 5000 x 5000 takes 18.4 ms with Q and 16.1 for R, and 26.2
-/// and 16.4 in `large`; one 2048 x 2048 takes 2.49 and 2.03, and 5.8 and 4.2.
+/// passes have more operations. One 5000 x 5000 takes 18.6 ms with Q and 14.5 for R, and 23.2
+/// and 14.9 in `large`; one 2048 x 2048 takes 2.50 and 2.01, and 5.8 and 4.2.
 inline constexpr std::int64_t gram_twice_most_columns_of_q = 5120;
 inline constexpr std::int64_t gram_twice_most_columns_of_r = 5120;
 /// Bytes of the matrices that are factored at a time.
@@ -408,11 +408,35 @@ inline constexpr ProductTile product_floats_tile{128, 128, 32, 64, 16, 2};
 inline constexpr int product_floats_registers = 128;
 inline constexpr ProductTile product_double_tile{64, 64, 16, 32, 16, 2};
 inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
-/// Tile of float64 products on the matrix units: 8 terms (double_tile.clh), 2 or 3 stages. The sums
+/// Tile of float64 products on the matrix units: 4 terms (double_tile.clh), 3 .. 7 stages. The sums
 /// of 64 x 32 entries per warp take half of the registers, so that two groups of four warps fit on
-/// a multiprocessor. Tiles of 64 x 64 read half as much again from the second cache. Also possible:
-/// {128, 128, 64, 32, 8, 2}, one group of eight warps. Not yet measured.
-inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 8, 3};
+/// a multiprocessor. R of 12288 x 12288: C -= A B and Z = A'C run at 41.4 and 43.5 TFLOP/s, and at
+/// 40.3 and 44.2 with {128, 128, 64, 32, 4, 5}; with 7 stages, or 3 of 8 terms, they are not
+/// faster. With 32 x 32 per warp and eight warps they take a quarter longer.
+inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
+
+// ---- least squares (solve/). Not yet measured.
+
+/// Bytes of A, b and x that are transferred together.
+inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
+/// Largest number of columns and of rows of a system that one work-group solves.
+inline constexpr std::int64_t solve_most_columns = 512, solve_most_rows = 16384;
+/// Rows of a tile of A in local memory, a power of two, and the bytes that it may take: several
+/// groups share the local memory of a multiprocessor.
+inline constexpr int solve_tile_rows = 32;
+inline constexpr std::size_t solve_tile_bytes = 16 << 10;
+/// The first step and the corrections of a solution. The fourth is rarely reached: each one makes
+/// the error smaller by cond(A) times the rounding error of R.
+inline constexpr int solve_most_steps = 4;
+/// Corrections stop when the last one was at most this times sqrt(u), relative to x. The error that
+/// is left is about the square of the last correction's.
+inline constexpr double solve_enough = 0.125;
+/// The estimate of the smallest singular value, with columns of norm 1/2 to 1, must be this many
+/// times the tolerance of the rank; otherwise the host decides by pivoting. The estimate is never
+/// below the true value, and usually agrees to a few percent.
+inline constexpr double solve_rank_margin = 10;
+/// Work-groups of measure_factors for each compute unit: each has n^2 numbers of its own.
+inline constexpr std::int64_t solve_factor_groups = 8;
 
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 

@@ -235,6 +235,7 @@ void describe(CommandLine& line, SolveOptions& o) {
               "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
               "column",
               orders);
+  add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.flag("-f,--force", o.force, "replace existing files");
   line.flag("--json", o.json, "the result as one JSON document");

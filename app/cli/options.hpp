@@ -63,6 +63,7 @@ struct SystemOptions {
 struct SolveOptions {
   std::string a, b, output;
   SystemOptions system;
+  BackendRequest backend;
   Order order = Order::automatic;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false;

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "app/commands/commands.hpp"
+#include "app/process/console.hpp"
 #include "app/solve/solve_run.hpp"
+#include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/file/input_file.hpp"
@@ -23,6 +25,36 @@ void check_names(const SolveOptions& o) {
   check_output_names(o.output, /*report=*/"", o.force);
 }
 
+SolveResult solve_systems(SolveRun& run) {
+  run.make_plan();
+  run.create_output();
+  run.run_stages();
+  run.commit();
+  return run.finish();
+}
+
+/// The CPU does it where the tool has chosen a device, and that fails.
+SolveResult solve_with_fallback(const SolveOptions& o, const SolveInputs& inputs,
+                                const Limits& limits, const Stopwatch& watch) {
+  const auto on_cpu = [&](const Error& error) {
+    print_message(fmt::format("note: {}; the CPU does it", error.what()));
+    SolveOptions options = o;
+    options.backend.name = "cpu";
+    SolveRun run(options, inputs, limits, watch);
+    return solve_systems(run);
+  };
+  SolveRun run(o, inputs, limits, watch);
+  try {
+    return solve_systems(run);
+  } catch (const DeviceError& error) {
+    if (!o.backend.is_automatic()) throw;
+    return on_cpu(error);
+  } catch (const LimitError& error) {
+    if (!o.backend.is_automatic() || !run.has_device()) throw;
+    return on_cpu(error);
+  }
+}
+
 }  // namespace
 
 ExitCode run_solve(const SolveOptions& o) {
@@ -30,12 +62,7 @@ ExitCode run_solve(const SolveOptions& o) {
   check_names(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const SolveInputs inputs = open_solve_inputs({o.a, o.b}, o.system, o.order, limits.threads);
-  SolveRun run(o, inputs, limits, watch);
-  run.make_plan();
-  run.create_output();
-  run.run_stages();
-  run.commit();
-  const SolveResult result = run.finish();
+  const SolveResult result = solve_with_fallback(o, inputs, limits, watch);
   print_result(o, result);
   return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }

@@ -19,6 +19,19 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo&, const Limits&) {
 
 std::span<const Variant> list_opencl_variants() { return {}; }
 
+std::string opencl_system_objection(const Backend&, const SolveProblem&) {
+  return "this build has no OpenCL";
+}
+
+template <class T>
+std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend&, const SolveProblem&, const Plan&) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, const SolveProblem&,
+                                                                  const Plan&);
+template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
+                                                                   const Plan&);
+
 double opencl_seconds(const Problem&, const DeviceInfo&) {
   return std::numeric_limits<double>::infinity();
 }

@@ -6,6 +6,7 @@
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/rates.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/solve/systems.hpp"
 
 namespace qrtool {
 
@@ -30,6 +31,20 @@ std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 double opencl_seconds(const Problem& problem, const DeviceInfo& device) {
   return device_seconds(problem, device.limits);
 }
+
+std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem) {
+  return system_objection(problem, backend.limits());
+}
+
+template <class T>
+std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend& backend, const SolveProblem& problem,
+                                                     const Plan& factor) {
+  return make_system_device<T>(dynamic_cast<OpenclBackend&>(backend), problem, factor);
+}
+template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, const SolveProblem&,
+                                                                  const Plan&);
+template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
+                                                                   const Plan&);
 
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
   return measure_products(device);

@@ -5,10 +5,12 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/backend.hpp"
+#include "core/solve/system_device.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/products/product_rates.hpp"
 
@@ -27,6 +29,15 @@ std::span<const Variant> list_opencl_variants();
 
 /// Calls device_seconds(): the time on the device, once it has started.
 double opencl_seconds(const Problem& problem, const DeviceInfo& device);
+
+/// Why the device of `backend` does not solve such systems; empty where it does.
+std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem);
+
+/// `backend` is one of make_opencl_backend(), `factor` its plan of R. All arguments outlive the
+/// result.
+template <class T>
+std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend& backend, const SolveProblem& problem,
+                                                     const Plan& factor);
 
 /// Times the matrix products that `large` uses. Errors: DeviceError.
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);

@@ -21,6 +21,8 @@ index_t most_appended(index_t n) { return std::max<index_t>(n, 8); }
 
 /// Bytes of a chunk, at the least and usually: they stay in the last cache.
 constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
+/// The same for a device, which cuts them again: several parts overlap.
+constexpr std::size_t device_target_bytes = std::size_t{256} << 20;
 
 template <class F>
 auto by_type(ElementType type, F f) {
@@ -38,7 +40,7 @@ std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const 
 }
 
 void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
-                SolvePlan& plan) {
+                std::size_t target_bytes, SolvePlan& plan) {
   const std::size_t group = std::max<std::size_t>(group_bytes(inputs, problem, plan), 1);
   std::size_t fixed = limits.host_bytes / 2;
   if (plan.route == SolveRoute::shared)
@@ -54,7 +56,7 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
   const std::size_t room = limits.host_bytes - fixed;
   for (plan.buffers = 3; plan.buffers > 1 && group * plan.buffers > room; --plan.buffers) {
   }
-  const std::size_t bytes = std::min(room / plan.buffers, std::max(chunk_target_bytes, group));
+  const std::size_t bytes = std::min(room / plan.buffers, std::max(target_bytes, group));
   plan.chunk_groups = std::clamp<index_t>(static_cast<index_t>(bytes / group), 1,
                                           std::max<index_t>(plan.groups, 1));
 }
@@ -65,7 +67,8 @@ std::string_view name_of(SolveRoute route) {
   return route == SolveRoute::each ? "each" : route == SolveRoute::shared ? "shared" : "tall";
 }
 
-SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits) {
+SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+                     std::string_view forced) {
   const RightSides& sides = inputs.sides;
   const index_t all = sides.items() * sides.p;
   const bool has_own_weights = inputs.w && !inputs.w_is_shared;
@@ -86,7 +89,7 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
     const Problem factored = by_type(problem.type, [&](auto zero) {
       return SystemEngine<decltype(zero)>::factored_problem(problem, all, p);
     });
-    return make_plan(factored, cpu_variants(), half);
+    return make_plan(factored, cpu_variants(), half, forced);
   };
   if (!is_shared) {
     plan.factor = plan_systems(std::max<index_t>(plan.system_size(), 1));
@@ -97,8 +100,14 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   } else if (plan.splits) {
     plan.factor = plan_systems(1);
   }
-  fit_chunks(inputs, problem, limits, plan);
+  fit_chunks(inputs, problem, limits, chunk_target_bytes, plan);
   return plan;
+}
+
+void take_device(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+                 SolvePlan& plan) {
+  plan.route = SolveRoute::each;
+  fit_chunks(inputs, problem, limits, device_target_bytes, plan);
 }
 
 }  // namespace qrtool

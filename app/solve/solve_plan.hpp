@@ -26,7 +26,14 @@ struct SolvePlan {
   index_t system_size() const { return splits ? 1 : group_size; }
 };
 
-/// Errors: LimitError where one group does not fit the memory.
-SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits);
+/// Errors: LimitError where one group does not fit the memory; UsageError where the forced variant
+/// does not take the problem.
+/// `forced`: the CPU's variant that factors; empty: the planner's choice.
+SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+                     std::string_view forced = {});
+
+/// Changes a plan for a device: every matrix is a system in memory, and chunks are larger.
+void take_device(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
+                 SolvePlan& plan);
 
 }  // namespace qrtool

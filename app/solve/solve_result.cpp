@@ -81,6 +81,7 @@ Json to_json(const SolveOptions& o, const SolveResult& result) {
           {"output", {{"files", result.files}, {"x_shape", result.sides.x_dims}}},
           {"type", name_of(result.type)},
           {"solution", o.basic ? "basic" : "least-norm"},
+          {"backend", result.backend},
           {"variant", result.variant},
           {"bar", result.bar},
           {"seconds",

@@ -55,7 +55,7 @@ struct SolveResult {
   ElementType type = ElementType::float64;
   bool is_basic = false;
   double bar = 0;
-  std::string route = {}, variant = {};
+  std::string route = {}, backend = "cpu", variant = {};
   int threads = 1;
   std::vector<std::string> files = {};
   SolveVerdict verdict = {};

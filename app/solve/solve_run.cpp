@@ -56,10 +56,15 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
 }
 
 void SolveRun::make_plan() {
-  plan_ = plan_solve(inputs_, problem_, limits_);
+  const std::string& variant = options_.backend.variant;
+  plan_ = plan_solve(inputs_, problem_, limits_, variant.starts_with("cpu/") ? variant : "");
+  device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_);
+  if (device_) take_device(inputs_, problem_, limits_, plan_);
   result_.route = std::string(name_of(plan_.route));
-  result_.variant = plan_.route == SolveRoute::shared ? "one QR for all"
-                                                      : std::string(plan_.factor.variant->name);
+  const Plan& factor = device_ ? device_->factor : plan_.factor;
+  result_.variant =
+      plan_.route == SolveRoute::shared ? "one QR for all" : std::string(factor.variant->name);
+  result_.backend = device_ ? device_->backend->name() : "cpu";
   result_.threads = plan_.threads;
   if (options_.verbose)
     print_message(fmt::format("{} right sides at a time, {} in flight",
@@ -156,8 +161,8 @@ void SolveRun::create_output() {
                      {"intercept", options_.system.intercept ? "yes" : "no"},
                      {"columns", join(inputs_.names, ",")},
                      {"order", std::string(name_of(a.order))},
-                     {"backend", "cpu"},
-                     {"device", CpuBackend(limits_).device()},
+                     {"backend", result_.backend},
+                     {"device", device_ ? device_->backend->device() : CpuBackend(limits_).device()},
                      {"variant", result_.variant},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
@@ -214,7 +219,12 @@ void SolveRun::run_typed() {
             if (is_table) result_.freedom = problem_.m - findings.front().rank;
           }};
   const SolveTimes times = run_solve_stages<T>(
-      {.inputs = inputs_, .problem = problem_, .plan = plan_, .limits = limits_}, sink);
+      {.inputs = inputs_,
+       .problem = problem_,
+       .plan = plan_,
+       .limits = limits_,
+       .device = device_ ? &*device_ : nullptr},
+      sink);
   result_.stages = times.stages;
   result_.seconds = times.seconds;
 }

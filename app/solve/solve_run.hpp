@@ -6,6 +6,7 @@
 
 #include "app/cli/options.hpp"
 #include "app/run/stopwatch.hpp"
+#include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
 #include "app/solve/solve_plan.hpp"
 #include "app/solve/solve_result.hpp"
@@ -25,6 +26,8 @@ class SolveRun {
   void run_stages();
   void commit();
   SolveResult finish();
+  /// Whether a device solves, once there is a plan.
+  bool has_device() const { return device_.has_value(); }
 
  private:
   template <class T>
@@ -38,6 +41,7 @@ class SolveRun {
   const Stopwatch& watch_;
   SolveProblem problem_;
   SolvePlan plan_;
+  std::optional<SolveDevice> device_;  // none: the CPU
   std::unique_ptr<Writer> output_;
   SolveResult result_;
 };

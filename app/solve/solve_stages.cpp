@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "app/run/opencl.hpp"
 #include "app/run/stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/shared_engine.hpp"
@@ -45,6 +46,8 @@ class GroupSteps {
     if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
     if (plan.route == SolveRoute::each || plan.splits)
       engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
+    if (job.device != nullptr)
+      device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor);
     if (!job.inputs.sides.shares_a()) return;
     a_ = Batch<T>(1, job.problem.m, job.problem.n);
     read_numbers(*job.inputs.a, 0, 1);
@@ -54,11 +57,11 @@ class GroupSteps {
     const SolveProblem& p = job_.problem;
     const index_t groups = job_.plan.chunk_groups, size = job_.plan.group_size;
     GroupChunk<T> chunk;
-    if (!job_.inputs.sides.shares_a()) chunk.a = Batch<T>(groups, p.m, p.n);
-    chunk.b = Batch<T>(groups, p.m, size);
+    if (!job_.inputs.sides.shares_a()) chunk.a = batch(groups, p.m, p.n);
+    chunk.b = batch(groups, p.m, size);
     if (has_own_weights()) chunk.w = Batch<T>(groups, p.m, size);
-    chunk.x = Batch<T>(groups, p.n, size);
-    if (p.wants_se) chunk.se = Batch<T>(groups, p.n, size);
+    chunk.x = batch(groups, p.n, size);
+    if (p.wants_se) chunk.se = batch(groups, p.n, size);
     chunk.reports.resize(static_cast<std::size_t>(groups * size));
     chunk.findings.resize(chunk.reports.size());
     return chunk;
@@ -92,7 +95,9 @@ class GroupSteps {
       qrtool::read_numbers(*job_.x, chunk.first * of_x, chunk.count * of_x, chunk.x.view().data);
   }
   void work(GroupChunk<T>& chunk) {
-    if (job_.plan.route == SolveRoute::each) {
+    if (device_) {
+      solve_on_device(chunk);
+    } else if (job_.plan.route == SolveRoute::each) {
       seconds += solve_systems(chunk, all_right_sides(chunk));
     } else if (job_.inputs.sides.shares_a()) {
       solve_shared(chunk);
@@ -110,6 +115,12 @@ class GroupSteps {
   SolveSeconds seconds;
 
  private:
+  /// In memory that the device copies from and to at full speed.
+  Batch<T> batch(index_t count, index_t rows, index_t cols) const {
+    if (job_.device == nullptr) return {count, rows, cols};
+    const auto bytes = static_cast<std::size_t>(count * rows * cols) * sizeof(T);
+    return {job_.device->backend->allocate(bytes), count, rows, cols};
+  }
   static Limits half_of(Limits limits) {
     limits.host_bytes /= 2;
     return limits;
@@ -175,6 +186,16 @@ class GroupSteps {
       systems.push_back({a_of(chunk, s / job_.plan.group_size), s});
     return engine_->run(systems, block_of(chunk));
   }
+  /// The CPU solves what the device refuses.
+  void solve_on_device(GroupChunk<T>& chunk) {
+    const SolveSeconds before = device_->seconds();
+    std::vector<index_t> refused =
+        device_->run(chunk.a.view().slice(0, chunk.count), block_of(chunk));
+    const SolveSeconds after = device_->seconds();
+    seconds += {after.factor - before.factor, after.solve - before.solve};
+    for (index_t& system : refused) system *= job_.plan.group_size;
+    if (!refused.empty()) seconds += solve_systems(chunk, refused);
+  }
   void solve_shared(GroupChunk<T>& chunk) {
     const Stopwatch watch;
     if (!has_matrix_) {
@@ -229,6 +250,7 @@ class GroupSteps {
   CpuBackend cpu_;
   std::optional<SharedEngine<T>> shared_;
   std::optional<SystemEngine<T>> engine_;
+  std::unique_ptr<SystemDevice<T>> device_;
   bool has_matrix_ = false;
   MatrixFindings findings_;
 };

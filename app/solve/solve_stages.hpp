@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "app/solve/solve_device.hpp"
 #include "app/solve/solve_plan.hpp"
 #include "app/solve/solve_result.hpp"
 
@@ -21,13 +22,15 @@ struct SolveSink {
   std::function<void(index_t first, std::span<const MatrixFindings>)> keep_findings;
 };
 
-/// Where the solutions of `verify` come from; null for `solve`, which writes them.
+/// x: where the solutions of `verify` come from; null for `solve`, which writes them. device: null
+/// for the CPU.
 struct SolveJob {
   const SolveInputs& inputs;
   const SolveProblem& problem;
   const SolvePlan& plan;
   const Limits& limits;
   Reader* x = nullptr;
+  SolveDevice* device = nullptr;
 };
 
 struct SolveTimes {

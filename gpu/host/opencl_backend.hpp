@@ -52,6 +52,10 @@ class OpenclBackend : public Backend {
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
 
+
+  /// The queues and buffers of the device, for what runs beside factor() (gpu/solve).
+  Engine& engine() { return *engine_; }
+
  private:
   friend class ResidentRun;
   std::unique_ptr<Engine> engine_;

@@ -27,9 +27,10 @@
 //                                                     of halves, 2: one product, 4: float64
 //   WIDE_M, WIDE_N                   64, 128          tile of wide_*; of packed_* 128
 //   NARROW_M, NARROW_N               32, 64           tile of narrow_*
-//   DEPTH                            8, 16, 32        terms per stage; bodies 1, 2: 16, 32
+//   DEPTH                            4 .. 32          terms per stage; bodies 1, 2: 16, 32;
+//                                                     body 4: 4
 //   BUFFERS                          1, 2             stages in local memory
-//   STAGES                           2, 3             stages in local memory with body 4, DEPTH 8
+//   STAGES                           3 .. 7           stages in local memory with body 4
 //   WIDE_DEPTH, WIDE_STAGES          8, 16; 2 .. 4    terms and stages of wide_ with body 5
 //   MMA                              0, 1             nvidia.clh, body 5; 1 with bodies 1, 2 and 4
 //   WIDE_WARP_M, WIDE_WARP_N,        16 .. 64         tile of 32 work-items: multiples of 16 x 32
@@ -90,7 +91,7 @@
 #define B_ALIGNMENT 1
 #endif
 #ifndef STAGES
-#define STAGES 2
+#define STAGES 5
 #endif
 #ifndef WIDE_DEPTH
 #define WIDE_DEPTH 8
@@ -265,7 +266,9 @@ __kernel __attribute__((reqd_work_group_size(256, 1, 1))) void peak(__global REA
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) mma_eight(sums[i], (double4)(x), (double2)(x));
+    for (int i = 0; i < 8; ++i) {
+      mma_quad(&sums[i][0], &sums[i][1], &sums[i][2], &sums[i][3], x, x, x);
+    }
   }
 #pragma unroll
   for (int i = 0; i < 8; ++i) sink += (float)sums[i][0];

@@ -109,8 +109,8 @@ std::size_t product_local_bytes(ElementType real, const Params& params) {
   };
   const auto doubles = [&](const std::string& kind) {  // double_tile.clh
     const auto [rows, cols] = sides(kind);
-    const int a = depth * (rows + 2);
-    return bytes(params.at("STAGES") * (a + depth * (cols + 2)), sizeof(double));
+    const int a = depth * (rows + 4);
+    return bytes(params.at("STAGES") * (a + depth * (cols + 4)), sizeof(double));
   };
   index_t most = 0;
   switch (body) {

@@ -134,7 +134,7 @@ class Bench {
   double peak() {
     const int groups = is_small_ ? 16 : 2112, steps = is_small_ ? 64 : 4096;
     const int body = params_.at("PRODUCT_BODY");
-    const double terms = body == static_cast<int>(ProductBody::doubles) ? 8 : 16;
+    const double terms = body == static_cast<int>(ProductBody::doubles) ? 4 : 16;
     const bool is_fma =
         body == static_cast<int>(ProductBody::fma) || body == static_cast<int>(ProductBody::floats);
     const double per_step = is_fma ? 256.0 * 16 : 8.0 * 8 * 16 * 8 * terms;

@@ -47,6 +47,7 @@ const std::vector<AttackCase> cases{
     {"gram_twice", {20, 20}, Mode::reduced, 12, ElementType::float64},
     {"gram_twice", {140, 129}, Mode::reduced, 2, ElementType::float64},
     {"gram_twice", {300, 257}, Mode::reduced, 1, ElementType::float64},
+    {"gram_twice", {4000, 12}, Mode::reduced, 4, ElementType::float64},
     {"gram", {48, 16}, Mode::r, 4, ElementType::float64},
     {"gram_twice", {300, 40}, Mode::r, 2, ElementType::float64},
 };
@@ -69,14 +70,14 @@ void expect_every_matrix_meets_its_bar(const AttackCase& attack, const Problem& 
     EXPECT_EQ(report.status, Status::ok)
         << name << ": residual " << report.residual / bars.residual << ", orthogonality "
         << report.orthogonality / bars.orthogonality << " of the bar";
-    if (p.wants_q()) continue;
-    if (p.type == ElementType::float64) {
-      if (report.route != Route::first_pass) continue;
-      ++one_pass;
-    }
+    const bool is_one_pass = p.type == ElementType::float64 && report.route == Route::first_pass;
+    if (is_one_pass) ++one_pass;
+    if (p.wants_q() || (p.type == ElementType::float64 && !is_one_pass)) continue;
     EXPECT_LE(r_backward_error<T>(a.view()[b], result.factors().r[b]), bars.residual) << name;
   }
-  if (!p.wants_q() && p.type == ElementType::float64) {
+  // Some of the families allow one pass in these shapes.
+  const bool is_tall = p.m > 20 * p.n;
+  if (p.type == ElementType::float64 && (is_tall || !p.wants_q())) {
     EXPECT_GT(one_pass, 0);
   }
 }

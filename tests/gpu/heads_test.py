@@ -19,6 +19,7 @@ HOSTS = {
     "gram.cl": ["gram.cpp"],
     "gram_tiles.cl": ["gram_tiles.cpp"],
     "gram_twice.cl": ["gram_twice.cpp"],
+    "systems.cl": ["systems.cpp"],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 

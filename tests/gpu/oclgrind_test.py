@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 
+import h5py
+
 QRTOOL = sys.argv[1]
 SHAPES = {
     "opencl/gram": ["2x16x16", "3x37x13", "2x40x33"],
@@ -47,6 +49,26 @@ def check(folder, variant, shape, precision, mode):
     return not found
 
 
+def check_solve(folder, shape, precision):
+    """Solves with R by `small`; R's kernels are checked above, those of solve here."""
+    a, b, x, log = (os.path.join(folder, name) for name in ("a.h5", "b.h5", "x.h5", "log"))
+    count, m, n = shape.split("x")
+    run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q"])
+    run([QRTOOL, "generate", "--shape", f"{count}x{m}x2", "--precision", precision, "--seed", "1", b, "--force", "-q"])
+    if os.path.exists(log):
+        os.remove(log)
+    run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
+         QRTOOL, "solve", a, b, x, "--variant", "opencl/small", "--force", "-q"])
+    with h5py.File(x) as file:
+        assert file.attrs["backend"] == "opencl"
+    run([QRTOOL, "verify", a, b, x])
+    with open(log) as file:
+        found = file.read()
+    if found:
+        print(f"solve {shape} {precision}:\n{found[:2000]}")
+    return not found
+
+
 def main():
     if shutil.which("oclgrind") is None:
         print("no oclgrind: skipped")
@@ -59,6 +81,8 @@ def main():
         for precision in PRECISIONS.get(variant, ("single", "double"))
         for mode in MODES.get(variant, ("reduced", "raw"))
     ]
+    silent += [check_solve(folder, shape, precision) for shape in ("3x7x3", "2x40x17", "1x36x33")
+               for precision in ("single", "double")]
     shutil.rmtree(folder)
     print(f"{len(silent)} runs")
     return 0 if all(silent) else 1

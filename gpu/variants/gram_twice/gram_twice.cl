@@ -14,7 +14,7 @@
 //     factor_squares G(d, c) -= L(d, b - 1) L(c, b - 1)'  b <= c <= d   square, pairs of tiles
 //                    and one group factors the square: G(b, b) -> L(b, b)
 //     divide_panel   L(c, b) L(b, b)' = G(c, b)           c > b         tile
-//   judge_first_pass in the first pass, for R alone: is R1 final?       matrix
+//   judge_first_pass in the first pass: are its factors final?         matrix
 //   for every square b, from left to right:
 //     update_rows    X(:, b) -= Q(:, l) L(b, l)'          l < b         64 rows x square
 //     divide_rows    Q(:, b) L(b, b)' = X(:, b)                         64 rows
@@ -22,7 +22,8 @@
 //   multiply_factors R                                                  tile
 //   finish_twice     the route                                          matrix
 // sum_squares and update_wide_rows (wide.clh) are sum_slab and update_rows in squares, for devices
-// with enough of them. The kernels of a matrix whose R1 is final return at once (departure.clh).
+// with enough of them. The kernels of a matrix whose factors are final return at once
+// (departure.clh).
 //
 // The guard. Q1 is stored before Q1'Q1 is computed from it, and so ||G - I||, G = Q1'Q1, is
 // measured. If it is at most 1/4, then the condition of Q1 is at most sqrt(5/3), and the second

@@ -88,6 +88,21 @@ FirstQ place_of_first_q(const Problem& p) {
   return borrowed_buffer(again(p), p) > 0 ? FirstQ::in_work : FirstQ::in_slots;
 }
 
+/// The largest ||D^-1 A'A D^-1 - I||_F^2 with which Q needs one pass (gpu/common/departure.clh),
+/// for sums of `terms` products. 0: not even a Gaussian matrix of this shape is expected to be as
+/// close.
+double most_departure_in_one_pass(const Problem& p, index_t terms) {
+  const auto growth = [](index_t steps) {
+    return std::max(8.0, tuning::gram_guard_per_root * std::sqrt(static_cast<double>(steps)));
+  };
+  const double bar = standard_bars(p.m, p.n, double_precision, {}).orthogonality / 0x1p-53;
+  const double most = tuning::gram_twice_one_pass_share * bar, h = growth(terms + p.n);
+  const double root = std::sqrt(static_cast<double>(p.n)), rows = 2 * growth(p.n) * root;
+  const double d = (most - (h + 32) * root - rows) / (most + h + rows);
+  const double expected = root * root / std::sqrt(static_cast<double>(p.m));
+  return d > expected ? d * d : 0;
+}
+
 /// The layout of a slot (slot_twice.clh).
 TwiceShape slot_shape(const Problem& p) {
   TwiceShape twice{};
@@ -116,7 +131,12 @@ TwiceShape slot_shape(const Problem& p) {
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
   twice.rows = place_of_first_q(p) == FirstQ::in_slots ? take(p.m * p.n) : end;
   twice.slot = end;
-  if (!p.wants_q()) twice.most_in_one = most_in_one_pass(p, twice.slab_rows + twice.slabs);
+  const index_t terms = twice.slab_rows + twice.slabs;
+  if (p.wants_q()) {
+    twice.most_departure = most_departure_in_one_pass(p, terms);
+  } else {
+    twice.most_in_one = most_in_one_pass(p, terms);
+  }
   return twice;
 }
 
@@ -173,8 +193,10 @@ class Wave {
         group_size_(warps * warp_lanes(job.params)),
         square_group_size_(square_warps * warp_lanes(job.params)),
         wide_group_size_(wide_warps * warp_lanes(job.params)) {
-    if (job.params.contains(unguarded) && twice_.most_in_one > 0) {
-      twice_.most_in_one = std::numeric_limits<double>::infinity();
+    if (job.params.contains(unguarded)) {
+      for (double* most : {&twice_.most_in_one, &twice_.most_departure}) {
+        if (*most > 0) *most = std::numeric_limits<double>::infinity();
+      }
     }
   }
 
@@ -182,7 +204,9 @@ class Wave {
     const Problem& p = job_.problem;
     const Rows a = rows_of_batch(job_.a), q = first_q();
     form_factor(a);
-    if (!p.wants_q()) launch_("judge_first_pass", count_, group_size_, job_.slots, shape_, twice_);
+    if (twice_.most_in_one > 0 || twice_.most_departure > 0) {
+      launch_("judge_first_pass", count_, group_size_, job_.slots, shape_, twice_);
+    }
     divide(a, q);
     twice_.pass = 1;
     form_factor(q);

@@ -129,6 +129,133 @@ class Opencl(unittest.TestCase):
         self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
         self.assertFalse(os.path.exists(self.q))
 
+    def write(self, name, **datasets):
+        import h5py
+
+        path = os.path.join(self.folder, name)
+        with h5py.File(path, "w") as file:
+            for key, value in datasets.items():
+                file[key] = value
+        return path
+
+    def solve(self, a, b, *options, env=None, expect=(0,), backend="opencl"):
+        """Solves on the device, verifies, and returns all numbers of the output with its backend."""
+        import h5py
+
+        x = os.path.join(self.folder, "x.h5")
+        if os.path.exists(x):
+            os.remove(x)
+        done = self.run_tool("solve", a, b, x, "--backend", backend, *options, env=env, expect=expect)
+        if done.returncode > 1:
+            self.assertFalse(os.path.exists(x))
+            self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
+            return None, None
+        self.run_tool("verify", a, b, x, expect=(done.returncode,))
+        with h5py.File(x) as file:
+            numbers = {name: file[name][...] for name in ("X", "se") if name in file}
+            numbers.update({name: file["report"][name][...] for name in file["report"]})
+            return numbers, file.attrs["backend"]
+
+    def test_solve_agrees_with_the_cpu(self):
+        import numpy as np
+
+        random = np.random.default_rng(3)
+        for m, n, sides, dtype in ((28, 9, 1, "f8"), (40, 17, 3, "f4"), (16, 4, 2, "f8"), (33, 33, 1, "f4")):
+            a = random.standard_normal((60, m, n)).astype(dtype)
+            b = random.standard_normal((60, m, sides)).astype(dtype)
+            a[7] = 0                  # no column
+            a[11, :, 1] = a[11, :, 0]  # dependent columns
+            a[13, 2, 1] = np.nan
+            b[17, 3, 0] = np.inf
+            first = self.write("one.h5", A=a)
+            vectors = b[:, :, 0] if sides == 1 else b
+            ours, backend = self.solve(first, self.write("b.h5", b=vectors), expect=(1,))
+            self.assertEqual(backend, "opencl")
+            cpu, backend = self.solve(first, self.write("b.h5", b=vectors), expect=(1,), backend="cpu")
+            self.assertEqual(backend, "cpu")
+            self.assertEqual(set(ours), set(cpu))
+            for name in ("rank", "status"):
+                np.testing.assert_array_equal(ours[name], cpu[name], name)
+            scale = np.finfo(dtype).eps
+            size = np.abs(np.nan_to_num(cpu["X"])).max(axis=tuple(range(1, cpu["X"].ndim)))
+            for i, condition in enumerate(cpu["condition"]):
+                np.testing.assert_array_equal(np.isnan(ours["X"][i]), np.isnan(cpu["X"][i]))
+                if np.isfinite(condition):
+                    np.testing.assert_allclose(ours["X"][i], cpu["X"][i], rtol=0,
+                                               atol=100 * scale * condition**2 * size[i])
+
+    def test_solve_has_the_same_bits_in_any_batch(self):
+        import numpy as np
+
+        random = np.random.default_rng(4)
+        a, b = random.standard_normal((70, 24, 5)), random.standard_normal((70, 24))
+        bad = b.copy()
+        bad[3] = np.nan
+        whole, _ = self.solve(self.write("one.h5", A=a), self.write("b.h5", b=b))
+        part, _ = self.solve(self.write("one.h5", A=a[20:31]), self.write("b.h5", b=b[20:31]))
+        beside, _ = self.solve(self.write("one.h5", A=a), self.write("b.h5", b=bad), expect=(1,))
+        for name in whole:
+            np.testing.assert_array_equal(part[name], whole[name][20:31], name)
+            np.testing.assert_array_equal(np.delete(beside[name], 3, 0), np.delete(whole[name], 3, 0), name)
+
+    def test_solve_says_what_stays_on_the_cpu(self):
+        import numpy as np
+
+        random = np.random.default_rng(5)
+        a, b = random.standard_normal((5, 12, 3)), random.standard_normal((5, 12))
+        files = self.write("one.h5", A=a), self.write("b.h5", b=b), os.path.join(self.folder, "x.h5")
+        for option in (("--ridge", "1"), ("--missing", "skip")):
+            done = self.run_tool("solve", *files, "--backend", "opencl", "--force", *option)
+            self.assertIn("note: solved on the CPU: ", done.stderr)
+        self.assertNotIn("note", self.run_tool("solve", *files, "--force", "--ridge", "1").stderr)
+        nowhere = {"OCL_ICD_VENDORS": "/nonexistent"}
+        self.run_tool("solve", *files, "--backend", "opencl", "--force", env=nowhere, expect=(4,))
+        self.run_tool("solve", *files, "--force", env=nowhere)
+        self.run_tool("solve", *files, "--device", "all", "--force", expect=(2,))
+        self.run_tool("solve", *files, "--variant", "opencl/none", "--force", expect=(2,))
+        self.run_tool("solve", *files, "--variant", "cpu/none", "--force", expect=(2,))
+
+    def test_solve_with_faults(self):
+        import numpy as np
+
+        random = np.random.default_rng(6)
+        a = self.write("one.h5", A=random.standard_normal((50, 20, 12)))
+        b = self.write("b.h5", b=random.standard_normal((50, 20)))
+        faults = [("clBuildProgram", nth, -11) for nth in (1, 2, 3)]
+        faults += [("clCreateBuffer", nth, code) for nth in (1, 5, 9, 12, 15) for code in OUT_OF_MEMORY]
+        faults += [(call, nth, -5) for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer")
+                   for nth in (1, 2, 4)]
+        for call, nth, code in faults:
+            env = self.layer(QRTOOL_FAIL_CL=f"{call}:{nth}:{code}")
+            self.solve(a, b, env=env, expect=(0, 4, 6))
+
+    def test_solve_notices_a_wrong_bit(self):
+        import numpy as np
+
+        random = np.random.default_rng(7)
+        a = self.write("one.h5", A=random.standard_normal((50, 20, 12)))
+        b = self.write("b.h5", b=random.standard_normal((50, 20)))
+        x = os.path.join(self.folder, "x.h5")
+        for call, nth, bit, name in (("clEnqueueWriteBuffer", 1, 64 * 25 * 240 + 3, "A"),
+                                     ("clEnqueueWriteBuffer", 2, 64 * 25 * 20 + 3, "b"),
+                                     ("clEnqueueReadBuffer", 1, 64 * 25 * 12 + 3, "x")):
+            env = self.layer(QRTOOL_FLIP_CL=f"{call}:{nth}:{bit}")
+            done = self.run_tool("solve", a, b, x, "--variant", "opencl/small", env=env, expect=(4,))
+            self.assertRegex(done.stderr, f"{name} of system 25 of the chunk was changed")
+
+    def test_solve_without_a_kernel_gives_no_verdict(self):
+        import numpy as np
+
+        random = np.random.default_rng(8)
+        a = self.write("one.h5", A=random.standard_normal((50, 20, 12)))
+        b = self.write("b.h5", b=random.standard_normal((50, 20)))
+        right, _ = self.solve(a, b)
+        for kernel in ("solve_systems", "measure_factors", "check_solutions", "sum_words"):
+            found, _ = self.solve(a, b, env=self.layer(QRTOOL_SKIP_CL=kernel), expect=(0, 4))
+            if found is not None:
+                np.testing.assert_allclose(found["X"], right["X"], rtol=1e-10, err_msg=kernel)
+                self.assertLess(found["backward_error"].max(), 1e-14)
+
     def test_auto_never_takes_a_cpu_device(self):
         self.assertIn("--backend auto takes cpu", self.run_tool("devices", "--shape", "100000x64x64").stdout)
 

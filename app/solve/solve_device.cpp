@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_device.cpp: the choice between the CPU and a device for `solve`.
+#include "app/solve/solve_device.hpp"
+
+#include <fmt/format.h>
+
+#include "app/process/console.hpp"
+#include "app/run/opencl.hpp"
+#include "core/error.hpp"
+#include "core/solve/system_device.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
+std::string objection_to(const SolveInputs& inputs, const SolveProblem& problem,
+                         const SolvePlan& plan) {
+  if (inputs.w) return "the rows have weights";
+  if (inputs.sides.shares_a()) return "one A serves all right sides";
+  if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
+  if (plan.factor.by_rows()) return "a matrix does not fit the memory";
+  return system_device_objection(problem);
+}
+
+void say_why_not(const SolveOptions& o, const std::string& reason) {
+  if (o.backend.asks_for_device() ? !o.quiet : o.verbose)
+    print_message(fmt::format("note: solved on the CPU: {}", reason));
+}
+
+}  // namespace
+
+std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const SolveInputs& inputs,
+                                               const SolveProblem& problem, const SolvePlan& plan,
+                                               const Limits& limits) {
+  if (o.backend.device == "all")
+    throw UsageError("--device all: solve uses one device", "name one; see qrtool devices");
+  const std::string objection = objection_to(inputs, problem, plan);
+  if (!objection.empty() && !o.backend.asks_for_device()) {
+    say_why_not(o, objection);
+    return std::nullopt;
+  }
+  const Problem factored{.count = inputs.sides.items(),
+                         .m = problem.m,
+                         .n = problem.n,
+                         .type = problem.type,
+                         .mode = Mode::r};
+  SolveDevice device{.backend = choose_backend(o.backend, factored, limits, o.verbose).backend,
+                     .factor = {}};
+  if (device.backend->name() != "opencl") return std::nullopt;
+  if (!objection.empty()) {
+    say_why_not(o, objection);
+    return std::nullopt;
+  }
+  const std::string of_device = opencl_system_objection(*device.backend, problem);
+  if (!of_device.empty()) {
+    say_why_not(o, of_device);
+    return std::nullopt;
+  }
+  device.factor = make_plan(factored, device.backend->variants(), device.backend->limits(),
+                            o.backend.variant);
+  return device;
+}
+
+}  // namespace qrtool

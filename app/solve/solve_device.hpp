@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_device.hpp: whether the systems of a run are solved on an OpenCL device, and on which.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "app/cli/options.hpp"
+#include "app/solve/solve_plan.hpp"
+#include "core/backend.hpp"
+
+namespace qrtool {
+
+/// The device, and the plan of R for the matrices of the run.
+struct SolveDevice {
+  std::unique_ptr<Backend> backend;
+  Plan factor;
+};
+
+/// None where the CPU solves: where it is asked for, where the device's start is not worth it, or
+/// where no device takes such systems, which a note says if a device was asked for. Errors: as
+/// make_backend() and make_plan().
+std::optional<SolveDevice> choose_solve_device(const SolveOptions& options,
+                                               const SolveInputs& inputs,
+                                               const SolveProblem& problem, const SolvePlan& plan,
+                                               const Limits& limits);
+
+}  // namespace qrtool

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_device.hpp: the interface of a device that solves many systems, each with a matrix of its
+// own, and checks every solution.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/solve/packing.hpp"
+#include "core/solve/system_engine.hpp"
+
+namespace qrtool {
+
+template <class T>
+class SystemDevice {
+ public:
+  virtual ~SystemDevice() = default;
+
+  /// Solves for the right sides of `block`: as many of them belong to each matrix of `a` (m x n,
+  /// packed), one matrix after another. Returns the numbers of the systems, ascending, for which
+  /// the device does not answer: their matrix may have dependent columns, numbers are not finite or
+  /// out of range, or a solution is above its bar. The results of all other systems are complete;
+  /// the findings of a matrix are those of its first right side. Errors: DeviceError, LimitError.
+  virtual std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) = 0;
+  /// The time that all runs took so far: on the device with its copies; on the host.
+  virtual SolveSeconds seconds() const = 0;
+};
+
+/// Why no device solves such problems; empty where one may. The device takes A as it is, with full
+/// column rank.
+inline std::string system_device_objection(const SolveProblem& p) {
+  if (p.m < p.n) return "fewer rows than columns";
+  if (p.n == 0 || p.m == 0) return "nothing to compute";
+  if (p.ridge > 0) return "a ridge";
+  if (p.skips_missing) return "rows may be missing";
+  return {};
+}
+
+}  // namespace qrtool

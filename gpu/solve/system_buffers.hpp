@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_buffers.hpp: the device's buffers for systems, beside those of their factors, and the
+// launches of systems.cl.
+#pragma once
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "core/solve/packing.hpp"
+#include "gpu/gpu_variant.hpp"
+#include "gpu/host/engine.hpp"
+
+namespace qrtool {
+
+/// Systems on the device; the buffers are packed.
+struct SystemJob {
+  const Params& params;
+  SystemShape shape;
+  cl::Buffer a, r;            // input, and its factor
+  cl::Buffer b, x, se;        // se: only where it is wanted
+  cl::Buffer findings;        // FactorFindings of each system
+  cl::Buffer inverse_norms;   // n of each system, where se is wanted
+  cl::Buffer scratch;         // n^2 for each of factor_groups
+  cl::Buffer errors;          // SolutionErrors of each right side
+  index_t factor_groups = 0;  // work-groups of measure_factors
+};
+
+/// Enqueues x for every right side, from A, b and R.
+void enqueue_solve(const SystemJob& job, Launcher& launch);
+/// Enqueues the findings, the errors and the standard errors.
+void enqueue_check(const SystemJob& job, Launcher& launch);
+/// A launcher for both.
+Launcher system_launcher(Engine& engine, ElementType type, const Params& params);
+
+/// The sizes of the buffers for systems with `sides` right sides each.
+struct SystemLayout {
+  SystemLayout(const SolveProblem& problem, index_t right_sides, const Params& params,
+               const Limits& limits);
+
+  /// b, x, se, findings, inverse_norms, errors, checksums of b and of x.
+  std::vector<std::size_t> bytes_of_system() const { return bytes; }
+
+  index_t sides;
+  std::vector<std::size_t> bytes;
+  index_t factor_groups;
+  std::size_t scratch_bytes;  // for all groups
+};
+
+/// The buffers of a sub-chunk.
+struct SystemBuffers {
+  SystemLayout layout;
+  cl::Buffer b, x, se, findings, inverse_norms, errors, b_sums, x_sums, scratch;
+
+  SystemJob job(const FactorJob& factor, const Params& params, const SystemShape& shape) const;
+  /// Sets x and the errors to NaN: those of an earlier run must not pass for those of this one
+  /// where a kernel does not run.
+  void poison(const cl::CommandQueue& queue, index_t count) const;
+};
+
+/// Buffers that grow if needed and are kept for the next chunks.
+class SystemPool {
+ public:
+  explicit SystemPool(cl::Context context) : context_(std::move(context)) {}
+  /// The buffers of set `set` for `count` systems. Errors: cl::Error.
+  SystemBuffers get(const SystemLayout& layout, index_t count, int set);
+  void clear() { buffers_.clear(); }
+
+ private:
+  cl::Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
+
+  cl::Context context_;
+  std::map<std::pair<int, std::size_t>, std::pair<cl::Buffer, std::size_t>> buffers_;
+};
+
+}  // namespace qrtool

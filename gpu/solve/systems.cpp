@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// systems.cpp: sub-chunks of systems through a device. Device half: systems.cl.
+#include "gpu/solve/systems.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <span>
+
+#include "core/checksum.hpp"
+#include "core/driver_scope.hpp"
+#include "core/error.hpp"
+#include "gpu/host/chunk_run.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/solve/sample.hpp"
+#include "gpu/solve/system_buffers.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+int group_size(index_t n) { return n <= 16 ? 32 : n <= 64 ? 64 : n <= 256 ? 128 : 256; }
+
+/// The arrays of DECLARE_ROOM, and the weights of measure_factors.
+std::size_t room_bytes(index_t n, std::size_t element, int group, int rows, bool has_triangle) {
+  const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
+  return element * static_cast<std::size_t>(std::max(tile, triangle)) +
+         sizeof(double) * static_cast<std::size_t>(4 * n + group + rows);
+}
+
+/// The same work for systems in the buffers of a sub-chunk, or of a resident run.
+SystemShape shape_of(const SolveProblem& p, index_t count, index_t sides, const VectorPlaces& of_b,
+                     const VectorPlaces& of_x) {
+  const auto side = [](const VectorPlaces& places) {
+    return places.group == 1 ? places.group_stride : places.stride;
+  };
+  const double u = p.type == ElementType::float32 ? 0x1p-23 : 0x1p-52;
+  return {.b_system = sides * p.m,
+          .b_side = side(of_b),
+          .b_step = of_b.step,
+          .x_system = sides * p.n,
+          .x_side = side(of_x),
+          .x_step = of_x.step,
+          .enough = tuning::solve_enough * std::sqrt(u),
+          .least_value = tuning::solve_rank_margin * p.rank.tolerance,
+          .count = static_cast<int>(count),
+          .m = static_cast<int>(p.m),
+          .sides = static_cast<int>(sides),
+          .wants_se = p.wants_se};
+}
+
+}  // namespace
+
+std::size_t system_local_bytes(index_t n, ElementType type, const Params& params) {
+  return room_bytes(n, size_of(type), params.at("GROUP"), params.at("TILE_ROWS"),
+                    params.at("TRIANGLE") != 0);
+}
+
+Params system_params(index_t n, ElementType type, const Limits& limits) {
+  const int group = group_size(n);
+  const auto row = static_cast<std::size_t>(n | 1) * size_of(type);
+  int rows = std::min(group, tuning::solve_tile_rows);
+  while (rows > 1 && static_cast<std::size_t>(rows) * row > tuning::solve_tile_bytes) rows /= 2;
+  const bool has_room = room_bytes(n, size_of(type), group, rows, true) <= limits.local_bytes;
+  return {{"COLUMNS", static_cast<int>(n)},
+          {"GROUP", group},
+          {"TILE_ROWS", rows},
+          {"TRIANGLE", has_room},
+          {"MOST_STEPS", tuning::solve_most_steps}};
+}
+
+std::string system_objection(const SolveProblem& p, const Limits& limits) {
+  const std::string general = system_device_objection(p);
+  if (!general.empty()) return general;
+  if (!limits.has_float64) return "the device has no float64";
+  if (p.n > tuning::solve_most_columns)
+    return fmt::format("more than {} columns", tuning::solve_most_columns);
+  if (p.m > tuning::solve_most_rows) return fmt::format("more than {} rows", tuning::solve_most_rows);
+  const Params params = system_params(p.n, p.type, limits);
+  return group_objection(params.at("GROUP"), system_local_bytes(p.n, p.type, params), limits);
+}
+
+void enqueue_solve(const SystemJob& job, Launcher& launch) {
+  launch("solve_systems", job.shape.count * static_cast<index_t>(job.shape.sides),
+         job.params.at("GROUP"), job.a, job.b, job.r, job.x, job.shape);
+}
+
+void enqueue_check(const SystemJob& job, Launcher& launch) {
+  const int group = job.params.at("GROUP");
+  launch("measure_factors", std::min<index_t>(job.shape.count, job.factor_groups), group, job.r,
+         job.findings, job.inverse_norms, job.scratch, job.shape);
+  launch("check_solutions", job.shape.count * static_cast<index_t>(job.shape.sides), group, job.a,
+         job.b, job.r, job.x, job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+}
+
+namespace {
+
+template <class T>
+class SystemsOnDevice final : public SystemDevice<T> {
+ public:
+  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan)
+      : engine_(engine),
+        problem_(problem),
+        plan_(plan),
+        variant_(gpu_variant(*plan.variant)),
+        factor_bytes_(matrix_bytes(variant_, plan.problem)),
+        sums_of_a_(plan.problem),
+        params_(system_params(problem.n, problem.type, engine.info.limits)),
+        pool_(engine.session.context),
+        sample_(problem, plan.threads) {}
+
+  std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) override;
+  SolveSeconds seconds() const override { return seconds_; }
+
+ private:
+  /// A sub-chunk from upload to download.
+  struct Flight {
+    index_t first = 0, count = 0;
+    std::unique_ptr<DeviceBuffers> factor;
+    std::optional<SystemBuffers> system;
+    std::vector<cl::Event> downloads;
+    cl::Event begun, factored, checked;
+    std::vector<FactorFindings> findings;
+    std::vector<SolutionErrors> errors;
+    std::vector<std::uint64_t> a_sums, b_sums, x_sums;  // by the device
+  };
+
+  /// The run of one call.
+  struct Call {
+    BatchView<const T> a;
+    const RightSideBlock<T>& block;
+    index_t sides;
+    std::vector<index_t> refused = {};
+    index_t open = 0;  // the first system without results
+  };
+
+  SubChunks cut(const Call& call, std::size_t wanted_bytes) const;
+  void run_from_first_open(Call& call, SubChunks cut, std::vector<Flight>& flights);
+  void start(const Call& call, Flight& flight, int set);
+  void enqueue_sums_of(const Flight& flight);
+  void download(const Call& call, Flight& flight);
+  void collect(Call& call, Flight& flight);
+  void compare_sums(const Call& call, const Flight& flight) const;
+  void judge(Call& call, const Flight& flight);
+
+  SystemLayout layout(index_t sides) const { return {problem_, sides, params_, engine_.info.limits}; }
+  SumLayout vector_sums(index_t length, index_t sides) const {
+    return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
+  }
+  static T* first_of(T* data, index_t length, const Call& call, const Flight& flight) {
+    return data + flight.first * length * call.sides;
+  }
+
+  Engine& engine_;
+  const SolveProblem& problem_;
+  const Plan& plan_;
+  const GpuVariant& variant_;
+  MatrixBytes factor_bytes_;
+  SumLayout sums_of_a_;
+  Params params_;
+  SystemPool pool_;
+  SystemSample<T> sample_;
+  SolveSeconds seconds_;
+};
+
+template <class T>
+std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
+  const DriverScope driver;
+  Call call{.a = a, .block = block, .sides = a.count > 0 ? block.count / a.count : 0};
+  if (call.sides == 0) return {};
+  std::size_t wanted_bytes = tuning::solve_sub_chunk_bytes;
+  while (call.open < a.count) {
+    const SubChunks parts = cut(call, wanted_bytes);
+    // Declared outside `try`, because copies into it may be running until the queues are drained.
+    std::vector<Flight> flights(static_cast<std::size_t>(parts.sets));
+    try {
+      run_from_first_open(call, parts, flights);
+    } catch (const cl::Error& error) {
+      engine_.drain();
+      engine_.pool.clear();
+      pool_.clear();
+      if (!is_memory_short(error))
+        throw_device_error(error, engine_.info, fmt::format("at system {} of the chunk", call.open));
+      if (parts.matrices == 1)
+        throw LimitError(fmt::format("{} has no memory left for one {}x{} system",
+                                     engine_.info.text(), problem_.m, problem_.n),
+                         "--backend cpu works in host memory");
+      wanted_bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(parts.matrices) / 2;
+    } catch (...) {
+      engine_.drain();
+      throw;
+    }
+  }
+  return std::move(call.refused);
+}
+
+template <class T>
+SubChunks SystemsOnDevice<T>::cut(const Call& call, std::size_t wanted_bytes) const {
+  MatrixBytes bytes = factor_bytes_;
+  const std::vector<std::size_t> own = layout(call.sides).bytes_of_system();
+  bytes.io.insert(bytes.io.end(), own.begin(), own.end());
+  return cut_chunk(plan_.problem, bytes, engine_.info.limits, call.a.count - call.open,
+                   wanted_bytes);
+}
+
+template <class T>
+void SystemsOnDevice<T>::run_from_first_open(Call& call, SubChunks cut,
+                                             std::vector<Flight>& flights) {
+  const index_t first = call.open, parts = ceil_divide(call.a.count - first, cut.matrices);
+  const index_t behind = cut.sets - 1;
+  for (index_t i = 0; i < parts + behind; ++i) {
+    if (i < parts) {
+      Flight& flight = flights[static_cast<std::size_t>(i % cut.sets)];
+      flight = {};
+      flight.first = first + i * cut.matrices;
+      flight.count = std::min(cut.matrices, call.a.count - flight.first);
+      start(call, flight, static_cast<int>(i % cut.sets));
+    }
+    if (i >= behind) collect(call, flights[static_cast<std::size_t>((i - behind) % cut.sets)]);
+  }
+}
+
+/// Enqueues all work of a sub-chunk.
+template <class T>
+void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
+  const index_t p = call.sides, m = problem_.m;
+  flight.factor = std::make_unique<DeviceBuffers>(
+      engine_.pool.get(plan_.problem, plan_.params, factor_bytes_, flight.count, set));
+  flight.system.emplace(pool_.get(layout(p), flight.count, set));
+  const auto systems = static_cast<std::size_t>(flight.count);
+  engine_.upload.enqueueWriteBuffer(flight.factor->job.a, CL_FALSE, 0,
+                                    systems * plan_.problem.input_bytes(),
+                                    call.a[flight.first].data);
+  std::vector<cl::Event> uploaded(1);
+  engine_.upload.enqueueWriteBuffer(flight.system->b, CL_FALSE, 0,
+                                    systems * static_cast<std::size_t>(m * p) * sizeof(T),
+                                    call.block.b + flight.first * m * p, nullptr, &uploaded[0]);
+  engine_.upload.flush();
+
+  engine_.compute.enqueueBarrierWithWaitList(&uploaded);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
+  engine_.factor(variant_, flight.factor->job, flight.factored);
+  const SystemJob job = flight.system->job(
+      flight.factor->job, params_,
+      shape_of(problem_, flight.count, p, call.block.b_places, call.block.x_places));
+  Launcher launch = system_launcher(engine_, problem_.type, params_);
+  flight.system->poison(engine_.compute, flight.count);
+  enqueue_solve(job, launch);
+  enqueue_check(job, launch);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.checked);
+  enqueue_sums_of(flight);
+  download(call, flight);
+}
+
+template <class T>
+void SystemsOnDevice<T>::enqueue_sums_of(const Flight& flight) {
+  const index_t p = flight.system->layout.sides;
+  engine_.sum(*flight.factor, std::array{Summed::a});
+  Launcher launch(engine_.kernels, engine_.compute,
+                  engine_.session.programs.get(sum_file, sum_defines(), "checksums"));
+  enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.count,
+               flight.system->b_sums, launch);
+  enqueue_sums(vector_sums(problem_.n, p), Summed::a, flight.system->x, flight.count,
+               flight.system->x_sums, launch);
+}
+
+template <class T>
+void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
+  std::vector<cl::Event> summed(1);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
+  engine_.compute.flush();
+  engine_.download.enqueueBarrierWithWaitList(&summed);
+  const auto systems = static_cast<std::size_t>(flight.count);
+  const auto read = [&](const cl::Buffer& buffer, auto& host, std::size_t count) {
+    host.resize(count);
+    engine_.download.enqueueReadBuffer(buffer, CL_FALSE, 0, count * sizeof(host[0]), host.data());
+  };
+  const index_t p = call.sides, n = problem_.n;
+  const std::size_t x_bytes = systems * static_cast<std::size_t>(n * p) * sizeof(T);
+  engine_.download.enqueueReadBuffer(flight.system->x, CL_FALSE, 0, x_bytes,
+                                     first_of(call.block.x, n, call, flight));
+  if (problem_.wants_se && call.block.se != nullptr)
+    engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
+                                       first_of(call.block.se, n, call, flight));
+  read(flight.factor->sums, flight.a_sums, systems * sums_of_a_.sums_of_matrix());
+  read(flight.system->b_sums, flight.b_sums,
+       systems * vector_sums(problem_.m, p).sums_of_matrix());
+  read(flight.system->x_sums, flight.x_sums, systems * vector_sums(n, p).sums_of_matrix());
+  read(flight.system->findings, flight.findings, systems);
+  read(flight.system->errors, flight.errors, systems * static_cast<std::size_t>(p));
+  flight.downloads.emplace_back();
+  engine_.download.enqueueMarkerWithWaitList(nullptr, &flight.downloads.back());
+  engine_.download.flush();
+}
+
+template <class T>
+void SystemsOnDevice<T>::collect(Call& call, Flight& flight) {
+  cl::Event::waitForEvents(flight.downloads);
+  seconds_.factor += seconds_between(flight.begun, flight.factored);
+  seconds_.solve += seconds_between(flight.factored, flight.checked);
+  compare_sums(call, flight);
+  judge(call, flight);
+  call.open = flight.first + flight.count;
+}
+
+/// Errors: DeviceError where a system did not arrive, or x did not come back, as it was sent.
+template <class T>
+void SystemsOnDevice<T>::compare_sums(const Call& call, const Flight& flight) const {
+  const index_t p = call.sides, m = problem_.m, n = problem_.n;
+  const auto compare = [&](const SumLayout& layout, const std::vector<std::uint64_t>& sums,
+                           index_t i, MatrixView<const T> host, const char* what) {
+    if (layout.checksum(sums, i, Summed::a) == checksum<T>(host)) return;
+    throw DeviceError(fmt::format("{}: {} of system {} of the chunk was changed by a copy "
+                                  "(checksums differ)",
+                                  engine_.info.text(), what, flight.first + i),
+                      "--backend cpu works without this device");
+  };
+  const SumLayout of_b = vector_sums(m, p), of_x = vector_sums(n, p);
+  for (index_t i = 0; i < flight.count; ++i) {
+    const index_t system = flight.first + i;
+    compare(sums_of_a_, flight.a_sums, i, call.a[system], "A");
+    compare(of_b, flight.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
+    compare(of_x, flight.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
+  }
+}
+
+/// Writes the reports. A system with a right side that the check has not accepted is refused, and
+/// so are all of the sub-chunk where the host comes to another verdict on one of its sample.
+template <class T>
+void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
+  const double bar = solution_bar(problem_.type, problem_.m, problem_.n);
+  std::vector<index_t> accepted, refused;
+  for (index_t i = 0; i < flight.count; ++i) {
+    const index_t first = (flight.first + i) * call.sides;
+    const FactorFindings& found = flight.findings[static_cast<std::size_t>(i)];
+    bool is_accepted = true;
+    for (index_t j = 0; j < call.sides; ++j) {
+      const SolutionErrors& errors = flight.errors[static_cast<std::size_t>(i * call.sides + j)];
+      is_accepted = is_accepted && errors.error <= bar;
+      SolutionReport& report = call.block.reports[static_cast<std::size_t>(first + j)] = {};
+      report.residual_norm = errors.residual_norm;
+      report.backward_error = errors.error;
+      report.bar = bar;
+      report.status = Status::ok;
+    }
+    (is_accepted ? accepted : refused).push_back(flight.first + i);
+    if (!call.block.findings.empty())
+      call.block.findings[static_cast<std::size_t>(first)] = {
+          .rank = static_cast<std::int32_t>(problem_.n),
+          .condition = found.condition,
+          .scaled_condition = found.scaled_condition};
+  }
+  if (!sample_.agrees(call.a, call.block, call.sides, accepted)) {
+    refused.resize(static_cast<std::size_t>(flight.count));
+    for (index_t i = 0; i < flight.count; ++i) refused[static_cast<std::size_t>(i)] = flight.first + i;
+  }
+  call.refused.insert(call.refused.end(), refused.begin(), refused.end());
+}
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<SystemDevice<T>> make_system_device(OpenclBackend& backend,
+                                                    const SolveProblem& problem, const Plan& plan) {
+  return std::make_unique<SystemsOnDevice<T>>(backend.engine(), problem, plan);
+}
+template std::unique_ptr<SystemDevice<float>> make_system_device(OpenclBackend&,
+                                                                 const SolveProblem&, const Plan&);
+template std::unique_ptr<SystemDevice<double>> make_system_device(OpenclBackend&,
+                                                                  const SolveProblem&, const Plan&);
+
+}  // namespace qrtool

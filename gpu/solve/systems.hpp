@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// systems.hpp: many least-squares problems on an OpenCL device: R by a variant, solutions and their
+// check by systems.cl, and a sample checked again by the host.
+//
+//   upload    | 0 | 1 | 2 |             sub-chunks of systems, as in gpu/host/chunk_run.hpp
+//   compute       | 0 | 1 | 2 |         R -> solve -> check
+//   download          | 0 | 1 | 2 |     x, standard errors, findings, errors, checksums
+//   host                  | 0 | 1 | 2 | verdicts; the host solves a sample again and compares
+#pragma once
+
+#include <memory>
+
+#include "core/solve/system_device.hpp"
+#include "gpu/gpu_variant.hpp"
+#include "gpu/host/opencl_backend.hpp"
+
+namespace qrtool {
+
+/// How the kernels of systems.cl are built for n columns: the defines, as Params.
+Params system_params(index_t n, ElementType type, const Limits& limits);
+/// The bytes of local memory that a work-group takes.
+std::size_t system_local_bytes(index_t n, ElementType type, const Params& params);
+/// Why the kernels do not take such systems on this device; empty where they do.
+std::string system_objection(const SolveProblem& problem, const Limits& limits);
+
+/// `plan` is that of R alone by a variant of `backend`. problem, backend and plan outlive the
+/// device.
+template <class T>
+std::unique_ptr<SystemDevice<T>> make_system_device(OpenclBackend& backend,
+                                                    const SolveProblem& problem, const Plan& plan);
+
+}  // namespace qrtool

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// systems_test.cpp: hard systems through a device: what it accepts is within its bar and agrees
+// with a reference, and what it refuses is named.
+#include "gpu/solve/systems.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/hard_systems.hpp"
+#include "tests/support/solution_error.hpp"
+
+namespace qrtool::test {
+namespace {
+
+template <class T>
+class Systems : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Systems, Types);
+
+template <class T>
+SolveProblem problem_of(index_t m, index_t n) {
+  return {.type = element_type<T>,
+          .m = m,
+          .n = n,
+          .rank = {.tolerance = default_rank_tolerance(element_type<T>, n)},
+          .wants_se = m > n};
+}
+
+Plan plan_of_r(const SolveProblem& p, index_t count) {
+  return plan_for({.count = count, .m = p.m, .n = p.n, .type = p.type, .mode = Mode::r}, "");
+}
+
+/// What a device says of some systems. Places that it must fill hold a number that no solution has.
+template <class T>
+struct Answer {
+  static constexpr T unset = T(-12345.5);
+
+  Answer(index_t systems, index_t sides, index_t n)
+      : x(systems * sides * n, unset),
+        se(x.size(), unset),
+        reports(systems * sides),
+        findings(reports.size()) {}
+
+  std::vector<T> x, se;
+  std::vector<SolutionReport> reports;
+  std::vector<MatrixFindings> findings;
+  std::vector<index_t> refused;
+
+  bool accepts(index_t system) const {
+    return !std::binary_search(refused.begin(), refused.end(), system);
+  }
+};
+
+template <class T>
+Answer<T> ask(const SolveProblem& problem, const std::vector<T>& a, const std::vector<T>& b,
+              bool as_rows = true) {
+  const index_t m = problem.m, n = problem.n, systems = std::ssize(a) / (m * n);
+  const index_t sides = std::ssize(b) / (m * systems);
+  Answer<T> answer(systems, sides, n);
+  const auto places = [&](index_t length) {
+    return as_rows ? VectorPlaces::rows(length) : VectorPlaces::columns(length, sides);
+  };
+  const Plan plan = plan_of_r(problem, systems);
+  const auto device = make_system_device<T>(backend(), problem, plan);
+  answer.refused = device->run(packed(a.data(), systems, m, n),
+                               {.count = systems * sides,
+                                .b = b.data(),
+                                .b_places = places(m),
+                                .x = answer.x.data(),
+                                .se = problem.wants_se ? answer.se.data() : nullptr,
+                                .x_places = places(n),
+                                .reports = answer.reports,
+                                .findings = answer.findings});
+  return answer;
+}
+
+/// ||b - A x||, the norm of A, and the reference of one system.
+template <class T>
+struct Judged {
+  Judged(const std::vector<T>& a, const std::vector<T>& b, index_t system, index_t m, index_t n)
+      : wide(1, m, n) {
+    for (index_t e = 0; e < m * n; ++e) wide.view().data[e] = a[system * m * n + e];
+    for (index_t i = 0; i < m; ++i) right.push_back(b[system * m + i]);
+  }
+  double residual_norm(const T* x) const {
+    std::vector<double> r = right;
+    const MatrixView<double> a = wide.view()[0];
+    for (index_t i = 0; i < a.rows; ++i)
+      for (index_t j = 0; j < a.cols; ++j) r[i] -= a(i, j) * static_cast<double>(x[j]);
+    return norm_of(r.data(), std::ssize(r));
+  }
+  double norm() const { return norm_of(wide.view().data, wide.view().rows * wide.view().cols); }
+
+  Batch<double> wide;
+  std::vector<double> right;
+};
+
+/// Singular value decompositions of more entries take long.
+constexpr index_t largest_reference = 2500;
+
+template <class T>
+void expect_good(const HardSystems<T>& s, const Answer<T>& answer, index_t i, double tolerance) {
+  SCOPED_TRACE(testing::Message() << s.names[i] << " " << s.m << "x" << s.n << " number " << i);
+  const SolutionReport& report = answer.reports[i];
+  EXPECT_EQ(report.status, Status::ok);
+  EXPECT_LE(report.backward_error, report.bar);
+  const Judged<T> judged(s.a, s.b, i, s.m, s.n);
+  const T* x = &answer.x[i * s.n];
+  const double size = judged.norm() * norm_of(std::vector<double>(x, x + s.n).data(), s.n) +
+                      norm_of(judged.right.data(), s.m);
+  EXPECT_NEAR(report.residual_norm, judged.residual_norm(x), 1e-12 * size);
+  if (s.m * s.n > largest_reference) return;
+  const Reference reference =
+      solve_by_svd(judged.wide.view()[0], judged.right.data(), tolerance);
+  EXPECT_EQ(answer.findings[i].rank, reference.rank);
+  EXPECT_LE(answer.findings[i].scaled_condition, 1.01 * reference.condition);
+  EXPECT_GE(answer.findings[i].scaled_condition, 0.2 * reference.condition);
+  if (s.is_graded[i]) return;
+  const double u = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
+  const double kappa = reference.condition * std::sqrt(static_cast<double>(s.n));
+  const double bound = 40 * u * kappa *
+                       (norm_of(reference.x.data(), s.n) +
+                        kappa * report.residual_norm / judged.norm() +
+                        norm_of(judged.right.data(), s.m) / judged.norm());
+  for (index_t j = 0; j < s.n; ++j) EXPECT_NEAR(x[j], reference.x[j], bound);
+}
+
+struct Shape {
+  index_t m, n;
+};
+// Around the sizes of groups and tiles: 16, 32, 64, 128 and 256 columns, 32 rows.
+const Shape shapes[] = {{1, 1},   {4, 1},   {3, 3},    {16, 4},   {33, 16},  {40, 17},
+                        {64, 33}, {65, 64}, {70, 65},  {97, 33},  {200, 12}, {130, 129},
+                        {300, 2}, {31, 31}, {260, 257}};
+
+TYPED_TEST(Systems, HardSystemsAreWithinTheirBarOrRefused) {
+  using T = TypeParam;
+  index_t accepted = 0, all = 0;
+  for (const Shape& shape : shapes) {
+    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 21);
+    const SolveProblem problem = problem_of<T>(shape.m, shape.n);
+    const Answer<T> answer = ask(problem, s.a, s.b);
+    for (index_t i = 0; i < s.count; ++i) {
+      ++all;
+      if (!answer.accepts(i)) continue;
+      ++accepted;
+      expect_good(s, answer, i, problem.rank.tolerance);
+    }
+  }
+  // Four of nine kinds of matrices have columns that are dependent, or nearly so.
+  EXPECT_GT(accepted, all / 3) << "of " << all;
+}
+
+TYPED_TEST(Systems, OrdinarySystemsAreAccepted) {
+  using T = TypeParam;
+  for (const Shape& shape : shapes) {
+    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 22);
+    const Answer<T> answer = ask(problem_of<T>(shape.m, shape.n), s.a, s.b);
+    for (index_t i = 0; i < s.count; ++i) {
+      if (s.names[i].starts_with("gaussian")) {
+        EXPECT_TRUE(answer.accepts(i)) << s.names[i] << " " << s.m << "x" << s.n;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrtool::test
