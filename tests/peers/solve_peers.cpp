@@ -83,7 +83,8 @@ class Tool {
                  .rank = {.tolerance = default_rank_tolerance(element_type<T>, data.n)}},
         backend_(limits),
         plan_(make_plan(SystemEngine<T>::factored_problem(problem_, data.count, 1),
-                        backend_.variants(), limits)),
+                        backend_.variants(), limits,
+                        pays_as_pack(problem_, data.count, 1) ? "cpu/batched" : "")),
         engine_(problem_, backend_, plan_, limits.threads),
         x_(data.count * data.n),
         reports_(data.count) {
