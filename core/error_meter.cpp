@@ -25,18 +25,13 @@
 // shape. Up to 32 rows an orthogonality above 0.75 of the bar is therefore measured again in twice
 // the precision. The entries of A - QR are such sums with |Q| |R| in place of |Q|'|Q|, where runs
 // are subtracted from A one after another; relative to ||A|| they have a smaller part of the bar.
-#include <omp.h>
-
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstdint>
-#include <limits>
 #include <utility>
 #include <vector>
 
-#include "core/cpu/check/strip_kernel.hpp"
+#include "core/cpu/check/strips.hpp"
 #include "core/cpu/instruction_sets.hpp"
 #include "core/host.hpp"
 #include "core/ratios.hpp"
@@ -44,6 +39,8 @@
 namespace qrtool {
 namespace {
 
+using strips::ceiling, strips::entries, strips::pack, strips::strip_size_of;
+using strips::CompensatedSum, strips::Scaling;
 using strips::unit, strips::width;
 
 /// Each call brings a multiple of this many rows.
@@ -57,66 +54,8 @@ constexpr index_t residual_rows = 128, pack_rows = 32;
 /// 256 KiB.
 constexpr index_t most_group_strips = 4;
 
-/// The number of rows up to which the orthogonality of a float64 matrix is measured again where it
-/// is close to its bar, and that part of its bar.
-constexpr index_t few_rows = 32;
-constexpr double almost_above = 0.75;
-
-/// The operations for which another thread is worth its start.
-constexpr double least_operations_per_thread = 4e6;
-
-/// Kahan's sum. A plain sum of many equal terms has a bias that is larger than the bar.
-struct CompensatedSum {
-  double sum = 0, compensation = 0;
-
-  void add(double term) {
-    const double corrected = term - compensation;
-    const double next = sum + corrected;
-    compensation = (next - sum) - corrected;
-    sum = next;
-  }
-};
-
-/// The products in a plain sum of Q'Q, and of A - QR. In float32 the errors of sums in float64 do
-/// not matter.
-struct Runs {
-  index_t gram = 32, residual = 32;
-};
-template <class T>
-Runs choose_runs(index_t m, index_t n) {
-  if constexpr (sizeof(T) == 4) return {};
-  const index_t bar_in_u = std::min(std::max<index_t>(m, 16), 30 * std::min(m, n));
-  return bar_in_u < 48    ? Runs{.gram = 2, .residual = 8}
-         : bar_in_u < 128 ? Runs{.gram = 4, .residual = 8}
-         : bar_in_u < 256 ? Runs{.gram = 8, .residual = 16}
-         : bar_in_u < 512 ? Runs{.gram = 16, .residual = 32}
-                          : Runs{};
-}
-
-/// 2^-scale as two factors, since 2^-scale overflows for denormal data.
-struct Scaling {
-  double half = 1, rest = 1;
-  Scaling() = default;
-  explicit Scaling(int scale) : half(power(-(scale / 2))), rest(power(-(scale - scale / 2))) {}
-
-  /// 2^e where it is a normal number; std::ldexp would take a tenth of the time of an 8 x 8 matrix.
-  static double power(int e) {
-    return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + e) << 52);
-  }
-};
-
-const strips::Kernels& best_kernels() { return *strips::kernels().front(); }
-
-double pack(const strips::Rows<float>& rows) { return best_kernels().pack_single(rows); }
-double pack(const strips::Rows<double>& rows) { return best_kernels().pack_double(rows); }
-
-index_t ceiling(index_t size, index_t part) { return (size + part - 1) / part; }
-
-/// The sizes of what a meter works in. Strip sizes count doubles and have a row more than needed:
-/// rows of different strips at a distance of a power of two would compete for few sets of a cache.
+/// The sizes of what a meter works in. Strip sizes count doubles.
 struct Layout {
-  static index_t strip_size_of(index_t rows) { return (ceiling(rows, unit) * unit + 1) * width; }
-
   Layout(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads)
       : keeps_a(q_cols == 0 && m < n),
         x_columns(q_cols > 0 ? q_cols : n),
@@ -198,14 +137,7 @@ struct ErrorMeter::State {
   /// Calls body(task, worker) for every task. Which worker takes it has no influence on the sums.
   template <class Body>
   void for_tasks(index_t tasks, double operations, Body body) const {
-    const double paying = operations / least_operations_per_thread;
-    const int team = paying < threads ? static_cast<int>(paying) : threads;
-    if (team <= 1) {
-      for (index_t task = 0; task < tasks; ++task) body(task, 0);
-      return;
-    }
-#pragma omp parallel for num_threads(team) schedule(dynamic, 1)
-    for (index_t task = 0; task < tasks; ++task) body(task, omp_get_thread_num());
+    strips::for_tasks(tasks, operations, threads, body);
   }
 
   /// Calls body(s, t) for the strips s <= t of a pair of groups.
@@ -245,7 +177,7 @@ struct ErrorMeter::State {
 
   template <class T>
   void start(MatrixView<const T> from) {
-    runs = choose_runs<T>(m, n);
+    runs = strips::choose_runs(sizeof(T) == 8, m, n);
     rows_added = 0;
     norm_a = residual = {};
     is_cleared = false;
@@ -262,7 +194,7 @@ struct ErrorMeter::State {
     });
     lower = 0;
     for (index_t task = 0; task < packs; ++task) lower += slots[task];
-    find_diagonal_ratio();
+    diagonal_ratio = strips::diagonal_ratio_of(k, [&](index_t i) { return r_at(i, i); });
   }
 
   /// Sets X'X to zero, where start() has begun a new matrix. A matrix that is one tile does not
@@ -272,21 +204,8 @@ struct ErrorMeter::State {
     is_cleared = true;
   }
 
-  static double entries(index_t rows, index_t columns) {
-    return static_cast<double>(rows) * static_cast<double>(columns);
-  }
-
   double r_at(index_t i, index_t j) const {
     return r[j / width * layout.r_strip_size + i * width + j % width];
-  }
-
-  void find_diagonal_ratio() {
-    double largest = 0, least = std::numeric_limits<double>::infinity();
-    for (index_t i = 0; i < k; ++i) {
-      largest = std::max(largest, std::abs(r_at(i, i)));
-      least = std::min(least, std::abs(r_at(i, i)));
-    }
-    diagonal_ratio = largest > 0 ? least / largest : 0;
   }
 
   // ---- rows of A and Q
@@ -444,8 +363,7 @@ struct ErrorMeter::State {
     const double norm = norm_of(width * width, [&](Strips at) {
       return square_squares(at, gram + square_at(at.s, at.t), nullptr, 1);
     });
-    const double bar = standard_bars(m, n, double_precision, {}).orthogonality;
-    if (!is_double || rows_added > few_rows || !(norm > almost_above * bar)) return norm;
+    if (!is_double || !strips::needs_exact_orthogonality(m, n, norm)) return norm;
     double squares = 0;
     for (index_t i = 0; i < layout.x_columns; ++i) {
       for (index_t j = i; j < layout.x_columns; ++j) {
@@ -471,7 +389,7 @@ struct ErrorMeter::State {
     return sum + rest;
   }
 
-  const strips::Kernels& kernels = best_kernels();
+  const strips::Kernels& kernels = strips::best_kernels();
   bool is_empty, has_q;
   index_t m, k, n, r_rows;
   int scale = 0, threads = 1;
@@ -486,7 +404,7 @@ struct ErrorMeter::State {
   double lower = 0, diagonal_ratio = 0;
   bool is_double = true;
   bool is_cleared = false, is_one_tile = false;  // the state of X'X
-  Runs runs;
+  strips::Runs runs;
   index_t rows_added = 0;
 };
 
@@ -539,13 +457,8 @@ Errors ErrorMeter::finish() {
     unit_of_residual = s.norm_a.sum;
     if (s.is_empty) errors.orthogonality = 0;  // a Q without columns is orthonormal
   }
-  // A = 0 must come back exactly: every other QR has an infinite relative error.
-  const auto relative = [](double error, double norm) {
-    if (norm > 0 || std::isnan(error)) return error / norm;
-    return error > 0 ? std::numeric_limits<double>::infinity() : 0.0;
-  };
-  errors.residual = relative(residual, unit_of_residual);
-  errors.lower = relative(std::sqrt(s.lower), errors.norm);
+  errors.residual = strips::relative(residual, unit_of_residual);
+  errors.lower = strips::relative(std::sqrt(s.lower), errors.norm);
   errors.diagonal_ratio = s.diagonal_ratio;
   return errors;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// problem.cpp: the names of modes, signs and arithmetics, and the sizes of a problem.
+// problem.cpp: the names of modes, signs, arithmetics and checks, and the sizes of a problem.
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -36,6 +36,18 @@ std::string_view precision_name(const Problem& problem) {
 }
 
 std::string_view name_of(Sign sign) { return sign == Sign::positive ? "positive" : "lapack"; }
+
+std::string_view name_of(Check check) {
+  switch (check) {
+    case Check::full:
+      break;
+    case Check::probe:
+      return "probe";
+    case Check::none:
+      return "none";
+  }
+  return "full";
+}
 
 std::size_t Problem::input_bytes() const {
   return static_cast<std::size_t>(m) * static_cast<std::size_t>(n) * size_of(type);

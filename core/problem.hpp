@@ -37,6 +37,12 @@ std::string_view name_of(Sign sign);
 enum class Arithmetic { any, strict, mixed };
 std::string_view name_of(Arithmetic arithmetic);
 
+/// How the errors are found. full: measured; probe: estimated with random vectors, where that is
+/// faster, and measured where the estimate does not exclude that they are above the bar; none: not
+/// at all.
+enum class Check { full, probe, none };
+std::string_view name_of(Check check);
+
 /// `count` matrices m x n, factored in `type`.
 struct Problem {
   index_t count = 0, m = 0, n = 0;
@@ -44,6 +50,7 @@ struct Problem {
   Mode mode = Mode::reduced;
   Sign sign = Sign::positive;
   Arithmetic arithmetic = Arithmetic::any;
+  Check check = Check::full;
 
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
@@ -64,7 +71,14 @@ std::string_view precision_name(const Problem& problem);
 /// The memory, threads and device that a backend may use. The host fields come from --memory and
 /// --threads.
 struct Limits {
-  std::size_t host_bytes = 0;
+  /// Sets aside, of the host's memory, what reading and writing files take.
+  void reserve_for_files(std::size_t bytes) {
+    file_bytes = std::min(bytes, host_bytes);
+    host_bytes -= file_bytes;
+  }
+
+  std::size_t host_bytes = 0;  // without file_bytes
+  std::size_t file_bytes = 0;  // that reading and writing files take, for messages
   int threads = 1;
   int ranks = 1;             // processes that share the work
   bool has_scratch = false;  // there is a directory for data that is kept between two passes

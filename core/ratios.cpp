@@ -6,12 +6,15 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <exception>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "core/cpu/check/error_kernel.hpp"
 #include "core/cpu/instruction_sets.hpp"
 #include "core/cpu/reference/householder.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 
@@ -26,13 +29,28 @@ std::span<const errors::Kernels* const> errors::kernels() {
 #endif
 }
 
+namespace {
+
+/// sqrt(mn) denormals over ||A||. It is 0 where it is negligible beside the bar of any shape, as for
+/// all float64 numbers of common size: arithmetic with denormals takes as long as measuring a small
+/// matrix.
+double rounding_to_denormals(double entries, Precision precision, const Errors& errors) {
+  constexpr int negligible_exponent = -300;
+  constexpr double least_norm = 0x1p-100;
+  if (!(errors.norm > 0)) return 0;
+  const int exponent = precision.denormal_exponent - errors.scale;
+  if (exponent < negligible_exponent && errors.norm > least_norm) return 0;
+  return std::ldexp(std::sqrt(entries), exponent) / errors.norm;
+}
+
+}  // namespace
+
 Bars standard_bars(index_t m, index_t n, Precision precision, const Errors& errors) {
   const auto rows = static_cast<double>(m), k = static_cast<double>(std::min(m, n));
   const double bar = precision.u * std::min(std::max(rows, 16.0), 30 * k);
   // Rounding each entry to a denormal number can make an error of sqrt(mn) denormals.
-  const double rounding = std::ldexp(std::sqrt(rows * static_cast<double>(n)),
-                                     precision.denormal_exponent - errors.scale);
-  const double residual = errors.norm > 0 ? bar + rounding / errors.norm : bar;
+  const double residual =
+      bar + rounding_to_denormals(rows * static_cast<double>(n), precision, errors);
   return {residual, bar, rows * precision.u};
 }
 
@@ -94,24 +112,22 @@ void for_each_part(MatrixView<const T> a, MatrixView<const T> q, MatrixView<cons
                    const RowParts& by, const ErrorMeter& total, Keep keep) {
   const index_t parts = (a.rows + by.rows - 1) / by.rows;
   const index_t tall = std::max(2 * by.rows, 2 * a.cols);  // has the tiles of a tall matrix
-  std::exception_ptr failure;  // an exception must not leave the parallel region
-#pragma omp parallel for num_threads(by.threads) schedule(dynamic, 1) ordered if (parts > 1)
-  for (index_t part = 0; part < parts; ++part) {
-    std::vector<double> sums;
-    try {
-      ErrorMeter meter(tall, a.cols, q.cols, r.rows);
-      const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
-      meter.start(r, total.scale());
-      meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
-      sums = meter.sums();
-    } catch (...) {
-#pragma omp critical
-      failure = std::current_exception();
+  std::mutex mutex;
+  std::map<index_t, std::vector<double>> waiting;  // for parts before them
+  index_t next = 0;
+  parallel_for(parts, by.threads, [&](index_t part, int) {
+    ErrorMeter meter(tall, a.cols, q.cols, r.rows);
+    const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
+    meter.start(r, total.scale());
+    meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
+    std::vector<double> sums = meter.sums();
+    const std::lock_guard lock(mutex);
+    waiting.emplace(part, std::move(sums));
+    for (auto it = waiting.begin(); it != waiting.end() && it->first == next; ++next) {
+      keep(it->second);
+      it = waiting.erase(it);
     }
-#pragma omp ordered
-    if (!sums.empty()) keep(sums);
-  }
-  if (failure) std::rethrow_exception(failure);
+  });
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ _qrtool() {
   local system="--response --intercept --weights --rows --missing --ridge --rank-tolerance"
   local options="" values=""
   case "$command" in
-    factor) options="--mode --sign --precision --arithmetic $input --backend --device --variant $resources --scratch --explain $print" ;;
-    solve) options="$system --basic --no-se --precision --order $resources --force --json --quiet --verbose --progress" ;;
-    verify) options="--criteria --all $system $input $resources $print" ;;
+    factor) options="--mode --sign --precision --arithmetic --check $input --backend --device --variant $resources --scratch --explain $print" ;;
+    solve) options="$system --basic --no-se --precision ${input#--dataset } --backend --device --variant $resources --force --json --quiet --verbose --progress" ;;
+    verify) options="--criteria --check --all $system $input $resources $print" ;;
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
     devices) options="--shape --precision --json" ;;
     bench)
@@ -45,6 +45,7 @@ _qrtool() {
     --rows) values="auto first last matrix" ;;
     --missing) values="error skip" ;;
     --criteria) values="bar m-eps" ;;
+    --check) [[ "$command" == verify ]] && values="full probe" || values="full probe none" ;;
     --progress) values="auto always never" ;;
     --kind) values="$(qrtool help generate 2>/dev/null |
       sed -n '/^  --kind/,/^  --precision/{s/.*default gauss;//;/--precision/d;s/,//g;p}')" ;;

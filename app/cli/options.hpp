@@ -33,6 +33,7 @@ struct FactorOptions {
   std::optional<Sign> sign;  // not given: positive, or lapack with --mode raw
   PrecisionWord precision;
   Arithmetic arithmetic = Arithmetic::any;  // or strict
+  Check check = Check::full;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
@@ -65,6 +66,7 @@ struct SolveOptions {
   SystemOptions system;
   BackendRequest backend;
   Order order = Order::automatic;
+  CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false;
   std::optional<std::uint64_t> memory_bytes;
@@ -83,6 +85,7 @@ struct VerifyOptions {
   Order order = Order::automatic;
   CsvOptions csv;
   Criteria criteria = Criteria::bar;
+  Check check = Check::full;  // or probe
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool all = false, force = false, json = false, quiet = false, verbose = false;

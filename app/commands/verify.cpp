@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
@@ -35,6 +37,7 @@ constexpr std::size_t listed_failures = 10;
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
+  Check check;
   Verdict verdict;
   std::vector<Measurement> all;
   StageSeconds stages;
@@ -125,6 +128,8 @@ std::string text_of(const VerifyResult& result) {
                         result.options.criteria == Criteria::m_eps
                             ? "; bars m 2^-23"
                             : fmt::format("; u = {}", unit_text(input.precision())));
+  if (result.check == Check::probe)
+    text += "these errors are estimates, except those of matrices close to a bar\n";
   for (const Measurement& m : result.listed()) text += line_of(m, result);
   if (const index_t count = second_tries(input.factors); count > 0)
     text += fmt::format("{} {} from a second try\n", format_count(count),
@@ -158,7 +163,7 @@ Json to_json(const VerifyResult& result) {
             {"by_qrtool", input.factors.by_qrtool}}},
           {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
           {"unit_roundoff", input.precision().u},
-          {"check", to_json(result.verdict)},
+          {"check", to_json(result.verdict, result.check)},
           {"second_tries", tries_again},
           {result.options.all ? "all_matrices" : "first_failures",
            to_json(result.options.all ? result.all : result.verdict.failures(), input.has_q())},
@@ -252,16 +257,24 @@ void check_report(const VerifyOptions& o) {
   if (!o.force) refuse_existing(o.report);
 }
 
+/// Whether an output holds the solutions of `solve`.
+bool holds_solutions(const std::string& file) {
+  const auto has = [&](const char* name) {
+    return std::filesystem::exists(factor_file(file, name));
+  };
+  if (has("X") && !has("R") && !has("V")) return true;
+  return !read_recorded_input(file).file.empty() &&
+         recorded_attributes(file, {"command"}).front() == "solve";
+}
+
 /// Solutions need A and B.
 void refuse_solutions(const std::string& file) {
-  if (read_recorded_input(file).file.empty()) return;
-  const std::vector<std::string> texts = recorded_attributes(file, {"command", "response"});
-  if (texts[0] != "solve") return;
-  const std::string name = escape(file);
+  if (!holds_solutions(file)) return;
+  const std::string name = escape(file), response = recorded_attributes(file, {"response"}).front();
   throw UsageError(fmt::format("{}: holds solutions, which are compared with A and b", name),
-                   texts[1].empty() ? fmt::format("qrtool verify A B {}", name)
+                   response.empty() ? fmt::format("qrtool verify A B {}", name)
                                     : fmt::format("qrtool verify TABLE {} --response {}", name,
-                                                  escape(texts[1])));
+                                                  escape(response)));
 }
 
 /// An answer as JSON, and its exit code.
@@ -283,10 +296,14 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads, source);
   const FactoredInput input{*a, factors};
   check_shapes(input);
-  const MeasurePlan plan = plan_measurement(input, limits);
+  const MeasurePlan plan = plan_measurement(input, o.check, limits);
 
-  VerifyResult result{
-      .options = o, .input = input, .verdict = Verdict(input.has_q()), .all = {}, .stages = {}};
+  VerifyResult result{.options = o,
+                      .input = input,
+                      .check = plan.check,
+                      .verdict = Verdict(input.has_q()),
+                      .all = {},
+                      .stages = {}};
   if (o.verbose) print_notes(result, plan);
   std::unique_ptr<ReportFile> report;
   if (!o.report.empty()) report = create_report_file(o.report, o.force);

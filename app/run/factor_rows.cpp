@@ -67,7 +67,7 @@ struct RowFactor<T>::State {
         r(1, problem.k(), problem.n),
         stream(by_reflectors ? nullptr : open_stream<T>(job, shape)),
         cut(shape, choose_leaves_per_chunk()) {
-    if (!problem.wants_q())
+    if (!problem.wants_q() && problem.check != Check::none)
       probe.emplace(shape, [&](std::size_t bytes) { return allocate_state(bytes); });
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
@@ -147,7 +147,7 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
                        .matrix = matrix,
                        .stream = *stream,
                        .tree = tree,
-                       .probe = *probe,
+                       .probe = probe ? &*probe : nullptr,
                        .streamed = is_alone ? added : nothing,
                        .kept = is_alone ? nothing : added};
     run(pass);
@@ -200,6 +200,7 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .threads = job.plan.threads,
                 .output = job.output,
                 .total = new_meter(scale),
+                .measures = problem.check != Check::none,
                 .done = added};
   run(pass);
   return pass.total.finish();
@@ -232,8 +233,8 @@ MatrixReport RowFactor<T>::State::factor(index_t matrix) {
     report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
   } else if (problem.wants_q()) {
     const Errors errors = form_q(matrix, report.scale);
-    enter_errors(problem, errors, report);
-  } else if (comm.is_root()) {  // the other ranks have neither R nor all sums
+    if (problem.check != Check::none) enter_errors(problem, errors, report);
+  } else if (comm.is_root() && probe) {  // the other ranks have neither R nor all sums
     enter_errors(problem, probe->finish(r.view()[0], report.scale), report);
   }
   broadcast(comm, &report, 1);

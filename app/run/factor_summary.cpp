@@ -61,6 +61,10 @@ std::string verdict_line(const Verdict& verdict) {
   const index_t passed = verdict.count(Status::ok);
   if (passed == 1 && verdict.matrices() == 1) return "the matrix passes";
   if (passed == verdict.matrices()) return fmt::format("all {} pass", format_count(passed));
+  const index_t unchecked = verdict.count(Status::unchecked);
+  if (unchecked == 1 && verdict.matrices() == 1) return "the matrix is unchecked";
+  if (unchecked == verdict.matrices())
+    return fmt::format("all {} unchecked", format_count(unchecked));
   std::string text =
       fmt::format("{} of {} pass", format_count(passed), format_count(verdict.matrices()));
   const std::pair<Status, std::string_view> others[] = {{Status::above_bar, "above the bar"},
@@ -112,7 +116,11 @@ std::string summary(const FactorResult& result, bool verbose) {
                         again == 1 ? "1 matrix was" : format_count(again) + " matrices were",
                         again == 1 ? "its" : "their");
   if (problem.arithmetic == Arithmetic::mixed) text += published_bars(result);
-  if (problem.mode == Mode::r) {
+  if (problem.check == Check::probe)
+    text += "these errors are estimates, except those of matrices close to a bar\n";
+  if (problem.check == Check::none)
+    text += "unchecked: no error was measured; qrtool verify measures them\n";
+  if (problem.mode == Mode::r && problem.check != Check::none) {
     const bool is_estimate = plan.by_rows() && problem.n > gram_probe_vectors;
     text += fmt::format("R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
                         is_estimate ? ", estimated with 8 vectors" : "");
@@ -178,7 +186,7 @@ Json to_json(const FactorResult& result) {
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
           {"ranks", result.ranks},
-          {"check", to_json(result.verdict)},
+          {"check", to_json(result.verdict, problem.check)},
           {"first_failures", to_json(result.verdict.failures(), result.verdict.has_q())},
           {"routes", to_json(result.verdict.routes())},
           {"unit_roundoff", precision_of(problem).u},

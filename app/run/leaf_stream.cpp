@@ -45,11 +45,15 @@ template <class T>
 std::unique_ptr<LeafStream<T>> LeafStream<T>::open(const Reader& input, const TallShape& shape,
                                                    int threads, std::size_t bytes) {
   const index_t rows = shape.leaf_rows() + input.most_piece_rows();
-  if (static_cast<std::size_t>(threads * rows * shape.n()) * sizeof(T) > bytes) return nullptr;
+  std::size_t room = bytes + input.workspace_bytes(element_type<T>);
   std::vector<Worker> workers;
   for (int i = 0; i < threads; ++i) {
     std::unique_ptr<Reader> another = input.another();
     if (!another) return nullptr;
+    const std::size_t needed = static_cast<std::size_t>(rows * shape.n()) * sizeof(T) +
+                               another->workspace_bytes(element_type<T>);
+    if (needed > room) return nullptr;
+    room -= needed;
     workers.push_back({std::move(another),
                        std::make_unique<CpuLeaves<T>>(shape, 1, /*needs_q=*/false),
                        Batch<T>(1, rows, shape.n())});
@@ -59,7 +63,7 @@ std::unique_ptr<LeafStream<T>> LeafStream<T>::open(const Reader& input, const Ta
 
 template <class T>
 LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span, MatrixView<T> r,
-                                       GramProbe<T>& probe) const {
+                                       GramProbe<T>* probe) const {
   const MatrixView<T> rows = worker.rows.view()[0];
   const index_t n = shape_.n(), leaf = shape_.leaf_rows(), end = span.first + span.count;
   LeafOutcome outcome;
@@ -75,7 +79,7 @@ LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span
     outcome.include(
         worker.leaves->factor(rows.row_block(0, done), r.row_block(stacked, done_stacked)));
     const Stopwatch check;
-    probe.add(at / leaf, rows.row_block(0, done), 1);
+    if (probe != nullptr) probe->add(at / leaf, rows.row_block(0, done), 1);
     worker.check_seconds += check.seconds();
     stacked += done_stacked;
     held -= done;
@@ -87,7 +91,7 @@ LeafOutcome LeafStream<T>::factor_span(Worker& worker, index_t matrix, Span span
 
 template <class T>
 LeafOutcome LeafStream<T>::factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
-                                  GramProbe<T>& probe,
+                                  GramProbe<T>* probe,
                                   const std::function<void(index_t rows)>& added) {
   const auto leaf_bytes = static_cast<std::size_t>(shape_.leaf_rows() * shape_.n()) * sizeof(T);
   const auto leaves_of = [&](std::size_t bytes) {

@@ -19,15 +19,16 @@ namespace qrtool {
 template <class T>
 class LeafStream {
  public:
-  /// Returns null where several readers are no faster than `input` or would take more than `bytes`.
+  /// Returns null where several readers are no faster than `input`, or would take more than
+  /// `bytes` and what `input` takes for itself, which is not used then.
   static std::unique_ptr<LeafStream> open(const Reader& input, const TallShape& shape, int threads,
                                           std::size_t bytes);
 
   /// Writes R_i of leaves first .. first + count - 1 into r, one below the other, and adds their
-  /// rows to `probe`. Calls `added` with the number of rows that are done, from one thread at a
-  /// time.
+  /// rows to `probe`, if there is one. Calls `added` with the number of rows that are done, from
+  /// one thread at a time.
   LeafOutcome factor(index_t matrix, index_t first, index_t count, MatrixView<T> r,
-                     GramProbe<T>& probe, const std::function<void(index_t rows)>& added);
+                     GramProbe<T>* probe, const std::function<void(index_t rows)>& added);
 
   /// The seconds so far that a thread has read, and those that it has checked: means over all
   /// threads.
@@ -49,7 +50,7 @@ class LeafStream {
   LeafStream(const TallShape& shape, std::vector<Worker> workers)
       : shape_(shape), workers_(std::move(workers)) {}
   LeafOutcome factor_span(Worker& worker, index_t matrix, Span span, MatrixView<T> r,
-                          GramProbe<T>& probe) const;
+                          GramProbe<T>* probe) const;
   double mean(double Worker::*seconds) const;
 
   TallShape shape_;

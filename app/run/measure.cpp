@@ -8,6 +8,7 @@
 
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -33,11 +34,19 @@ std::size_t matrix_bytes(const FactoredInput& input) {
   return bytes + bytes_of(input.r_rows(), s.n);
 }
 
+/// All that the readers take for themselves. Every number is read as float64.
+std::size_t reading_bytes(const FactoredInput& input) {
+  const StoredFactors& f = input.factors;
+  std::size_t bytes = input.a.workspace_bytes(ElementType::float64);
+  for (const Reader* reader : {f.q.get(), f.r.get(), f.v.get(), f.tau.get()})
+    if (reader != nullptr) bytes += reader->workspace_bytes(ElementType::float64);
+  return bytes;
+}
+
 /// Of a worker whose matrix so many threads share.
-std::size_t worker_bytes(const FactoredInput& input, int threads) {
+std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
   const Source& s = input.a.source();
-  std::size_t bytes =
-      ErrorMeter::workspace_bytes(s.m, s.n, input.q_cols(), input.r_rows(), threads);
+  std::size_t bytes = ErrorFinder::workspace_bytes(input.shape(threads), check);
   // The formed Q and R, and the workspace for forming Q.
   if (input.has_reflectors()) bytes += 3 * bytes_of(s.m, input.k()) + bytes_of(input.k(), s.n);
   return bytes;
@@ -45,17 +54,19 @@ std::size_t worker_bytes(const FactoredInput& input, int threads) {
 
 [[noreturn]] void refuse(const FactoredInput& input, std::size_t needed, const Limits& limits) {
   const Source& s = input.a.source();
-  throw LimitError(fmt::format("{}: measuring one {}x{} matrix needs {} of memory; the limit is {}",
-                               escape(input.factors.file), s.m, s.n, format_bytes(needed),
-                               format_bytes(limits.host_bytes)),
-                   "raise --memory");
+  throw LimitError(
+      fmt::format("{}: measuring one {}x{} matrix needs {} of memory; the limit is {}",
+                  escape(input.factors.file), s.m, s.n, format_bytes(needed + limits.file_bytes),
+                  format_bytes(limits.host_bytes + limits.file_bytes)),
+      "raise --memory");
 }
 
 MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
   const Source& s = input.a.source();
   int threads = limits.threads;
-  while (threads > 1 && worker_bytes(input, threads) > limits.host_bytes / 2) --threads;
-  const std::size_t worker = worker_bytes(input, threads);
+  while (threads > 1 && worker_bytes(input, Check::full, threads) > limits.host_bytes / 2)
+    --threads;
+  const std::size_t worker = worker_bytes(input, Check::full, threads);
   if (worker > limits.host_bytes) refuse(input, worker, limits);
   const index_t tile = std::min(ErrorMeter::tile_rows(), std::max<index_t>(s.m, 1));
   const std::size_t row_bytes = bytes_of(1, s.n + input.q_cols());
@@ -72,6 +83,10 @@ MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
 index_t FactoredInput::q_cols() const {
   if (has_reflectors()) return k();
   return factors.q ? factors.q->source().n : 0;
+}
+
+ErrorFinder::Shape FactoredInput::shape(int threads) const {
+  return {a.source().m, a.source().n, q_cols(), r_rows(), threads};
 }
 
 index_t FactoredInput::r_rows() const { return has_reflectors() ? k() : factors.r->source().m; }
@@ -115,15 +130,20 @@ void check_shapes(const FactoredInput& input) {
   throw InputError(fmt::format("{}: the shapes do not fit: {}", escape(f.file), shapes), hint);
 }
 
-MeasurePlan plan_measurement(const FactoredInput& input, const Limits& limits) {
+MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits) {
+  limits.reserve_for_files(counted_file_bytes(reading_bytes(input)));
   const index_t count = std::max<index_t>(1, input.a.source().count());
   const std::size_t per_matrix = matrix_bytes(input);
+  const ErrorFinder::Shape shape = input.shape(1);
   MeasurePlan plan;
+  const bool is_estimated =
+      !input.has_reflectors() && ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
+  plan.check = is_estimated ? check : Check::full;
   plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
   plan.threads_per_matrix = limits.threads / plan.threads;
-  if (worker_bytes(input, plan.threads_per_matrix) + per_matrix > limits.host_bytes)
+  if (worker_bytes(input, plan.check, plan.threads_per_matrix) + per_matrix > limits.host_bytes)
     plan.threads_per_matrix = 1;
-  const std::size_t per_worker = worker_bytes(input, plan.threads_per_matrix);
+  const std::size_t per_worker = worker_bytes(input, plan.check, plan.threads_per_matrix);
   if (per_worker + per_matrix > limits.host_bytes) {
     if (input.has_reflectors()) refuse(input, per_worker + per_matrix, limits);
     return plan_by_rows(input, limits);

@@ -9,6 +9,7 @@
 
 #include "app/run/pipeline.hpp"
 #include "app/run/verdict.hpp"
+#include "core/error_probe.hpp"
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
 #include "io/reader.hpp"
@@ -21,6 +22,8 @@ struct FactoredInput {
   StoredFactors& factors;
 
   bool has_reflectors() const { return factors.v != nullptr && factors.r == nullptr; }
+  /// Of one matrix, for so many threads.
+  ErrorFinder::Shape shape(int threads) const;
   bool has_q() const { return factors.q != nullptr || has_reflectors(); }
   index_t k() const { return std::min(a.source().m, a.source().n); }
   index_t q_cols() const;
@@ -38,13 +41,15 @@ struct MeasurePlan {
   index_t block_rows = 0;  // by_rows: rows of A and Q at a time
   int buffers = 1, threads = 1;
   int threads_per_matrix = 1;
+  Check check = Check::full;  // or probe
 
   /// What done() counts.
   std::string_view unit() const { return by_rows ? "rows" : "matrices"; }
 };
 
-/// Errors: LimitError where limits.host_bytes is too little for one matrix.
-MeasurePlan plan_measurement(const FactoredInput& input, const Limits& limits);
+/// Check::probe becomes Check::full where that is as fast, and by rows. Errors: LimitError where
+/// limits.host_bytes is too little for one matrix.
+MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits);
 
 using BarsOf = std::function<Bars(const Errors&)>;
 

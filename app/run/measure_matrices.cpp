@@ -16,12 +16,11 @@ using MeasuredChunk = Chunk<double, std::vector<Measurement>>;
 /// Measures the matrices of one thread.
 class Worker {
  public:
-  Worker(const FactoredInput& input, const BarsOf& bars_of, int threads)
+  Worker(const FactoredInput& input, const BarsOf& bars_of, const MeasurePlan& plan)
       : input_(input),
         bars_of_(bars_of),
-        meter_(input.a.source().m, input.a.source().n, input.q_cols(), input.r_rows(), threads) {
+        finder_(input.shape(plan.threads_per_matrix), plan.check) {
     const Source& a = input.a.source();
-    meter_.use_threads(threads);
     if (!input.has_reflectors()) return;
     formed_q_ = Batch<double>(1, a.m, input.k());
     upper_ = Batch<double>(1, input.k(), a.n);
@@ -44,7 +43,7 @@ class Worker {
     const bool factors_are_finite =
         magnitude_of<double>(q).finite && magnitude_of<double>(r).finite;
     if (magnitude.finite && factors_are_finite)
-      result.errors = meter_.measure<double>(a, q, r, magnitude.scale());
+      result.errors = finder_.find<double>(a, q, r, magnitude.scale(), bars_of_);
     judge_measurement(result, magnitude.finite, bars_of_, input_.has_q());
   }
 
@@ -59,7 +58,7 @@ class Worker {
 
   const FactoredInput& input_;
   const BarsOf& bars_of_;
-  ErrorMeter meter_;
+  ErrorFinder finder_;
   Batch<double> formed_q_, upper_;
 };
 
@@ -123,8 +122,7 @@ StageSeconds measure_matrices(const FactoredInput& input, const MeasurePlan& pla
   for (int i = 0; i < plan.buffers; ++i)
     chunks.push_back(allocate_chunk(input, plan.chunk_matrices));
   MeasureSteps steps{.input = input, .plan = plan, .listener = listener, .workers = {}};
-  for (int i = 0; i < plan.threads; ++i)
-    steps.workers.emplace_back(input, bars_of, plan.threads_per_matrix);
+  for (int i = 0; i < plan.threads; ++i) steps.workers.emplace_back(input, bars_of, plan);
   const index_t numbers = (steps.count() + plan.chunk_matrices - 1) / plan.chunk_matrices;
   return run_stages(numbers, chunks, steps);
 }

@@ -72,7 +72,7 @@ void StreamPass<T>::keep(RowChunk<T>& chunk) {
 
 template <class T>
 std::vector<std::span<std::byte>> StreamPass<T>::parts(RowChunk<T>& chunk) const {
-  return parts_of_leaves<T>(cut, chunk, tree, &probe);
+  return parts_of_leaves<T>(cut, chunk, tree, probe);
 }
 
 template <class T>
@@ -81,7 +81,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   const MatrixView<T> a = chunk.rows(chunk.a), q = chunk.rows(chunk.q);
   leaves.form_q(a, cut.nodes(tree, chunk), q);
   const double formed = watch.seconds();
-  chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
+  if (measures) chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
   seconds.factor += formed;
   seconds.check += watch.seconds() - formed;
 }
@@ -89,7 +89,7 @@ void QPass<T>::work(RowChunk<T>& chunk) {
 template <class T>
 void QPass<T>::keep(RowChunk<T>& chunk) {
   output->write_rows("Q", matrix, chunk.first, MatrixView<const T>(chunk.rows(chunk.q)));
-  add_sums_of_parts(chunk.found.sums, total);
+  if (measures) add_sums_of_parts(chunk.found.sums, total);
   done(chunk.count);
 }
 

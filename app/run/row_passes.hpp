@@ -69,8 +69,8 @@ struct PassSeconds {
   double read = 0, factor = 0, check = 0;
 };
 
-/// The first pass: R_i of every leaf into the tree. With `probe` for R alone, which no second pass
-/// checks.
+/// The first pass: R_i of every leaf into the tree. With `probe` for R alone that is checked, since
+/// there is no second pass.
 template <class T>
 struct LeafPass {
   const RowCut& cut;
@@ -98,7 +98,7 @@ struct StreamPass {
   index_t matrix;
   LeafStream<T>& stream;
   TallTree<T>& tree;
-  GramProbe<T>& probe;
+  GramProbe<T>* probe;       // null: nothing is checked
   const RowsDone& streamed;  // while a chunk is worked on
   const RowsDone& kept;      // when a chunk is kept
   LeafOutcome total = {};
@@ -123,8 +123,9 @@ struct QPass {
   int threads;       // that measure
   Writer* output;    // of the rank that keeps; null elsewhere
   ErrorMeter total;  // started with R, without any rows
+  bool measures;     // else `total` gets no rows
   const RowsDone& done;
-  const std::size_t sums_of_a_leaf = total.sums().size();
+  const std::size_t sums_of_a_leaf = measures ? total.sums().size() : 0;
   PassSeconds seconds = {};
 
   void begin(RowChunk<T>& chunk, index_t number) const {

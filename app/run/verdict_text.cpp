@@ -71,12 +71,13 @@ Json to_json(std::span<const Measurement> measured, bool has_q) {
   return list;
 }
 
-Json to_json(const Verdict& verdict) {
+Json to_json(const Verdict& verdict, Check check) {
   const auto one = [](const WorstError& worst) -> Json {
     if (worst.matrix < 0) return nullptr;
     return {{"error", worst.error}, {"ratio", worst.ratio}, {"matrix", worst.matrix}};
   };
-  return {{"matrices", verdict.matrices()},
+  return {{"kind", name_of(check)},
+          {"matrices", verdict.matrices()},
           {"passed", verdict.count(Status::ok)},
           {"failed", verdict.failed()},
           {"status",

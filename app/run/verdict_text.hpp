@@ -29,7 +29,8 @@ nlohmann::ordered_json to_json(const Measurement& measured, bool has_q);
 /// One of these for each.
 nlohmann::ordered_json to_json(std::span<const Measurement> measured, bool has_q);
 
-/// {"matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as null.
-nlohmann::ordered_json to_json(const Verdict& verdict);
+/// {"kind", "matrices", "passed", "failed", "status": {...}, "worst": {...}}; NaN is printed as
+/// null.
+nlohmann::ordered_json to_json(const Verdict& verdict, Check check);
 
 }  // namespace qrtool

@@ -135,10 +135,9 @@ class BatchedWorker {
         report.status = Status::non_finite;
       } else if (!outcome.r_fits) {
         report.status = Status::r_overflows;
-      } else {
-        checker_.measure(a[b], factors_of(out, b), report);
       }
     }
+    checker_.measure_all(a, out, reports);
     seconds.check += seconds_since(factored);
   }
 

@@ -55,6 +55,20 @@ MatrixReport judge_device(const Problem& problem, const DeviceErrors& device) {
 }
 
 template <class T>
+MatrixReport look_at(const Problem& problem, MatrixView<const T> a, const Factors<T>& out,
+                     index_t b) {
+  const Magnitude magnitude = magnitude_of(a);
+  if (!magnitude.finite) return failed_report(Status::non_finite, 0);
+  const MatrixView<const T> r = problem.mode == Mode::raw ? out.v[b] : out.r[b];
+  const bool fits = is_finite_r<T>(r, problem.k());
+  return failed_report(fits ? Status::unchecked : Status::r_overflows, magnitude.scale());
+}
+template MatrixReport look_at(const Problem&, MatrixView<const float>, const Factors<float>&,
+                              index_t);
+template MatrixReport look_at(const Problem&, MatrixView<const double>, const Factors<double>&,
+                              index_t);
+
+template <class T>
 struct HostCheck<T>::Workspace {
   explicit Workspace(const Problem& p) : meter(p.m, p.n, measured_q_cols(p), measured_r_rows(p)) {
     if (p.mode == Mode::raw) {

@@ -219,8 +219,9 @@ void ChunkRun<T>::launch(Flight& flight) {
                                       sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
                                       nullptr, &flight.routed);
   }
-  engine_.check(variant_, buffers, flight.checked);
-  engine_.sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau, Summed::errors});
+  if (is_checked()) engine_.check(variant_, buffers, flight.checked);
+  engine_.sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau});
+  if (is_checked()) engine_.sum(buffers, std::array{Summed::errors});
   std::vector<cl::Event> summed(1);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
   engine_.compute.flush();
@@ -247,7 +248,7 @@ void ChunkRun<T>::collect(Flight& flight) {
   seconds_.upload += seconds_of(flight.uploads);
   seconds_.download += seconds_of(flight.downloads);
   seconds_.factor += seconds_between(flight.begun, flight.factored);
-  seconds_.check += seconds_between(flight.factored, flight.checked);
+  if (is_checked()) seconds_.check += seconds_between(flight.factored, flight.checked);
 
   const auto start = std::chrono::steady_clock::now();
   compare_sums(flight);
@@ -285,6 +286,7 @@ void ChunkRun<T>::compare_sums(const Flight& flight) const {
     compare(Summed::r, out_.r);
     compare(Summed::v, out_.v);
     compare(Summed::tau, out_.tau);
+    if (!is_checked()) return;
     const DeviceErrors& errors = flight.errors[static_cast<std::size_t>(i)];
     const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
     compare_with_device(flight, i, Summed::errors, checksum(words));
@@ -306,14 +308,30 @@ void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed wh
       "--backend cpu works without this device");
 }
 
-/// Judges the matrices by the device's measurements. If the host's second measurement of a sampled
-/// matrix gives a different verdict, the device is not trusted: the host then measures every matrix
-/// of the sub-chunk (within its budget), and its measurements are used.
+/// Judges the matrices by the device's measurements, or without any where nothing is checked.
 template <class T>
 void ChunkRun<T>::judge_all(const Flight& flight) {
-  for (index_t i = 0; i < flight.count; ++i) {
-    report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
+  if (is_checked()) {
+    for (index_t i = 0; i < flight.count; ++i)
+      report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
+    compare_samples(flight);
+  } else {
+    for_matrices(flight.count, [&](index_t i) {
+      report_[flight.first + i] =
+          look_at(plan_.problem, a_[flight.first + i], out_, flight.first + i);
+    });
   }
+  for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {
+    report_[flight.first + i].route =
+        static_cast<Route>(flight.routes[static_cast<std::size_t>(i)]);
+  }
+}
+
+/// If the host's second measurement of a sampled matrix gives a different verdict, the device is
+/// not trusted: the host then measures every matrix of the sub-chunk (within its budget), and its
+/// measurements are used.
+template <class T>
+void ChunkRun<T>::compare_samples(const Flight& flight) {
   index_t step = tuning::host_sample_step;
   const bool is_sampled = host_check_.can_measure() && !plan_.is_of_part;
   for (index_t i = 0; i < flight.count && is_sampled;) {
@@ -328,10 +346,6 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
     }
     // Every step-th matrix, and the last one.
     i = i + step < flight.count || i == flight.count - 1 ? i + step : flight.count - 1;
-  }
-  for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {
-    report_[flight.first + i].route =
-        static_cast<Route>(flight.routes[static_cast<std::size_t>(i)]);
   }
 }
 

@@ -65,7 +65,9 @@ class ChunkRun {
   void compare_sums(const Flight& flight) const;
   void compare_with_device(const Flight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
+  bool is_checked() const { return plan_.problem.check != Check::none; }
   void judge_all(const Flight& flight);
+  void compare_samples(const Flight& flight);
 
   Engine& engine_;
   const Plan& plan_;

@@ -2,8 +2,15 @@
 // checker.hpp: measures the errors of a factored matrix, for every mode. Private to core/cpu.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+
 #include "core/backend.hpp"
+#include "core/cpu/check/lane_meter.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
+#include "core/error_probe.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {
@@ -13,17 +20,17 @@ template <class T>
 class Checker {
  public:
   explicit Checker(const Problem& problem, int most_threads = 1)
-      : problem_(problem),
-        meter_(problem_.m, problem_.n, measured_q_cols(problem_), measured_r_rows(problem_),
-               most_threads) {
+      : problem_(problem), finder_(shape_of(problem_, most_threads), problem_.check) {
+    if (problem_.check == Check::none) return;
+    if (LaneMeter<T>::pays(problem_)) lane_meter_.emplace(problem_);
     if (problem_.mode == Mode::raw) formed_q_ = Batch<double>(1, problem_.m, problem_.k());
     if (problem_.mode == Mode::raw) widened_ = Batch<double>(2, problem_.m, problem_.n);
   }
 
   static std::size_t workspace_bytes(const Problem& p, int most_threads = 1) {
-    std::size_t bytes =
-        ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p), most_threads);
-    if (p.mode == Mode::raw) {
+    std::size_t bytes = ErrorFinder::workspace_bytes(shape_of(p, most_threads), p.check);
+    if (LaneMeter<T>::pays(p)) bytes += LaneMeter<T>::workspace_bytes(p);
+    if (p.mode == Mode::raw && p.check != Check::none) {
       // This holds Q, the reflectors in column order, and A and R in float64.
       bytes += sizeof(double) * static_cast<std::size_t>(p.m * (2 * p.k() + 3 * p.n));
     }
@@ -31,23 +38,54 @@ class Checker {
   }
 
   /// The threads that share a matrix from now on.
-  void use_threads(int threads) { meter_.use_threads(threads); }
+  void use_threads(int threads) { finder_.use_threads(threads); }
 
-  /// Writes errors and status to the report, whose scale is already set.
+  /// Measures the matrices whose status is unchecked; the scales are already set.
+  void measure_all(BatchView<const T> a, const Factors<T>& out, std::span<MatrixReport> reports) {
+    if (problem_.check == Check::none) return;
+    if (!lane_meter_) {
+      for (index_t b = 0; b < a.count; ++b) measure_one(a, out, b, reports);
+      return;
+    }
+    std::array<Errors, check_lanes::most_lanes> errors;
+    for (index_t first = 0; first < a.count; first += lane_meter_->lanes()) {
+      const index_t count = std::min(lane_meter_->lanes(), a.count - first);
+      for (index_t l = 0; l < count; ++l) errors[l].scale = reports[first + l].scale;
+      lane_meter_->measure(a.slice(first, count), slice(out, first, count),
+                           std::span(errors).first(static_cast<std::size_t>(count)));
+      for (index_t l = 0; l < count; ++l) {
+        MatrixReport& report = reports[first + l];
+        if (report.status != Status::unchecked) continue;
+        if (lane_meter_->is_close(errors[l])) {
+          measure_one(a, out, first + l, reports);
+        } else {
+          enter_errors(problem_, errors[l], report);
+        }
+      }
+    }
+  }
+
+  /// Writes errors and status to the report, whose scale is already set. Check::none leaves them as
+  /// they are.
   void measure(MatrixView<const T> a, const MatrixFactors<T>& out, MatrixReport& report) {
-    const Errors errors = problem_.mode == Mode::raw
-                              ? measure_reflectors(a, out, report.scale)
-                              : meter_.measure<T>(a, out.q, out.r, report.scale);
+    if (problem_.check == Check::none) return;
+    const Errors errors = problem_.mode == Mode::raw ? measure_reflectors(a, out, report.scale)
+                                                     : find<T>(a, out.q, out.r, report.scale);
     enter_errors(problem_, errors, report);
   }
 
  private:
   /// To measure the reflectors of mode raw, their reduced Q is formed.
-  static index_t measured_q_cols(const Problem& p) {
-    return p.mode == Mode::raw ? p.k() : p.q_cols();
+  static ErrorFinder::Shape shape_of(const Problem& p, int most_threads) {
+    const bool is_raw = p.mode == Mode::raw;
+    return {p.m, p.n, is_raw ? p.k() : p.q_cols(), is_raw ? p.k() : p.r_rows(), most_threads};
   }
-  static index_t measured_r_rows(const Problem& p) {
-    return p.mode == Mode::raw ? p.k() : p.r_rows();
+
+  template <class E>
+  Errors find(MatrixView<const E> a, MatrixView<const E> q, MatrixView<const E> r, int scale) {
+    return finder_.find<E>(a, q, r, scale, [this](const Errors& errors) {
+      return standard_bars(problem_.m, problem_.n, precision_of(problem_), errors);
+    });
   }
 
   /// Forms Q from the stored V and tau; R is the upper part of V\R.
@@ -62,11 +100,18 @@ class Checker {
         if (i < r.rows) r(i, j) = i <= j ? static_cast<double>(out.v(i, j)) : 0.0;
       }
     }
-    return meter_.measure<double>(wide_a, q, r, scale);
+    return find<double>(wide_a, q, r, scale);
+  }
+
+  void measure_one(BatchView<const T> a, const Factors<T>& out, index_t b,
+                   std::span<MatrixReport> reports) {
+    if (reports[b].status == Status::unchecked)
+      measure(a[b], {out.q[b], out.r[b], out.v[b], out.tau[b]}, reports[b]);
   }
 
   Problem problem_;
-  ErrorMeter meter_;
+  std::optional<LaneMeter<T>> lane_meter_;
+  ErrorFinder finder_;
   Batch<double> formed_q_, widened_;  // used in mode raw
 };
 

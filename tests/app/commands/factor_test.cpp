@@ -8,9 +8,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <tuple>
 
 #include "core/matrices.hpp"
 #include "core/ratios.hpp"
+#include "io/hdf5/file.hpp"
+#include "io/reader.hpp"
 #include "tests/support/run_tool.hpp"
 
 namespace qrtool::test {
@@ -53,6 +56,26 @@ bool same_bits(const Stored& a, index_t first_a, const Stored& b, index_t first_
 }
 bool same_bits(const Stored& a, const Stored& b) {
   return a.view().count == b.view().count && same_bits(a, 0, b, 0, a.view().count);
+}
+
+/// A dataset of /report.
+std::vector<double> read_report(const std::string& file, const std::string& name) {
+  const hdf5::Session session;
+  const hdf5::Handle opened(H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const hdf5::Handle dataset(H5Dopen2(opened, ("/report/" + name).c_str(), H5P_DEFAULT), H5Dclose);
+  const hdf5::Handle space(H5Dget_space(dataset), H5Sclose), type(H5Dget_type(dataset), H5Tclose);
+  const auto size = static_cast<std::size_t>(H5Sget_simple_extent_npoints(space));
+  std::vector<double> values(size);
+  std::vector<std::uint8_t> bytes(size);
+  const bool is_enum = H5Tget_class(type) == H5T_ENUM;
+  void* to = is_enum ? static_cast<void*>(bytes.data()) : values.data();
+  H5Dread(dataset, is_enum ? hid_t{type} : H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, to);
+  if (is_enum) values.assign(bytes.begin(), bytes.end());
+  return values;
+}
+
+std::string read_attribute(const std::string& file, const std::string& name) {
+  return recorded_attributes(file, {name.c_str()}).front();
 }
 
 TEST_F(Factor, GivesQAndRWithinTheirBars) {
@@ -110,6 +133,83 @@ TEST_F(Factor, CountsTheRoutes) {
   const auto json = nlohmann::json::parse(run_tool(arguments + Strings{"--json"}).out);
   EXPECT_EQ(json["routes"].dump(),
             R"({"first_pass":1,"only":0,"reflectors":1,"second_pass":0,"second_try":0})");
+}
+
+TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
+  const std::string a = make<double>("a.h5", 2, 200, 200);
+  const std::string full = factor(a, "full.h5"),
+                    probe = factor(a, "probe.h5", {"--check", "probe"});
+  EXPECT_TRUE(same_bits(read_dataset(full, "/Q"), read_dataset(probe, "/Q")));
+  EXPECT_EQ(read_attribute(full, "check"), "full");
+  EXPECT_EQ(read_attribute(probe, "check"), "probe");
+  for (const char* name : {"residual", "orthogonality"}) {
+    const std::vector<double> measured = read_report(full, name), found = read_report(probe, name);
+    for (const std::size_t b : {0U, 1U}) {
+      EXPECT_NE(found[b], measured[b]) << name;
+      EXPECT_NEAR(found[b], measured[b], 0.3 * measured[b]) << name;
+    }
+  }
+  EXPECT_EQ(read_report(probe, "status"), (std::vector<double>{0, 0}));
+  const ToolResult said = run_tool({"factor", a, dir_ / "q.h5", "--check", "probe"});
+  EXPECT_NE(
+      said.out.find("\nthese errors are estimates, except those of matrices close to a bar\n"),
+      std::string::npos)
+      << said.out;
+}
+
+TEST_F(Factor, ProbeMeasuresWhereThatIsAsFast) {
+  for (const auto& [m, n, more] : {std::tuple<index_t, index_t, Strings>{12, 8, {}},
+                                   {200, 200, {"--mode", "raw"}},
+                                   {100000, 8, {"--memory", "5MiB"}}}) {
+    const std::string a = make<double>("a.h5", 1, m, n);
+    const std::string full = factor(a, "full.h5", more);
+    const std::string probe = factor(a, "probe.h5", more + Strings{"--check", "probe"});
+    EXPECT_EQ(read_attribute(probe, "check"), "full");
+    EXPECT_EQ(read_report(full, "residual"), read_report(probe, "residual"));
+    EXPECT_EQ(read_report(full, "orthogonality"), read_report(probe, "orthogonality"));
+  }
+}
+
+// By matrices with every variant, by rows with Q and for R alone.
+TEST_F(Factor, NoneLeavesTheCheckOut) {
+  for (const auto& [count, m, n, more] :
+       {std::tuple<index_t, index_t, index_t, Strings>{20, 12, 8, {}},
+        {1, 200, 200, {}},
+        {2, 12, 8, {"--variant", "cpu/eigen"}},
+        {20, 12, 8, {"--mode", "raw"}},
+        {1, 100000, 8, {"--variant", "cpu/tall"}},
+        {1, 100000, 8, {"--memory", "5MiB"}},
+        {1, 100000, 8, {"--memory", "5MiB", "--mode", "r"}}}) {
+    const std::string a = make<double>("a.h5", count, m, n);
+    const Strings none = more + Strings{"--check", "none"};
+    const std::string full = factor(a, "full.h5", more), unchecked = factor(a, "none.h5", none);
+    const char* factors = more.size() > 1 && more.back() == "raw" ? "/V" : "/R";
+    EXPECT_TRUE(same_bits(read_dataset(full, factors), read_dataset(unchecked, factors)));
+    EXPECT_EQ(read_attribute(unchecked, "check"), "none");
+    for (const double status : read_report(unchecked, "status")) EXPECT_EQ(status, 4);
+    for (const double error : read_report(unchecked, "residual")) EXPECT_TRUE(std::isnan(error));
+    EXPECT_EQ(read_report(unchecked, "scale"), read_report(full, "scale"));
+    const ToolResult said = run_tool(Strings{"factor", a, dir_ / "q.h5", "-f"} + none);
+    EXPECT_EQ(said.out.find("worst"), std::string::npos);
+    EXPECT_NE(said.out.find(count == 1 ? "\nthe matrix is unchecked; wrote" : " unchecked; wrote"),
+              std::string::npos)
+        << said.out;
+    const auto json = nlohmann::json::parse(
+        run_tool(Strings{"factor", a, dir_ / "q.h5", "-f", "--json"} + none).out);
+    EXPECT_EQ(json["check"]["kind"], "none");
+    EXPECT_EQ(json["check"]["status"]["unchecked"], count);
+    EXPECT_EQ(json["exit"], 0);
+    EXPECT_EQ(run_tool({"verify", a, unchecked}).exit_code, 0);
+  }
+}
+
+TEST_F(Factor, NoneStillNamesABadMatrix) {
+  Batch<float> a = make_matrices<float>("gauss", 3, 6, 4);
+  a.view()[1](2, 2) = std::numeric_limits<float>::quiet_NaN();
+  write_matrices<float>(dir_ / "a.h5", {3}, a.view());
+  const ToolResult result = run_tool({"factor", dir_ / "a.h5", dir_ / "q.h5", "--check", "none"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(read_report(dir_ / "q.h5", "status"), (std::vector<double>{4, 2, 4}));
 }
 
 TEST_F(Factor, QuietPrintsNothing) {
@@ -318,7 +418,7 @@ TEST_F(Factor, TheSameBitsWhateverMemoryAndThreads) {
                             "/report/scale"};
   for (const Strings& more : std::vector<Strings>{{"--memory", "200KiB"},
                                                   {"--memory", "1MiB", "--threads", "1"},
-                                                  {"--memory", "3MiB", "--threads", "5"}}) {
+                                                  {"--memory", "5MiB", "--threads", "5"}}) {
     const std::string q = factor(a, "q.h5", more);
     for (const char* dataset : datasets)
       EXPECT_TRUE(same_bits(read_dataset(expected, dataset), read_dataset(q, dataset)))

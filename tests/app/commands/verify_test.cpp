@@ -235,6 +235,34 @@ TEST_F(Verify, JsonIsOneDocument) {
   EXPECT_EQ(nlohmann::json::parse(verify({"--json", "--all"}).out)["all_matrices"].size(), 20u);
 }
 
+// The third matrix has a wrong Q, the second one an error that passes, but not with its bound.
+TEST_F(Verify, ProbeFindsWhatTheCheckFinds) {
+  const Batch<double> a = make_matrices<double>("gauss", 3, 200, 200);
+  write_matrices<double>(a_, {3}, a.view());
+  ASSERT_EQ(run_tool({"factor", a_, q_, "-qf"}).exit_code, 0);
+  Q = read_dataset(q_, "/Q");
+  R = read_dataset(q_, "/R");
+  const double bar = 0x1p-52 * 200;
+  for (index_t i = 0; i < 200; ++i) Q.view()[1](i, 7) *= 1 + 0.3 * bar;
+  Q.view()[2](3, 199) += 1e-3;
+  write_factors<double>(foreign_, {3}, Q.view(), R.view());
+  const auto full = nlohmann::json::parse(verify({"--json", "--all"}).out);
+  const ToolResult found = verify({"--json", "--all", "--check", "probe"});
+  EXPECT_EQ(found.exit_code, 1);
+  const auto probe = nlohmann::json::parse(found.out);
+  EXPECT_EQ(full["check"]["kind"], "full");
+  EXPECT_EQ(probe["check"]["kind"], "probe");
+  const auto error = [](const nlohmann::json& json, int matrix) {
+    return json["all_matrices"][matrix]["orthogonality"]["error"].get<double>();
+  };
+  EXPECT_NE(error(probe, 0), error(full, 0));
+  EXPECT_NEAR(error(probe, 0), error(full, 0), 0.2 * error(full, 0));
+  EXPECT_EQ(error(probe, 1), error(full, 1)) << "measured";
+  EXPECT_EQ(error(probe, 2), error(full, 2)) << "measured";
+  EXPECT_EQ(probe["check"]["passed"], 2);
+  EXPECT_EQ(run_tool({"verify", a_, q_, "--check", "none"}).exit_code, 2);
+}
+
 TEST_F(Verify, PublishedCriteria) {
   Q.view()[7](3, 2) += 0x1p-30;
   EXPECT_EQ(verify_damaged().exit_code, 1);

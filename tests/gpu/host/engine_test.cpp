@@ -180,6 +180,28 @@ TEST_F(FlaggedMatrices, HaveTheirRouteInTheReportOfEverySubChunk) {
   }
 }
 
+TEST(UncheckedMatrices, HaveTheSameFactorsAndNoErrors) {
+  SKIP_WITHOUT_OPENCL();
+  constexpr index_t count = 5;
+  for (const Mode mode : {Mode::reduced, Mode::r, Mode::raw}) {
+    const Problem problem{count, 12, 8, ElementType::float32, mode, Sign::lapack};
+    Batch<float> a(count, 12, 8);
+    for (index_t b = 0; b < count; ++b) fill_matrix<float>({.kind = "gauss"}, b, a.view()[b]);
+    a.view()[2](5, 5) = std::nanf("");
+    const Plan plan = plan_for(problem, "opencl/small");
+    Plan unchecked = plan;
+    unchecked.problem.check = Check::none;
+    const auto full = factor<float>(backend(), plan, a.view());
+    const auto none = factor<float>(backend(), unchecked, a.view());
+    for (std::size_t b = 0; b < count; ++b) {
+      EXPECT_EQ(full.report[b].status, b == 2 ? Status::non_finite : Status::ok);
+      EXPECT_EQ(none.report[b].status, b == 2 ? Status::non_finite : Status::unchecked);
+      EXPECT_EQ(none.report[b].scale, full.report[b].scale);
+      EXPECT_TRUE(std::isnan(none.report[b].residual));
+    }
+  }
+}
+
 TEST(TallMatrices, HaveTheirRouteInTheReport) {
   SKIP_WITHOUT_OPENCL();
   constexpr index_t count = 4, rows = 2000, cols = 8;
