@@ -129,7 +129,7 @@ void SolveRun::create_output() {
 template <class T>
 void SolveRun::run_typed() {
   Progress progress("solve", count_of(inputs_.sides.solution_dims),
-                    options_.quiet ? ProgressMode::never : options_.progress, "right sides");
+                    options_.progress_mode(), "right sides");
   const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
   const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
   const auto write = [&](const char* name, index_t group, index_t groups, const T* values) {
