@@ -123,6 +123,11 @@ int available_cores() {
 
 int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
+std::size_t counted_file_bytes(std::size_t bytes) {
+  constexpr std::size_t of_the_program = std::size_t{2} << 20;
+  return bytes - std::min(bytes, of_the_program);
+}
+
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads) {
   Limits limits;
   limits.host_bytes = memory_bytes.value_or(free_memory_bytes() / 2);

@@ -66,16 +66,23 @@ Choice choose_variant(const Problem& problem, std::span<const Variant> variants,
   throw DeviceError("no variant takes this problem: " + reasons);
 }
 
+std::string limit_text(const Limits& limits) {
+  const std::string limit =
+      fmt::format("the limit is {}", format_bytes(limits.host_bytes + limits.file_bytes));
+  if (limits.file_bytes == 0) return limit;
+  return fmt::format("{}, of which reading and writing files take {}", limit,
+                     format_bytes(limits.file_bytes));
+}
+
 [[noreturn]] void refuse_for_memory(const Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
   const std::size_t needed = plan.host_bytes;
   const std::size_t workspace = needed - p.input_bytes() - p.output_bytes();
   throw LimitError(
       fmt::format("one {}x{} matrix of {} needs {} of host memory ({} input, {} factors, {} "
-                  "workspace); the limit is {}",
+                  "workspace); {}",
                   p.m, p.n, name_of(p.type), format_bytes(needed), format_bytes(p.input_bytes()),
-                  format_bytes(p.output_bytes()), format_bytes(workspace),
-                  format_bytes(limits.host_bytes)),
+                  format_bytes(p.output_bytes()), format_bytes(workspace), limit_text(limits)),
       p.mode == Mode::complete ? "--mode reduced needs less; or raise --memory" : "raise --memory");
 }
 
@@ -107,16 +114,20 @@ bool fit_memory(Plan& plan, const Limits& limits) {
       is_shared ? limits.threads : static_cast<int>(std::min<index_t>(limits.threads, count));
   const std::size_t per_thread = is_shared ? workspace : workspace + matrix_bytes;
   while (plan.threads > 1 && per_thread * plan.threads > limits.host_bytes / 2) --plan.threads;
+  // Rank 0 has a buffer for what comes from other ranks.
+  const int foreign = limits.ranks > 1 ? 1 : 0;
   const std::size_t workspaces = workspace * plan.threads + shared;
-  plan.host_bytes = workspaces + matrix_bytes;
+  plan.host_bytes = workspaces + matrix_bytes * (1 + foreign);
   if (plan.host_bytes > limits.host_bytes) return false;
   const std::size_t left = limits.host_bytes - workspaces;
 
   // Three buffers let read, compute and write overlap; a fourth takes up the jitter between them.
-  for (plan.buffers = 4; plan.buffers > 1 && matrix_bytes * plan.buffers > left; --plan.buffers) {
+  for (plan.buffers = 4; plan.buffers > 1 && matrix_bytes * (plan.buffers + foreign) > left;
+       --plan.buffers) {
   }
-  const std::size_t chunk_bytes = std::max(
-      std::min(left / plan.buffers, chunk_target(matrix_bytes, plan, limits)), matrix_bytes);
+  const std::size_t chunk_bytes =
+      std::max(std::min(left / (plan.buffers + foreign), chunk_target(matrix_bytes, plan, limits)),
+               matrix_bytes);
   plan.chunk_matrices = static_cast<index_t>(chunk_bytes / matrix_bytes);
   // Whole packs for every thread.
   const index_t unit = cpu_chunk_unit * plan.threads;
@@ -124,7 +135,7 @@ bool fit_memory(Plan& plan, const Limits& limits) {
   plan.chunk_matrices = std::clamp<index_t>(plan.chunk_matrices, 1, share(count, limits));
   const index_t chunks = (count + plan.chunk_matrices - 1) / plan.chunk_matrices;
   plan.buffers = static_cast<int>(std::min<index_t>(plan.buffers, chunks));
-  plan.host_bytes = workspaces + matrix_bytes * plan.buffers * plan.chunk_matrices;
+  plan.host_bytes = workspaces + matrix_bytes * (plan.buffers + foreign) * plan.chunk_matrices;
   return true;
 }
 
@@ -150,9 +161,9 @@ bool keeps_its_factors(const Variant& in_memory, const Variant* by_rows) {
 
 [[noreturn]] void refuse_rows(const Plan& plan, std::size_t state, const Limits& limits) {
   const Problem& p = plan.problem;
-  const std::string text = fmt::format(
-      "one {}x{} matrix of {} needs {} of host memory even by rows; the limit is {}", p.m, p.n,
-      name_of(p.type), format_bytes(plan.host_bytes), format_bytes(limits.host_bytes));
+  const std::string text =
+      fmt::format("one {}x{} matrix of {} needs {} of host memory even by rows; {}", p.m, p.n,
+                  name_of(p.type), format_bytes(plan.host_bytes), limit_text(limits));
   if (limits.has_scratch) throw LimitError(text, "raise --memory");
   throw LimitError(text, fmt::format("raise --memory; or --scratch DIR keeps {} of it on disk",
                                      format_bytes(state)));
@@ -254,8 +265,11 @@ std::string explain(const Plan& plan, const Limits& limits) {
   text += fmt::format("chunks    {} {} at a time, {} in flight, {} thread{}\n",
                       format_count(at_once), plan.by_rows() ? "rows of a matrix" : "matrices",
                       plan.buffers, plan.all_threads(), plan.all_threads() == 1 ? "" : "s");
-  text += fmt::format("memory    {} of {} on the host", format_bytes(plan.host_bytes),
-                      format_bytes(limits.host_bytes));
+  text += fmt::format("memory    {} of {} on the host",
+                      format_bytes(plan.host_bytes + limits.file_bytes),
+                      format_bytes(limits.host_bytes + limits.file_bytes));
+  if (limits.file_bytes > 0)
+    text += fmt::format(" ({} for files)", format_bytes(limits.file_bytes));
   if (plan.device_bytes > 0) {
     text += fmt::format(", {} of {} on the device", format_bytes(plan.device_bytes),
                         format_bytes(limits.device_bytes));

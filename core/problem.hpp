@@ -71,7 +71,14 @@ std::string_view precision_name(const Problem& problem);
 /// The memory, threads and device that a backend may use. The host fields come from --memory and
 /// --threads.
 struct Limits {
-  std::size_t host_bytes = 0;
+  /// Sets aside, of the host's memory, what reading and writing files take.
+  void reserve_for_files(std::size_t bytes) {
+    file_bytes = std::min(bytes, host_bytes);
+    host_bytes -= file_bytes;
+  }
+
+  std::size_t host_bytes = 0;  // without file_bytes
+  std::size_t file_bytes = 0;  // that reading and writing files take, for messages
   int threads = 1;
   int ranks = 1;             // processes that share the work
   bool has_scratch = false;  // there is a directory for data that is kept between two passes

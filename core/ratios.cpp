@@ -6,12 +6,15 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <exception>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "core/cpu/check/scan_kernel.hpp"
 #include "core/cpu/instruction_sets.hpp"
 #include "core/cpu/reference/householder.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 
@@ -108,24 +111,22 @@ void for_each_part(MatrixView<const T> a, MatrixView<const T> q, MatrixView<cons
                    const RowParts& by, const ErrorMeter& total, Keep keep) {
   const index_t parts = (a.rows + by.rows - 1) / by.rows;
   const index_t tall = std::max(2 * by.rows, 2 * a.cols);  // has the tiles of a tall matrix
-  std::exception_ptr failure;  // an exception must not leave the parallel region
-#pragma omp parallel for num_threads(by.threads) schedule(dynamic, 1) ordered if (parts > 1)
-  for (index_t part = 0; part < parts; ++part) {
-    std::vector<double> sums;
-    try {
-      ErrorMeter meter(tall, a.cols, q.cols, r.rows);
-      const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
-      meter.start(r, total.scale());
-      meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
-      sums = meter.sums();
-    } catch (...) {
-#pragma omp critical
-      failure = std::current_exception();
+  std::mutex mutex;
+  std::map<index_t, std::vector<double>> waiting;  // for parts before them
+  index_t next = 0;
+  parallel_for(parts, by.threads, [&](index_t part, int) {
+    ErrorMeter meter(tall, a.cols, q.cols, r.rows);
+    const index_t first = part * by.rows, count = std::min(by.rows, a.rows - first);
+    meter.start(r, total.scale());
+    meter.add_rows(a.row_block(first, count), q.data == nullptr ? q : q.row_block(first, count));
+    std::vector<double> sums = meter.sums();
+    const std::lock_guard lock(mutex);
+    waiting.emplace(part, std::move(sums));
+    for (auto it = waiting.begin(); it != waiting.end() && it->first == next; ++next) {
+      keep(it->second);
+      it = waiting.erase(it);
     }
-#pragma omp ordered
-    if (!sums.empty()) keep(sums);
-  }
-  if (failure) std::rethrow_exception(failure);
+  });
 }
 
 }  // namespace

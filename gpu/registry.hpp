@@ -33,5 +33,6 @@ GpuVariant tall_variant();
 GpuVariant large_variant();
 GpuVariant textbook_variant();
 GpuVariant vector_variant();
+GpuVariant tiny_variant();
 
 }  // namespace qrtool

@@ -124,6 +124,14 @@ inline constexpr std::int64_t check_units_columns = 32;
 inline constexpr std::int64_t sum_words = 65536;
 inline constexpr int sum_group = 256;
 
+// ---- tiny (variants/tiny/tiny.cl)
+
+/// Largest matrix in bytes, which is in the registers of one work-item. NVIDIA has 255 registers
+/// per work-item.
+inline constexpr std::int64_t tiny_bytes = 512;
+/// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
+inline constexpr int tiny_group = 64;
+
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
 /// Largest number of columns that 32 work-items can hold. The triangle of 64 columns is in
@@ -135,6 +143,13 @@ inline constexpr std::int64_t gram_columns = 80;
 /// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
 /// 32 x 32 takes 0.153 ms, the same as in `small`, and 33 x 17 takes 0.124 instead of 0.106 ms.
 inline constexpr std::int64_t gram_least_columns = 33;
+/// From this number of columns on, and from this number of entries of the batch on, it is faster as
+/// well: 100000 of 17 x 17 take 0.40 ms and 0.87 in `small`; 5000 of 300 x 20 take 0.17 and 0.30.
+inline constexpr std::int64_t gram_many_least_columns = 17, gram_many_entries = 1 << 24;
+/// Batches of so many matrices with so many rows, whatever their columns. 1800 of 1024 x 16 take
+/// 0.13 ms, 0.20 in `tall` and 4.3 in `blocked`; 10000 of 1000 x 3 take 0.35, 0.75 and 38 ms.
+inline constexpr std::int64_t gram_batch = 132, gram_batch_rows = 512;
+inline constexpr std::int64_t gram_batch_most_rows = 4096;
 /// g / sqrt(m), where g is the growth of rounding errors in sums of m products (gram_guard.clh).
 /// The true error divided by 2^-53 sqrt(m) ||D X||^2 is 0.1 to 0.3 for random matrices. On an H200
 /// it was up to 0.9 (512 x 130, condition 1e6, 2026-11-22). In simulations it was up to 2.2 for
@@ -175,8 +190,9 @@ inline constexpr std::int64_t gram_tiles_columns = 64;
 /// ms, 128 take 1.41, 168 take 1.82 (one group), and no limit (208 registers) takes 1.55.
 inline constexpr int gram_tiles_registers = 128;
 /// Smallest number of columns for which `gram_tiles` is faster than `small`; with fewer the last
-/// tile is mostly empty. 8000 matrices of 130 x 70 take 3.3 ms, and 1.7 ms in `small`. 100 matrices
-/// of 256 x 128 take 0.103 ms, and 0.161 ms in `small`.
+/// tile is mostly empty. Where `small` has too few rows, `gram_tiles` follows `gram`: 480 of 700 x
+/// 90 take 0.40 ms, 0.59 in `tall` and 2.6 in `blocked`. 8000 matrices of 130 x 70 take 3.3 ms,
+/// and 1.7 ms in `small`. 100 matrices of 256 x 128 take 0.103 ms, and 0.161 ms in `small`.
 inline constexpr std::int64_t gram_tiles_least_columns = 97;
 /// Largest number of columns: every 128 columns add two launches. 512 .. 8192.
 inline constexpr std::int64_t gram_tiles_max_columns = 5120;

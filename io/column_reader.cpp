@@ -25,8 +25,14 @@ class ColumnReader final : public Reader {
     read_some(matrix, first_row, out);
   }
   void require_unchanged() const override { reader_->require_unchanged(); }
+  std::size_t workspace_bytes(ElementType type) const override {
+    const auto numbers = static_cast<std::size_t>(at_once_ + reader_->source().n);
+    return reader_->workspace_bytes(type) + numbers * size_of(type);
+  }
 
  private:
+  static constexpr index_t at_once_ = 1 << 16;  // numbers
+
   template <class T>
   void read_matrices(index_t first, BatchView<T> out) {
     for (index_t b = 0; b < out.count; ++b) read_some(first + b, 0, out[b]);
@@ -34,7 +40,7 @@ class ColumnReader final : public Reader {
   /// All columns of a few rows at a time.
   template <class T>
   void read_some(index_t matrix, index_t first_row, MatrixView<T> out) {
-    const index_t all = reader_->source().n, step = std::max<index_t>(1, (1 << 16) / all);
+    const index_t all = reader_->source().n, step = std::max<index_t>(1, at_once_ / all);
     const Batch<T> rows(1, std::min(step, out.rows), all);
     for (index_t i = 0; i < out.rows; i += step) {
       const MatrixView<T> some = rows.view()[0].row_block(0, std::min(step, out.rows - i));
@@ -54,8 +60,8 @@ class ColumnReader final : public Reader {
 
 }  // namespace
 
-std::unique_ptr<Reader> choose_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
-                                       bool has_ones) {
+std::unique_ptr<Reader> read_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
+                                     bool has_ones) {
   return std::make_unique<ColumnReader>(std::move(reader), std::move(columns), has_ones);
 }
 

@@ -3,6 +3,7 @@
 #include "io/factor_files.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -45,6 +46,22 @@ std::vector<std::string> find_obsolete(const OutputSpec& spec) {
     if (spec.force) found.push_back(path);
   }
   return found;
+}
+
+void throw_two_runs(const std::string& set, const std::vector<std::string>& names) {
+  throw InputError(
+      fmt::format("{}: {} are files of different runs", escape(set), fmt::join(names, ", ")),
+      "remove those that you do not mean, or factor again with --force");
+}
+
+void throw_not_described(const std::string& set, std::size_t matrix,
+                         const std::vector<std::string>& names, const std::string& report) {
+  throw InputError(
+      fmt::format("{}: matrix {} of {} is not the one that {} describes", escape(set), matrix,
+                  fmt::join(names, ", "), escape(report)),
+      fmt::format("the files are of different runs, or were changed: factor again with --force, "
+                  "or remove {} to have them measured as they are",
+                  escape(report)));
 }
 
 std::string hint_for_one_of_set(const std::string& path) {

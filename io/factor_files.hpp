@@ -30,6 +30,13 @@ std::vector<std::string> files_of_set(const std::string& path);
 /// that `spec` writes. Errors: OutputError where there is one and `spec.force` is not set.
 std::vector<std::string> find_obsolete(const OutputSpec& spec);
 
+/// Says that files of one set come from several runs. `names` are those of the files, escaped.
+[[noreturn]] void throw_two_runs(const std::string& set, const std::vector<std::string>& names);
+/// The same where a matrix of these files is not the one that the report describes.
+[[noreturn]] void throw_not_described(const std::string& set, std::size_t matrix,
+                                      const std::vector<std::string>& names,
+                                      const std::string& report);
+
 /// The action for a path that names one file of a set, such as out.Q.csv, instead of the set; empty
 /// for another path.
 std::string hint_for_one_of_set(const std::string& path);

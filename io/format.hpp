@@ -34,14 +34,23 @@ struct Format {
   /// LimitError.
   std::unique_ptr<Reader> (*open_input)(const InputSpec& spec);
 
-  /// The next three take the name of an output, which need not be a file: out.csv names out.Q.csv,
-  /// out.R.csv and out.report.csv. open_factors() leaves the check of the shapes to its caller.
+  /// The next functions take the name of an output, which need not be a file: out.csv names
+  /// out.Q.csv, out.R.csv and out.report.csv. open_factors() leaves the check of the shapes to its
+  /// caller.
   RecordedInput (*recorded_input)(const std::string& factors);
   StoredFactors (*open_factors)(const std::string& path, Order order, int threads);
-  /// All files that factors of any --mode may have.
-  std::vector<std::string> (*files_of_factors)(const std::string& output);
+  /// Does recorded_attributes() for an output.
+  std::vector<std::string> (*recorded_attributes)(const std::string& output,
+                                                  const std::vector<const char*>& names);
+  /// The dataset with the solutions X; empty where none has a name that says so. Only where
+  /// `has_datasets`.
+  std::string (*find_solutions)(const std::string& file) = nullptr;
+  /// All files that an output of any kind may have.
+  std::vector<std::string> (*files_of_output)(const std::string& output);
 
   std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec);
+  /// The memory that such a writer takes for itself. Null: next to none.
+  std::size_t (*output_workspace_bytes)(const OutputSpec& spec) = nullptr;
 };
 
 /// The formats in the order in which they are asked. The last one takes every name and every

@@ -117,7 +117,7 @@ std::unique_ptr<Reader> open_input(const InputSpec& spec) {
     selection = std::move(part);
   }
   refuse_choices(format, file);
-  return select(format.open_input(file), selection);
+  return select(format.open_input(file), selection, spec.takes_vectors);
 }
 
 std::unique_ptr<Reader> open_array(const InputSpec& spec) {
@@ -126,26 +126,25 @@ std::unique_ptr<Reader> open_array(const InputSpec& spec) {
   return open_input(array);
 }
 
+bool takes_csv_options(const std::string& path) {
+  return format_of_input(split_location(path).file).takes_csv_options;
+}
+
 std::vector<index_t> dims_of(const Source& source) {
-  if (source.is_vector) return {source.m * source.n};
+  if (!source.array_dims.empty()) return source.array_dims;
   std::vector<index_t> dims = source.leading;
   dims.insert(dims.end(), {source.m, source.n});
   return dims;
 }
-
-namespace {
-
-bool is_hdf5_input(const std::string& file) { return &format_of_input(file) == &hdf5_format; }
-
-}  // namespace
 
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads) {
   InputSpec spec{.path = path, .dataset = {}, .threads = threads};
   const Location location = split_location(path);
   if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
     spec.path = named;
-  } else if (location.dataset.empty() && is_hdf5_input(path)) {
-    spec.dataset = find_hdf5_solutions(path);
+  } else if (location.dataset.empty()) {
+    const Format& format = format_of_input(location.file);
+    if (format.has_datasets) spec.dataset = format.find_solutions(location.file);
   }
   return open_array(spec);
 }
@@ -154,8 +153,9 @@ std::vector<std::string> recorded_attributes(const std::string& path,
                                              const std::vector<const char*>& names) {
   const std::string file = split_location(path).file;
   std::error_code error;
-  const bool is_read = std::filesystem::exists(file, error) && is_hdf5_input(file);
-  return is_read ? read_hdf5_attributes(file, names) : std::vector<std::string>(names.size());
+  const bool is_file = std::filesystem::exists(file, error);
+  return (is_file ? format_of_input(file) : format_of_output(file))
+      .recorded_attributes(file, names);
 }
 
 std::string name_in_output(const std::string& source) {

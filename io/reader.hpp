@@ -24,6 +24,8 @@ struct InputSpec {
   std::string dataset;  // --dataset; where empty, that in `path`, or the file's only one
   Order order = Order::automatic;
   int threads = 1;  // the most that read at once
+  // What a reader should keep to for itself, as far as the way the file is stored allows it.
+  std::size_t memory_bytes = SIZE_MAX;
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
   CsvOptions csv = {};         // only for text
@@ -43,7 +45,9 @@ struct Source {
   TextPairs details = {};               // how the file is written, for the attributes of an output
   std::vector<std::string> notes = {};  // what the user should know of how it was read
   bool needs_copy = false;  // the data are copied to a scratch file before the first is read
-  bool is_vector = false;   // one stored dimension, read as m x 1 or 1 x m
+  // The dimensions of an array (open_array) that are not leading x m x n; empty: they are. The
+  // numbers have the same order.
+  std::vector<index_t> array_dims = {};
   std::vector<std::string> columns = {};  // names of a table's columns; empty: it has none
 
   index_t count() const {
@@ -73,6 +77,10 @@ class Reader {
   /// it was opened. Errors: InputError.
   virtual void require_unchanged() const = 0;
 
+  /// The most memory that reading takes in addition to what it reads into, for numbers that are
+  /// read as `type`.
+  virtual std::size_t workspace_bytes(ElementType) const { return 0; }
+
   /// Creates a reader of the same data for another thread. It is fastest when it reads piece by
   /// piece. Returns null where several readers are not faster than one.
   virtual std::unique_ptr<Reader> another() const { return nullptr; }
@@ -90,17 +98,20 @@ class Reader {
 /// must agree. Errors: InputError, LimitError, before any memory for matrices is allocated.
 std::unique_ptr<Reader> open_input(const InputSpec& spec);
 
-/// Opens numbers of any shape, as right sides or solutions have it, in their stored order. A
-/// dataset of one dimension is read as a column. Errors: as open_input.
+/// Opens numbers of any shape, as right sides or solutions have it, in their stored order. An
+/// array of one dimension is read as m x 1 or 1 x m. Errors: as open_input.
 std::unique_ptr<Reader> open_array(const InputSpec& spec);
 
-/// The stored dimensions of an array.
+/// Whether an input is CSV, which CsvOptions describe. Errors: InputError where it cannot be read.
+bool takes_csv_options(const std::string& path);
+
+/// The dimensions of an array, without those that an index of its selection drops.
 std::vector<index_t> dims_of(const Source& source);
 
 /// Chosen columns of each matrix of another reader, with a column of ones before them where
 /// `has_ones` says so.
-std::unique_ptr<Reader> choose_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
-                                       bool has_ones);
+std::unique_ptr<Reader> read_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
+                                     bool has_ones);
 
 /// What an output of this tool records about the matrices that it was made from. All is empty or
 /// automatic where another program wrote the file, or text holds the factors.
@@ -142,10 +153,11 @@ struct StoredFactors {
 StoredFactors open_factors(const std::string& path, Order order, int threads = 1,
                            const std::string& source = {});
 
-/// The solutions X that this tool or another program has stored: /X or /x, or the only dataset of
-/// an HDF5 file; out.X.csv for out.csv, or the file itself.
+/// The solutions X that this tool or another program has stored: X or x, or the only dataset of
+/// an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1);
-/// The root attributes of an HDF5 file by qrtool, for the named ones; empty texts otherwise.
+/// The named attributes that an output of this tool records; empty texts for those that it does not
+/// record, and where another program wrote the file. CSV records few.
 std::vector<std::string> recorded_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
 

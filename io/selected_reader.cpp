@@ -31,6 +31,9 @@ class SelectedReader final : public Reader {
     read_row_range(matrix, first_row, out);
   }
   void require_unchanged() const override { inner_->require_unchanged(); }
+  std::size_t workspace_bytes(ElementType type) const override {
+    return inner_->workspace_bytes(type) + static_cast<std::size_t>(scratch_bytes);
+  }
   std::unique_ptr<Reader> another() const override;
 
  private:
@@ -65,6 +68,13 @@ SelectedReader::SelectedReader(std::unique_ptr<Reader> inner, std::vector<Range>
   }
   source_.m = rows_.count;
   source_.n = columns_.count;
+  if (!source_.array_dims.empty()) {
+    source_.array_dims = {source_.m * source_.n};
+  } else if (rows_.is_dropped || columns_.is_dropped) {
+    source_.array_dims = source_.leading;
+    for (const Range& range : {rows_, columns_})
+      if (!range.is_dropped) source_.array_dims.push_back(range.count);
+  }
 }
 
 std::unique_ptr<Reader> SelectedReader::another() const {
@@ -150,13 +160,15 @@ void SelectedReader::read_matrices(index_t first, BatchView<T> out) {
 
 }  // namespace
 
-std::unique_ptr<Reader> select(std::unique_ptr<Reader> inner, const Selection& selection) {
+std::unique_ptr<Reader> select(std::unique_ptr<Reader> inner, const Selection& selection,
+                               bool is_array) {
   if (selection.is_empty()) return inner;
   const Source& source = inner->source();
-  std::vector<index_t> dims = source.leading;
-  dims.insert(dims.end(), {source.m, source.n});
   std::vector<Range> ranges =
-      resolve(selection, dims, escape(source.file + ":" + source.dataset + selection.text));
+      resolve(selection, dims_of(source),
+              escape(source.file + ":" + source.dataset + selection.text), is_array ? 0 : 2);
+  if (ranges.size() == 1)
+    ranges.insert(source.n == 1 ? ranges.end() : ranges.begin(), {.count = 1});
   return std::make_unique<SelectedReader>(std::move(inner), std::move(ranges), selection.text);
 }
 

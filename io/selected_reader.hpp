@@ -12,9 +12,10 @@
 namespace qrtool {
 
 /// A reader of the selected matrices, rows and columns of `inner`; `inner` itself where the
-/// selection is empty. It reads the whole rows of which it needs some columns. Errors: as
-/// resolve().
-std::unique_ptr<Reader> select(std::unique_ptr<Reader> inner, const Selection& selection);
+/// selection is empty. Of an array (open_array) an index may drop any dimension. It reads the whole
+/// rows of which it needs some columns. Errors: as resolve().
+std::unique_ptr<Reader> select(std::unique_ptr<Reader> inner, const Selection& selection,
+                               bool is_array = false);
 
 /// A reader of these ranges of the dimensions of `inner` (its leading ones, rows, columns), which
 /// keeps the name of the dataset; `inner` itself where all have a step of 1.

@@ -3,6 +3,7 @@
 #include "io/selection.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -13,8 +14,6 @@
 
 namespace qrtool {
 namespace {
-
-constexpr std::size_t matrix_rank = 2;
 
 [[noreturn]] void throw_no_selection(const std::string& text, const std::string& why) {
   throw UsageError(fmt::format("'{}': {}", escape(text), why),
@@ -108,15 +107,14 @@ SelectedPath split_selection(const std::string& text) {
 }
 
 std::vector<Range> resolve(const Selection& selection, std::span<const index_t> dims,
-                           const std::string& shown) {
+                           const std::string& shown, std::size_t matrix_rank) {
   const std::vector<Slice>& slices = selection.slices;
   const auto dots =
       std::find_if(slices.begin(), slices.end(), [](const Slice& slice) { return slice.is_dots; });
   const std::size_t named = slices.size() - (dots == slices.end() ? 0 : 1);
   if (named > dims.size()) {
-    throw InputError(fmt::format(
-        "{}: {} slices for {} dimensions ({})", shown, named, dims.size(),
-        format_shape(dims.first(dims.size() - 2), dims[dims.size() - 2], dims[dims.size() - 1])));
+    throw InputError(fmt::format("{}: {} slices for {} dimension{} ({})", shown, named, dims.size(),
+                                 dims.size() == 1 ? "" : "s", fmt::join(dims, "x")));
   }
   std::vector<Range> ranges;
   const auto append = [&](const Slice& slice) {
@@ -140,6 +138,12 @@ std::vector<Range> resolve(const Selection& selection, std::span<const index_t> 
     for (std::size_t d = named; slice.is_dots && d < dims.size(); ++d) append(Slice{});
   }
   while (ranges.size() < dims.size()) append(Slice{});
+  if (!dims.empty() && std::all_of(ranges.begin(), ranges.end(),
+                                   [](const Range& range) { return range.is_dropped; })) {
+    throw InputError(
+        fmt::format("{}: the indices leave a single number", shown),
+        fmt::format("{}:{} keeps a dimension", ranges.back().first, ranges.back().first + 1));
+  }
   return ranges;
 }
 

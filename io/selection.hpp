@@ -46,12 +46,12 @@ struct Range {
   bool is_whole(index_t extent) const { return first == 0 && step == 1 && count == extent; }
 };
 
-/// The ranges of all dimensions, of which the last two are a matrix. As in Python, a slice ends
-/// where the dimension ends, dimensions that are not named are whole, and negative numbers count
-/// from the end. `shown` names the dataset in messages. Errors: InputError where there are more
-/// slices than dimensions, where an index is out of range, or where one would take a dimension from
-/// the matrix.
+/// The ranges of all dimensions, of which the last `matrix_rank` are a matrix. As in Python, a
+/// slice ends where the dimension ends, dimensions that are not named are whole, and negative
+/// numbers count from the end. `shown` names the dataset in messages. Errors: InputError where
+/// there are more slices than dimensions, where an index is out of range, where one would take a
+/// dimension from the matrix, or where no dimension is left.
 std::vector<Range> resolve(const Selection& selection, std::span<const index_t> dims,
-                           const std::string& shown);
+                           const std::string& shown, std::size_t matrix_rank = 2);
 
 }  // namespace qrtool

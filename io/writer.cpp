@@ -64,6 +64,14 @@ void refuse_wrong_name(const std::string& output) {
 
 }  // namespace
 
+MatrixDataset without_vectors(MatrixDataset dataset) {
+  if (!dataset.is_vector || !dataset.leading || dataset.leading->empty()) return dataset;
+  dataset.rows = dataset.leading->back();
+  dataset.leading->pop_back();
+  dataset.is_vector = false;
+  return dataset;
+}
+
 void Writer::write_numbers(std::string_view name, index_t, std::span<const double>) {
   throw InternalError(fmt::format("write: this format has no dataset of numbers {}", name));
 }
@@ -77,6 +85,11 @@ void Writer::commit() {
 std::unique_ptr<Writer> create_output(const OutputSpec& spec) {
   refuse_wrong_name(spec.path);
   return format_of_output(spec.path).create_output(spec);
+}
+
+std::size_t output_workspace_bytes(const OutputSpec& spec) {
+  const auto workspace_bytes = format_of_output(spec.path).output_workspace_bytes;
+  return workspace_bytes == nullptr ? 0 : workspace_bytes(spec);
 }
 
 std::unique_ptr<OutputFile> create_output_file(const OutputSpec& root,
@@ -96,7 +109,7 @@ void refuse_same_file(const std::string& input, const std::string& output) {
   const int found = is_standard_input(input) ? fstat(STDIN_FILENO, &in)
                                              : stat(split_location(input).file.c_str(), &in);
   if (found != 0) return;
-  std::vector<std::string> names = format_of_output(output).files_of_factors(output);
+  std::vector<std::string> names = format_of_output(output).files_of_output(output);
   names.push_back(output);
   for (const std::string& name : names) {
     // Standard input and standard output may be one terminal.
@@ -111,7 +124,7 @@ void refuse_same_file(const std::string& input, const std::string& output) {
 
 void check_report_name(const std::string& factors, const std::string& report) {
   check_report_ending(report);
-  std::vector<std::string> names = format_of_output(factors).files_of_factors(factors);
+  std::vector<std::string> names = format_of_output(factors).files_of_output(factors);
   names.push_back(factors);
   for (const std::string& name : names) {
     if (!is_same_name(name, report)) continue;
@@ -131,7 +144,7 @@ void check_output_names(const std::string& output, const std::string& report, bo
   refuse_wrong_name(output);
   if (!report.empty()) check_report_name(output, report);
   if (force) return;
-  std::vector<std::string> names = format_of_output(output).files_of_factors(output);
+  std::vector<std::string> names = format_of_output(output).files_of_output(output);
   if (!report.empty()) names.push_back(report);
   for (const std::string& name : names) refuse_existing(name);
 }

@@ -31,16 +31,20 @@ struct MatrixDataset {
   std::optional<std::vector<index_t>> leading = {};
 };
 
+/// Text has no arrays of one dimension, but rows. Vectors with leading dimensions of their own
+/// become the rows of matrices; every other dataset stays as it is.
+MatrixDataset without_vectors(MatrixDataset dataset);
+
 /// One dataset of numbers in /report that is not a part of MatrixReport, or one column of
-/// out.report.csv. The texts are for people.
+/// out.report.csv. The texts are for people, as those of ReportColumn.
 struct NumberDataset {
   enum class Kind { real, whole, status, byte };
 
   std::string name;
   Kind kind = Kind::real;
   std::vector<index_t> dims;
-  std::string description = {}, formula = {};
-  double bar = 0;  // the largest value that passes; 0: none
+  std::string description = {}, formula = {}, unit = "1", bar_formula = "none";
+  double bar = not_measured;  // the largest value that passes; NaN: none
 };
 
 using AttributeValue = std::variant<std::string, double, std::int64_t, std::vector<std::string>>;
@@ -101,6 +105,9 @@ class Writer {
 /// OutputError where the output exists without `force`, cannot be created, or does not fit on the
 /// disk; the message states the bytes needed and free.
 std::unique_ptr<Writer> create_output(const OutputSpec& spec);
+
+/// The memory that the writer of such an output takes in addition to what it is given.
+std::size_t output_workspace_bytes(const OutputSpec& spec);
 
 /// One file for the factors of several datasets, which are written one after another.
 class OutputFile {

@@ -100,7 +100,9 @@ class HostContestant final : public Contestant {
       : name_(std::move(name)), backend_(backend), forced_(std::move(forced)), seed_(seed) {}
 
   std::string name() const override { return name_; }
-  std::string text() const override { return "one matrix per thread"; }
+  std::string text() const override {
+    return name_ == forced_ ? "forced" : "one matrix per thread";
+  }
 
   std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) override {
     Plan plan = plan_for(backend_, forced_, problem, threads);
@@ -172,12 +174,27 @@ constexpr Baseline all_baselines[] = {
        return std::make_unique<DeviceContestant>("textbook", setup, "opencl/textbook");
      }}};
 
+std::unique_ptr<Contestant> make_forced(const BenchSetup& setup, std::string name,
+                                        const std::string& variant) {
+  if (setup.backend.name() == "cpu")
+    return std::make_unique<HostContestant>(std::move(name), setup.backend, variant, setup.seed);
+  return std::make_unique<DeviceContestant>(std::move(name), setup, variant);
+}
+
 }  // namespace
 
 std::unique_ptr<Contestant> make_tool(const BenchSetup& setup) {
-  if (setup.backend.name() == "cpu")
-    return std::make_unique<HostContestant>("cpu", setup.backend, setup.variant, setup.seed);
-  return std::make_unique<DeviceContestant>("device", setup, setup.variant);
+  return make_forced(setup, setup.backend.name() == "cpu" ? "cpu" : "device", setup.variant);
+}
+
+std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup) {
+  std::vector<std::unique_ptr<Contestant>> contestants;
+  for (const Variant& variant : setup.backend.variants()) {
+    if (variant.only_when_forced) continue;
+    const std::string name(variant.name);
+    contestants.push_back(make_forced(setup, name, name));
+  }
+  return contestants;
 }
 
 std::span<const Baseline> baselines() { return all_baselines; }

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/bench/timing.hpp"
 #include "core/backend.hpp"
@@ -35,6 +36,9 @@ struct BenchSetup {
 
 /// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.
 std::unique_ptr<Contestant> make_tool(const BenchSetup& setup);
+
+/// Every variant of the tool's backend that a plan may choose, each forced on all cases.
+std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup);
 
 /// One thing that the tool can be compared with.
 struct Baseline {

@@ -55,6 +55,25 @@ std::vector<BenchCase> tall_sweep() {
   return cases;
 }
 
+std::vector<BenchCase> shapes_sweep() {
+  constexpr index_t entries = 1 << 20;
+  const Shapes shapes = {
+      {8, 8},      {16, 16},     {24, 24},     {32, 32},     {48, 48},     {64, 64},
+      {96, 96},    {128, 128},   {160, 160},   {256, 256},   {512, 512},   {1024, 1024},
+      {64, 8},     {100, 10},    {300, 20},    {128, 64},    {256, 32},    {256, 64},
+      {256, 128},  {512, 64},    {512, 256},   {600, 96},    {1000, 3},    {1000, 16},
+      {1024, 32},  {1024, 128},  {1024, 512},  {2000, 160},  {4000, 16},   {4000, 64},
+      {4000, 160}, {8000, 32},   {8000, 128},  {10000, 200}, {16000, 8},   {16000, 64},
+      {20000, 16}, {20000, 96},  {20000, 160}, {40000, 40},  {40000, 160}, {40000, 320},
+      {100000, 4}, {100000, 64}, {8, 64},      {10, 100},    {64, 256},    {100, 1000}};
+  std::vector<BenchCase> cases;
+  for (const auto& [m, n] : shapes) {
+    add_grid(cases, {{m, n}}, {1});
+    if (const index_t batch = entries / (m * n); batch > 1) add_grid(cases, {{m, n}}, {batch});
+  }
+  return cases;
+}
+
 std::vector<BenchCase> quick_sweep() {
   std::vector<BenchCase> cases;
   add_grid(cases, {{64, 64}}, {100, 1000, 15000});
@@ -70,7 +89,10 @@ BenchSchedule schedule_of(const BenchOptions& o) {
   if (!o.shapes.empty()) {
     add_grid(schedule.cases, o.shapes, o.batches.empty() ? std::vector<index_t>{1} : o.batches);
   } else {
-    schedule.cases = o.tall_sweep ? tall_sweep() : is_quick ? quick_sweep() : standard_sweep();
+    schedule.cases = o.sweep_kind == SweepKind::tall     ? tall_sweep()
+                     : o.sweep_kind == SweepKind::shapes ? shapes_sweep()
+                     : is_quick                          ? quick_sweep()
+                                                         : standard_sweep();
   }
   schedule.cell_seconds =
       o.limit_seconds.value_or(is_quick ? quick_limit_seconds : usual_limit_seconds);

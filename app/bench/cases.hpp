@@ -24,6 +24,9 @@ std::vector<BenchCase> standard_sweep();
 /// Tall and narrow matrices: 1600 rows of few columns on 1 to 32 threads, heights of 4 to 16384,
 /// and four large matrices.
 std::vector<BenchCase> tall_sweep();
+/// Square, tall and wide shapes, one matrix of each and as many as have a million entries: where
+/// one variant becomes faster than another.
+std::vector<BenchCase> shapes_sweep();
 /// The part of the published table that two CPU cores can measure within a minute.
 std::vector<BenchCase> quick_sweep();
 

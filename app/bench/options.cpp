@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::pair<std::string_view, ElementType> types[] = {{"single", ElementType::float32},
                                                               {"double", ElementType::float64}};
-constexpr std::pair<std::string_view, bool> sweeps[] = {{"standard", false}, {"tall", true}};
+constexpr std::pair<std::string_view, SweepKind> sweeps[] = {
+    {"standard", SweepKind::standard}, {"tall", SweepKind::tall}, {"shapes", SweepKind::shapes}};
 constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
     {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
@@ -57,6 +58,9 @@ std::vector<index_t> parse_batches(const std::string& text) {
   return batches;
 }
 
+/// In --against, all variants of the backend.
+constexpr std::string_view all_variants = "variants";
+
 /// Errors: UsageError with all names.
 const Baseline* find_baseline(std::string_view name) {
   std::vector<std::string_view> names;
@@ -64,19 +68,20 @@ const Baseline* find_baseline(std::string_view name) {
     if (baseline.name == name) return &baseline;
     names.push_back(baseline.name);
   }
+  names.push_back(all_variants);
   names.push_back("none");
   throw not_one_of("--against", name, names);
 }
 
-std::vector<const Baseline*> parse_baselines(const std::string& text) {
-  std::vector<const Baseline*> chosen;
+void parse_baselines(const std::string& text, BenchOptions& o) {
+  o.against.clear();
   for (const std::string& word : split(text)) {
-    if (word == "none") continue;
+    if (word == all_variants) o.against_variants = true;
+    if (word == "none" || word == all_variants) continue;
     const Baseline* baseline = find_baseline(word);
-    if (std::find(chosen.begin(), chosen.end(), baseline) == chosen.end())
-      chosen.push_back(baseline);
+    if (std::find(o.against.begin(), o.against.end(), baseline) == o.against.end())
+      o.against.push_back(baseline);
   }
-  return chosen;
 }
 
 }  // namespace
@@ -97,10 +102,11 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.optional_value(
       "--sweep", "WORD", "standard",
       "standard, the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
-      "5000x5000 in batches of 1 to 32; or tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
-      "2 and 4, 100000x16 to 4000000x64",
+      "5000x5000 in batches of 1 to 32; tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
+      "2 and 4, 100000x16 to 4000000x64; or shapes: square, tall and wide ones, where variants "
+      "change",
       [&o](const std::string& text) {
-        o.tall_sweep = choose("--sweep", text, sweeps);
+        o.sweep_kind = choose("--sweep", text, sweeps);
         o.sweep = true;
       });
   line.flag("--quick", o.quick, "a part of it, fewer repeats; ends within a minute");
@@ -117,8 +123,9 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
               "products",
               arithmetics);
   line.choice("--mode", o.mode, "what is computed", modes);
-  line.list("--against", "NAME,...", "default eigen; eigen, lapack, textbook, none",
-            [&o](const std::string& text) { o.against = parse_baselines(text); });
+  line.list("--against", "NAME,...",
+            "default eigen; eigen, lapack, textbook, none; variants: all of the backend's",
+            [&o](const std::string& text) { parse_baselines(text, o); });
   line.value("--limit-seconds", "X",
              "running time of one cell of the table at most: fewer repeats, then left out; default "
              "60, with --quick 5",

@@ -18,8 +18,13 @@ struct Baseline;
 /// Eigen, which every build has.
 std::vector<const Baseline*> default_baselines();
 
+/// The cases of --sweep. shapes: small and large, square, tall and wide, for the choice among
+/// variants.
+enum class SweepKind { standard, tall, shapes };
+
 struct BenchOptions {
-  bool sweep = false, tall_sweep = false, quick = false, gemm = false;
+  bool sweep = false, quick = false, gemm = false;
+  SweepKind sweep_kind = SweepKind::standard;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape
   ElementType type = ElementType::float32;
@@ -27,6 +32,7 @@ struct BenchOptions {
   Mode mode = Mode::reduced;  // or r
   BackendRequest backend;
   std::vector<const Baseline*> against = default_baselines();
+  bool against_variants = false;
   std::optional<double> limit_seconds;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;

@@ -45,6 +45,10 @@ Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const B
                       CostHistory(setup.backend.limits().is_cpu)});
   for (const Baseline* baseline : options.against)
     columns_.push_back({baseline->make(setup), CostHistory()});
+  if (options.against_variants) {
+    for (std::unique_ptr<Contestant>& variant : make_variants(setup))
+      columns_.push_back({std::move(variant), CostHistory(setup.backend.limits().is_cpu)});
+  }
   result_.header = header(setup);
   result_.header.ranks = comm.size();
   result_.cases = schedule.cases;

@@ -72,9 +72,10 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
 
 void add_baseline_columns(std::vector<Column>& columns, const BenchResult& result) {
   for (std::size_t i = 0; i < result.header.baselines.size(); ++i) {
+    const std::string heading = result.header.baselines[i].name + " ms";
     columns.push_back(
-        {.heading = result.header.baselines[i].name + " ms",
-         .width = 11,
+        {.heading = heading,
+         .width = std::max<std::size_t>(11, heading.size()),
          .is_text = false,
          .cell = [i](const BenchRow& row) { return milliseconds(row.baselines[i]); }});
     columns.push_back(
@@ -201,8 +202,10 @@ std::string format_figure(double value, int digits) {
 
 std::string text_head(const BenchResult& result) {
   std::string text;
-  for (const auto& [label, line] : header_lines(result.header))
-    text += fmt::format("{:<11}{}\n", label, line);
+  const auto lines = header_lines(result.header);
+  std::size_t width = 11;
+  for (const auto& [label, line] : lines) width = std::max(width, label.size() + 2);
+  for (const auto& [label, line] : lines) text += fmt::format("{:<{}}{}\n", label, width, line);
   return text + "\n" +
          text_line(columns_of(result), [](const Column& column) { return column.heading; });
 }

@@ -14,7 +14,7 @@ _qrtool() {
   local options="" values=""
   case "$command" in
     factor) options="--mode --sign --precision --arithmetic --check $input --backend --device --variant $resources --scratch --explain $print" ;;
-    solve) options="$system --basic --no-se --precision --order $resources --force --json --quiet --verbose --progress" ;;
+    solve) options="$system --basic --no-se --precision ${input#--dataset } --backend --device --variant $resources --force --json --quiet --verbose --progress" ;;
     verify) options="--criteria --check --all $system $input $resources $print" ;;
     generate) options="--shape --kind --precision --cond --seed --special --force --quiet" ;;
     devices) options="--shape --precision --json" ;;

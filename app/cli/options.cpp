@@ -88,7 +88,7 @@ char parse_delimiter(const std::string& text) {
   throw not_one_of("--delimiter", text, names);
 }
 
-/// How a CSV file is written, for `factor` and `verify`.
+/// How a CSV file is written.
 void add_csv_options(CommandLine& line, CsvOptions& csv) {
   line.value("--delimiter", "C",
              "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
@@ -229,19 +229,22 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
 
 void describe(CommandLine& line, SolveOptions& o) {
   line.positional("A", o.a,
-                  "the matrices: FILE or FILE:/path/in/file; or a table, with --response");
+                  "the matrices, as for factor: FILE, FILE:/path/in/file, 'FILE:/path[0:1000]'; or "
+                  "a table, with --response");
   line.positional("B", o.b, "the right sides, also of one dimension; not with --response");
   line.optional_positional("OUT", o.output,
-                           "HDF5, or by its ending CSV: OUT.X.csv, OUT.report.csv");
+                           "HDF5, or by its ending .npz, .npy (OUT.X.npy, OUT.report.json), .csv, "
+                           ".tsv, .txt, .mtx");
   add_system_options(line, o.system);
   line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
   line.flag("--no-se", o.no_se, "leave the standard errors out");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
   line.choice("--order", o.order,
-              "which stored dimension of a matrix runs over rows; MATLAB, Octave and Julia store "
-              "column",
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
               orders);
+  add_csv_options(line, o.csv);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.flag("-f,--force", o.force, "replace existing files");
@@ -336,6 +339,7 @@ error, and writes X and a report. The first word of a list is the default.
 
   qrtool solve a.h5 b.h5 x.h5
   qrtool solve data.h5:/A data.h5:/b x.h5
+  qrtool solve a.npy b.npy x.npz
   qrtool solve table.csv out.csv --response y --intercept
 )";
 constexpr std::string_view verify_about =
@@ -414,6 +418,9 @@ void check(VerifyOptions& o) {
     throw UsageError("--response NAME and a file B contradict each other",
                      "qrtool verify TABLE X --response NAME");
   if (is_table) o.solutions = std::exchange(o.factors, "");
+  if (!o.solutions.empty() && !o.datasets.empty())
+    throw UsageError("--dataset is for the factors of one file",
+                     "name A and B as FILE:/path/in/file");
   refuse_one_report_of_several(o.datasets, o.report);
   if (is_standard_output(o.factors))
     throw UsageError("OUT holds the factors and cannot be standard input", "name a file");

@@ -66,6 +66,7 @@ struct SolveOptions {
   SystemOptions system;
   BackendRequest backend;
   Order order = Order::automatic;
+  CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false;
   std::optional<std::uint64_t> memory_bytes;

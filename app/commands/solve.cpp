@@ -5,6 +5,7 @@
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
+#include "app/run/source_notes.hpp"
 #include "app/solve/solve_run.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
@@ -17,12 +18,17 @@ namespace {
 void check_names(const SolveOptions& o) {
   for (const std::string& input : {o.a, o.b, o.system.weights})
     if (!input.empty()) refuse_same_file(input, o.output);
-  const std::string ending = ending_of(o.output);
-  if (ending == ".npy" || ending == ".npz")
-    throw UsageError(fmt::format("'{}': solutions are written to HDF5 or CSV", escape(o.output)),
-                     fmt::format("write {}.h5, which h5py reads",
-                                 escape(o.output.substr(0, o.output.size() - ending.size()))));
   check_output_names(o.output, /*report=*/"", o.force);
+}
+
+void print_notes(const SolveOptions& o, const SolveInputs& inputs) {
+  if (o.quiet) return;
+  const bool is_table = !o.system.response.empty();
+  for (const Reader* reader : {inputs.a.get(), is_table ? nullptr : inputs.b.get()}) {
+    if (reader == nullptr) continue;
+    print_source_notes(reader->source());
+    if (o.verbose) print_source_details(reader->source());
+  }
 }
 
 SolveResult solve_systems(SolveRun& run) {
@@ -61,7 +67,9 @@ ExitCode run_solve(const SolveOptions& o) {
   const Stopwatch watch;
   check_names(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const SolveInputs inputs = open_solve_inputs({o.a, o.b}, o.system, o.order, limits.threads);
+  const SolveInputs inputs =
+      open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv}, o.system, o.order, limits.threads);
+  print_notes(o, inputs);
   const SolveResult result = solve_with_fallback(o, inputs, limits, watch);
   print_result(o, result);
   return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;

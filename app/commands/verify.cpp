@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
@@ -255,16 +257,24 @@ void check_report(const VerifyOptions& o) {
   if (!o.force) refuse_existing(o.report);
 }
 
+/// Whether an output holds the solutions of `solve`.
+bool holds_solutions(const std::string& file) {
+  const auto has = [&](const char* name) {
+    return std::filesystem::exists(factor_file(file, name));
+  };
+  if (has("X") && !has("R") && !has("V")) return true;
+  return !read_recorded_input(file).file.empty() &&
+         recorded_attributes(file, {"command"}).front() == "solve";
+}
+
 /// Solutions need A and B.
 void refuse_solutions(const std::string& file) {
-  if (read_recorded_input(file).file.empty()) return;
-  const std::vector<std::string> texts = recorded_attributes(file, {"command", "response"});
-  if (texts[0] != "solve") return;
-  const std::string name = escape(file);
+  if (!holds_solutions(file)) return;
+  const std::string name = escape(file), response = recorded_attributes(file, {"response"}).front();
   throw UsageError(fmt::format("{}: holds solutions, which are compared with A and b", name),
-                   texts[1].empty() ? fmt::format("qrtool verify A B {}", name)
+                   response.empty() ? fmt::format("qrtool verify A B {}", name)
                                     : fmt::format("qrtool verify TABLE {} --response {}", name,
-                                                  escape(texts[1])));
+                                                  escape(response)));
 }
 
 /// An answer as JSON, and its exit code.

@@ -66,6 +66,24 @@ SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   return options;
 }
 
+/// A and B, where the command line leaves open what of them is meant: what OUT records.
+SolveFiles files_of(const VerifyOptions& o) {
+  constexpr const char* side = "right_side_";
+  std::vector<std::string> attributes{"right_side_file", "right_side_dataset"};
+  for (const char* name : csv_option_names) attributes.push_back(fmt::format("{}{}", side, name));
+  std::vector<const char*> names;
+  for (const std::string& attribute : attributes) names.push_back(attribute.c_str());
+  const std::vector<std::string> texts = recorded_attributes(o.solutions, names);
+  RecordedInput b{.file = texts[0], .dataset = texts[1]};
+  for (std::size_t i = 2; i < texts.size(); ++i)
+    if (!texts[i].empty()) b.details.emplace_back(csv_option_names[i - 2], texts[i]);
+  return {.a = o.input,
+          .b = o.factors,
+          .csv = o.csv,
+          .recorded_a = read_recorded_input(o.solutions),
+          .recorded_b = std::move(b)};
+}
+
 void check_solutions(const SolveInputs& inputs, const Reader& x) {
   const Dims dims = dims_of(x.source()), &expected = inputs.sides.x_dims;
   // Text has no shapes but m x n.
@@ -178,8 +196,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const Recorded recorded = read_recorded(o.solutions);
   const SystemOptions options = options_of(o, recorded);
-  const SolveInputs inputs =
-      open_solve_inputs({o.input, o.factors}, options, o.order, limits.threads);
+  const SolveInputs inputs = open_solve_inputs(files_of(o), options, o.order, limits.threads);
   const std::unique_ptr<Reader> x = open_solutions(o.solutions, limits.threads);
   check_solutions(inputs, *x);
   SolveProblem problem = solve_problem(inputs, options, x->source().type);

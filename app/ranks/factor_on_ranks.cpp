@@ -86,6 +86,7 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
           "numpy.ascontiguousarray(a))");
     }
   });
+  limits = limits_beside_files(o, *input, limits);
   const auto choose = [&] {
     return choose_together(o, problem_of(input->source(), o), limits, comm);
   };

@@ -13,6 +13,7 @@
 #include "app/run/factor_rows.hpp"
 #include "app/run/source_notes.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/repeated_reader.hpp"
 
@@ -99,11 +100,26 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .dataset = o.dataset,
                                               .order = o.order,
                                               .threads = limits.threads,
+                                              .memory_bytes = limits.host_bytes / 2,
                                               .scratch = o.scratch,
                                               .csv = o.csv});
   if (!o.quiet) print_source_notes(input->source());
   if (!o.quiet) note_empty_selection(input->source());
   return input;
+}
+
+Limits limits_beside_files(const FactorOptions& o, const Reader& input, Limits limits) {
+  const Problem problem = problem_of(input.source(), o);
+  OutputSpec output = planned_output(input.source(), problem);
+  output.path = o.output;
+  const std::size_t bytes = input.workspace_bytes(problem.type) + output_workspace_bytes(output);
+  if (counted_file_bytes(bytes) >= limits.host_bytes)
+    throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
+                                 escape(input.source().file), format_bytes(bytes),
+                                 format_bytes(limits.host_bytes)),
+                     "raise --memory");
+  limits.reserve_for_files(counted_file_bytes(bytes));
+  return limits;
 }
 
 Problem problem_of(const Source& source, const FactorOptions& o) {
@@ -151,7 +167,7 @@ void FactorRun::say_plan() const {
                               name_of(source.order), name_of(result_.plan.problem.type)));
     print_source_details(source);
     print_message(fmt::format("at most {} of host memory and {} threads",
-                              format_bytes(limits.host_bytes), limits.threads));
+                              format_bytes(limits.host_bytes + limits.file_bytes), limits.threads));
   }
   if (options_.explain) write_stderr(explain(result_.plan, limits));
 }
@@ -255,8 +271,9 @@ FactorResult FactorRun::finish() {
   return std::move(result_);
 }
 
-FactorResult factor_one(const FactorOptions& o, Reader& input, const Limits& limits,
+FactorResult factor_one(const FactorOptions& o, Reader& input, const Limits& all,
                         const Stopwatch& watch, OutputFile* shared) {
+  const Limits limits = limits_beside_files(o, input, all);
   const auto choose = [&] {
     return choose_backend(o.backend, problem_of(input.source(), o), limits, o.verbose);
   };

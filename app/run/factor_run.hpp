@@ -21,6 +21,9 @@ namespace qrtool {
 /// outputs.
 std::unique_ptr<Reader> open_input_of(const FactorOptions& options, const Limits& limits);
 
+/// What the files of such a run leave of the memory. Errors: LimitError where that is nothing.
+Limits limits_beside_files(const FactorOptions& options, const Reader& input, Limits limits);
+
 /// What the options ask for, of the matrices that the input holds.
 Problem problem_of(const Source& source, const FactorOptions& options);
 

@@ -45,11 +45,15 @@ template <class T>
 std::unique_ptr<LeafStream<T>> LeafStream<T>::open(const Reader& input, const TallShape& shape,
                                                    int threads, std::size_t bytes) {
   const index_t rows = shape.leaf_rows() + input.most_piece_rows();
-  if (static_cast<std::size_t>(threads * rows * shape.n()) * sizeof(T) > bytes) return nullptr;
+  std::size_t room = bytes + input.workspace_bytes(element_type<T>);
   std::vector<Worker> workers;
   for (int i = 0; i < threads; ++i) {
     std::unique_ptr<Reader> another = input.another();
     if (!another) return nullptr;
+    const std::size_t needed = static_cast<std::size_t>(rows * shape.n()) * sizeof(T) +
+                               another->workspace_bytes(element_type<T>);
+    if (needed > room) return nullptr;
+    room -= needed;
     workers.push_back({std::move(another),
                        std::make_unique<CpuLeaves<T>>(shape, 1, /*needs_q=*/false),
                        Batch<T>(1, rows, shape.n())});

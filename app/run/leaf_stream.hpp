@@ -19,7 +19,8 @@ namespace qrtool {
 template <class T>
 class LeafStream {
  public:
-  /// Returns null where several readers are no faster than `input` or would take more than `bytes`.
+  /// Returns null where several readers are no faster than `input`, or would take more than
+  /// `bytes` and what `input` takes for itself, which is not used then.
   static std::unique_ptr<LeafStream> open(const Reader& input, const TallShape& shape, int threads,
                                           std::size_t bytes);
 

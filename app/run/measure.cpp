@@ -8,6 +8,7 @@
 
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -33,6 +34,15 @@ std::size_t matrix_bytes(const FactoredInput& input) {
   return bytes + bytes_of(input.r_rows(), s.n);
 }
 
+/// All that the readers take for themselves. Every number is read as float64.
+std::size_t reading_bytes(const FactoredInput& input) {
+  const StoredFactors& f = input.factors;
+  std::size_t bytes = input.a.workspace_bytes(ElementType::float64);
+  for (const Reader* reader : {f.q.get(), f.r.get(), f.v.get(), f.tau.get()})
+    if (reader != nullptr) bytes += reader->workspace_bytes(ElementType::float64);
+  return bytes;
+}
+
 /// Of a worker whose matrix so many threads share.
 std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
   const Source& s = input.a.source();
@@ -44,10 +54,11 @@ std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
 
 [[noreturn]] void refuse(const FactoredInput& input, std::size_t needed, const Limits& limits) {
   const Source& s = input.a.source();
-  throw LimitError(fmt::format("{}: measuring one {}x{} matrix needs {} of memory; the limit is {}",
-                               escape(input.factors.file), s.m, s.n, format_bytes(needed),
-                               format_bytes(limits.host_bytes)),
-                   "raise --memory");
+  throw LimitError(
+      fmt::format("{}: measuring one {}x{} matrix needs {} of memory; the limit is {}",
+                  escape(input.factors.file), s.m, s.n, format_bytes(needed + limits.file_bytes),
+                  format_bytes(limits.host_bytes + limits.file_bytes)),
+      "raise --memory");
 }
 
 MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
@@ -119,7 +130,8 @@ void check_shapes(const FactoredInput& input) {
   throw InputError(fmt::format("{}: the shapes do not fit: {}", escape(f.file), shapes), hint);
 }
 
-MeasurePlan plan_measurement(const FactoredInput& input, Check check, const Limits& limits) {
+MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits) {
+  limits.reserve_for_files(counted_file_bytes(reading_bytes(input)));
   const index_t count = std::max<index_t>(1, input.a.source().count());
   const std::size_t per_matrix = matrix_bytes(input);
   const ErrorFinder::Shape shape = input.shape(1);

@@ -49,7 +49,7 @@ struct MeasurePlan {
 
 /// Check::probe becomes Check::full where that is as fast, and by rows. Errors: LimitError where
 /// limits.host_bytes is too little for one matrix.
-MeasurePlan plan_measurement(const FactoredInput& input, Check check, const Limits& limits);
+MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits);
 
 using BarsOf = std::function<Bars(const Errors&)>;
 

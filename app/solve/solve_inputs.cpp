@@ -34,8 +34,12 @@ index_t find_column(const Source& table, const std::string& name, const char* op
 }
 
 /// A, b and perhaps weights from one table, which is opened once for each of them.
-void open_table(const std::string& file, const SystemOptions& o, SolveInputs& inputs) {
-  std::unique_ptr<Reader> table = open_input({.path = file, .dataset = {}});
+void open_table(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
+  const auto open = [&files] {
+    return open_recorded_input({.path = files.a, .dataset = {}, .csv = files.csv},
+                               files.recorded_a);
+  };
+  std::unique_ptr<Reader> table = open();
   const Source& source = table->source();
   const index_t response = find_column(source, o.response, "--response");
   const auto is_weights = [&](const std::string& name) { return name == o.weights; };
@@ -48,12 +52,11 @@ void open_table(const std::string& file, const SystemOptions& o, SolveInputs& in
     columns.push_back(j);
     inputs.names.push_back(source.columns[j]);
   }
-  if (file == "-")
+  if (files.a == "-")
     throw UsageError("--response needs a file that can be read twice", "name the file");
-  inputs.b = choose_columns(open_input({.path = file, .dataset = {}}), {response}, false);
-  if (has_weights)
-    inputs.w = choose_columns(open_input({.path = file, .dataset = {}}), {weights}, false);
-  inputs.a = choose_columns(std::move(table), columns, o.intercept);
+  inputs.b = read_columns(open(), {response}, false);
+  if (has_weights) inputs.w = read_columns(open(), {weights}, false);
+  inputs.a = read_columns(std::move(table), columns, o.intercept);
 }
 
 [[noreturn]] void refuse_shapes(const SolveInputs& inputs, RowsOfB asked) {
@@ -79,8 +82,24 @@ void open_table(const std::string& file, const SystemOptions& o, SolveInputs& in
   throw UsageError(text, hint);
 }
 
-void open_weights(const std::string& file, int threads, SolveInputs& inputs) {
-  inputs.w = open_array({.path = file, .dataset = {}, .order = Order::row, .threads = threads});
+/// Errors: UsageError where there are options of CSV and none of the files is one.
+void require_csv(const SolveFiles& files, const std::string& weights) {
+  if (files.csv == CsvOptions{}) return;
+  for (const std::string& file : {files.a, files.b, weights})
+    if (!file.empty() && takes_csv_options(file)) return;
+  refuse_csv_options(files.csv, escape(files.a));
+}
+
+std::unique_ptr<Reader> open_one(InputSpec spec, const CsvOptions& csv,
+                                 const RecordedInput& recorded) {
+  if (takes_csv_options(spec.path)) spec.csv = csv;
+  return open_recorded_input(std::move(spec), recorded);
+}
+
+/// A file with numbers of any shape.
+InputSpec array_spec(const std::string& file, int threads) {
+  return {
+      .path = file, .dataset = {}, .order = Order::row, .threads = threads, .takes_vectors = true};
 }
 
 /// m numbers, or as many as B in its shape.
@@ -110,13 +129,15 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
                               int threads) {
   SolveInputs inputs;
   if (!options.response.empty()) {
-    open_table(files.a, options, inputs);
+    open_table(files, options, inputs);
   } else {
-    inputs.a = open_input({.path = files.a, .dataset = {}, .order = order, .threads = threads});
-    inputs.b =
-        open_array({.path = files.b, .dataset = {}, .order = Order::row, .threads = threads});
+    require_csv(files, options.weights);
+    inputs.a = open_one({.path = files.a, .dataset = {}, .order = order, .threads = threads},
+                        files.csv, files.recorded_a);
+    inputs.b = open_one(array_spec(files.b, threads), files.csv, files.recorded_b);
   }
-  if (!options.weights.empty() && !inputs.w) open_weights(options.weights, threads, inputs);
+  if (!options.weights.empty() && !inputs.w)
+    inputs.w = open_one(array_spec(options.weights, threads), files.csv, {});
   const Source& a = inputs.a->source();
   const SystemShapes shapes{.a_leading = a.leading,
                             .m = a.m,

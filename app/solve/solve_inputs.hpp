@@ -26,9 +26,12 @@ struct SolveInputs {
   void require_unchanged() const;
 };
 
-/// The names of the files that a run reads.
+/// The files that a run reads.
 struct SolveFiles {
   std::string a, b;  // b: empty where A is a table
+  CsvOptions csv;    // of those that are CSV
+  // What the solutions to verify record of A and B.
+  RecordedInput recorded_a = {}, recorded_b = {};
 };
 
 /// Errors: InputError where the shapes do not fit; UsageError where they fit in two ways.

@@ -10,6 +10,7 @@
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/join.hpp"
+#include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/ratios.hpp"
@@ -78,61 +79,10 @@ Dims SolveRun::findings_dims() const {
                                                                        : inputs_.sides.batch;
 }
 
-std::vector<NumberDataset> SolveRun::numbers() const {
-  using Kind = NumberDataset::Kind;
-  const Dims &of_b = inputs_.sides.solution_dims, of_a = findings_dims();
-  return {
-      {.name = "residual_norm",
-       .kind = Kind::real,
-       .dims = of_b,
-       .description = "norm of the residual, measured with the stored x",
-       .formula = "||b - A x||"},
-      {.name = "backward_error",
-       .kind = Kind::real,
-       .dims = of_b,
-       .description = "an upper bound or an estimate of the least relative change of A and b for "
-                      "which x is the exact solution",
-       .formula = "min(||g|| / (a ||r||), e ||R^-T g|| / ||r||, e), else Karlson-Walden; r = b - A "
-                  "x, g = A'r, a = ||A||, e = ||r|| / hypot(a ||x||, ||b||)",
-       .bar = result_.bar},
-      {.name = "least_norm_error",
-       .kind = Kind::real,
-       .dims = of_b,
-       .description = "the part of x outside of the row space of A; NaN with full column rank",
-       .formula = "min over w of ||x - A'w|| / (a ||w||)",
-       .bar = result_.bar},
-      {.name = "status",
-       .kind = Kind::status,
-       .dims = of_b,
-       .description = "0 ok, 1 above the bar, 2 A or b not finite, 3 x exceeds its type, 4 not "
-                      "checked",
-       .formula = "none"},
-      {.name = "tries",
-       .kind = Kind::byte,
-       .dims = of_b,
-       .description = "2 where a second try by reflectors made x",
-       .formula = "none"},
-      {.name = "rank",
-       .kind = Kind::whole,
-       .dims = of_a,
-       .description = "numerical rank; -1 where A is not finite",
-       .formula = "the number of |s_ii| > rank_tolerance |s_11|, S: pivoted R with columns scaled "
-                  "to norm 1"},
-      {.name = "condition",
-       .kind = Kind::real,
-       .dims = of_a,
-       .description = "estimate of the condition number of A",
-       .formula = "sigma_1 / sigma_n"},
-      {.name = "scaled_condition",
-       .kind = Kind::real,
-       .dims = of_a,
-       .description = "the same for A with its columns scaled to norm 1",
-       .formula = "sigma_1 / sigma_n"}};
-}
-
 void SolveRun::create_output() {
   const RightSides& sides = inputs_.sides;
   const Source &a = result_.a, &b = result_.b;
+  const Dims of_a = findings_dims();
   std::vector<MatrixDataset> datasets{solutions_dataset("X", sides, problem_.type)};
   if (problem_.wants_se) datasets.push_back(solutions_dataset("se", sides, problem_.type));
   OutputSpec spec{
@@ -140,9 +90,10 @@ void SolveRun::create_output() {
       .force = options_.force,
       .leading = {},
       .datasets = datasets,
-      .numbers = numbers(),
+      .numbers = solve_columns(
+          {.of_solutions = sides.solution_dims, .of_matrices = of_a, .bar = result_.bar}),
       .attributes = {{"format", "qrtool"},
-                     {"format_version", "1.0"},
+                     {"format_version", "1.1"},
                      {"qrtool_version", QRTOOL_VERSION},
                      {"command", "solve"},
                      {"source_file", without_directory(a.file)},
@@ -165,6 +116,10 @@ void SolveRun::create_output() {
                      {"variant", result_.variant},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
+  for (const auto& [name, word] : a.details) spec.attributes.emplace_back(name, word);
+  if (options_.system.response.empty())
+    for (const auto& [name, word] : b.details)
+      spec.attributes.emplace_back("right_side_" + name, word);
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   output_ = qrtool::create_output(spec);
   result_.files = output_->files();

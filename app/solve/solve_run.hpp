@@ -33,7 +33,6 @@ class SolveRun {
   template <class T>
   void run_typed();
   Dims findings_dims() const;
-  std::vector<NumberDataset> numbers() const;
 
   const SolveOptions& options_;
   const SolveInputs& inputs_;

@@ -13,11 +13,40 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 namespace {
 
-/// Every worker takes matrices as long as there are some; the mean of their seconds.
+/// The mean of all workers' seconds.
+template <class Worker>
+ChunkSeconds mean_seconds(std::span<Worker> workers) {
+  ChunkSeconds total;
+  const auto threads = static_cast<double>(workers.size());
+  for (const Worker& worker : workers) {
+    total.factor += worker.seconds.factor / threads;
+    total.check += worker.seconds.check / threads;
+  }
+  return total;
+}
+
+/// Every worker takes matrices as long as there are some, each on one thread.
+template <class Worker, class T>
+ChunkSeconds deal_out(std::span<Worker> workers, BatchView<const T> a, const Factors<T>& out,
+                      std::span<MatrixReport> report) {
+  for (Worker& worker : workers) worker.seconds = {};
+  const index_t step = workers[0].matrices_at_once();
+  const auto threads = static_cast<int>(workers.size());
+  parallel_for((a.count + step - 1) / step, threads, [&](index_t i, int number) {
+    const index_t first = i * step, count = std::min(step, a.count - first);
+    workers[static_cast<std::size_t>(number)].run(
+        a.slice(first, count), slice(out, first, count),
+        report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+  });
+  return mean_seconds(workers);
+}
+
+/// The same with threads of OpenMP, so that each worker may have a team of its own.
 template <class Worker, class T>
 ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Factors<T>& out,
                        std::span<MatrixReport> report) {
@@ -47,12 +76,7 @@ ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Fa
     }
     if (failure) std::rethrow_exception(failure);
   }
-  ChunkSeconds total;
-  for (const Worker& worker : workers) {
-    total.factor += worker.seconds.factor / threads;
-    total.check += worker.seconds.check / threads;
-  }
-  return total;
+  return mean_seconds(workers);
 }
 
 /// `arguments`: of every worker, after the problem.
@@ -72,7 +96,7 @@ class WorkerPerThread final : public ChunkFactor<T> {
 
   ChunkSeconds run(BatchView<const T> a, const Factors<T>& out,
                    std::span<MatrixReport> report) override {
-    return share_out(std::span(workers_), a, out, report);
+    return deal_out(std::span(workers_), a, out, report);
   }
 
  private:
@@ -92,6 +116,7 @@ class BlockedTeams final : public ChunkFactor<T> {
                    std::span<MatrixReport> report) override {
     const auto at_once = std::ssize(workers_);
     const index_t left = a.count % at_once, in_rounds = a.count - left;
+    has_rest_ = left > 0;
     const ChunkSeconds rounds = run(at_once, a.slice(0, in_rounds), slice(out, 0, in_rounds),
                                     report.first(static_cast<std::size_t>(in_rounds)));
     const ChunkSeconds rest = run(left, a.slice(in_rounds, left), slice(out, in_rounds, left),
@@ -105,10 +130,14 @@ class BlockedTeams final : public ChunkFactor<T> {
     if (a.count == 0) return {};
     const auto busy = std::span(workers_).first(static_cast<std::size_t>(at_once));
     for (BlockedWorker<T>& worker : busy) worker.threads = threads_ / static_cast<int>(at_once);
-    return share_out(busy, a, out, report);
+    // Threads of OpenMP that have just shared a matrix stay awake and would compete with others.
+    const bool has_no_teams = busy.front().threads == 1 && busy.size() == workers_.size();
+    return has_no_teams && !has_rest_ ? deal_out(busy, a, out, report)
+                                      : share_out(busy, a, out, report);
   }
 
   int threads_;
+  bool has_rest_ = false;  // of the present chunk, which all threads share
   std::vector<BlockedWorker<T>> workers_;
 };
 

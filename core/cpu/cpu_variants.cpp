@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "core/cpu/batched/batched_qr.hpp"
@@ -49,9 +50,9 @@ Fit batched_fits(const Problem& p, const Limits&) {
 // alone, 8x8 to 1024x32 and 256x128, 2026-11-21.
 
 /// Entries up to which a full pack beats as many matrices one by one, unless they are narrow:
-/// by 1.15 at 128x64, 1.2 at 96x96 and 1.25 at 256x48 on an idle machine; 256x64, 128x128 and
-/// 1024x32 are draws.
-constexpr index_t most_batched_entries = 256 * 48, narrow_columns = 32;
+/// by 1.15 at 128x64, 1.2 at 96x96 and 1.25 at 256x48 on an idle machine. At 256x64, 128x128 and
+/// 64x256 one thread gains 1.0 to 1.45, and two threads are a draw; 512x64 is one.
+constexpr index_t most_batched_entries = 256 * 64, narrow_columns = 32;
 
 /// A pack costs the same however few of its lanes hold a matrix: from 32 columns on a matrix in a
 /// full pack takes more than half of the time of cpu/blocked. Small ones always go into packs, so
@@ -90,9 +91,19 @@ Fit tall_fits(const Problem& p, const Limits&) {
   return {true, fmt::format("blocks of {} rows, all threads on one matrix", shape.block_rows())};
 }
 
-/// Measured against cpu/eigen on one thread with AVX-512, 2026-11-21, float32: breaks even at some
-/// 9,000 rows of 8 and 32 columns, 14,000 of 64, 16,000 of 128; two threads halve that.
-constexpr index_t least_leaves = 2;
+/// The rows from which a tree is faster than what comes after it, on one thread with AVX-512,
+/// 2026-11-22 (NOTES.md, "Which variant"). Of several matrices each thread may have one of its own
+/// in the other variants, so that a tree must have leaves for more than one thread.
+index_t least_tall_rows(const Problem& p) {
+  constexpr index_t least_leaves = 2, least_rows = 4000, most_narrow = 32, most_fast = 64;
+  const TallShape shape(p.m, p.n);
+  const index_t leaves = least_leaves * shape.leaf_rows();
+  if (p.count > 1) return leaves;
+  if (p.mode != Mode::r) return p.n <= most_narrow ? std::min(leaves, least_rows) : leaves;
+  // R alone of float32 is mostly A'A: 1.6 to 10 times as fast.
+  if (p.type == ElementType::float32 && p.n <= most_fast) return shape.block_rows() + 1;
+  return std::min(leaves, std::max(least_rows, most_blocked_rows * p.n + 1));
+}
 
 Fit tall_pays(const Problem& p, const Limits&) {
   if (p.n > most_tall_columns && p.m <= most_blocked_rows * p.n) {
@@ -100,7 +111,7 @@ Fit tall_pays(const Problem& p, const Limits&) {
                                most_tall_columns, most_blocked_rows)};
   }
   const TallShape shape(p.m, p.n);
-  const index_t least = least_leaves * shape.leaf_rows();
+  const index_t least = least_tall_rows(p);
   if (p.m < least) return {false, fmt::format("pays from {} rows on", least)};
   return {true, fmt::format("blocks of {} rows, all threads on one matrix; pays from {} rows on",
                             shape.block_rows(), least)};

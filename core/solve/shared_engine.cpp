@@ -1,18 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// shared_engine.cpp: one factorization, and then tiles of right sides on all threads.
+// shared_engine.cpp: one factorization, and then tiles of right sides on all threads. Right sides
+// that the kernel leaves are solved one by one.
 #include "core/solve/shared_engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/instruction_sets.hpp"
+#include "core/solve/pack_solver.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
 
 /// The right sides that a thread takes at a time.
-constexpr index_t tile = 32;
+constexpr index_t tile = shared::most_right_sides;
+/// Beyond this the kernel's plain sums would err by more than a small part of the bar.
+constexpr index_t most_kernel_rows = 4096;
+
+const shared::Kernels& best_kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const shared::Kernels*, 3> all{
+      &shared::avx512_kernels, &shared::avx2_kernels, &shared::generic_kernels};
+  return *all[unsupported_x86_sets()];
+#else
+  return shared::generic_kernels;
+#endif
+}
+
+template <class T>
+const shared::Routine<T>& best_routine() {
+  if constexpr (sizeof(T) == 8) {
+    return best_kernels().in_double;
+  } else {
+    return best_kernels().in_float;
+  }
+}
+
+template <class T>
+const systems::Routine<T>& gap_routine() {
+  if constexpr (sizeof(T) == 8) {
+    return systems_kernels().front()->in_double;
+  } else {
+    return systems_kernels().front()->in_float;
+  }
+}
+
+/// Columns up to which A'MA of each right side is formed, and the condition up to which R of A'MA
+/// and one correction are as good as reflectors: the error is then about kappa u (16 kappa^2 u),
+/// where kappa is that of A with scaled columns, float64 data.
+constexpr index_t most_gap_columns = 128;
+constexpr double most_gap_condition = 1e4;
 
 /// Z := Q'B for a tile of B (rows x count).
 template <class T>
@@ -49,16 +89,23 @@ bool has_nan(const T* b, index_t rows, index_t step) {
 
 template <class T>
 SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
-    : problem_(problem), limits_(limits), rows_(problem.m) {
+    : problem_(problem), limits_(limits), routine_(best_routine<T>()), rows_(problem.m) {
   const index_t rows = problem.packed_rows(), n = problem.n, k = problem.k();
   a_ = Batch<T>(1, rows, n);
+  wide_ = Batch<double>(1, rows, n);
   q_ = Batch<double>(1, rows, k);
   r_ = Batch<double>(1, k, n);
+  prepare_gaps();
+  const std::size_t of_gaps =
+      solves_gaps_ ? gap_routine<T>().workspace_bytes(gap_shape_) : std::size_t{0};
+  const std::size_t workspace_bytes = routine_.workspace_bytes({.m = rows, .n = n});
   for (int i = 0; i < limits.threads; ++i)
     workers_.push_back({.solver = SystemSolver<T>(problem.rules()),
                         .b = Batch<T>(1, rows, tile),
                         .x = Batch<T>(2, n, tile),
                         .z = Batch<double>(1, std::max<index_t>(k, 1), tile),
+                        .workspace = allocate_host(workspace_bytes),
+                        .gap_workspace = allocate_host(of_gaps),
                         .gaps = {}});
 }
 
@@ -66,9 +113,10 @@ template <class T>
 std::size_t SharedEngine<T>::workspace_bytes(const SolveProblem& problem, int threads) {
   const auto rows = static_cast<std::size_t>(problem.packed_rows());
   const auto n = static_cast<std::size_t>(problem.n), k = static_cast<std::size_t>(problem.k());
-  // A twice, Q, and what factoring A takes; the tile of each thread.
+  // A twice, Q, and what factoring A takes; the tile of each thread, twice.
   const std::size_t of_a = rows * n * (sizeof(T) + 6 * sizeof(double)) + 4 * k * n * sizeof(double);
-  const std::size_t of_tile = (rows + 8 * n) * tile * sizeof(double) + 4 * n * n * sizeof(double);
+  const std::size_t of_tile =
+      (2 * rows + 12 * n) * tile * sizeof(double) + 4 * n * n * sizeof(double);
   return of_a + of_tile * static_cast<std::size_t>(threads);
 }
 
@@ -78,27 +126,164 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
   if (w != nullptr) rows_.weigh(w, step);
   if (problem_.skips_missing) rows_.leave_out(a);
   rows_used_ = rows_.used();
+  row_factors_.clear();
+  for (index_t i = 0; i < problem_.m; ++i) row_factors_.push_back(rows_[i]);
   of_a_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0]);
   if (!of_a_.is_finite) return {};
-  const Problem factored = factored_problem(problem_);
-  if (!factored.is_empty()) {
-    const Batch<double> wide(1, factored.m, factored.n);
-    for (index_t i = 0; i < factored.m; ++i)
-      for (index_t j = 0; j < factored.n; ++j)
-        wide.view()[0](i, j) = static_cast<double>(a_.view()[0](i, j));
-    CpuBackend cpu(limits_);
-    const Plan plan = make_plan(factored, cpu.variants(), limits_);
-    std::vector<MatrixReport> report(1);
-    cpu.factor(plan, BatchView<const double>(wide.view()),
-               Factors<double>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
+  const MatrixView<T> packed = a_.view()[0];
+  for (index_t i = 0; i < packed.rows; ++i)
+    for (index_t j = 0; j < packed.cols; ++j)
+      wide_.view()[0](i, j) = static_cast<double>(packed(i, j));
+  if (solves_gaps_) {
+    const MatrixView<double> padded = padded_.view()[0];
+    for (index_t i = 0; i < padded.rows; ++i)
+      for (index_t j = 0; j < padded.cols; ++j)
+        padded(i, j) = j < problem_.n ? wide_.view()[0](i, j) : 0.0;
   }
+  factor();
   for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const double>(r_.view()[0]));
+  prepare_kernel();
   return workers_.front().solver.findings();
+}
+
+template <class T>
+void SharedEngine<T>::factor() {
+  const Problem factored = factored_problem(problem_);
+  if (factored.is_empty()) return;
+  CpuBackend cpu(limits_);
+  const Plan plan = make_plan(factored, cpu.variants(), limits_);
+  std::vector<MatrixReport> report(1);
+  cpu.factor(plan, BatchView<const double>(wide_.view()),
+             Factors<double>{.q = q_.view(), .r = r_.view(), .v = {}, .tau = {}}, report);
+}
+
+template <class T>
+void SharedEngine<T>::prepare_gaps() {
+  const SolveRules rules = problem_.rules();
+  const index_t n = problem_.n;
+  solves_gaps_ = problem_.skips_missing && n > 0 && n <= most_gap_columns && rules.m >= n &&
+                 rules.m <= most_kernel_rows;
+  if (!solves_gaps_) return;
+  gap_shape_ = {.m = rules.m, .n = n, .p = 1, .data_rows = problem_.m, .is_masked = true};
+  gap_rules_ = {
+      .bar = solution_bar(rules.type, rules.m, n),
+      .least_singular_value = std::max(rank_margin * rules.rank.tolerance, 1 / most_gap_condition),
+      .most_condition = most_gap_condition,
+      .is_given = rules.only_checks,
+      .wants_se = rules.wants_se};
+  padded_ = Batch<double>(1, rules.m, (n + 3) / 4 * 4);
+}
+
+/// The kernel takes matrices of full column rank whose solutions need no correction.
+template <class T>
+void SharedEngine<T>::prepare_kernel() {
+  const RankedFactor& factor = workers_.front().solver.factor();
+  const SolveRules rules = problem_.rules();
+  const index_t n = problem_.n;
+  const bool refines = is_refined(rules) && !(factor.scaled_condition() <= least_refined_condition);
+  uses_kernel_ = n > 0 && rules.m <= most_kernel_rows && factor.has_full_column_rank() &&
+                 std::isfinite(factor.condition()) && !refines;
+  if (!uses_kernel_) return;
+  const bool counts_once =
+      std::all_of(row_factors_.begin(), row_factors_.end(), [](double w) { return w == 1; });
+  row_norms_.clear();
+  if (problem_.wants_se) row_norms_ = factor.inverse_row_norms();
+  matrix_ = {.m = rules.m,
+             .n = n,
+             .data_rows = problem_.m,
+             .a = wide_.view().data,
+             .q = q_.view().data,
+             .r = r_.view().data,
+             .row_factors = counts_once ? nullptr : row_factors_.data(),
+             .row_norms = row_norms_.empty() ? nullptr : row_norms_.data(),
+             .norm = factor.norm(),
+             .freedom = static_cast<double>(rows_used_ - n),
+             .scale = of_a_.scale,
+             .bar = solution_bar(rules.type, rules.m, n),
+             .is_given = rules.only_checks};
+}
+
+/// Right sides are taken where they are, or, where they lie apart, are copied to rows.
+template <class T>
+shared::Tile<T> SharedEngine<T>::place_tile(const RightSideBlock<T>& block, index_t first,
+                                            index_t count, Worker& worker) const {
+  const VectorPlaces &b = block.b_places, &x = block.x_places;
+  shared::Tile<T> placed{.count = count};
+  const bool are_rows = b.group == 1 && b.step == 1;
+  const bool is_one_group =
+      b.group > 1 && b.stride == 1 && first / b.group == (first + count - 1) / b.group;
+  if (are_rows || is_one_group) {
+    placed.b = block.b + b.start(first);
+    placed.b_ld = are_rows ? b.group_stride : b.step;
+    placed.x = block.x + x.start(first);
+    placed.x_ld = are_rows ? x.group_stride : x.step;
+    if (block.se != nullptr) placed.se = block.se + x.start(first);
+    placed.has_rows = are_rows;
+    return placed;
+  }
+  placed.b = worker.b.view().data;
+  placed.b_ld = problem_.m;
+  placed.x = worker.x.view()[0].data;
+  placed.x_ld = problem_.n;
+  if (block.se != nullptr) placed.se = worker.x.view()[1].data;
+  placed.has_rows = true;
+  for (index_t s = 0; s < count; ++s) {
+    const T* from = block.b + b.start(first + s);
+    T* to = worker.b.view().data + s * problem_.m;
+    for (index_t i = 0; i < problem_.m; ++i) to[i] = from[i * b.step];
+    take_solution<T>(problem_, block, first + s, {placed.x + s * problem_.n, problem_.n, 1, 1}, 0);
+  }
+  return placed;
 }
 
 template <class T>
 void SharedEngine<T>::solve_tile(const RightSideBlock<T>& block, index_t first, index_t count,
                                  Worker& worker) {
+  if (!uses_kernel_) {
+    solve_with_care(block, first, count, worker);
+    return;
+  }
+  shared::Kind kinds[tile];
+  double residual_norms[tile], errors[tile];
+  shared::Tile<T> placed = place_tile(block, first, count, worker);
+  placed.kinds = kinds;
+  placed.residual_norms = residual_norms;
+  placed.errors = errors;
+  routine_.solve(matrix_, placed, worker.workspace.get());
+  store_tile(block, first, placed, worker);
+}
+
+template <class T>
+void SharedEngine<T>::store_tile(const RightSideBlock<T>& block, index_t first,
+                                 const shared::Tile<T>& placed, Worker& worker) {
+  const bool is_copied = placed.b == worker.b.view().data;
+  for (index_t j = 0; j < placed.count && is_copied; ++j) {
+    const MatrixView<const T> x{placed.x + j * problem_.n, problem_.n, 1, 1};
+    const MatrixView<const T> se{placed.se != nullptr ? placed.se + j * problem_.n : nullptr,
+                                 problem_.n, 1, 1};
+    put_solution<T>(problem_, x, se, 0, block, first + j);
+  }
+  for (index_t j = 0; j < placed.count; ++j) {
+    const index_t s = first + j;
+    if (!block.findings.empty()) block.findings[s] = worker.solver.findings();
+    if (placed.kinds[j] == shared::Kind::solved) {
+      SolutionReport& report = block.reports[s] = {};
+      report.residual_norm = placed.residual_norms[j];
+      report.backward_error = placed.errors[j];
+      report.bar = matrix_.bar;
+      report.status = Status::ok;
+    } else if (placed.kinds[j] == shared::Kind::refused && problem_.skips_missing &&
+               has_nan(block.b + block.b_places.start(s), problem_.m, block.b_places.step)) {
+      worker.gaps.push_back(s);
+    } else {
+      solve_with_care(block, s, 1, worker);
+    }
+  }
+}
+
+template <class T>
+void SharedEngine<T>::solve_with_care(const RightSideBlock<T>& block, index_t first, index_t count,
+                                      Worker& worker) {
   const index_t n = problem_.n;
   const MatrixView<T> a = a_.view()[0], whole = worker.b.view()[0];
   const MatrixView<T> b{whole.data, whole.rows, count, count};
@@ -137,6 +322,56 @@ void SharedEngine<T>::solve_tile(const RightSideBlock<T>& block, index_t first, 
   }
 }
 
+/// As many right sides as the kernel has lanes; those that are left stay in worker.gaps.
+template <class T>
+void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block,
+                                 Worker& worker) {
+  const systems::Routine<T>& routine = gap_routine<T>();
+  const index_t n = problem_.n, m = problem_.m;
+  const MatrixView<T> x = worker.x.view()[0], se = worker.x.view()[1];
+  T* b = worker.b.view().data;
+  systems::Solution solutions[tile];
+  systems::Matrix matrices[tile];
+  int shifts[tile];
+  const auto count = std::ssize(gaps);
+  for (index_t l = 0; l < count; ++l) {
+    const T* from = block.b + block.b_places.start(gaps[l]);
+    for (index_t i = 0; i < m; ++i) b[l * m + i] = from[i * block.b_places.step];
+    take_solution<T>(problem_, block, gaps[l], {x.data + l * n, n, 1, 1}, 0);
+    shifts[l] = -of_a_.scale;
+  }
+  routine.solve(gap_shape_, gap_rules_,
+                {.count = count,
+                 .a = {},
+                 .r = {},
+                 .b = {b, m, m},
+                 .b_has_rows = true,
+                 .shared = {padded_.view().data, padded_.view().ld, row_factors_.data()},
+                 .shifts = shifts,
+                 .x = x.data,
+                 .se = block.se != nullptr ? se.data : nullptr,
+                 .solutions = solutions,
+                 .matrices = matrices},
+                worker.gap_workspace.get());
+  for (index_t l = 0; l < count; ++l) {
+    if (solutions[l].needs_care) {
+      worker.gaps.push_back(gaps[l]);
+      continue;
+    }
+    SolutionReport& report = block.reports[gaps[l]] = {};
+    report.residual_norm = solutions[l].residual_norm;
+    report.backward_error = solutions[l].backward_error;
+    report.bar = gap_rules_.bar;
+    report.status = Status::ok;
+    if (!block.findings.empty())
+      block.findings[gaps[l]] = {.rank = static_cast<std::int32_t>(n),
+                                 .condition = matrices[l].condition,
+                                 .scaled_condition = matrices[l].scaled_condition};
+    put_solution<T>(problem_, {x.data + l * n, n, 1, 1}, {se.data + l * n, n, 1, 1}, 0, block,
+                    gaps[l]);
+  }
+}
+
 template <class T>
 void SharedEngine<T>::refuse_all(const RightSideBlock<T>& block) const {
   for (index_t s = 0; s < block.count; ++s) {
@@ -156,9 +391,26 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
+  const std::vector<index_t> gaps = collect_gaps();
+  if (!solves_gaps_ || gaps.empty()) return gaps;
+  const index_t lanes = gap_routine<T>().lanes, all = std::ssize(gaps);
+  for_each_in_team(
+      (all + lanes - 1) / lanes, static_cast<int>(workers_.size()), [&](index_t pack, int worker) {
+        const auto first = static_cast<std::size_t>(pack * lanes);
+        const auto count = std::min(static_cast<std::size_t>(lanes), gaps.size() - first);
+        solve_gaps(std::span(gaps).subspan(first, count), block, workers_[worker]);
+      });
+  return collect_gaps();
+}
+
+/// Takes the gaps of all workers.
+template <class T>
+std::vector<index_t> SharedEngine<T>::collect_gaps() {
   std::vector<index_t> gaps;
-  for (const Worker& worker : workers_)
+  for (Worker& worker : workers_) {
     gaps.insert(gaps.end(), worker.gaps.begin(), worker.gaps.end());
+    worker.gaps.clear();
+  }
   std::sort(gaps.begin(), gaps.end());
   return gaps;
 }

@@ -7,8 +7,9 @@
 
 #include <vector>
 
-#include "core/solve/packing.hpp"
-#include "core/solve/system_engine.hpp"
+#include "core/cpu/solve/shared_kernel.hpp"
+#include "core/plan.hpp"
+#include "core/solve/system.hpp"
 
 namespace qrtool {
 
@@ -24,7 +25,8 @@ class SharedEngine {
   /// a: m x n. w: m weights with a step; null: none. Both are copied. Returns what was found.
   MatrixFindings take_matrix(MatrixView<const T> a, const T* w, index_t step);
   /// Solves for the block's right sides. Where rows with missing entries are skipped, the right
-  /// sides with such entries are left out, and their numbers returned in ascending order.
+  /// sides with such entries are solved by Cholesky's method, with A'MA of their own; those that
+  /// need more care are left out, and their numbers returned in ascending order.
   std::vector<index_t> run(const RightSideBlock<T>& block);
 
  private:
@@ -32,18 +34,37 @@ class SharedEngine {
     SystemSolver<T> solver;
     Batch<T> b, x;  // a tile of right sides; X and its errors
     Batch<double> z;
+    HostMemory workspace, gap_workspace;
     std::vector<index_t> gaps;
   };
+  void factor();
+  void prepare_kernel();
   void solve_tile(const RightSideBlock<T>& block, index_t first, index_t count, Worker& worker);
+  shared::Tile<T> place_tile(const RightSideBlock<T>& block, index_t first, index_t count,
+                             Worker& worker) const;
+  void store_tile(const RightSideBlock<T>& block, index_t first, const shared::Tile<T>& tile,
+                  Worker& worker);
+  void solve_with_care(const RightSideBlock<T>& block, index_t first, index_t count,
+                       Worker& worker);
+  void prepare_gaps();
+  void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
+  std::vector<index_t> collect_gaps();
   void refuse_all(const RightSideBlock<T>& block) const;
 
   const SolveProblem& problem_;
   Limits limits_;
+  shared::Routine<T> routine_;
   RowFactors rows_;
   PackedScale of_a_;
   index_t rows_used_ = 0;
   Batch<T> a_;
-  Batch<double> q_, r_;
+  Batch<double> wide_, q_, r_;  // wide_: A in float64
+  std::vector<double> row_factors_, row_norms_;
+  shared::Matrix matrix_;
+  bool uses_kernel_ = false, solves_gaps_ = false;
+  systems::Shape gap_shape_;
+  systems::Rules gap_rules_;
+  Batch<double> padded_;  // A in float64, with a multiple of four columns
   MatrixFindings findings_;
   std::vector<Worker> workers_;
 };

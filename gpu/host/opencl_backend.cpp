@@ -14,6 +14,7 @@ namespace {
 
 DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
   info.limits.host_bytes = options.host.host_bytes;
+  info.limits.file_bytes = options.host.file_bytes;
   info.limits.threads = options.host.threads;
   info.limits.ranks = options.host.ranks;
   info.limits.has_scratch = options.host.has_scratch;

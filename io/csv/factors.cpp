@@ -3,7 +3,6 @@
 #include "io/csv/factors.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,13 +13,13 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/number_hash.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
+#include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 
 namespace qrtool {
@@ -91,44 +90,51 @@ std::optional<std::size_t> find_difference(const OpenSet& set,
 
 void require_one_run(const std::string& path, const StoredFactors& factors, const OpenSet& set) {
   const bool has_qr = factors.q || factors.r, has_reflectors = factors.v || factors.tau;
-  if (has_qr && has_reflectors) {
-    throw InputError(
-        fmt::format("{}: {} are files of different runs", escape(path), fmt::join(set.names, ", ")),
-        "remove those that you do not mean, or factor again with --force");
-  }
+  if (has_qr && has_reflectors) throw_two_runs(path, set.names);
   const std::string report = csv_name(path, "report");
   if (!exists(report)) return;
   const auto recorded = recorded_checksums(report);
   if (!recorded) return;
-  if (const auto matrix = find_difference(set, *recorded)) {
-    throw InputError(
-        fmt::format("{}: matrix {} of {} is not the one that {} describes", escape(path), *matrix,
-                    fmt::join(set.names, ", "), escape(report)),
-        fmt::format("the files are of different runs, or were changed: factor again with --force, "
-                    "or remove {} to have them measured as they are",
-                    escape(report)));
+  if (const auto matrix = find_difference(set, *recorded))
+    throw_not_described(path, *matrix, set.names, report);
+}
+
+/// The names and words of the first comments of a set that begin with `marker`. They are in the
+/// last of its files.
+TextPairs comments_of_set(const std::string& path, std::string_view marker) {
+  TextPairs pairs;
+  for (const char* dataset : {"R", "tau", "se", "X"}) {
+    const std::string name = csv_name(path, dataset);
+    if (!exists(name)) continue;
+    TextLines lines(open_rereadable(name), escape(name));
+    while (lines.next() && lines.text().starts_with('#')) {
+      const std::string_view text = lines.text();
+      const std::size_t equals = text.find(" = "), begin = marker.size();
+      if (text.starts_with(marker) && equals != std::string_view::npos)
+        pairs.emplace_back(text.substr(begin, equals - begin), text.substr(equals + 3));
+    }
+    break;
   }
+  return pairs;
 }
 
 }  // namespace
 
 RecordedInput read_csv_recorded_input(const std::string& path) {
   RecordedInput recorded;
-  for (const char* dataset : {"R", "tau"}) {
-    const std::string name = csv_name(path, dataset);
-    if (!exists(name)) continue;
-    TextLines lines(open_rereadable(name), escape(name));
-    while (lines.next() && lines.text().starts_with('#')) {
-      std::string_view text = lines.text();
-      const std::size_t equals = text.find(" = ");
-      if (!text.starts_with(csv_dialect_marker) || equals == std::string_view::npos) continue;
-      const std::size_t begin = csv_dialect_marker.size();
-      recorded.details.emplace_back("csv_" + std::string(text.substr(begin, equals - begin)),
-                                    text.substr(equals + 3));
-    }
-    break;
-  }
+  for (auto& [name, word] : comments_of_set(path, csv_dialect_marker))
+    recorded.details.emplace_back("csv_" + name, std::move(word));
   return recorded;
+}
+
+std::vector<std::string> read_csv_attributes(const std::string& path,
+                                             const std::vector<const char*>& names) {
+  std::vector<std::string> words(names.size());
+  for (auto& [name, word] : comments_of_set(path, csv_solve_marker)) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) words[static_cast<std::size_t>(found - names.begin())] = word;
+  }
+  return words;
 }
 
 StoredFactors open_csv_factors(const std::string& path) {

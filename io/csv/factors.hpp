@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "io/reader.hpp"
 
@@ -14,8 +15,11 @@ namespace qrtool {
 /// beside each other.
 StoredFactors open_csv_factors(const std::string& path);
 
-/// How the input was read, from the comments at the beginning of out.R.csv, out.V.csv or
-/// out.tau.csv; nothing where they are not there.
+/// How the input was read, from the comments at the beginning of the last file of the set; nothing
+/// where they are not there.
 RecordedInput read_csv_recorded_input(const std::string& path);
+/// Does recorded_attributes (io/reader.hpp): what the comments say of solutions.
+std::vector<std::string> read_csv_attributes(const std::string& path,
+                                             const std::vector<const char*>& names);
 
 }  // namespace qrtool

@@ -47,6 +47,11 @@ std::vector<std::string> text_files(const std::string& output) {
   return names;
 }
 
+/// Each file has a buffer that is written when it is full.
+std::size_t csv_workspace_bytes(const OutputSpec& spec) {
+  return (spec.datasets.size() + 1) * 2 * TextOutput::full_bytes;
+}
+
 }  // namespace
 
 constinit const Format csv_format{
@@ -58,8 +63,10 @@ constinit const Format csv_format{
     .open_input = open_text,
     .recorded_input = read_csv_recorded_input,
     .open_factors = open_text_factors,
-    .files_of_factors = text_files,
+    .recorded_attributes = read_csv_attributes,
+    .files_of_output = text_files,
     .create_output = create_csv,
+    .output_workspace_bytes = csv_workspace_bytes,
 };
 
 }  // namespace qrtool

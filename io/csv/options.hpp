@@ -2,6 +2,7 @@
 // options.hpp: how a CSV file is written: what the user says of it, and what was found.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,11 @@ struct CsvOptions {
 
   bool operator==(const CsvOptions&) const = default;
 };
+
+/// The names of the options in outputs.
+inline constexpr std::array csv_option_names{"csv_delimiter", "csv_decimal",      "csv_skip_rows",
+                                             "csv_header",    "csv_index_column", "csv_columns",
+                                             "csv_na_text"};
 
 using TextPairs = std::vector<std::pair<std::string, std::string>>;
 

@@ -12,10 +12,10 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/number_hash.hpp"
 #include "io/csv/parser.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
+#include "io/number_hash.hpp"
 
 namespace qrtool {
 namespace {
@@ -35,6 +35,9 @@ class CsvReader final : public Reader {
   }
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
+  }
+  std::size_t workspace_bytes(ElementType) const override {
+    return starts_.capacity() * sizeof(Start) + checksums_.capacity() * sizeof(std::uint64_t);
   }
   void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 

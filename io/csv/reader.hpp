@@ -19,6 +19,9 @@ inline constexpr std::string_view csv_single_marker = "# float32";
 /// What a comment begins with that says how the input of these factors was written.
 inline constexpr std::string_view csv_dialect_marker = "# input: ";
 
+/// The same where it says how solutions were computed.
+inline constexpr std::string_view csv_solve_marker = "# solve: ";
+
 /// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes
 /// over `descriptor`, which can be read at any offset. Errors: InputError, whose message names
 /// file, line and column.

@@ -12,11 +12,12 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/number_hash.hpp"
 #include "io/csv/reader.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/text_output.hpp"
+#include "io/number_hash.hpp"
 #include "io/report_file.hpp"
+#include "io/solution_report.hpp"
 
 namespace qrtool {
 namespace {
@@ -67,6 +68,20 @@ std::string dialect_comments(const OutputSpec& spec) {
   return is_plain ? "" : comments;
 }
 
+/// What `verify` must know of solutions, as comments, where it is not the usual.
+std::string solve_comments(const Attributes& attributes) {
+  constexpr std::pair<std::string_view, std::string_view> usual[] = {
+      {"response", ""}, {"intercept", "no"}, {"weights", ""}, {"missing", "error"}, {"ridge", "0"}};
+  std::string comments;
+  for (const auto& [name, value] : attributes) {
+    const std::string* word = std::get_if<std::string>(&value);
+    for (const auto& [known, same] : usual)
+      if (word != nullptr && name == known && *word != same)
+        comments += fmt::format("{}{} = {}\n", csv_solve_marker, name, escape(*word));
+  }
+  return comments;
+}
+
 class CsvWriter final : public Writer {
  public:
   explicit CsvWriter(const OutputSpec& spec);
@@ -98,12 +113,6 @@ class CsvWriter final : public Writer {
   std::vector<std::string> files() const override;
 
  private:
-  /// A column of the report of solutions.
-  struct Column {
-    NumberDataset described;
-    std::vector<double> values;
-  };
-  void write_columns();
   Table& table(std::string_view dataset);
   template <class T>
   void write_matrices(std::string_view dataset, index_t first, BatchView<const T> values);
@@ -119,8 +128,7 @@ class CsvWriter final : public Writer {
   std::vector<std::unique_ptr<Table>> tables_;
   std::string report_path_;
   std::unique_ptr<ReportFile> report_;
-  std::vector<Column> columns_;
-  std::unique_ptr<TextOutput> solution_report_;
+  std::unique_ptr<SolutionReport> solution_report_;
 };
 
 index_t count_of(const std::vector<index_t>& dims) {
@@ -132,7 +140,8 @@ index_t count_of(const std::vector<index_t>& dims) {
 CsvWriter::CsvWriter(const OutputSpec& spec)
     : separator_(separator_for(spec.path)),
       obsolete_(is_standard_output(spec.path) ? std::vector<std::string>{} : find_obsolete(spec)) {
-  for (const MatrixDataset& dataset : spec.datasets) {
+  for (const MatrixDataset& each : spec.datasets) {
+    const MatrixDataset dataset = without_vectors(each);
     const index_t count = count_of(dataset.leading.value_or(spec.leading));
     if (count == 0 || dataset.rows == 0 || dataset.cols == 0) {
       throw OutputError(
@@ -141,7 +150,8 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
           "write an HDF5 file: let the name end in .h5");
     }
   }
-  for (const MatrixDataset& dataset : spec.datasets) {
+  for (const MatrixDataset& each : spec.datasets) {
+    const MatrixDataset dataset = without_vectors(each);
     const std::string name =
         is_standard_output(spec.path) ? spec.path : csv_name(spec.path, dataset.name);
     tables_.push_back(std::make_unique<Table>(name, spec.force, dataset));
@@ -151,11 +161,13 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
                      csv_single_marker);
     }
   }
-  if (spec.with_report) tables_.back()->output.buffer().append(dialect_comments(spec));
-  for (const NumberDataset& described : spec.numbers) columns_.push_back({described, {}});
-  if (!columns_.empty()) {
+  if (spec.with_report || !spec.numbers.empty())
+    tables_.back()->output.buffer().append(dialect_comments(spec));
+  if (!spec.numbers.empty())
+    tables_.back()->output.buffer().append(solve_comments(spec.attributes));
+  if (!spec.numbers.empty()) {
     report_path_ = csv_name(spec.path, "report");
-    solution_report_ = std::make_unique<TextOutput>(report_path_, spec.force);
+    solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);
   }
   if (!spec.with_report || is_standard_output(spec.path)) return;
   report_path_ = csv_name(spec.path, "report");
@@ -223,44 +235,20 @@ void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t fir
 
 template <class T>
 void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchView<const T> values) {
-  for (index_t b = 0; b < values.count; ++b) write_some(dataset, first + b, 0, values[b]);
+  const index_t pieces = table(dataset).dataset.rows / values.rows;
+  for (index_t b = first; b < first + values.count; ++b)
+    write_some(dataset, b / pieces, b % pieces * values.rows, values[b - first]);
 }
 
 void CsvWriter::write_numbers(std::string_view name, index_t, std::span<const double> values) {
-  const auto found = std::find_if(columns_.begin(), columns_.end(),
-                                  [&](const Column& each) { return each.described.name == name; });
-  if (found == columns_.end())
-    throw InternalError(fmt::format("write: there is no column {}", name));
-  found->values.insert(found->values.end(), values.begin(), values.end());
-}
-
-/// One line for each right side. What belongs to a matrix is repeated for its right sides.
-void CsvWriter::write_columns() {
-  std::size_t lines = 0;
-  fmt::memory_buffer& buffer = solution_report_->buffer();
-  const auto to = std::back_inserter(buffer);
-  fmt::format_to(to, "solution");
-  for (const Column& column : columns_) {
-    fmt::format_to(to, ",{}", column.described.name);
-    lines = std::max(lines, column.values.size());
-  }
-  buffer.push_back('\n');
-  for (std::size_t i = 0; i < lines; ++i) {
-    fmt::format_to(to, "{}", i);
-    for (const Column& column : columns_)
-      fmt::format_to(to, ",{}", column.values[i * column.values.size() / lines]);
-    buffer.push_back('\n');
-    solution_report_->flush_if_full();
-  }
+  if (!solution_report_) throw InternalError("write: there is no report of solutions");
+  solution_report_->write(name, values);
 }
 
 void CsvWriter::finish(FileSet& files) {
   for (const auto& table : tables_) table->output.finish(files);
   if (report_) report_->finish(files);
-  if (solution_report_) {
-    write_columns();
-    solution_report_->finish(files);
-  }
+  if (solution_report_) solution_report_->finish(files);
   for (const std::string& path : obsolete_) files.add_obsolete(path);
 }
 

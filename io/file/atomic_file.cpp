@@ -103,11 +103,6 @@ SplitPath split(const std::string& path) {
   return {path.substr(0, slash + 1), path.substr(slash + 1)};
 }
 
-std::string directory_of(const std::string& path) {
-  const std::string directory = split(path).directory;
-  return directory.empty() ? "." : directory;
-}
-
 /// The part of a temporary file's name before the process id. A long name is cut, so that the file
 /// system accepts the whole.
 std::string temporary_prefix(const std::string& target) {
@@ -193,6 +188,11 @@ void remove_stale(const std::string& target) {
     }
     close(descriptor);
   }
+}
+
+std::string directory_of(const std::string& path) {
+  const std::string directory = split(path).directory;
+  return directory.empty() ? "." : directory;
 }
 
 std::string temporary_name(const std::string& target) {

@@ -84,6 +84,9 @@ class NamesChange {
   sigset_t before_;
 };
 
+/// The directory of a file: "dir/", or ".".
+std::string directory_of(const std::string& path);
+
 /// A name for a temporary file beside `target`, as every AtomicFile has one.
 std::string temporary_name(const std::string& target);
 /// Removes the temporary files of `target` that killed runs left. Such a file is not locked.

@@ -19,9 +19,9 @@
 namespace qrtool {
 namespace {
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+/// The same text for a directory, whatever the path.
+std::string canonical_directory_of(const std::string& path) {
+  const std::string directory = directory_of(path);
   std::error_code error;
   const auto canonical = std::filesystem::canonical(directory, error);
   return error ? directory : canonical.string();
@@ -77,7 +77,7 @@ void FileSet::commit() {
     for (const Aside& moved : aside_) unlink(moved.temporary_path.c_str());
     for (AtomicFile* file : files_) {
       file->settle();
-      directories.insert(directory_of(file->target_));
+      directories.insert(canonical_directory_of(file->target_));
     }
   }
   for (const std::string& directory : directories) {

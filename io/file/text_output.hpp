@@ -35,8 +35,9 @@ class TextOutput {
   void go_back(std::uint64_t position);
   const std::string& path() const { return path_; }
 
- private:
   static constexpr std::size_t full_bytes = std::size_t{1} << 20;
+
+ private:
   void flush();
   void copy_to_standard_output() const;
   [[noreturn]] void fail(int error) const;

@@ -62,7 +62,7 @@ std::optional<Stretches> chunks_of(hid_t creation, const Dataset& dataset) {
 }  // namespace
 
 std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Dataset& dataset,
-                                                 int threads) {
+                                                 int threads, std::size_t memory_bytes) {
   const Session session(file.shown);
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   const std::uint64_t elements = elements_of(dataset);
@@ -84,7 +84,17 @@ std::unique_ptr<DirectReader> DirectReader::open(const InputFile& file, const Da
   }
   if (reader->descriptor_ < 0 || !pieces) return nullptr;
   reader->pieces_ = std::move(*pieces);
+  while (reader->threads_ > 1 && reader->workspace_bytes(dataset.type) > memory_bytes)
+    --reader->threads_;
   return reader;
+}
+
+/// Every thread has a chunk, and so have the end of the last call and that of the present one.
+std::size_t DirectReader::workspace_bytes(ElementType type) const {
+  const auto chunks = static_cast<std::size_t>(pieces_.size());
+  const auto threads = static_cast<std::size_t>(threads_);
+  if (!can_be_cut()) return std::min(threads + 2, chunks) * chunk_bytes();
+  return dataset_.stored_bytes == size_of(type) ? 0 : std::min(threads, chunks) * chunk_bytes();
 }
 
 template <class T>
@@ -126,12 +136,16 @@ std::optional<Extent> DirectReader::find(const Wanted<T>& wanted) const {
   const Session session(file_.shown);
   const std::optional<Extent> found = find_chunk(dataset_.handle, pieces_.offset(wanted.piece));
   // The file states the size, which may be wrong in a damaged file.
-  return found && found->bytes == chunk_bytes() + checksum_bytes_ ? found : std::nullopt;
+  if (!found || found->bytes != chunk_bytes() + checksum_bytes_) return std::nullopt;
+  if (!can_be_cut()) return found;
+  const index_t skipped = wanted.part.first - pieces_[wanted.piece].first;
+  return Extent{found->address + skipped * dataset_.stored_bytes,
+                wanted.part.count * dataset_.stored_bytes};
 }
 
 template <class T>
 void DirectReader::copy(const std::byte* stored, const Wanted<T>& wanted) const {
-  const index_t skipped = start_ ? 0 : wanted.part.first - pieces_[wanted.piece].first;
+  const index_t skipped = can_be_cut() ? 0 : wanted.part.first - pieces_[wanted.piece].first;
   stored += skipped * dataset_.stored_bytes;
   if (dataset_.stored_bytes == sizeof(T)) {
     std::memcpy(wanted.out, stored, wanted.part.count * sizeof(T));
@@ -143,7 +157,7 @@ void DirectReader::copy(const std::byte* stored, const Wanted<T>& wanted) const 
 template <class T>
 bool DirectReader::read_piece(const Wanted<T>& wanted, const Extent& from,
                               HostMemory& scratch) const {
-  const bool is_whole = start_ || wanted.part.count == pieces_.chunk_elements();
+  const bool is_whole = can_be_cut() || wanted.part.count == pieces_.chunk_elements();
   if (is_whole && dataset_.stored_bytes == sizeof(T)) {
     return load(from, reinterpret_cast<std::byte*>(wanted.out));
   }
@@ -171,7 +185,8 @@ bool DirectReader::read(index_t first, index_t count, T* out) {
   scratch_.resize(static_cast<std::size_t>(threads_));
   std::atomic<bool> ok = true;
   parallel_for(std::ssize(left), threads_, [&](index_t i, int worker) {
-    HostMemory& scratch = i + 1 < std::ssize(left) ? scratch_[worker] : last_;
+    const bool may_be_kept = !can_be_cut() && i + 1 == std::ssize(left);
+    HostMemory& scratch = may_be_kept ? last_ : scratch_[worker];
     if (ok && !read_piece(left[i], places[i], scratch)) ok = false;
   });
   if (ok && !left.empty()) keep_last(left.back());
@@ -182,7 +197,7 @@ bool DirectReader::read(index_t first, index_t count, T* out) {
 template <class T>
 void DirectReader::keep_last(const Wanted<T>& wanted) {
   const Stretch whole = pieces_[wanted.piece];
-  if (start_ || wanted.part.first + wanted.part.count == whole.first + whole.count) return;
+  if (can_be_cut() || wanted.part.first + wanted.part.count == whole.first + whole.count) return;
   std::swap(kept_, last_);
   kept_piece_ = wanted.piece;
 }

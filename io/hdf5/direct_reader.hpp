@@ -19,10 +19,14 @@ namespace qrtool::hdf5 {
 /// and check; HDF5 only gives the places of the chunks. Only one thread at a time may use a reader.
 class DirectReader {
  public:
-  /// Creates a reader that uses `threads` threads. Returns null where the dataset is of another
-  /// kind. `file` and `dataset` must outlive the reader.
+  /// Creates a reader that uses `threads` threads, or fewer where the chunks that they hold would
+  /// not fit in `memory_bytes`. Returns null where the dataset is of another kind. `file` and
+  /// `dataset` must outlive the reader.
   static std::unique_ptr<DirectReader> open(const InputFile& file, const Dataset& dataset,
-                                            int threads);
+                                            int threads, std::size_t memory_bytes);
+
+  /// The most memory that it takes for itself, where numbers are read as `type`.
+  std::size_t workspace_bytes(ElementType type) const;
 
   /// Reads elements first .. first + count - 1 of the flat order. Returns false, and leaves `out`
   /// undefined, where the caller must read through HDF5, which then reports any error: T is
@@ -48,6 +52,8 @@ class DirectReader {
       : file_(file), dataset_(dataset), threads_(threads) {}
 
   std::size_t chunk_bytes() const { return pieces_.chunk_elements() * dataset_.stored_bytes; }
+  /// Whether a part of a piece can be read without the rest, which a checksum rules out.
+  bool can_be_cut() const { return checksum_bytes_ == 0; }
   template <class T>
   std::vector<Wanted<T>> cut(index_t first, index_t count, T* out) const;
   template <class T>

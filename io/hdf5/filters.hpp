@@ -46,6 +46,8 @@ class Filters {
   /// `creation` holds the creation properties of a dataset with chunks of `chunk_bytes`.
   Filters(hid_t creation, std::uint64_t chunk_bytes);
 
+  bool are_none() const { return filters_.empty(); }
+
   // `left_out` has a bit for each filter that was not applied to a chunk.
 
   /// Whether the stored size of a chunk shows whether it is whole.

@@ -17,8 +17,11 @@ constinit const Format hdf5_format{
     .open_input = open_hdf5_input,
     .recorded_input = read_hdf5_recorded_input,
     .open_factors = open_hdf5_factors,
-    .files_of_factors = [](const std::string& output) { return std::vector{output}; },
+    .recorded_attributes = read_hdf5_attributes,
+    .find_solutions = find_hdf5_solutions,
+    .files_of_output = [](const std::string& output) { return std::vector{output}; },
     .create_output = create_hdf5,
+    .output_workspace_bytes = hdf5_workspace_bytes,
 };
 
 }  // namespace qrtool

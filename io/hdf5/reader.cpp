@@ -33,8 +33,10 @@ using hdf5::Handle;
 using hdf5::InputFile;
 using hdf5::Session;
 
-// The bytes that are read at a time where numbers must be transposed.
-constexpr index_t scratch_bytes = index_t{8} << 20;
+// The bytes that are read at a time where numbers must be transposed; less where memory is short.
+constexpr index_t most_scratch_bytes = index_t{8} << 20, least_scratch_bytes = index_t{1} << 18;
+// The bytes in which HDF5 converts numbers.
+constexpr std::size_t conversion_bytes = std::size_t{2} << 20;
 
 /// A block of stored rows and columns of every matrix.
 struct Block {
@@ -82,8 +84,10 @@ double shared_chunk_bytes(const Dataset& dataset, std::span<const hsize_t> chunk
 
 /// Opens a chunked dataset again with a cache that holds those chunks, so that no chunk is
 /// decompressed again for every call. Returns the bytes of the cache.
-std::size_t enlarge_cache(const InputFile& file, Dataset& dataset) {
-  constexpr double most_bytes = 64 << 20, usual_bytes = 1 << 20;
+std::size_t enlarge_cache(const InputFile& file, Dataset& dataset, std::size_t memory_bytes) {
+  constexpr double usual_bytes = 1 << 20;
+  const double most_bytes =
+      std::clamp<double>(static_cast<double>(memory_bytes) / 4, usual_bytes, 64 << 20);
   constexpr std::size_t slots =
       12421;  // a prime, far larger than the number of chunks in the cache
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
@@ -102,8 +106,8 @@ std::size_t enlarge_cache(const InputFile& file, Dataset& dataset) {
 
 class Hdf5Reader final : public Reader {
  public:
-  /// row: the last dimension is a matrix of one row (tau); column: the only one is a matrix of one
-  /// column.
+  /// row: the last dimension is a matrix of one row (tau); column: the only one that the selection
+  /// leaves is a matrix of one column.
   enum class Vector { no, row, column };
   /// What is read of a dataset, and how.
   struct Part {
@@ -113,6 +117,7 @@ class Hdf5Reader final : public Reader {
         {};                      // of the stored dimensions, with steps of 1; empty: all is read
     std::string selection = {};  // as text
     int threads = 1;
+    std::size_t memory_bytes = SIZE_MAX;
   };
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part);
   void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
@@ -128,10 +133,12 @@ class Hdf5Reader final : public Reader {
   void require_unchanged() const override {
     file_->stamp->require_unchanged(hdf5::descriptor_of(file_->handle), file_->shown);
   }
+  std::size_t workspace_bytes(ElementType type) const override;
   std::unique_ptr<Reader> another() const override;
   index_t piece_end(index_t matrix, index_t first_row) const override;
 
  private:
+  index_t scratch_bytes() const;
   void open_direct();
   void describe_source();
   template <class T>
@@ -167,6 +174,7 @@ class Hdf5Reader final : public Reader {
   std::unique_ptr<DirectReader> direct_;      // null where dataset or selection do not allow it
   index_t flat_first_ = 0;                    // of direct_: the first selected element
   std::unique_ptr<hdf5::Unpacker> unpacker_;  // null where the dataset does not allow it
+  std::size_t cache_bytes_ = 0;               // of HDF5, for chunks
   bool is_transposed_ = false;
   bool overflowed_ = false;
   std::string error_;  // the error of the last call that failed
@@ -195,7 +203,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part pa
   std::vector<Range>& ranges = part_.ranges;
   for (std::size_t d = ranges.size(); d < dataset_.dims.size(); ++d)
     ranges.push_back({.count = static_cast<index_t>(dataset_.dims[d])});
-  const std::size_t cache_bytes = enlarge_cache(*file_, dataset_);
+  cache_bytes_ = enlarge_cache(*file_, dataset_, part_.memory_bytes);
   space_ = Handle(H5Dget_space(dataset_.handle), H5Sclose);
   transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
   H5Pset_type_conv_cb(transfer_, note_overflow, &overflowed_);
@@ -206,7 +214,10 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part pa
   }
   storage_.emplace(*file_, dataset_, useful_io_threads(part_.threads));
   open_direct();
-  unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_, part_.threads, cache_bytes);
+  unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_,
+                                   {.threads = part_.threads,
+                                    .most_kept = cache_bytes_,
+                                    .memory_bytes = part_.memory_bytes / 2});
   is_transposed_ = part_.order == Order::column && part_.vector == Vector::no;
   describe_source();
 }
@@ -215,7 +226,8 @@ void Hdf5Reader::open_direct() {
   const std::optional<index_t> first = first_of_stretch(part_.ranges, dataset_.dims);
   if (!first) return;
   flat_first_ = *first;
-  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(part_.threads));
+  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(part_.threads),
+                               part_.memory_bytes / 2);
 }
 
 void Hdf5Reader::describe_source() {
@@ -243,10 +255,29 @@ void Hdf5Reader::describe_source() {
     source_.m = extents.back();
     extents.pop_back();
   }
-  source_.is_vector = part_.vector == Vector::column;
-  if (source_.is_vector) std::swap(source_.m, source_.n);
+  if (part_.vector == Vector::column) {
+    source_.array_dims = {source_.n};
+    std::swap(source_.m, source_.n);
+  }
   source_.leading = std::move(extents);
   if (is_transposed_) std::swap(source_.m, source_.n);
+}
+
+index_t Hdf5Reader::scratch_bytes() const {
+  return static_cast<index_t>(
+      std::clamp<std::size_t>(part_.memory_bytes / 8, least_scratch_bytes, most_scratch_bytes));
+}
+
+std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
+  const std::size_t scratch = is_transposed_ ? static_cast<std::size_t>(scratch_bytes()) : 0;
+  // A direct reader does not read numbers that are wider than `type`.
+  if (direct_ && dataset_.stored_bytes <= size_of(type))
+    return scratch + direct_->workspace_bytes(type);
+  if (unpacker_) return scratch + unpacker_->workspace_bytes(type);
+  // HDF5 undoes a filter from one chunk to another, after they were compared on all threads.
+  const auto chunks = static_cast<std::size_t>(2 + 2 * storage_->threads());
+  const std::size_t bytes = storage_->filters().are_none() ? 0 : chunks * storage_->chunk_bytes();
+  return scratch + cache_bytes_ + conversion_bytes + bytes;
 }
 
 std::unique_ptr<Reader> Hdf5Reader::another() const {
@@ -336,7 +367,7 @@ bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
 template <class T>
 bool Hdf5Reader::read_transposed(index_t first, BatchView<T> out) {
   const index_t m = source_.m, n = source_.n;
-  const index_t at_once = scratch_bytes / (m * n * static_cast<index_t>(sizeof(T)));
+  const index_t at_once = scratch_bytes() / (m * n * static_cast<index_t>(sizeof(T)));
   if (at_once == 0) {
     for (index_t b = 0; b < out.count; ++b) {
       if (!read_tile(first + b, 0, out[b])) return false;
@@ -363,7 +394,7 @@ bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out)
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
   const index_t row_bytes = out.rows * static_cast<index_t>(sizeof(T));
-  const index_t step = std::clamp<index_t>(scratch_bytes / row_bytes, 1, n);
+  const index_t step = std::clamp<index_t>(scratch_bytes() / row_bytes, 1, n);
   for (index_t j = 0; j < n; j += step) {
     const index_t columns = std::min(step, n - j);
     T* stored = scratch<T>(columns * out.rows);
@@ -410,7 +441,7 @@ void Hdf5Reader::mark_missing(T* numbers, index_t count) const {
 template <class T>
 bool Hdf5Reader::can_be_read(index_t matrix) {
   const index_t row_bytes = source_.n * static_cast<index_t>(sizeof(T));
-  const index_t step = std::clamp<index_t>(scratch_bytes / row_bytes, 1, source_.m);
+  const index_t step = std::clamp<index_t>(scratch_bytes() / row_bytes, 1, source_.m);
   Batch<T> rows(1, step, source_.n);
   for (index_t i = 0; i < source_.m; i += step) {
     if (!read_tile(matrix, i, rows.view()[0].row_block(0, std::min(step, source_.m - i)))) {
@@ -558,7 +589,8 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
                                              Hdf5Reader::Part{.order = order,
                                                               .ranges = without_steps(ranges),
                                                               .selection = text,
-                                                              .threads = spec.threads});
+                                                              .threads = spec.threads,
+                                                              .memory_bytes = spec.memory_bytes});
   reader->set_order_is_stated(is_stated);
   // HDF5 is several times as slow with steps as without.
   return take_steps(std::move(reader), steps_of(ranges, order));
@@ -567,11 +599,23 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
 std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
   const auto file = std::make_shared<InputFile>(hdf5::open_file(spec.path));
   const Session session(file->shown);
-  Dataset dataset = hdf5::find_array(*file, spec.dataset);
-  const auto vector =
-      dataset.dims.size() == 1 ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no;
-  return std::make_unique<Hdf5Reader>(file, std::move(dataset),
-                                      Hdf5Reader::Part{.vector = vector, .threads = spec.threads});
+  const SelectedPath named = split_unless_named(*file, spec.dataset);
+  Dataset dataset = hdf5::find_array(*file, named.path);
+  const std::string shown =
+      fmt::format("{}:{}{}", file->shown, dataset.shown, escape(named.selection.text));
+  const std::vector<index_t> dims(dataset.dims.begin(), dataset.dims.end());
+  const std::vector<Range> ranges = resolve(named.selection, dims, shown, /*matrix_rank=*/0);
+  std::vector<Range> steps = steps_of(ranges, Order::row);
+  const bool is_vector = steps.size() == 1;
+  if (is_vector) steps.push_back({.count = 1});
+  auto reader = std::make_unique<Hdf5Reader>(
+      file, std::move(dataset),
+      Hdf5Reader::Part{.vector = is_vector ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no,
+                       .ranges = without_steps(ranges),
+                       .selection = named.selection.text,
+                       .threads = spec.threads,
+                       .memory_bytes = spec.memory_bytes});
+  return take_steps(std::move(reader), steps);
 }
 
 std::string find_hdf5_solutions(const std::string& path) {

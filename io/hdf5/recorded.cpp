@@ -51,8 +51,7 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
   if (!order.empty()) recorded.order = order == "row" ? Order::row : Order::column;
   recorded.is_mixed =
       known_value(file, object, "precision", {"single", "double", "mixed"}) == "mixed";
-  for (const char* name : {"csv_delimiter", "csv_decimal", "csv_skip_rows", "csv_header",
-                           "csv_index_column", "csv_columns", "csv_na_text"}) {
+  for (const char* name : csv_option_names) {
     if (std::string word = string_attribute(file, object, name); !word.empty())
       recorded.details.emplace_back(name, std::move(word));
   }

@@ -37,6 +37,7 @@ class Storage {
   const Filters& filters() const { return filters_; }
   std::span<const hsize_t> chunk() const { return chunk_; }
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
+  int threads() const { return threads_; }
   /// Finds the chunk whose first element has the index `offset`, and compares its size where that
   /// shows whether it is whole. Nothing where it was never written and has the fill value. Errors:
   /// InputError.

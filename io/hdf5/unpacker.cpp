@@ -34,15 +34,15 @@ bool advance(std::span<hsize_t> index, std::span<const hsize_t> first,
 }  // namespace
 
 std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& dataset,
-                                         const Storage& storage, int threads,
-                                         std::size_t most_kept) {
+                                         const Storage& storage, const Means& means) {
   if (!storage.can_be_unpacked()) return nullptr;
   const Session session(file.shown);
-  std::unique_ptr<Unpacker> unpacker(new Unpacker(file, dataset, storage, threads));
+  std::unique_ptr<Unpacker> unpacker(new Unpacker(file, dataset, storage, means));
+  while (unpacker->threads_ > 1 && unpacker->workspace_bytes(dataset.type) > means.memory_bytes)
+    --unpacker->threads_;
   unpacker->type_ = Handle(H5Dget_type(dataset.handle), H5Tclose);
   unpacker->descriptor_ = descriptor_of(file.handle);
-  unpacker->memory_.resize(static_cast<std::size_t>(threads));
-  unpacker->most_kept_ = most_kept;
+  unpacker->memory_.resize(static_cast<std::size_t>(unpacker->threads_));
   unpacker->fill_.resize(dataset.stored_bytes);
   const Handle creation(H5Dget_create_plist(dataset.handle), H5Pclose);
   if (!unpacker->type_ || unpacker->descriptor_ < 0 ||
@@ -51,6 +51,13 @@ std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& d
     storage.throw_damaged("its type or its fill value cannot be read");
   }
   return unpacker;
+}
+
+/// A thread has a chunk before and after a filter. Chunks of the last call are given up only when
+/// those of the present one are complete.
+std::size_t Unpacker::workspace_bytes(ElementType type) const {
+  const std::size_t of_threads = 2 * storage_.chunk_bytes() * static_cast<std::size_t>(threads_);
+  return of_threads + 2 * most_kept_ + (dataset_.stored_bytes > size_of(type) ? wide_bytes : 0);
 }
 
 std::uint64_t Unpacker::number_of(std::span<const hsize_t> offset) const {
@@ -73,19 +80,22 @@ std::vector<Unpacker::Part> Unpacker::cut(const Box& box) {
     last[d] = (box.start[d] + box.count[d] - 1) / chunk[d];
   }
   std::vector<Part> parts;
+  std::size_t to_keep = 0;  // bytes
   std::vector<hsize_t> index = first;
   do {
     Part part{.offset = index, .stored = {}};
     for (std::size_t d = 0; d < rank; ++d) {
       part.offset[d] *= chunk[d];
       const hsize_t end = std::min(part.offset[d] + chunk[d], dataset_.dims[d]);
-      part.is_shared =
-          part.is_shared || part.offset[d] < box.start[d] || end > box.start[d] + box.count[d];
+      part.is_kept = part.is_kept || end > box.start[d] + box.count[d];
     }
     if (const auto found = find_kept_.find(number_of(part.offset)); found != find_kept_.end()) {
       part.kept = found->second->second.view().data();
+      part.is_kept = false;
     } else {
       part.stored = storage_.find(part.offset);
+      to_keep += part.is_kept ? storage_.chunk_bytes() : 0;
+      part.is_kept = part.is_kept && to_keep <= most_kept_;
     }
     parts.push_back(std::move(part));
   } while (advance(index, first, last));
@@ -161,7 +171,7 @@ void Unpacker::read_stored(const Box& box) {
     problem = unpack(part, chunk);
     if (!problem.empty()) return;
     copy(part, chunk.now.data(), box);
-    if (part.is_shared) to_keep[static_cast<std::size_t>(i)] = std::exchange(chunk.now, {});
+    if (part.is_kept) to_keep[static_cast<std::size_t>(i)] = std::exchange(chunk.now, {});
   });
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!problems[i].empty()) storage_.throw_damaged_chunk(problems[i], parts[i].offset);

@@ -18,10 +18,18 @@ namespace qrtool::hdf5 {
 /// chunks and converts types. Only one thread at a time may use it.
 class Unpacker {
  public:
-  /// Creates one that keeps up to `most_kept` bytes of chunks for the next call. Returns null where
-  /// the dataset is of another kind. All arguments must outlive it.
+  /// Creates one that keeps up to `most_kept` bytes of chunks for the next call, and uses fewer
+  /// threads where it would take more than `memory_bytes`. Returns null where the dataset is of
+  /// another kind. The objects that it is given must outlive it.
+  struct Means {
+    int threads = 1;
+    std::size_t most_kept = 0, memory_bytes = SIZE_MAX;
+  };
   static std::unique_ptr<Unpacker> open(const InputFile& file, const Dataset& dataset,
-                                        const Storage& storage, int threads, std::size_t most_kept);
+                                        const Storage& storage, const Means& means);
+
+  /// The most memory that it takes for itself, where numbers are read as `type`.
+  std::size_t workspace_bytes(ElementType type) const;
 
   /// Reads elements start .. start + count - 1 into `out`, which has the shape `count`. `transfer`
   /// says what happens where a number does not fit T. Returns false where HDF5 cannot convert them;
@@ -40,13 +48,18 @@ class Unpacker {
     std::vector<hsize_t> offset;        // of its first element
     std::optional<StoredChunk> stored;  // nothing where it was never written
     const std::byte* kept = nullptr;    // its elements, where a call before has unpacked it
-    bool is_shared = false;             // with other boxes
+    bool is_kept = false;               // for the next call, which continues in it
   };
   /// Chunks by their number, those that were kept first at the front.
   using Kept = std::list<std::pair<std::uint64_t, Bytes>>;
 
-  Unpacker(const InputFile& file, const Dataset& dataset, const Storage& storage, int threads)
-      : file_(file), dataset_(dataset), storage_(storage), threads_(threads) {}
+  Unpacker(const InputFile& file, const Dataset& dataset, const Storage& storage,
+           const Means& means)
+      : file_(file),
+        dataset_(dataset),
+        storage_(storage),
+        threads_(means.threads),
+        most_kept_(means.most_kept) {}
 
   void read_stored(const Box& box);
   std::vector<Part> cut(const Box& box);

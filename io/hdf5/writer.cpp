@@ -263,7 +263,8 @@ void Hdf5Writer::create_file() {
       check(H5Fcreate(file_.temporary_path().c_str(), H5F_ACC_TRUNC, creation, access)), H5Fclose);
 }
 
-void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
+std::vector<Output> plan_matrices(const OutputSpec& spec) {
+  std::vector<Output> matrices;
   for (const MatrixDataset& dataset : spec.datasets) {
     Output planned;
     planned.name = dataset.name;
@@ -275,9 +276,14 @@ void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
     std::vector<index_t> matrix{planned.rows, planned.cols};
     if (dataset.is_vector) matrix.erase(matrix.begin());
     planned.layout =
-        hdf5::make_layout(dataset.leading.value_or(leading_), matrix, planned.element_bytes);
-    matrices_.push_back(std::move(planned));
+        hdf5::make_layout(dataset.leading.value_or(spec.leading), matrix, planned.element_bytes);
+    matrices.push_back(std::move(planned));
   }
+  return matrices;
+}
+
+void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
+  matrices_ = plan_matrices(spec);
   const std::vector<index_t> single{1};
   for (const NumberDataset& numbers : spec.numbers) {
     Output planned;
@@ -360,9 +366,13 @@ void Hdf5Writer::create_numbers(const OutputSpec& spec) {
     const NumberDataset& numbers = spec.numbers[i];
     create_dataset(report_group_, numbers_[i], numbers_[i].name,
                    kinds_[i] == NumberDataset::Kind::status ? status : stored_type(kinds_[i]));
-    create_attribute(numbers_[i].handle, "description", numbers.description);
-    create_attribute(numbers_[i].handle, "formula", numbers.formula);
-    if (numbers.bar > 0) create_attribute(numbers_[i].handle, "bar", numbers.bar);
+    const std::pair<const char*, const std::string&> texts[] = {
+        {"description", numbers.description},
+        {"formula", numbers.formula},
+        {"unit", numbers.unit},
+        {"bar_formula", numbers.bar_formula}};
+    for (const auto& [name, text] : texts) create_attribute(numbers_[i].handle, name, text);
+    create_attribute(numbers_[i].handle, "bar", numbers.bar);
   }
 }
 
@@ -646,6 +656,29 @@ class Hdf5OutputFile final : public OutputFile {
 std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
                                              std::span<const OutputSpec> planned) {
   return std::make_unique<Hdf5OutputFile>(root, planned);
+}
+
+std::size_t hdf5_workspace_bytes(const OutputSpec& spec) {
+  // A chunk that waits to be full, and one that is being written.
+  const auto waiting_bytes = [](const Layout& layout, std::size_t element_bytes) {
+    std::size_t bytes = layout.chunk.empty() ? 0 : 2 * element_bytes;
+    for (const hsize_t extent : layout.chunk) bytes *= extent;
+    return bytes;
+  };
+  std::size_t bytes = 0;
+  bool is_gathered = false;
+  for (const Output& planned : plan_matrices(spec)) {
+    bytes += waiting_bytes(planned.layout, planned.element_bytes);
+    is_gathered = is_gathered || planned.is_transposed;
+  }
+  const std::vector<index_t> single{1};
+  for (std::size_t i = 0; spec.with_report && i < stored_columns.size(); ++i) {
+    const std::size_t element_bytes = stored_columns[i].element_bytes;
+    bytes += waiting_bytes(
+        hdf5::make_layout(spec.leading.empty() ? single : spec.leading, {}, element_bytes),
+        element_bytes);
+  }
+  return bytes + (is_gathered ? static_cast<std::size_t>(scratch_bytes) : 0);
 }
 
 std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec) {

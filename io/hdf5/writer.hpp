@@ -13,6 +13,9 @@ namespace qrtool {
 /// equal files.
 std::unique_ptr<Writer> create_hdf5(const OutputSpec& spec);
 
+/// Does output_workspace_bytes for HDF5.
+std::size_t hdf5_workspace_bytes(const OutputSpec& spec);
+
 /// Does create_output_file for HDF5.
 std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
                                              std::span<const OutputSpec> planned);

@@ -9,6 +9,7 @@
 #include "io/mtx/factors.hpp"
 #include "io/mtx/reader.hpp"
 #include "io/mtx/writer.hpp"
+#include "io/stored_report.hpp"
 
 namespace qrtool {
 namespace {
@@ -25,9 +26,11 @@ constinit const Format mtx_format{
                    Content content) { return content == Content::matrix_market; },
     .open_input =
         [](const InputSpec& spec) { return open_mtx(open_rereadable(spec.path), spec.path); },
-    .recorded_input = [](const std::string&) { return RecordedInput{}; },
+    .recorded_input =
+        [](const std::string& output) { return recorded_input(read_report_of_set(output).record); },
     .open_factors = [](const std::string& path, Order, int) { return open_mtx_factors(path); },
-    .files_of_factors = files_of_set,
+    .recorded_attributes = attributes_of_set,
+    .files_of_output = files_of_set,
     .create_output = create_mtx,
 };
 

@@ -23,21 +23,21 @@ constexpr index_t piece_bytes = index_t{1} << 20;
 
 static_assert(std::endian::native == std::endian::little, "headers say '<'");
 
-std::vector<index_t> dims_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
-  std::vector<index_t> dims(leading.begin(), leading.end());
+std::vector<index_t> dims_of(const MatrixDataset& dataset, const std::vector<index_t>& leading) {
+  std::vector<index_t> dims = dataset.leading.value_or(leading);
   if (!dataset.is_vector) dims.push_back(dataset.rows);
   dims.push_back(dataset.cols);
   return dims;
 }
 
-std::string header_of(const MatrixDataset& dataset, std::span<const index_t> leading) {
+std::string header_of(const MatrixDataset& dataset, const std::vector<index_t>& leading) {
   return make_header(dataset.type == ElementType::float32 ? "<f4" : "<f8",
                      dims_of(dataset, leading));
 }
 
 }  // namespace
 
-std::uint64_t array_bytes(const MatrixDataset& dataset, std::span<const index_t> leading) {
+std::uint64_t array_bytes(const MatrixDataset& dataset, const std::vector<index_t>& leading) {
   index_t bytes = static_cast<index_t>(size_of(dataset.type));
   bool overflow = false;
   for (const index_t extent : dims_of(dataset, leading))
@@ -57,10 +57,12 @@ void write_fully(const OutputFile& file, std::uint64_t position, const void* byt
   throw OutputError(fmt::format("cannot write '{}': {}", file.shown, reason));
 }
 
-ArrayWriter::ArrayWriter(OutputFile file, MatrixDataset dataset, std::span<const index_t> leading,
-                         int threads)
-    : file_(std::move(file)), dataset_(std::move(dataset)), threads_(useful_io_threads(threads)) {
-  const std::string header = header_of(dataset_, leading);
+ArrayWriter::ArrayWriter(MatrixDataset dataset, Target target)
+    : file_(std::move(target.file)),
+      dataset_(std::move(dataset)),
+      threads_(useful_io_threads(target.threads)),
+      has_checksums_(target.has_checksums) {
+  const std::string header = header_of(dataset_, target.leading);
   write_fully(file_, 0, header.data(), header.size());
   start_ = header.size();
 }
@@ -110,16 +112,18 @@ void ArrayWriter::write(index_t first, BatchView<const T> values) {
       element_type<T> != dataset_.type || first * matrix_elements() != position_) {
     throw InternalError(fmt::format("write: {} has another shape, type or place", dataset_.name));
   }
-  const std::size_t before = checksums_.size();
-  checksums_.resize(before + static_cast<std::size_t>(values.count));
-  const auto sum_up = [&](index_t b) {
-    checksums_[before + static_cast<std::size_t>(b)] = checksum(values[b]);
-  };
-  if (values.is_packed() && values.count > 1) {
-    append_matrices(values, sum_up);
-    return;
+  if (has_checksums_) {
+    const std::size_t before = checksums_.size();
+    checksums_.resize(before + static_cast<std::size_t>(values.count));
+    const auto sum_up = [&](index_t b) {
+      checksums_[before + static_cast<std::size_t>(b)] = checksum(values[b]);
+    };
+    if (values.is_packed() && values.count > 1) {
+      append_matrices(values, sum_up);
+      return;
+    }
+    parallel_for(values.count, threads_, [&](index_t b, int) { sum_up(b); });
   }
-  parallel_for(values.count, threads_, [&](index_t b, int) { sum_up(b); });
   if (values.is_packed()) {
     append(values.data, values.count * matrix_elements());
     return;
@@ -137,8 +141,9 @@ void ArrayWriter::write_rows(index_t matrix, index_t first_row, MatrixView<const
     throw InternalError(
         fmt::format("write_rows: {} has another shape, type or place", dataset_.name));
   }
-  sum_ += checksum(rows, before * static_cast<index_t>(sizeof(T) / 4));
   append(rows.data, rows.rows * rows.cols);
+  if (!has_checksums_) return;
+  sum_ += checksum(rows, before * static_cast<index_t>(sizeof(T) / 4));
   if (first_row + rows.rows < dataset_.rows) return;
   checksums_.push_back(sum_);
   sum_ = 0;
@@ -149,7 +154,7 @@ void ArrayWriter::restart(index_t matrix) {
   if (position_ == first) return;
   if (position_ < first || position_ > first + matrix_elements())
     throw InternalError(fmt::format("restart: {} is at another matrix", dataset_.name));
-  if (position_ == first + matrix_elements()) checksums_.pop_back();
+  if (has_checksums_ && position_ == first + matrix_elements()) checksums_.pop_back();
   position_ = first;
   sum_ = 0;
 }

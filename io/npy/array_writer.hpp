@@ -19,8 +19,9 @@ struct OutputFile {
   std::string shown;
 };
 
-/// The size of an array with its header. Errors: LimitError where it is larger than a file can be.
-std::uint64_t array_bytes(const MatrixDataset& dataset, std::span<const index_t> leading);
+/// The size of an array with its header, in an output with these batch dimensions. Errors:
+/// LimitError where it is larger than a file can be.
+std::uint64_t array_bytes(const MatrixDataset& dataset, const std::vector<index_t>& leading);
 
 /// Writes `bytes` bytes at `position`. Errors: OutputError.
 void write_fully(const OutputFile& file, std::uint64_t position, const void* bytes,
@@ -30,8 +31,14 @@ void write_fully(const OutputFile& file, std::uint64_t position, const void* byt
 /// without gaps; several threads write. Only one thread at a time may use a writer.
 class ArrayWriter {
  public:
-  ArrayWriter(OutputFile file, MatrixDataset dataset, std::span<const index_t> leading,
-              int threads);
+  /// What a dataset goes to.
+  struct Target {
+    OutputFile file;
+    std::vector<index_t> leading;  // the batch dimensions of the output
+    int threads = 1;
+    bool has_checksums = true;
+  };
+  ArrayWriter(MatrixDataset dataset, Target target);
 
   const MatrixDataset& dataset() const { return dataset_; }
   const OutputFile& file() const { return file_; }
@@ -44,7 +51,8 @@ class ArrayWriter {
   /// Goes back to row 0 of a matrix, the last of which anything was written.
   void restart(index_t matrix);
 
-  /// The checksums (core/checksum.hpp) of the next `matrices` matrices that are complete.
+  /// The checksums (core/checksum.hpp) of the next `matrices` matrices that are complete, where the
+  /// array has checksums.
   std::vector<std::uint64_t> take_checksums(std::size_t matrices);
 
  private:
@@ -57,6 +65,7 @@ class ArrayWriter {
   OutputFile file_;
   MatrixDataset dataset_;
   int threads_;
+  bool has_checksums_;
   std::uint64_t start_ = 0;  // where the numbers begin
   index_t position_ = 0;     // elements written
   std::uint64_t sum_ = 0;    // of the rows of the matrix that is not complete

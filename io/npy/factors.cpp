@@ -3,7 +3,6 @@
 #include "io/npy/factors.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,8 +15,8 @@
 #include "io/npy/archive.hpp"
 #include "io/npy/array_writer.hpp"
 #include "io/npy/reader.hpp"
-#include "io/npy/record.hpp"
 #include "io/npy/writer.hpp"
+#include "io/stored_report.hpp"
 
 namespace qrtool::npy {
 namespace {
@@ -87,8 +86,7 @@ std::optional<std::size_t> find_difference(std::span<Reader* const> readers,
   return {};
 }
 
-void require_one_run(const std::string& path, StoredFactors& factors, const StoredReport& report,
-                     const std::string& report_name) {
+void require_one_run(const std::string& path, StoredFactors& factors, const StoredReport& report) {
   std::vector<std::string> names;
   std::vector<Reader*> readers;
   for (const char* name : factor_names) {
@@ -98,20 +96,10 @@ void require_one_run(const std::string& path, StoredFactors& factors, const Stor
     readers.push_back(reader);
   }
   const bool has_qr = factors.q || factors.r, has_reflectors = factors.v || factors.tau;
-  if (has_qr && has_reflectors) {
-    throw InputError(
-        fmt::format("{}: {} are files of different runs", escape(path), fmt::join(names, ", ")),
-        "remove those that you do not mean, or factor again with --force");
-  }
+  if (has_qr && has_reflectors) throw_two_runs(path, names);
   if (report.checksums.empty()) return;
-  if (const auto matrix = find_difference(readers, report.checksums)) {
-    throw InputError(
-        fmt::format("{}: matrix {} of {} is not the one that {} describes", escape(path), *matrix,
-                    fmt::join(names, ", "), escape(report_name)),
-        fmt::format("the files are of different runs, or were changed: factor again with --force, "
-                    "or remove {} to have them measured as they are",
-                    escape(report_name)));
-  }
+  if (const auto matrix = find_difference(readers, report.checksums))
+    throw_not_described(path, *matrix, names, report_file(path, ".json"));
 }
 
 Record record_of(Archive& archive) {
@@ -150,17 +138,15 @@ StoredFactors open_npy_factors(const std::string& path, int threads) {
         fmt::format("cannot read '{}': there is no such file", escape(factor_file(path, "R"))),
         hint_for_one_of_set(path));
   }
-  const std::string report_name = report_file(path, ".json");
-  StoredReport report;
-  if (exists(report_name)) report = read_report(report_name);
+  StoredReport report = read_report_of_set(path);
   apply_record(report.record, escape(path), factors);
-  require_one_run(path, factors, report, report_name);
+  require_one_run(path, factors, report);
   factors.tries = std::move(report.tries);
   return factors;
 }
 
 RecordedInput read_npy_recorded_input(const std::string& path) {
-  return recorded_input(read_report(report_file(path, ".json")).record);
+  return recorded_input(read_report_of_set(path).record);
 }
 
 StoredFactors open_npz_factors(const std::string& path, int threads) {
@@ -179,6 +165,18 @@ StoredFactors open_npz_factors(const std::string& path, int threads) {
   apply_record(record_of(*archive), archive->file().shown, factors);
   if (factors.by_qrtool) factors.tries = tries_of(*archive);
   return factors;
+}
+
+std::vector<std::string> read_npz_attributes(const std::string& path,
+                                             const std::vector<const char*>& names) {
+  return values_of(record_of(*Archive::open(path, "")), names);
+}
+
+std::string find_npz_solutions(const std::string& path) {
+  const std::shared_ptr<Archive> archive = Archive::open(path, "");
+  for (const char* name : {"X", "x"})
+    if (archive->find(name) >= 0) return name;
+  return "";
 }
 
 RecordedInput read_npz_recorded_input(const std::string& path) {

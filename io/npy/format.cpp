@@ -9,6 +9,7 @@
 #include "io/npy/members.hpp"
 #include "io/npy/reader.hpp"
 #include "io/npy/writer.hpp"
+#include "io/stored_report.hpp"
 
 namespace qrtool {
 namespace {
@@ -36,7 +37,8 @@ constinit const Format npy_format{
     .recorded_input = npy::read_npy_recorded_input,
     .open_factors = [](const std::string& path, Order,
                        int threads) { return npy::open_npy_factors(path, threads); },
-    .files_of_factors = files_of_set,
+    .recorded_attributes = attributes_of_set,
+    .files_of_output = files_of_set,
     .create_output = npy::create_npy,
 };
 
@@ -55,7 +57,9 @@ constinit const Format npz_format{
     .recorded_input = npy::read_npz_recorded_input,
     .open_factors = [](const std::string& path, Order,
                        int threads) { return npy::open_npz_factors(path, threads); },
-    .files_of_factors = [](const std::string& output) { return std::vector{output}; },
+    .recorded_attributes = npy::read_npz_attributes,
+    .find_solutions = npy::find_npz_solutions,
+    .files_of_output = [](const std::string& output) { return std::vector{output}; },
     .create_output = npy::create_npz,
 };
 

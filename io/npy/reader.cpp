@@ -49,6 +49,14 @@ class ArrayReader final : public Reader {
   void require_unchanged() const override {
     array_->file().stamp.require_unchanged(array_->file().descriptor, array_->file().shown);
   }
+  std::size_t workspace_bytes(ElementType type) const override {
+    const bool is_same = type == ElementType::float32 ? is_native<float>(array_->header().type)
+                                                      : is_native<double>(array_->header().type);
+    std::size_t piece = is_same ? 0 : piece_bytes;
+    if (array_->is_transposed())
+      piece += static_cast<std::size_t>(piece_elements()) * sizeof(double);
+    return piece * static_cast<std::size_t>(threads_);
+  }
   std::unique_ptr<Reader> another() const override {
     // Pieces of rows are short where matrices are stored by columns: one reader for all is faster.
     if (array_->is_transposed()) return nullptr;
@@ -231,7 +239,7 @@ std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset,
                 .order = Order::row,
                 .order_is_stated = true,
                 .needs_copy = array->needs_copy(),
-                .is_vector = is_array};
+                .array_dims = is_array ? header.dims : std::vector<index_t>{}};
   return std::make_unique<ArrayReader>(std::move(array), std::move(source), is_vector,
                                        spec.threads);
 }

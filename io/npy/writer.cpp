@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -18,6 +20,7 @@
 #include "io/npy/array_writer.hpp"
 #include "io/npy/header.hpp"
 #include "io/report_file.hpp"
+#include "io/solution_report.hpp"
 
 namespace qrtool::npy {
 namespace {
@@ -69,6 +72,7 @@ class NpyWriter final : public ArraysWriter {
   void write_report(index_t, std::span<const MatrixReport> report) override {
     report_->write(report, take_checksums(report.size()));
   }
+  void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override;
 
@@ -77,6 +81,7 @@ class NpyWriter final : public ArraysWriter {
   std::vector<std::unique_ptr<AtomicFile>> files_;
   std::string report_path_;
   std::unique_ptr<ReportFile> report_;
+  std::unique_ptr<SolutionReport> solution_report_;
 };
 
 NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
@@ -84,47 +89,67 @@ NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
     const std::string path = factor_file(spec.path, dataset.name);
     files_.push_back(std::make_unique<AtomicFile>(path, spec.force));
     files_.back()->reserve(array_bytes(dataset, spec.leading));
-    arrays_.push_back(
-        std::make_unique<ArrayWriter>(OutputFile{files_.back()->descriptor(), escape(path)},
-                                      dataset, spec.leading, spec.threads));
+    arrays_.push_back(std::make_unique<ArrayWriter>(
+        dataset, ArrayWriter::Target{.file = {files_.back()->descriptor(), escape(path)},
+                                     .leading = spec.leading,
+                                     .threads = spec.threads,
+                                     .has_checksums = spec.with_report}));
   }
-  if (!spec.with_report) return;
+  if (!spec.with_report && spec.numbers.empty()) return;
   report_path_ = report_file(spec.path, ".json");
   const ReportOfSet set{.attributes = spec.attributes};
-  report_ = create_report_file(report_path_, spec.force, &set);
+  if (spec.with_report) report_ = create_report_file(report_path_, spec.force, &set);
+  if (!spec.numbers.empty())
+    solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);
+}
+
+void NpyWriter::write_numbers(std::string_view name, index_t, std::span<const double> values) {
+  if (!solution_report_) throw InternalError("write: there is no report of solutions");
+  solution_report_->write(name, values);
 }
 
 void NpyWriter::finish(FileSet& files) {
   for (const auto& file : files_) files.add(*file);
   if (report_) report_->finish(files);
+  if (solution_report_) solution_report_->finish(files);
   for (const std::string& path : obsolete_) files.add_obsolete(path);
 }
 
 std::vector<std::string> NpyWriter::files() const {
   std::vector<std::string> names;
   for (const auto& file : files_) names.push_back(file->path());
-  if (report_) names.push_back(report_path_);
+  if (report_ || solution_report_) names.push_back(report_path_);
   return names;
 }
 
-struct ReportColumn {
+using NumberKind = NumberDataset::Kind;
+
+struct ReportMember {
   const char* name;
-  const char* descr;
-  std::size_t bytes;
+  NumberKind kind;
 };
-constexpr std::array<ReportColumn, 7> report_columns{{{"report_residual", "<f8", 8},
-                                                      {"report_orthogonality", "<f8", 8},
-                                                      {"report_lower", "<f8", 8},
-                                                      {"report_diagonal_ratio", "<f8", 8},
-                                                      {"report_status", "|u1", 1},
-                                                      {"report_scale", "<i4", 4},
-                                                      {"report_tries", "|u1", 1}}};
+constexpr std::array<ReportMember, 7> report_members{{{"residual", NumberKind::real},
+                                                      {"orthogonality", NumberKind::real},
+                                                      {"lower", NumberKind::real},
+                                                      {"diagonal_ratio", NumberKind::real},
+                                                      {"status", NumberKind::status},
+                                                      {"scale", NumberKind::whole},
+                                                      {"tries", NumberKind::byte}}};
+
+const char* descr_of(NumberKind kind) {
+  return kind == NumberKind::real ? "<f8" : kind == NumberKind::whole ? "<i4" : "|u1";
+}
+
+std::size_t bytes_of(NumberKind kind) {
+  return kind == NumberKind::real ? 8 : kind == NumberKind::whole ? 4 : 1;
+}
 
 class NpzWriter final : public ArraysWriter {
  public:
   explicit NpzWriter(const OutputSpec& spec);
 
   void write_report(index_t first, std::span<const MatrixReport> report) override;
+  void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {file_.path()}; }
 
@@ -134,38 +159,39 @@ class NpzWriter final : public ArraysWriter {
     std::string member;
     Descriptor file;
     std::uint64_t start = 0;  // where the numbers begin
+    NumberKind kind = NumberKind::real;
   };
   Spool& add_spool(const std::string& member, std::uint64_t bytes);
-  void add_column(const ReportColumn& column, std::span<const index_t> dims);
+  void add_column(const std::string& name, NumberKind kind, const std::vector<index_t>& dims);
   void add_record(const Attributes& attributes);
-  template <class T, class Field>
-  void write_column(std::size_t number, index_t first, std::span<const MatrixReport> report,
+  template <class Field>
+  void write_column(const char* name, index_t first, std::span<const MatrixReport> report,
                     Field field);
+  template <class T>
+  void write_as(const Spool& spool, index_t first, std::span<const double> values);
 
   AtomicFile file_;
   std::string shown_, directory_;
-  std::vector<Spool> spools_;     // in the order of the members
-  std::size_t first_column_ = 0;  // the spool of report_columns[0]
+  std::vector<Spool> spools_;  // in the order of the members
   std::uint64_t planned_bytes_ = 0;
 };
-
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
 
 NpzWriter::NpzWriter(const OutputSpec& spec)
     : file_(spec.path, spec.force), shown_(escape(spec.path)), directory_(directory_of(spec.path)) {
   for (const MatrixDataset& dataset : spec.datasets) {
     const Spool& spool = add_spool(dataset.name, array_bytes(dataset, spec.leading));
-    arrays_.push_back(std::make_unique<ArrayWriter>(OutputFile{spool.file, shown_}, dataset,
-                                                    spec.leading, spec.threads));
+    // The members have checksums of their own.
+    arrays_.push_back(
+        std::make_unique<ArrayWriter>(dataset, ArrayWriter::Target{.file = {spool.file, shown_},
+                                                                   .leading = spec.leading,
+                                                                   .threads = spec.threads,
+                                                                   .has_checksums = false}));
   }
-  first_column_ = spools_.size();
-  if (spec.with_report) {
-    const std::vector<index_t> dims = spec.leading.empty() ? std::vector<index_t>{1} : spec.leading;
-    for (const ReportColumn& column : report_columns) add_column(column, dims);
-  }
+  if (spec.with_report)
+    for (const ReportMember& member : report_members)
+      add_column(member.name, member.kind, spec.leading);
+  for (const NumberDataset& numbers : spec.numbers)
+    add_column(numbers.name, numbers.kind, numbers.dims);
   add_record(spec.attributes);
   constexpr std::uint64_t directory_bytes = 4096;  // the entries of the members, with room to spare
   file_.reserve(planned_bytes_ + directory_bytes);
@@ -185,13 +211,17 @@ NpzWriter::Spool& NpzWriter::add_spool(const std::string& member, std::uint64_t 
   return spools_.back();
 }
 
-void NpzWriter::add_column(const ReportColumn& column, std::span<const index_t> dims) {
+/// A report of one matrix has one dimension.
+void NpzWriter::add_column(const std::string& name, NumberKind kind,
+                           const std::vector<index_t>& dims) {
   std::uint64_t elements = 1;
   for (const index_t extent : dims) elements *= static_cast<std::uint64_t>(extent);
-  const std::string header = make_header(column.descr, dims);
-  Spool& spool = add_spool(column.name, header.size() + elements * column.bytes);
+  const std::string header =
+      make_header(descr_of(kind), dims.empty() ? std::vector<index_t>{1} : dims);
+  Spool& spool = add_spool("report_" + name, header.size() + elements * bytes_of(kind));
   write_fully({spool.file, shown_}, 0, header.data(), header.size());
   spool.start = header.size();
+  spool.kind = kind;
 }
 
 /// A string of NumPy without dimensions: 4 bytes for each character.
@@ -205,26 +235,50 @@ void NpzWriter::add_record(const Attributes& attributes) {
   write_fully({spool.file, shown_}, header.size(), characters.data(), bytes);
 }
 
-template <class T, class Field>
-void NpzWriter::write_column(std::size_t number, index_t first,
-                             std::span<const MatrixReport> report, Field field) {
-  const Spool& spool = spools_[first_column_ + number];
-  std::vector<T> values;
-  values.reserve(report.size());
-  for (const MatrixReport& line : report) values.push_back(static_cast<T>(line.*field));
+template <class T>
+void NpzWriter::write_as(const Spool& spool, index_t first, std::span<const double> values) {
+  std::vector<T> numbers;
+  numbers.reserve(values.size());
+  for (const double value : values)
+    numbers.push_back(std::is_integral_v<T> && std::isnan(value) ? static_cast<T>(-1)
+                                                                 : static_cast<T>(value));
   write_fully({spool.file, shown_}, spool.start + static_cast<std::uint64_t>(first) * sizeof(T),
-              values.data(), values.size() * sizeof(T));
+              numbers.data(), numbers.size() * sizeof(T));
+}
+
+void NpzWriter::write_numbers(std::string_view name, index_t first,
+                              std::span<const double> values) {
+  const auto spool = std::find_if(spools_.begin(), spools_.end(), [&](const Spool& each) {
+    return each.member == fmt::format("report_{}", name);
+  });
+  if (spool == spools_.end())
+    throw InternalError(fmt::format("write: there is no column {}", name));
+  if (spool->kind == NumberKind::real) {
+    write_as<double>(*spool, first, values);
+  } else if (spool->kind == NumberKind::whole) {
+    write_as<std::int32_t>(*spool, first, values);
+  } else {
+    write_as<std::uint8_t>(*spool, first, values);
+  }
+}
+
+template <class Field>
+void NpzWriter::write_column(const char* name, index_t first, std::span<const MatrixReport> report,
+                             Field field) {
+  std::vector<double> values;
+  values.reserve(report.size());
+  for (const MatrixReport& line : report) values.push_back(static_cast<double>(line.*field));
+  write_numbers(name, first, values);
 }
 
 void NpzWriter::write_report(index_t first, std::span<const MatrixReport> report) {
-  take_checksums(report.size());  // the members have checksums of their own
-  write_column<double>(0, first, report, &MatrixReport::residual);
-  write_column<double>(1, first, report, &MatrixReport::orthogonality);
-  write_column<double>(2, first, report, &MatrixReport::lower);
-  write_column<double>(3, first, report, &MatrixReport::diagonal_ratio);
-  write_column<std::uint8_t>(4, first, report, &MatrixReport::status);
-  write_column<std::int32_t>(5, first, report, &MatrixReport::scale);
-  write_column<std::uint8_t>(6, first, report, &MatrixReport::tries);
+  write_column("residual", first, report, &MatrixReport::residual);
+  write_column("orthogonality", first, report, &MatrixReport::orthogonality);
+  write_column("lower", first, report, &MatrixReport::lower);
+  write_column("diagonal_ratio", first, report, &MatrixReport::diagonal_ratio);
+  write_column("status", first, report, &MatrixReport::status);
+  write_column("scale", first, report, &MatrixReport::scale);
+  write_column("tries", first, report, &MatrixReport::tries);
 }
 
 void NpzWriter::finish(FileSet& files) {

@@ -125,6 +125,20 @@ class Formats(unittest.TestCase):
         self.assertIn("wrote o.Q.mtx, o.R.mtx, o.report.json", said)
         qrtool("verify", os.path.join(DATA, "r.csv"), "o.mtx")
         qrtool("factor", os.path.join(DATA, "scipy.mtx"), "o.mtx", status=5)
+        for change in (lambda lines: lines[:-1] + ["0.25\n"], lambda lines: lines[:3] + lines[4:] + lines[3:4]):
+            kept = lines_of("o.Q.mtx")
+            with open("o.Q.mtx", "w", encoding="utf-8") as file:
+                file.writelines(change(kept))
+            self.assertIn("o.Q.mtx, o.R.mtx is not the one that o.report.json describes",
+                          qrtool("verify", os.path.join(DATA, "r.csv"), "o.mtx", status=3))
+            with open("o.Q.mtx", "w", encoding="utf-8") as file:
+                file.writelines(kept)
+        with open("nan.csv", "w", encoding="utf-8") as file:
+            file.write("1,nan\n3,4\n5,6\n")
+        qrtool("factor", "nan.csv", "n.mtx", status=1)
+        self.assertIn("it holds NaN or Inf", qrtool("verify", "nan.csv", "n.mtx", status=1))
+        for name in ("nan.csv", "n.Q.mtx", "n.R.mtx", "n.report.json"):
+            os.remove(name)
         qrtool("factor", os.path.join(DATA, "scipy.mtx"), "o.mtx", "--mode", "raw", "--force")
         self.assertEqual(sorted(os.listdir()), ["o.V.mtx", "o.report.json", "o.tau.mtx"])
         qrtool("verify", os.path.join(DATA, "r.csv"), "o.mtx")

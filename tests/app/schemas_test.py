@@ -86,6 +86,26 @@ class Schemas(unittest.TestCase):
         self.run_json("factor", "factor", LONGLEY, self.path("q.npy"))
         self.check(pathlib.Path(self.path("q.report.json")).read_text(), "report")
 
+    def test_solve_and_its_verify(self):
+        a = self.write_matrices(6)
+        a[2, 0, 0] = np.nan
+        a[3, :, 2] = a[3, :, 1]
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file["A"], file["b"] = a, a[:, :, 0]
+        files = (self.path("a.h5") + ":/A", self.path("a.h5") + ":/b")
+        result = self.run_json("solve", "solve", *files, self.path("x.npy"), status=1)
+        self.assertEqual((result["check"]["failed"], result["check"]["deficient"]), (1, 1))
+        report = self.check(pathlib.Path(self.path("x.report.json")).read_text(), "solution-report")
+        self.assertEqual(report["report"]["status"]["values"], [0, 0, 2, 0, 0, 0])
+        self.assertIsNone(report["report"]["backward_error"]["values"][2])
+        self.assertEqual(report["report"]["rank"]["values"], [3, 3, -1, 2, 3, 3])
+        failures = self.run_json("verify-solutions", "verify", *files, self.path("x.npy"), status=1)["first_failures"]
+        self.assertEqual([each["solution"] for each in failures], [2])
+        self.run_json("verify-solutions", "verify", *files, self.path("x.npy"), "--all", status=1)
+        table = (str(ROOT / "samples/strd/longley.csv"), self.path("t.mtx"), "--response", "y")
+        self.run_json("solve", "solve", *table, "--intercept", "--basic")
+        self.run_json("verify-solutions", "verify", *table)
+
     def test_failing_matrices_are_named(self):
         a = self.write_matrices(300)
         a[::2, 0, 0] = np.nan

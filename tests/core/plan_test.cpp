@@ -107,7 +107,9 @@ TEST(Plan, TakesTheCpuVariantThatPays) {
   EXPECT_EQ(variant_for(1, 96, 64), "cpu/blocked");
   EXPECT_EQ(variant_for(11, 96, 64), "cpu/batched");
   EXPECT_EQ(variant_for(1000, 128, 64), "cpu/batched");
-  EXPECT_EQ(variant_for(1000, 256, 64), "cpu/blocked");
+  EXPECT_EQ(variant_for(1000, 256, 64), "cpu/batched");
+  EXPECT_EQ(variant_for(1000, 128, 128), "cpu/batched");
+  EXPECT_EQ(variant_for(1000, 512, 64), "cpu/blocked");
   EXPECT_EQ(variant_for(1000, 1024, 32), "cpu/batched");
   EXPECT_EQ(variant_for(1000, 1025, 8), "cpu/eigen");
   EXPECT_EQ(variant_for(1000, 129, 129), "cpu/blocked");
@@ -139,10 +141,29 @@ TEST(Plan, TakesCpuTallForManyRowsAndGivesItEveryThread) {
   const Plan tall = plan_of({1, 100000, 32});
   EXPECT_EQ(tall.variant->name, "cpu/tall");
   EXPECT_EQ(tall.threads, 7);
-  EXPECT_EQ(plan_of({1, 8191, 32}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 3999, 32}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 4000, 32}).variant->name, "cpu/tall");
+  EXPECT_EQ(plan_of({2, 4000, 32}).variant->name, "cpu/eigen");
+  EXPECT_EQ(plan_of({1, 4000, 64}).variant->name, "cpu/eigen");
   EXPECT_EQ(plan_of({1, 40000, 160}).variant->name, "cpu/tall");
   EXPECT_EQ(plan_of({1, 5000, 160}).variant->name, "cpu/blocked");
   EXPECT_EQ(plan_of({1, 10000, 32, ElementType::float32, Mode::raw}).variant->name, "cpu/eigen");
+}
+
+TEST(Plan, TakesCpuTallForFewerRowsWhereRIsAskedForAlone) {
+  const auto variant_for = [](index_t m, index_t n, ElementType type) {
+    Limits limits;
+    limits.host_bytes = std::size_t{8} << 30;
+    return make_plan({1, m, n, type, Mode::r}, cpu_variants(), limits).variant->name;
+  };
+  EXPECT_EQ(variant_for(1000, 16, ElementType::float32), "cpu/tall");
+  EXPECT_EQ(variant_for(512, 64, ElementType::float32), "cpu/tall");
+  EXPECT_EQ(variant_for(256, 64, ElementType::float32), "cpu/blocked") << "one block";
+  EXPECT_EQ(variant_for(1024, 128, ElementType::float32), "cpu/blocked");
+  EXPECT_EQ(variant_for(8000, 128, ElementType::float32), "cpu/tall");
+  EXPECT_EQ(variant_for(1000, 16, ElementType::float64), "cpu/eigen");
+  EXPECT_EQ(variant_for(4000, 16, ElementType::float64), "cpu/tall");
+  EXPECT_EQ(variant_for(8000, 128, ElementType::float64), "cpu/tall");
 }
 
 TEST(Plan, GoesByRowsWhereAMatrixDoesNotFit) {

@@ -58,8 +58,9 @@ TEST(Registry, NoVariantTakesMoreColumnsThanItsKernelsCount) {
 TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(64, 64)), "opencl/small");
   EXPECT_EQ(chosen(problem(512, 64)), "opencl/small");
+  EXPECT_EQ(chosen(problem(8, 8)), "opencl/tiny");
   EXPECT_EQ(chosen(problem(512, 128)), "opencl/blocked");
-  EXPECT_EQ(chosen(problem(1024, 8)), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(1024, 8)), "opencl/tall");
   EXPECT_EQ(chosen(problem(1025, 8)), "opencl/tall");
   EXPECT_EQ(chosen(problem(1025, 128, Mode::r)), "opencl/tall");
   EXPECT_EQ(chosen(problem(1025, 8, Mode::raw)), "opencl/large");
@@ -77,6 +78,13 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   EXPECT_EQ(chosen(problem(64, 64), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(35, 33, Mode::r), limits), "opencl/gram");
   EXPECT_EQ(chosen(problem(33, 32), limits), "opencl/small");
+  Problem many = problem(33, 32), tall_batch = problem(1000, 3), few = problem(1000, 90);
+  many.count = 20000;
+  EXPECT_EQ(chosen(many, limits), "opencl/gram");
+  EXPECT_EQ(chosen(tall_batch, limits), "opencl/tall");
+  tall_batch.count = 200;
+  EXPECT_EQ(chosen(tall_batch, limits), "opencl/gram");
+  EXPECT_EQ(chosen(few, limits), "opencl/gram_tiles");
   for (const index_t n : {97, 128, 256, 512}) {
     EXPECT_EQ(chosen(problem(512, n), limits), "opencl/gram_tiles") << n;
   }

@@ -56,7 +56,10 @@ class Systems : batched::Columns<T, double> {
     Workspace parts(workspace);
     Systems s(shape, parts);
     s.clear();
-    if (shape.is_factored) {
+    if (shape.is_masked) {
+      s.load_masked(pack);
+      s.factor_gram(pack.shared);
+    } else if (shape.is_factored) {
       s.load_factor(pack);
     } else {
       s.load(pack);
@@ -71,6 +74,8 @@ class Systems : batched::Columns<T, double> {
       for (index_t q = 0; q < count; ++q) s.find_solution(rules, pack, first, q);
       count == 1 ? s.find_residuals<1>(pack, first, count)
                  : s.find_residuals<group>(pack, first, count);
+      // R of a Gram matrix of float64 data gives x to half of the digits only.
+      if (shape.is_masked && sizeof(T) == 8 && !rules.is_given) s.correct(rules, pack);
       for (index_t q = 0; q < count; ++q) s.judge_solution(rules, pack, first, q, count);
     }
   }
@@ -93,7 +98,8 @@ class Systems : batched::Columns<T, double> {
   static constexpr int scaled = 0, plain = 1;
 
   Systems(const Shape& shape, Workspace& workspace)
-      : Base(shape.is_factored ? shape.n : shape.m, shape.n + shape.p, shape.n, 0, workspace),
+      : Base(shape.is_factored || shape.is_masked ? shape.n : shape.m, shape.n + shape.p, shape.n,
+             0, workspace),
         s_(shape) {
     inverse_ = workspace.take(s_.n);
     for (int v : {scaled, plain}) {
@@ -106,6 +112,9 @@ class Systems : batched::Columns<T, double> {
     row_norms_ = workspace.take(s_.n);
     tile_ = workspace.take(tile_rows() * s_.n);
     right_sides_ = workspace.take(tile_rows() * group);
+    if (!s_.is_masked) return;
+    mask_ = workspace.take(s_.m);
+    b_ = workspace.take(s_.m);
   }
 
   index_t tile_rows() const {
@@ -158,6 +167,97 @@ class Systems : batched::Columns<T, double> {
     for (index_t p = 0; p < panels_of(s_.n + s_.p); ++p) this->scale_panel(p);
     for (index_t i = 0; i < s_.n; ++i)
       for (index_t q = 0; q < width; ++q) top_[i * width + q] = row_of(i / width, i)[q];
+  }
+
+  // ---- one matrix without some of its rows
+
+  /// b_ := b 2^-e, and mask_ := 1 in the rows that count, 0 in all others.
+  void load_masked(const Pack<T>& pack) {
+    const double* factors = pack.shared.row_factors;
+    used_ = V{};
+    read_right_sides(pack, 0, 1, 0, s_.data_rows, [&](VT stored, index_t i, index_t) {
+      const V x = __builtin_convertvector(stored, V);
+      const bool counts = factors == nullptr || factors[i] != 0;
+      mask_[i] = counts ? (x == x ? broadcast(1) : V{}) : V{};
+      b_[i] = mask_[i] != 0 ? x * (factors == nullptr ? 1 : factors[i]) : V{};
+      used_ += mask_[i];
+      const auto bits = this->magnitude_bits(__builtin_convertvector(b_[i], VT));
+      auto& largest = largest_[s_.n];
+      largest = bits > largest ? bits : largest;
+    });
+    for (index_t i = s_.data_rows; i < s_.m; ++i) {
+      mask_[i] = broadcast(1);
+      b_[i] = V{};
+    }
+    // Columns of A are not scaled: an entry of 1/2 has the exponent 0.
+    for (index_t j = 0; j < s_.n; ++j) largest_[j] = this->magnitude_bits(VT{} + T(0.5));
+    this->find_scale();
+    const V down = power(-exponent(s_.n));
+    for (index_t i = 0; i < s_.data_rows; ++i) b_[i] *= down;
+  }
+
+  /// Columns 4p, .., 4p + 3 of row i of R and Q'b.
+  V* upper_row(index_t i, index_t p) const {
+    return p == i / width ? top_ + i * width : row_of(p, i);
+  }
+
+  /// R'R = A'MA with the mask M, and R'z = A'Mb, by Cholesky's method.
+  void factor_gram(const SharedMatrix& shared) {
+    const index_t n = s_.n, panels = panels_of(n);
+    for (index_t right = 0; right < panels; ++right)
+      for (index_t left = 0; left <= right; ++left) multiply_masked(shared, left, right);
+    for (index_t left = 0; left < panels; ++left) multiply_right_side(shared, left);
+    for (index_t i = 0; i < n; ++i) {
+      const V inverse = 1 / square_roots(r_at(i, i));
+      for (index_t p = i / width; p < panels_of(n + 1); ++p)
+        for (index_t q = 0; q < width; ++q) upper_row(i, p)[q] *= inverse;
+      for (index_t j = i + 1; j < n; ++j) {
+        const V factor = r_at(i, j);
+        for (index_t p = j / width; p < panels_of(n + 1); ++p) {
+          const V* from = upper_row(i, p);
+          V* to = upper_row(j, p);
+#pragma GCC unroll 4
+          for (index_t q = 0; q < width; ++q) to[q] -= factor * from[q];
+        }
+      }
+    }
+  }
+
+  /// Rows 4 left, .. and columns 4 right, .. of A'MA.
+  [[gnu::noinline]] void multiply_masked(const SharedMatrix& shared, index_t left, index_t right) {
+    V sums[width][width] = {};
+    for (index_t i = 0; i < s_.m; ++i) {
+      const double *row = shared.a + i * shared.ld, *x = row + left * width,
+                   *y = row + right * width;
+      const V mask = mask_[i];
+#pragma GCC unroll 4
+      for (int q = 0; q < width; ++q) {
+        const V masked = mask * y[q];
+#pragma GCC unroll 4
+        for (int o = 0; o < width; ++o) sums[o][q] += x[o] * masked;
+      }
+    }
+    for (index_t o = 0; o < columns_of(left); ++o)
+      for (int q = 0; q < width; ++q) upper_row(left * width + o, right)[q] = sums[o][q];
+  }
+
+  void multiply_right_side(const SharedMatrix& shared, index_t left) {
+    V sums[width] = {};
+    for (index_t i = 0; i < s_.m; ++i)
+#pragma GCC unroll 4
+      for (int o = 0; o < width; ++o) sums[o] += shared.a[i * shared.ld + left * width + o] * b_[i];
+    for (index_t o = 0; o < columns_of(left); ++o)
+      upper_row(left * width + o, s_.n / width)[s_.n % width] = sums[o];
+  }
+
+  /// x := x + R^-1 R^-T g, where g is that of x.
+  void correct(const Rules& rules, const Pack<T>& pack) {
+    for (index_t i = 0; i < s_.n; ++i) y_[i] = gradient_[i];
+    solve_upper_transposed<1>(y_);
+    solve_upper<1>(y_);
+    for (index_t i = 0; i < s_.n; ++i) y_[i] += x_[i * group];
+    round_solution(rules, pack, 0, 0);
+    find_residuals<1>(pack, 0, 1);
   }
 
   /// Calls body(x, i, j) for entry i of right side j, in some of the rows of some right sides.
@@ -413,13 +513,17 @@ class Systems : batched::Columns<T, double> {
   /// Entry i of right side q of the group is x_[i group + q], times 2^-e, where e is the exponent
   /// of b: x as it is stored, so that the check measures what the caller gets.
   void find_solution(const Rules& rules, const Pack<T>& pack, index_t first, index_t q) {
+    if (!rules.is_given) {
+      for (index_t i = 0; i < s_.n; ++i) y_[i] = r_at(i, s_.n + first + q);
+      solve_upper<1>(y_);
+    }
+    round_solution(rules, pack, first, q);
+  }
+  /// y_ holds the solution, unless it is given.
+  void round_solution(const Rules& rules, const Pack<T>& pack, index_t first, index_t q) {
     const index_t j = first + q;
     const Int e = exponent(s_.n + j), shift = shift_of(pack, j);
     Int is_bad = needs_care_ | is_beyond(e, most_exponent);
-    if (!rules.is_given) {
-      for (index_t i = 0; i < s_.n; ++i) y_[i] = r_at(i, s_.n + j);
-      solve_upper<1>(y_);
-    }
     V largest{}, squares{};
     Int is_beyond_type{};
     for (index_t i = 0; i < s_.n; ++i) {
@@ -460,16 +564,31 @@ class Systems : batched::Columns<T, double> {
     const index_t step = tile_rows();
     for (index_t row = 0; row < s_.m; row += step) {
       const index_t rows = s_.m - row < step ? s_.m - row : step;
-      InMemory::read({pack.a.data + row * pack.a.ld, pack.a.ld, pack.a.stride}, pack.count, rows,
-                     s_.n, [&]<int N>(const VT* from, index_t i, index_t j) {
-                       V* to = tile_ + i * s_.n + j;
-#pragma GCC unroll 16
-                       for (int e = 0; e < N; ++e) to[e] = __builtin_convertvector(from[e], V);
-                     });
-      load_right_sides(pack, first, count, row, rows);
+      if (s_.is_masked) {
+        load_masked_rows(pack.shared, row, rows);
+      } else {
+        load_rows(pack, row, rows);
+        load_right_sides(pack, first, count, row, rows);
+      }
       index_t i = 0;
       for (; i + 4 <= rows; i += 4) add_rows<K, 4>(x, row, i);
       for (; i < rows; ++i) add_rows<K, 1>(x, row, i);
+    }
+  }
+
+  void load_rows(const Pack<T>& pack, index_t row, index_t rows) {
+    InMemory::read({pack.a.data + row * pack.a.ld, pack.a.ld, pack.a.stride}, pack.count, rows,
+                   s_.n, [&]<int N>(const VT* from, index_t i, index_t j) {
+                     V* to = tile_ + i * s_.n + j;
+#pragma GCC unroll 16
+                     for (int e = 0; e < N; ++e) to[e] = __builtin_convertvector(from[e], V);
+                   });
+  }
+  void load_masked_rows(const SharedMatrix& shared, index_t row, index_t rows) {
+    for (index_t i = 0; i < rows; ++i) {
+      for (index_t j = 0; j < s_.n; ++j)
+        tile_[i * s_.n + j] = mask_[row + i] * shared.a[(row + i) * shared.ld + j];
+      right_sides_[i * group] = b_[row + i];
     }
   }
 
@@ -551,8 +670,8 @@ class Systems : batched::Columns<T, double> {
 
   /// sigma ||row i of R^-1||
   void store_errors(const Pack<T>& pack, index_t j, V r) const {
-    V freedom{};
-    for (index_t l = 0; l < pack.count; ++l)
+    V freedom = used_ - static_cast<double>(s_.n);
+    for (index_t l = 0; l < pack.count && !s_.is_masked; ++l)
       freedom[l] = static_cast<double>(pack.rows_used[l] - s_.n);
     const V sigma = freedom > 0 ? r / square_roots(freedom) : broadcast(__builtin_nan(""));
     const Int e = exponent(s_.n + j) + shift_of(pack, j);
@@ -568,10 +687,12 @@ class Systems : batched::Columns<T, double> {
   };
 
   const Shape s_;
-  V *inverse_, *y_, *x_, *gradient_, *row_norms_, *tile_,
-      *right_sides_;  // inverse_: of the diagonal of R'
+  V* inverse_;  // of the diagonal of R'
+  V *y_, *x_, *gradient_, *row_norms_, *tile_, *right_sides_;
+  V *mask_ = nullptr, *b_ = nullptr;
   V *scale_by_[2], *unscale_by_[2];
   Int scale_a_, needs_care_, which_[2] = {};
+  V used_{};  // rows that count, where there is a mask
   V norm_, longest_[2], condition_[2], smallest_;
   Int is_bad_[group];
   V solution_norm_[group];

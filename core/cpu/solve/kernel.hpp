@@ -17,6 +17,7 @@ struct Shape {
   std::int64_t m = 0, n = 0, p = 0;
   std::int64_t data_rows = 0;  // the rows below belong to a penalty
   bool is_factored = false;    // R of [A B] is given
+  bool is_masked = false;      // one A for all, without the rows in which b has NaN; p = 1
 };
 
 /// Which solutions are left to the slower, more careful way.
@@ -42,6 +43,14 @@ struct Matrix {
 
 /// `count` systems, at most `lanes`. x, se: n entries for right side j of system l, beginning with
 /// number (l p + j) n. What is stored is x 2^shift, with one shift for each right side.
+/// One A for all systems: m x n, scaled and with factored rows; ld is a multiple of 4, and entries
+/// beyond n are 0.
+struct SharedMatrix {
+  const double* a = nullptr;
+  std::int64_t ld = 0;
+  const double* row_factors = nullptr;  // of b, data_rows of them; a row with 0 is left out
+};
+
 template <class T>
 struct Pack {
   std::int64_t count = 0;
@@ -49,6 +58,7 @@ struct Pack {
   Strided<const T> r;  // n x (n + p): R of A, upper triangular, and Q'B; where is_factored
   Strided<const T> b;  // m x p, or p x m where right sides are rows
   bool b_has_rows = false;
+  SharedMatrix shared;                      // where is_masked, in place of a
   const int* shifts = nullptr;              // null: 0
   const std::int64_t* rows_used = nullptr;  // of each system, for the degrees of freedom
   T *x = nullptr, *se = nullptr;

@@ -2,15 +2,14 @@
 // tall_qr.cpp: factors leaves in groups that fill the SIMD lanes when their R factors are combined.
 #include "core/cpu/tall/tall_qr.hpp"
 
-#include <omp.h>
-
 #include <algorithm>
-#include <exception>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 
 #include "core/cpu/tall/block_qr.hpp"
 #include "core/cpu/tall/gram_leaf.hpp"
+#include "core/parallel.hpp"
 
 namespace qrtool {
 
@@ -188,29 +187,22 @@ void CpuLeaves<T>::for_groups(index_t all_rows, bool wants_q, Body body) {
   const index_t at_once = divide(leaves, std::max<index_t>(1, rounds * threads_));
   const index_t groups = at_once == 0 ? 0 : divide(leaves, at_once);
   auto& workers = wants_q ? q_workers_ : r_workers_;
-  std::exception_ptr failure;  // an exception must not leave the parallel region
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1) if (groups > 1)
-  for (index_t group = 0; group < groups; ++group) {
-    try {
-      auto& worker = workers[static_cast<std::size_t>(omp_get_thread_num())];
-      if (!worker) worker = std::make_unique<Worker>(shape_, wants_q, !needs_q_);
-      const index_t row = group * at_once * shape_.leaf_rows();
-      const index_t rows = std::min(at_once * shape_.leaf_rows(), all_rows - row);
-      body(*worker, Range{row, rows}, stack_range(shape_, row, rows, shape_.leaf_rows()));
-    } catch (...) {
-#pragma omp critical
-      failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  parallel_for(groups, threads_, [&](index_t group, int number) {
+    auto& worker = workers[static_cast<std::size_t>(number)];
+    if (!worker) worker = std::make_unique<Worker>(shape_, wants_q, !needs_q_);
+    const index_t row = group * at_once * shape_.leaf_rows();
+    const index_t rows = std::min(at_once * shape_.leaf_rows(), all_rows - row);
+    body(*worker, Range{row, rows}, stack_range(shape_, row, rows, shape_.leaf_rows()));
+  });
 }
 
 template <class T>
 LeafOutcome CpuLeaves<T>::factor(MatrixView<const T> a, MatrixView<T> r) {
   LeafOutcome all;
+  std::mutex mutex;
   for_groups(a.rows, false, [&](Worker& worker, Range rows, Range leaves) {
     const LeafOutcome outcome = worker.factor(part(a, rows), part(r, leaves));
-#pragma omp critical
+    const std::lock_guard lock(mutex);
     all.include(outcome);
   });
   return all;
@@ -227,11 +219,12 @@ template <class T>
 LeafOutcome CpuLeaves<T>::factor_keeping(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> kept,
                                          MatrixView<T> q) {
   LeafOutcome all;
+  std::mutex mutex;
   for_groups(a.rows, true, [&](Worker& worker, Range rows, Range leaves) {
     const Range blocks = stack_range(shape_, rows.first, rows.count, shape_.block_rows());
     LeafOutcome outcome =
         worker.factor(part(a, rows), part(r, leaves), part(kept, blocks), part(q, rows));
-#pragma omp critical
+    const std::lock_guard lock(mutex);
     all.include(outcome);
   });
   return all;

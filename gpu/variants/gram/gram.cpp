@@ -32,8 +32,12 @@ std::string arithmetic(const Problem& p) {
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
   const auto bytes = static_cast<index_t>(p.input_bytes());
-  const bool is_small = p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes;
-  return is_small ? flagged_small_variant() : blocked_variant();
+  if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes)
+    return flagged_small_variant();
+  const auto entry_bytes = static_cast<index_t>(size_of(p.type));
+  if (p.m <= tuning::blocked_max_row_bytes / entry_bytes) return blocked_variant();
+  const index_t most = is_twice(p) ? tuning::tall_max_wide_columns : tuning::tall_max_columns;
+  return p.n <= most ? tall_variant() : large_variant();
 }
 
 /// Blocks of 16 columns of a tile.
@@ -95,7 +99,15 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const index_t least = is_twice(p) ? tuning::gram_twice_few_columns : tuning::gram_least_columns;
+  if (p.m > tuning::gram_batch_rows) {
+    if (p.count >= tuning::gram_batch && p.m <= tuning::gram_batch_most_rows) return {true, {}};
+    return {false, "pays for many matrices of at most " +
+                       std::to_string(tuning::gram_batch_most_rows) + " rows"};
+  }
+  const bool is_much = p.count * p.m * p.n >= tuning::gram_many_entries;
+  const index_t least = is_twice(p) ? tuning::gram_twice_few_columns
+                        : is_much   ? tuning::gram_many_least_columns
+                                    : tuning::gram_least_columns;
   if (p.n < least) return {false, "pays from " + std::to_string(least) + " columns on"};
   return {true, {}};
 }

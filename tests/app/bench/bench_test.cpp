@@ -48,7 +48,9 @@ TEST(BenchCases, WhatARequestMeans) {
 
   o.sweep = true;
   EXPECT_EQ(schedule_of(o).cases, standard_sweep());
-  o.tall_sweep = true;
+  o.sweep_kind = SweepKind::shapes;
+  EXPECT_EQ(schedule_of(o).cases, shapes_sweep());
+  o.sweep_kind = SweepKind::tall;
   EXPECT_EQ(schedule_of(o).cases, tall_sweep());
   EXPECT_EQ(tall_sweep().front(), (BenchCase{1600, 2, 1, 1}));
   EXPECT_EQ(tall_sweep()[5], (BenchCase{1600, 2, 1, 32}));
@@ -57,7 +59,7 @@ TEST(BenchCases, WhatARequestMeans) {
   EXPECT_EQ(of_a_device.size(), tall_sweep().size() - 25);
   EXPECT_EQ(of_a_device[1], (BenchCase{1600, 4, 1}));
   EXPECT_EQ(tall_sweep().back(), (BenchCase{1'000'000, 128, 1}));
-  o.tall_sweep = false;
+  o.sweep_kind = SweepKind::standard;
   EXPECT_EQ(schedule_of(o).repeats.warm_up, 2);
   EXPECT_EQ(schedule_of(o).repeats.timed, 5);
   EXPECT_EQ(schedule_of(o).total_seconds, std::nullopt);
@@ -342,6 +344,15 @@ TEST(Bench, ATinyRunAsAUserMakesIt) {
   EXPECT_NE(done.out.find("\n8x8             4  cpu/"), std::string::npos) << done.out;
   EXPECT_NE(done.out.find("eigen ms"), std::string::npos) << done.out;
   EXPECT_EQ(done.out.find("above their bar"), std::string::npos) << done.out;
+}
+
+TEST(Bench, EveryVariantHasAColumn) {
+  const ToolResult done = run_tool(tiny_with({"--against", "variants"}));
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  for (const char* name : {"cpu/batched ms", "cpu/tall ms", "cpu/blocked ms", "cpu/eigen ms"})
+    EXPECT_NE(done.out.find(name), std::string::npos) << name << done.out;
+  EXPECT_EQ(done.out.find("  eigen ms"), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("[1] cpu/tall: at most one block of"), std::string::npos) << done.out;
 }
 
 TEST(Bench, ExportsHoldWhatWasPrinted) {

@@ -21,7 +21,7 @@ using hdf5::DirectReader;
 struct Opened {
   hdf5::InputFile file = hdf5::open_file("a.h5");
   hdf5::Dataset dataset = hdf5::open_dataset(file, "/A");
-  std::unique_ptr<DirectReader> reader = DirectReader::open(file, dataset, 2);
+  std::unique_ptr<DirectReader> reader = DirectReader::open(file, dataset, 2, SIZE_MAX);
 };
 
 template <class T>

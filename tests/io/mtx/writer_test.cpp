@@ -88,7 +88,7 @@ TEST_F(MtxWriterTest, FactorsThatDoNotBelongTogether) {
             "cannot read 'o.R.R.mtx': there is no such file | name all of them together: o.mtx");
   write_text("o.tau.mtx", one);
   EXPECT_EQ(error_of<InputError>([] { open_factors("o.mtx", Order::automatic); }),
-            "o.mtx: Q or R and V or tau are files of different runs | remove those that you do not "
+            "o.mtx: o.R.mtx, o.tau.mtx are files of different runs | remove those that you do not "
             "mean, or factor again with --force");
   write_text("o.tau.mtx", "1\n");
   EXPECT_EQ(error_of<InputError>([] { open_factors("o.mtx", Order::automatic); }),

@@ -1,30 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.cpp: reads JSON value by value, so that a report of many matrices needs little memory.
-#include "io/npy/record.hpp"
+// stored_report.cpp: reads JSON value by value, so that a report of many matrices needs little
+// memory.
+#include "io/stored_report.hpp"
 
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/factor_files.hpp"
 #include "io/factors_of_mode.hpp"
 #include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 
-namespace qrtool::npy {
+namespace qrtool {
 namespace {
 
 using Json = nlohmann::json;
 
 /// Keeps the strings of the object "qrtool", and tries and checksum of each object in the array
-/// "matrices".
+/// "matrices". A report of solutions has an object "report" instead of the array.
 class ReportHandler final : public nlohmann::json_sax<Json> {
  public:
   StoredReport report;
-  bool has_matrices = false;
+  bool has_lines = false;
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -50,10 +53,13 @@ class ReportHandler final : public nlohmann::json_sax<Json> {
     if (depth_ == 1) section_ = text;
     return true;
   }
-  bool start_object(std::size_t) override { return enter(); }
+  bool start_object(std::size_t) override {
+    has_lines = has_lines || (depth_ == 1 && section_ == "report");
+    return enter();
+  }
   bool end_object() override { return leave(); }
   bool start_array(std::size_t) override {
-    has_matrices = has_matrices || (depth_ == 1 && section_ == "matrices");
+    has_lines = has_lines || (depth_ == 1 && section_ == "matrices");
     return enter();
   }
   bool end_array() override { return leave(); }
@@ -89,7 +95,7 @@ StoredReport read_report(const std::string& path) {
   readable_size(path);
   std::ifstream file(path);
   ReportHandler handler;
-  if (!Json::sax_parse(file, &handler) || !handler.has_matrices) {
+  if (!Json::sax_parse(file, &handler) || !handler.has_lines) {
     throw InputError(
         fmt::format("{}: damaged: it is not the JSON of a report", escape(path)),
         fmt::format("factor again with --force, or remove {} to have the factors measured as they "
@@ -97,6 +103,23 @@ StoredReport read_report(const std::string& path) {
                     escape(path)));
   }
   return std::move(handler.report);
+}
+
+StoredReport read_report_of_set(const std::string& set) {
+  const std::string name = report_file(set, ".json");
+  return std::filesystem::exists(name) ? read_report(name) : StoredReport{};
+}
+
+std::vector<std::string> values_of(const Record& record, const std::vector<const char*>& names) {
+  std::vector<std::string> values(names.size());
+  if (!is_by_qrtool(record)) return values;
+  for (std::size_t i = 0; i < names.size(); ++i) values[i] = value_of(record, names[i]);
+  return values;
+}
+
+std::vector<std::string> attributes_of_set(const std::string& set,
+                                           const std::vector<const char*>& names) {
+  return values_of(read_report_of_set(set).record, names);
 }
 
 Record parse_record(std::string_view json) {
@@ -111,11 +134,15 @@ Record parse_record(std::string_view json) {
 RecordedInput recorded_input(const Record& record) {
   if (!is_by_qrtool(record)) return {};
   const std::string order = value_of(record, "order");
-  return {.file = value_of(record, "source_file"),
-          .dataset = value_of(record, "source_dataset"),
-          .order = order == name_of(Order::column) ? Order::column
-                   : order == name_of(Order::row)  ? Order::row
-                                                   : Order::automatic};
+  RecordedInput input{.file = value_of(record, "source_file"),
+                      .dataset = value_of(record, "source_dataset"),
+                      .order = order == name_of(Order::column) ? Order::column
+                               : order == name_of(Order::row)  ? Order::row
+                                                               : Order::automatic};
+  for (const char* name : csv_option_names)
+    if (std::string word = value_of(record, name); !word.empty())
+      input.details.emplace_back(name, std::move(word));
+  return input;
 }
 
 void apply_record(const Record& record, const std::string& shown, StoredFactors& factors) {
@@ -125,4 +152,4 @@ void apply_record(const Record& record, const std::string& shown, StoredFactors&
   require_factors_of_mode(shown, value_of(record, "mode"), factors);
 }
 
-}  // namespace qrtool::npy
+}  // namespace qrtool

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// record.hpp: what this tool writes beside its arrays: the root attributes, and the report as JSON.
+// stored_report.hpp: reads what this tool writes beside arrays and Matrix Market files: the root
+// attributes, and the report as JSON.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,28 @@
 
 #include "io/reader.hpp"
 
-namespace qrtool::npy {
+namespace qrtool {
 
 /// The attributes that are strings.
 using Record = std::map<std::string, std::string>;
 
-/// What out.report.json holds.
+/// What out.report.json holds, of factors or of solutions.
 struct StoredReport {
   Record record;
-  std::vector<std::uint8_t> tries;       // one for each matrix
+  std::vector<std::uint8_t> tries;       // of factors: one for each matrix
   std::vector<std::uint64_t> checksums;  // the same; empty where the report has none
 };
 
 /// Errors: InputError where the file cannot be read or is no report.
 StoredReport read_report(const std::string& path);
+
+/// The report beside the files of `set`, such as out.npy; empty where there is none.
+StoredReport read_report_of_set(const std::string& set);
+/// Some attributes of that report, as recorded_attributes() gives them.
+std::vector<std::string> attributes_of_set(const std::string& set,
+                                           const std::vector<const char*>& names);
+/// The values of these attributes; empty texts for those that this tool has not recorded.
+std::vector<std::string> values_of(const Record& record, const std::vector<const char*>& names);
 
 /// The attributes in a JSON string; none where it is something else.
 Record parse_record(std::string_view json);
@@ -35,4 +44,4 @@ RecordedInput recorded_input(const Record& record);
 /// mode are missing. `shown` names them in messages.
 void apply_record(const Record& record, const std::string& shown, StoredFactors& factors);
 
-}  // namespace qrtool::npy
+}  // namespace qrtool

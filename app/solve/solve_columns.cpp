@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_columns.cpp: the words of the report of solutions.
+#include "app/solve/solve_columns.hpp"
+
+namespace qrtool {
+namespace {
+
+using Kind = NumberDataset::Kind;
+
+constexpr const char* error_bar =
+    "u min(max(m, 16), 30 min(m, n)), where m is the rows of A, and n more with a ridge";
+
+}  // namespace
+
+std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
+  const Dims &of_x = columns.of_solutions, &of_a = columns.of_matrices;
+  return {
+      {.name = "residual_norm",
+       .kind = Kind::real,
+       .dims = of_x,
+       .description = "norm of the residual, measured with the stored x",
+       .formula = "||b - A x||",
+       .unit = "that of b"},
+      {.name = "backward_error",
+       .kind = Kind::real,
+       .dims = of_x,
+       .description = "the least relative change of A and b for which x is the exact solution: an "
+                      "upper bound where that is at most half of the bar, else the smaller of the "
+                      "bound and Karlson and Walden's estimate, which is at most sqrt(2) too small",
+       .formula = "min(||g|| / (a ||r||), e ||R^-T g|| / ||r||, e), else Karlson-Walden; r = b - A "
+                  "x, g = A'r, a = ||A||, e = ||r|| / hypot(a ||x||, ||b||)",
+       .bar_formula = error_bar,
+       .bar = columns.bar},
+      {.name = "least_norm_error",
+       .kind = Kind::real,
+       .dims = of_x,
+       .description = "the part of x outside of the row space of A; NaN with full column rank",
+       .formula = "min over w of ||x - A'w|| / (a ||w||)",
+       .bar_formula = error_bar,
+       .bar = columns.bar},
+      {.name = "status",
+       .kind = Kind::status,
+       .dims = of_x,
+       .description = "0 ok, 1 above the bar, 2 A or b not finite, 3 x exceeds its type, 4 not "
+                      "checked",
+       .formula = "ok where backward_error and least_norm_error are within their bars",
+       .unit = "enumeration"},
+      {.name = "tries",
+       .kind = Kind::byte,
+       .dims = of_x,
+       .description = "2 where a second try by reflectors made x, 1 elsewhere",
+       .formula = "number of tries"},
+      {.name = "rank",
+       .kind = Kind::whole,
+       .dims = of_a,
+       .description = "numerical rank; -1 where A is not finite",
+       .formula = "the number of |s_ii| > rank_tolerance |s_11|, S: pivoted R with columns scaled "
+                  "to norm 1"},
+      {.name = "condition",
+       .kind = Kind::real,
+       .dims = of_a,
+       .description = "estimate of the condition number of A",
+       .formula = "sigma_1 / sigma_n"},
+      {.name = "scaled_condition",
+       .kind = Kind::real,
+       .dims = of_a,
+       .description = "the same for A with its columns scaled to norm 1",
+       .formula = "sigma_1 / sigma_n"}};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_columns.hpp: what the report of `qrtool solve` holds, and what it says about itself.
+#pragma once
+
+#include <vector>
+
+#include "core/solve/shapes.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// The shapes of the columns and the bar of the errors.
+struct SolveColumns {
+  const Dims& of_solutions;
+  const Dims& of_matrices;
+  double bar = 0;
+};
+
+/// residual_norm, backward_error, least_norm_error, status and tries of every solution, and rank,
+/// condition and scaled_condition of every matrix.
+std::vector<NumberDataset> solve_columns(const SolveColumns& columns);
+
+}  // namespace qrtool

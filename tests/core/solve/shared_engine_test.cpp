@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared_engine_test.cpp: many right sides of one matrix, with and without gaps, against systems
+// that are solved one by one.
+#include "core/solve/shared_engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "core/solve/system.hpp"
+
+namespace qrtool::test {
+namespace {
+
+template <class T>
+class Shared : public testing::Test {};
+using Types = testing::Types<float, double>;
+TYPED_TEST_SUITE(Shared, Types);
+
+const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// One A and `count` right sides in the places that VectorPlaces names.
+template <class T>
+struct Run {
+  Run(index_t m, index_t n, index_t right_sides)
+      : problem{.type = element_type<T>,
+                .m = m,
+                .n = n,
+                .rank = {.tolerance = default_rank_tolerance(element_type<T>, n)},
+                .wants_se = true},
+        count(right_sides),
+        a(m * n),
+        b(m * count),
+        x(n * count, T(7)),
+        se(x.size(), T(7)),
+        reports(count),
+        findings(count) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(m * 100 + n));
+    std::normal_distribution<double> normal;
+    for (T& each : a) each = static_cast<T>(normal(random));
+    for (T& each : b) each = static_cast<T>(100 * normal(random));
+    b_places = VectorPlaces::rows(m);
+    x_places = VectorPlaces::rows(n);
+  }
+  /// Right sides as columns of matrices of `group` columns.
+  void use_columns(index_t group) {
+    std::vector<T> old = b;
+    b_places = VectorPlaces::columns(problem.m, group);
+    x_places = VectorPlaces::columns(problem.n, group);
+    for (index_t s = 0; s < count; ++s)
+      for (index_t i = 0; i < problem.m; ++i) at(s, i) = old[s * problem.m + i];
+  }
+  T& at(index_t s, index_t i) { return b[b_places.start(s) + i * b_places.step]; }
+  T x_at(index_t s, index_t j) const { return x[x_places.start(s) + j * x_places.step]; }
+  T se_at(index_t s, index_t j) const { return se[x_places.start(s) + j * x_places.step]; }
+
+  RightSideBlock<T> block() {
+    return {.count = count,
+            .b = b.data(),
+            .b_places = b_places,
+            .x = x.data(),
+            .se = se.data(),
+            .x_places = x_places,
+            .reports = reports,
+            .findings = findings};
+  }
+  const T* weights() const { return w.empty() ? nullptr : w.data(); }
+  /// Returns the right sides that are left.
+  std::vector<index_t> solve() {
+    SharedEngine<T> engine(problem, limits);
+    engine.take_matrix({a.data(), problem.m, problem.n, problem.n}, weights(), 1);
+    return engine.run(block());
+  }
+  /// R of the rows that count by Eigen, for each right side.
+  void solve_one_by_one() {
+    const index_t m = problem.packed_rows(), n = problem.n;
+    RowFactors rows(problem.m);
+    SystemSolver<T> solver(problem.rules());
+    const Batch<T> ab(1, m, n + 1);
+    const Batch<double> r(1, n, n), z(1, n, 1);
+    RightSideBlock<T> places = block();
+    places.w = weights();
+    places.w_places = {1, 0, 0, 1};
+    for (index_t s = 0; s < count; ++s) {
+      const MatrixView<T> all = ab.view()[0];
+      PackedSystem packed;
+      const SystemRef<T> system{a.data(), s};
+      pack_system(problem, system, places, rows, all, packed);
+      PackedRows<T> data(problem, {all.data, m, n, all.ld}, {all.data + n, m, 1, all.ld});
+      data.factor_again(0, r.view()[0], z.view().data);
+      solver.take_factor(MatrixView<const double>(r.view()[0]));
+      solve_packed<T>(problem, system, all, packed, z.view()[0], solver, places);
+    }
+  }
+
+  SolveProblem problem;
+  index_t count;
+  VectorPlaces b_places, x_places;
+  std::vector<T> a, b, x, se, w;
+  std::vector<SolutionReport> reports;
+  std::vector<MatrixFindings> findings;
+};
+
+/// Right sides of `found` against those of `expected`, except those that are left.
+template <class T>
+void expect_same(const Run<T>& found, const Run<T>& expected, const std::vector<index_t>& left) {
+  const double u = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
+  for (index_t s = 0; s < found.count; ++s) {
+    if (std::find(left.begin(), left.end(), s) != left.end()) continue;
+    SCOPED_TRACE(testing::Message() << "right side " << s);
+    const SolutionReport &one = found.reports[s], &other = expected.reports[s];
+    ASSERT_EQ(one.status, other.status);
+    if (one.status != Status::ok) continue;
+    EXPECT_LE(one.backward_error, one.bar);
+    EXPECT_EQ(one.bar, other.bar);
+    const double kappa = expected.findings[s].condition;
+    EXPECT_NEAR(one.residual_norm, other.residual_norm, 1e-3 * other.residual_norm + 1e-3);
+    EXPECT_EQ(found.findings[s].rank, expected.findings[s].rank);
+    if (std::isinf(kappa)) {
+      EXPECT_EQ(found.findings[s].condition, kappa);
+      continue;
+    }
+    EXPECT_NEAR(found.findings[s].condition, kappa, 0.05 * kappa);
+    double size = 0;
+    for (index_t j = 0; j < found.problem.n; ++j)
+      size = std::max(size, std::abs(static_cast<double>(expected.x_at(s, j))));
+    for (index_t j = 0; j < found.problem.n; ++j) {
+      EXPECT_NEAR(found.x_at(s, j), expected.x_at(s, j), 20 * u * kappa * kappa * (size + 100));
+      const double error = expected.se_at(s, j);
+      if (std::isnan(error)) {
+        EXPECT_TRUE(std::isnan(found.se_at(s, j)));
+      } else {
+        EXPECT_NEAR(found.se_at(s, j), error, 1e-3 * error + 1e-3);
+      }
+    }
+  }
+}
+
+struct Shape {
+  index_t m, n;
+};
+const Shape shapes[] = {{1, 1}, {6, 3}, {9, 4}, {120, 4}, {40, 5}, {50, 8}, {90, 33}};
+
+TYPED_TEST(Shared, RightSidesLieInRowsOrColumns) {
+  using T = TypeParam;
+  for (const Shape& shape : shapes) {
+    Run<T> expected(shape.m, shape.n, 75);
+    expected.solve_one_by_one();
+    for (const index_t group : {0, 75, 25, 3}) {
+      SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " group " << group);
+      Run<T> found(shape.m, shape.n, 75);
+      if (group > 0) found.use_columns(group);
+      EXPECT_TRUE(found.solve().empty());
+      expect_same(found, expected, {});
+    }
+  }
+}
+
+TYPED_TEST(Shared, GapsAreSolvedWithTheRowsThatCount) {
+  using T = TypeParam;
+  for (const Shape& shape : shapes) {
+    for (const bool has_weights : {false, true}) {
+      SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " weights " << has_weights);
+      Run<T> found(shape.m, shape.n, 60);
+      found.problem.skips_missing = true;
+      std::mt19937_64 random(5);
+      for (T& each : found.b)
+        if (random() % 10 < 2) each = static_cast<T>(nan);
+      for (index_t i = 0; i < shape.m; ++i) found.at(7, i) = T(1);  // no gap
+      if (has_weights) {
+        for (index_t i = 0; i < shape.m; ++i) found.w.push_back(static_cast<T>(i % 7));
+        if (shape.m > 5) found.a[5 * shape.n] = static_cast<T>(nan);
+      }
+      Run<T> expected = found;
+      expected.solve_one_by_one();
+      const std::vector<index_t> left = found.solve();
+      // Only what is ill-conditioned or deficient is left.
+      for (const index_t s : left) {
+        EXPECT_TRUE(expected.findings[s].rank < shape.n ||
+                    expected.findings[s].scaled_condition > 50)
+            << s << " " << expected.findings[s].scaled_condition;
+      }
+      EXPECT_LT(std::ssize(left), shape.m > 3 * shape.n ? 3 : 61);
+      expect_same(found, expected, left);
+    }
+  }
+}
+
+TYPED_TEST(Shared, AGapThatMakesColumnsDependentIsLeft) {
+  using T = TypeParam;
+  Run<T> run(12, 2, 20);
+  run.problem.skips_missing = true;
+  for (index_t i = 0; i < 12; ++i) {
+    run.a[i * 2] = T(1);
+    run.a[i * 2 + 1] = i < 6 ? T(1) : T(2);
+  }
+  for (index_t i = 6; i < 12; ++i) run.at(4, i) = static_cast<T>(nan);
+  run.at(9, 0) = static_cast<T>(nan);
+  run.at(11, 3) = static_cast<T>(nan);
+  run.at(11, 4) = std::numeric_limits<T>::infinity();
+  EXPECT_EQ(run.solve(), (std::vector<index_t>{4, 11}));
+  EXPECT_EQ(run.reports[9].status, Status::ok);
+}
+
+}  // namespace
+}  // namespace qrtool::test
