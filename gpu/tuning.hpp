@@ -124,11 +124,12 @@ inline constexpr std::int64_t check_units_columns = 32;
 inline constexpr std::int64_t sum_words = 65536;
 inline constexpr int sum_group = 256;
 
-// ---- tiny (variants/tiny/tiny.cl)
+// ---- tiny (variants/tiny/tiny.cl). NVIDIA H200, driver 580, 2026-11.
 
-/// Largest matrix in bytes, which is in the registers of one work-item. NVIDIA has 255 registers
-/// per work-item.
-inline constexpr std::int64_t tiny_bytes = 512;
+/// Largest number of entries, which are in the registers of one work-item. NVIDIA has 255 registers
+/// of 4 bytes per work-item. QR of some 30 million entries, here / in `small`, ms: 4 x 4 0.18 /
+/// 0.71 (float64 0.23 / 1.2), 8 x 8 0.50 / 0.72 (0.53 / 0.77); 16 x 8 in float32 0.35 / 0.15.
+inline constexpr std::int64_t tiny_entries = 64;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
 

@@ -14,7 +14,7 @@ namespace qrtool {
 namespace {
 
 // The bytes of whole rows that are read at a time where some of their entries are wanted.
-constexpr index_t scratch_bytes = index_t{8} << 20;
+constexpr index_t scratch_bytes = index_t{1} << 20;
 // From this step on, rows are read one by one and not with the rows between them.
 constexpr index_t rare_step = 16;
 

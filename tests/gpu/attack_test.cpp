@@ -40,7 +40,7 @@ const std::vector<AttackCase> cases{
     {"tall", {2000, 16}, Mode::r, 6},
     {"large", {200, 130}, Mode::reduced, 2},
     {"tiny", {8, 8}, Mode::reduced, 20},
-    {"tiny", {20, 6}, Mode::reduced, 20},
+    {"tiny", {20, 3}, Mode::reduced, 20},
     {"tiny", {12, 5}, Mode::reduced, 20, ElementType::float64},
     {"small", {48, 40}, Mode::reduced, 6},
     {"blocked", {80, 40}, Mode::reduced, 4},

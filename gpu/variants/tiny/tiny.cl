@@ -2,19 +2,19 @@
 // tiny.cl: Householder QR of a batch of tiny matrices, each in the registers of one work-item
 // (LAPACK geqr2, org2r).
 //
-//   copy_in      a group copies its GROUP matrices to local memory; adjacent work-items copy
-//                adjacent entries
-//   take_matrix  x := A D in registers; D = diag(2^-e_j) brings the largest entry of each column to
-//                1/2..1
-//   factor       for j = 0, 1, ..: H_j = I - g v v', v = [0; top; x below row j of column j], is
-//                applied to the columns right of j. v is not scaled, as in tile.clh.
-//   put_r        R := the upper part of x times D^-1, with signs, through local memory
-//   form_q       for j = k-1, .., 0: column j becomes H_j e_j, and H_j is applied to the columns
-//                right of it. Q overwrites the reflectors.
+//   copy_in         a group copies its GROUP matrices to local memory; adjacent work-items copy
+//                   adjacent entries
+//   take_matrix     x := A D in registers; D = diag(2^-e_j) brings the largest entry of each column
+//                   to 1/2..1
+//   reflect_column  for j = 0, 1, ..: H_j = I - g v v', v = [0; top; x below row j of column j], is
+//                   applied to the columns right of j. v is not scaled, as in tile.clh.
+//   put_r           R := the upper part of x times D^-1, with signs, through local memory
+//   reflect_back    for j = k-1, .., 0: column j becomes H_j e_j, and H_j is applied to the columns
+//                   right of it. Q overwrites the reflectors.
 //
 // Defines, set in tiny.cpp       range      meaning
 //   STORED, REAL, SUB_GROUP_BODY            common.clh
-//   ROWS, COLUMNS               1 .. 128    m and n; ROWS COLUMNS sizeof(REAL) <= 512
+//   ROWS, COLUMNS               1 .. 64     m and n; ROWS COLUMNS <= 64
 //   GROUP                       32 .. 256   work-items and matrices of a group
 //   WANT_Q                      0, 1        1: the kernel forms Q
 // Local memory: GROUP LD STORED; LD is odd, so that the work-items read from different banks.
@@ -98,7 +98,7 @@ INLINE REAL dot_below(const REAL x[ROWS], const REAL y[ROWS], const int j) {
 }
 
 // Column j of x := beta and v below it; x(:, c) := H_j x(:, c), c > j.
-INLINE void factor_column(Matrix x, const int j, REAL* top, REAL* g) {
+INLINE void reflect_column(Matrix x, const int j, REAL* top, REAL* g) {
   REAL alpha = x[j][j], tail = dot_below(x[j], x[j], j), lower = 1;
   const bool is_small = !(fma(alpha, alpha, tail) >= TINY_SQUARED);
   if (is_small) {
@@ -145,7 +145,7 @@ INLINE void put_r(Matrix x, const int exponents[COLUMNS], const REAL signs[SMALL
 }
 
 // The first columns of x := those of Q = H_0 H_1 .. H_(k-1), with the signs of R's rows.
-INLINE void form_q(Matrix x, const REAL tops[SMALLER_SIDE], const REAL gs[SMALLER_SIDE],
+INLINE void reflect_back(Matrix x, const REAL tops[SMALLER_SIDE], const REAL gs[SMALLER_SIDE],
                    const REAL signs[SMALLER_SIDE]) {
 #pragma unroll
   for (int j = SMALLER_SIDE - 1; j >= 0; --j) {
@@ -199,7 +199,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void factor_tiny(
   const bool is_finite = code != MAGNITUDE_NON_FINITE;
   if (item < left) magnitudes[first + item] = code;
 #pragma unroll
-  for (int j = 0; j < SMALLER_SIDE; ++j) factor_column(x, j, tops + j, gs + j);
+  for (int j = 0; j < SMALLER_SIDE; ++j) reflect_column(x, j, tops + j, gs + j);
 #pragma unroll
   for (int j = 0; j < SMALLER_SIDE; ++j) {
     signs[j] = shape.positive && x[j][j] < 0 ? (REAL)-1 : (REAL)1;
@@ -208,7 +208,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void factor_tiny(
   copy_out(r + first * (SMALLER_SIDE * COLUMNS), room, SMALLER_SIDE * COLUMNS,
            left * (SMALLER_SIDE * COLUMNS));
   if (WANT_Q) {
-    form_q(x, tops, gs, signs);
+    reflect_back(x, tops, gs, signs);
     put_q(x, own, is_finite);
     copy_out(q + first * (ROWS * SMALLER_SIDE), room, ROWS * SMALLER_SIDE,
              left * (ROWS * SMALLER_SIDE));

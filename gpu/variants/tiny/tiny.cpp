@@ -20,9 +20,9 @@ Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
   if (p.mode != Mode::reduced && p.mode != Mode::r) return {false, "takes modes reduced and r"};
-  const auto bytes = static_cast<index_t>(size_of(computes_in(p)));
-  if (p.m < 1 || p.n < 1 || p.m * p.n > tuning::tiny_bytes / bytes) {
-    return {false, "takes 1 to " + std::to_string(tuning::tiny_bytes / bytes) + " entries"};
+  const index_t most = tuning::tiny_entries;
+  if (p.m < 1 || p.n < 1 || p.m > most || p.n > most || p.m * p.n > most) {
+    return {false, "takes 1 to " + std::to_string(most) + " entries"};
   }
   const std::string needs = group_objection(tuning::tiny_group, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};

@@ -143,7 +143,7 @@ class Ranks(unittest.TestCase):
     def test_memory_bounds_each_rank(self):
         self.generate("--shape", "60000x20")
         self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
-        self.ranks(2, "factor", self.a, self.path("q.h5"), "--memory", "8MiB")
+        self.ranks(2, "factor", self.a, self.path("q.h5"), "--memory", "10MiB")
         self.expect_same(self.result("one.h5"), self.result("q.h5"))
 
     def test_a_bad_matrix_ends_with_exit_code_1(self):
@@ -176,7 +176,7 @@ class Ranks(unittest.TestCase):
     def test_rank_0_plans_for_all(self):
         # Ranks that find different amounts of free memory would cut the work differently.
         cpu = ["--backend", "cpu"]
-        for shape, memories in (("101x200x7", ("240KiB", "1GiB")), ("60000x20", ("8MiB", "14MiB"))):
+        for shape, memories in (("101x200x7", ("480KiB", "1GiB")), ("60000x20", ("10MiB", "17MiB"))):
             self.generate("--shape", shape)
             self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", *cpu)
             for one, two in (memories, memories[::-1]):
@@ -184,7 +184,7 @@ class Ranks(unittest.TestCase):
                 self.expect_same(self.result("one.h5"), self.result("q.h5"))
 
     def test_ranks_share_a_matrix_only_with_the_variant_of_one_process(self):
-        self.generate("--shape", "9000x24")
+        self.generate("--shape", "3800x24")
         self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
         self.ranks(2, "factor", self.a, self.path("q.h5"), "--backend", "cpu")
         self.expect_same(self.result("one.h5"), self.result("q.h5"))
