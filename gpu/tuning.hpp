@@ -65,6 +65,10 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/tall", ElementType::float32, 1, 1000000, 32, 0.148, 0.072},
     {"opencl/tall", ElementType::float32, 1, 4000000, 64, 1.16, 0.417},
     {"opencl/tall", ElementType::float32, 1, 1000000, 128, 0.96, 0.44},
+    {"opencl/tiny", ElementType::float32, 1800000, 4, 4, 0.179, 0.138},
+    {"opencl/tiny", ElementType::float32, 460000, 8, 8, 0.500, 0.338},
+    {"opencl/tiny", ElementType::float64, 1800000, 4, 4, 0.231, 0.180},
+    {"opencl/tiny", ElementType::float64, 460000, 8, 8, 0.534, 0.372},
     {"opencl/small", ElementType::float64, 15000, 16, 16, 0.059, 0.050},
     {"opencl/small", ElementType::float64, 15000, 64, 64, 1.83, 1.15},
     {"opencl/small", ElementType::float64, 15000, 128, 64, 4.70, 2.84},
@@ -130,6 +134,8 @@ inline constexpr int sum_group = 256;
 /// of 4 bytes per work-item. QR of some 30 million entries, here / in `small`, ms: 4 x 4 0.18 /
 /// 0.71 (float64 0.23 / 1.2), 8 x 8 0.50 / 0.72 (0.53 / 0.77); 16 x 8 in float32 0.35 / 0.15.
 inline constexpr std::int64_t tiny_entries = 64;
+/// Largest number of rows: R of 1000000 of 16 x 4 takes 0.32 ms, and 0.19 in `small`.
+inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
 
