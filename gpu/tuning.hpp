@@ -65,6 +65,10 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/tall", ElementType::float32, 1, 1000000, 32, 0.148, 0.072},
     {"opencl/tall", ElementType::float32, 1, 4000000, 64, 1.16, 0.417},
     {"opencl/tall", ElementType::float32, 1, 1000000, 128, 0.96, 0.44},
+    {"opencl/tiny", ElementType::float32, 1800000, 4, 4, 0.179, 0.138},
+    {"opencl/tiny", ElementType::float32, 460000, 8, 8, 0.500, 0.338},
+    {"opencl/tiny", ElementType::float64, 1800000, 4, 4, 0.231, 0.180},
+    {"opencl/tiny", ElementType::float64, 460000, 8, 8, 0.534, 0.372},
     {"opencl/small", ElementType::float64, 15000, 16, 16, 0.059, 0.050},
     {"opencl/small", ElementType::float64, 15000, 64, 64, 1.83, 1.15},
     {"opencl/small", ElementType::float64, 15000, 128, 64, 4.70, 2.84},
@@ -130,6 +134,8 @@ inline constexpr int sum_group = 256;
 /// of 4 bytes per work-item. QR of some 30 million entries, here / in `small`, ms: 4 x 4 0.18 /
 /// 0.71 (float64 0.23 / 1.2), 8 x 8 0.50 / 0.72 (0.53 / 0.77); 16 x 8 in float32 0.35 / 0.15.
 inline constexpr std::int64_t tiny_entries = 64;
+/// Largest number of rows: R of 1000000 of 16 x 4 takes 0.32 ms, and 0.19 in `small`.
+inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
 
@@ -436,8 +442,17 @@ inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
 
 /// Bytes of A, b and x that are transferred together.
 inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
-/// Largest number of columns and of rows of a system that one work-group solves.
-inline constexpr std::int64_t solve_most_columns = 512, solve_most_rows = 16384;
+/// Largest number of columns of a system, and of rows that one work-group takes alone.
+inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
+/// Rows of a slab of a system with more rows, at least; the most slabs; work-items of a slab, at
+/// least; and rows of its tiles, at most. Some 2000 groups fill any device, and their sums are few.
+inline constexpr std::int64_t solve_slab_rows = 2048, solve_most_slabs = 2048;
+inline constexpr int solve_slab_team = 128, solve_most_tile_rows = 256;
+/// A system of up to this many columns has as many work-items as columns, rounded up to a power of
+/// two; up to twice as many columns 128, and beyond 256. A work-group has at least
+/// solve_least_group: teams of few work-items share it.
+inline constexpr std::int64_t solve_team_columns = 128;
+inline constexpr int solve_least_group = 64;
 /// Rows of a tile of A in local memory, a power of two, and the bytes that it may take: several
 /// groups share the local memory of a multiprocessor.
 inline constexpr int solve_tile_rows = 32;
@@ -451,8 +466,8 @@ inline constexpr double solve_enough = 0.125;
 /// The estimate of the smallest singular value, with columns of norm 1/2 to 1, must be this many
 /// times the tolerance of the rank; otherwise the host decides by pivoting. The estimate is never
 /// below the true value, and usually agrees to a few percent.
-inline constexpr double solve_rank_margin = 10;
-/// Work-groups of measure_factors for each compute unit: each has n^2 numbers of its own.
+inline constexpr double solve_rank_margin = 4;
+/// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
 
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.

@@ -112,7 +112,8 @@ void SolveRun::create_output() {
                      {"columns", join(inputs_.names, ",")},
                      {"order", std::string(name_of(a.order))},
                      {"backend", result_.backend},
-                     {"device", device_ ? device_->backend->device() : CpuBackend(limits_).device()},
+                     {"device",
+                      device_ ? device_->backend->device() : CpuBackend(limits_).device()},
                      {"variant", result_.variant},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
@@ -172,13 +173,12 @@ void SolveRun::run_typed() {
               result_.verdict.add_matrix(each, problem_.k());
             if (is_table) result_.freedom = problem_.m - findings.front().rank;
           }};
-  const SolveTimes times = run_solve_stages<T>(
-      {.inputs = inputs_,
-       .problem = problem_,
-       .plan = plan_,
-       .limits = limits_,
-       .device = device_ ? &*device_ : nullptr},
-      sink);
+  const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
+                                                .problem = problem_,
+                                                .plan = plan_,
+                                                .limits = limits_,
+                                                .device = device_ ? &*device_ : nullptr},
+                                               sink);
   result_.stages = times.stages;
   result_.seconds = times.seconds;
 }

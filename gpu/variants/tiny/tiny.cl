@@ -14,7 +14,8 @@
 //
 // Defines, set in tiny.cpp       range      meaning
 //   STORED, REAL, SUB_GROUP_BODY            common.clh
-//   ROWS, COLUMNS               1 .. 64     m and n; ROWS COLUMNS <= 64
+//   ROWS                        1 .. 8      m
+//   COLUMNS                     1 .. 64     n; ROWS COLUMNS <= 64
 //   GROUP                       32 .. 256   work-items and matrices of a group
 //   WANT_Q                      0, 1        1: the kernel forms Q
 // Local memory: GROUP LD STORED; LD is odd, so that the work-items read from different banks.
@@ -146,7 +147,7 @@ INLINE void put_r(Matrix x, const int exponents[COLUMNS], const REAL signs[SMALL
 
 // The first columns of x := those of Q = H_0 H_1 .. H_(k-1), with the signs of R's rows.
 INLINE void reflect_back(Matrix x, const REAL tops[SMALLER_SIDE], const REAL gs[SMALLER_SIDE],
-                   const REAL signs[SMALLER_SIDE]) {
+                         const REAL signs[SMALLER_SIDE]) {
 #pragma unroll
   for (int j = SMALLER_SIDE - 1; j >= 0; --j) {
     const REAL weight = gs[j] * tops[j];

@@ -21,8 +21,9 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (!objection.empty()) return {false, objection};
   if (p.mode != Mode::reduced && p.mode != Mode::r) return {false, "takes modes reduced and r"};
   const index_t most = tuning::tiny_entries;
-  if (p.m < 1 || p.n < 1 || p.m > most || p.n > most || p.m * p.n > most) {
-    return {false, "takes 1 to " + std::to_string(most) + " entries"};
+  if (p.m < 1 || p.n < 1 || p.m > tuning::tiny_rows || p.n > most || p.m * p.n > most) {
+    return {false, "takes 1 to " + std::to_string(tuning::tiny_rows) + " rows and at most " +
+                       std::to_string(most) + " entries"};
   }
   const std::string needs = group_objection(tuning::tiny_group, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
