@@ -131,7 +131,7 @@ void check_shapes(const FactoredInput& input) {
 }
 
 MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits) {
-  limits.reserve_for_files(counted_file_bytes(reading_bytes(input)));
+  limits.reserve_for_files(counted_file_bytes(reading_bytes(input), limits.host_bytes));
   const index_t count = std::max<index_t>(1, input.a.source().count());
   const std::size_t per_matrix = matrix_bytes(input);
   const ErrorFinder::Shape shape = input.shape(1);
