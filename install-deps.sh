@@ -1,11 +1,17 @@
 #!/bin/sh
-# install-deps.sh: the Debian 12 packages that qrtool is built and tested with. As root or with sudo;
-# does nothing where they are all there.
+# install-deps.sh [--build-only]: the Debian 12 packages that qrtool is built and tested with, or built with
+# alone. As root or with sudo; does nothing where they are all there.
 set -eu
 
-build="g++ cmake ninja-build libeigen3-dev libhdf5-dev zlib1g-dev libzip-dev pkg-config libcli11-dev libfast-float-dev libfmt-dev
+build="g++ cmake ninja-build dpkg-dev file libeigen3-dev libhdf5-dev zlib1g-dev libzip-dev pkg-config libcli11-dev libfast-float-dev libfmt-dev
 nlohmann-json3-dev libopenmpi-dev ocl-icd-opencl-dev opencl-clhpp-headers"
 tests="libgtest-dev openmpi-bin python3-h5py python3-jsonschema pocl-opencl-icd oclgrind clang"
+
+case "${1:-}" in
+  --build-only) tests="" ;;
+  "") ;;
+  *) echo "usage: install-deps.sh [--build-only]" >&2 && exit 2 ;;
+esac
 
 missing=""
 for package in $build $tests; do

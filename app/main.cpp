@@ -12,6 +12,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -106,13 +107,14 @@ Error current_error() {
 }
 
 [[noreturn]] void fail(const Error& error, std::unique_ptr<Comm> world, bool with_json) {
-  print_message(error.what());
+  print_failure(error.what());
   print_hint(error.hint());
   if (with_json) write_json(to_json(Failure{error.code(), error.what(), error.hint()}));
   std::fflush(stdout);
   // mpirun may end this rank when another rank exits; the message is printed already.
   set_interrupt_message("");
   const int code = static_cast<int>(error.code());
+  close_log(code);
   if (world) abandon_world(*world, code);
   world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
@@ -121,10 +123,32 @@ Error current_error() {
   _exit(code);
 }
 
+/// The command line as it can be given again, but for quotes.
+std::string line_of(int argc, char** argv) {
+  std::string line = "$";
+  for (int i = 0; i < argc; ++i) line += fmt::format(" {}", escape(argv[i]));
+  return line;
+}
+
+std::string log_of(const Command& command) {
+  return std::visit(
+      [](const auto& options) {
+        if constexpr (std::is_base_of_v<PrintOptions, std::decay_t<decltype(options)>>)
+          return options.log;
+        else
+          return std::string();
+      },
+      command);
+}
+
 /// Several ranks share the work of `factor` and `bench`. Rank 0 runs every other command alone.
 ExitCode run_command(int argc, char** argv, Comm& world) {
   Command command;
-  together(world, [&] { command = parse_command_line(argc, argv); });
+  together(world, [&] {
+    command = parse_command_line(argc, argv);
+    if (const std::string log = log_of(command); !log.empty() && world.is_root())
+      open_log(log, line_of(argc, argv));
+  });
   ExitCode code = ExitCode::good;
   if (std::holds_alternative<FactorOptions>(command) ||
       std::holds_alternative<BenchOptions>(command)) {
@@ -156,7 +180,9 @@ int main(int argc, char** argv) {
       silence_console();
       set_interrupt_message("");
     }
-    return static_cast<int>(run_command(argc, argv, *world));
+    const int code = static_cast<int>(run_command(argc, argv, *world));
+    close_log(code);
+    return code;
   } catch (...) {
     fail(current_error(), std::move(world), asks_for_json(argc, argv));
   }

@@ -2,7 +2,7 @@
 // checksum.cpp: sums row by row with the widest kernel of this processor.
 #include "core/checksum.hpp"
 
-#include "core/cpu/check/error_kernel.hpp"
+#include "core/cpu/check/scan_kernel.hpp"
 
 namespace qrtool {
 
@@ -12,7 +12,7 @@ std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word) {
   const bool is_packed = matrix.ld == matrix.cols;
   const index_t rows = is_packed ? 1 : matrix.rows;
   const index_t row_words = words * (is_packed ? matrix.rows * matrix.cols : matrix.cols);
-  const auto sum_words = errors::kernels().front()->sum_words;
+  const auto sum_words = scan::kernels().front()->sum_words;
   std::uint64_t sum = 0;
   for (index_t i = 0; i < rows; ++i)
     sum += sum_words(matrix.data + i * matrix.ld, row_words, first_word + i * row_words);
@@ -20,7 +20,7 @@ std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word) {
 }
 
 std::uint64_t checksum(std::span<const std::uint32_t> words) {
-  return errors::kernels().front()->sum_words(words.data(), std::ssize(words), 0);
+  return scan::kernels().front()->sum_words(words.data(), std::ssize(words), 0);
 }
 
 template std::uint64_t checksum(MatrixView<const float>, index_t);

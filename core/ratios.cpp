@@ -11,29 +11,28 @@
 #include <mutex>
 #include <utility>
 
-#include "core/cpu/check/error_kernel.hpp"
+#include "core/cpu/check/scan_kernel.hpp"
 #include "core/cpu/instruction_sets.hpp"
 #include "core/cpu/reference/householder.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
 
-std::span<const errors::Kernels* const> errors::kernels() {
+std::span<const scan::Kernels* const> scan::kernels() {
 #ifdef QRTOOL_X86_KERNELS
-  static constexpr std::array<const Kernels*, 3> all{&avx512_kernels, &avx2_kernels,
-                                                     &generic_kernels};
+  static constexpr std::array<const Kernels*, 3> all{&avx512_scan, &avx2_scan, &generic_scan};
   return std::span(all).subspan(unsupported_x86_sets());
 #else
-  static constexpr std::array<const Kernels*, 1> all{&generic_kernels};
+  static constexpr std::array<const Kernels*, 1> all{&generic_scan};
   return all;
 #endif
 }
 
 namespace {
 
-/// sqrt(mn) denormals over ||A||. It is 0 where it is negligible beside the bar of any shape, as for
-/// all float64 numbers of common size: arithmetic with denormals takes as long as measuring a small
-/// matrix.
+/// sqrt(mn) denormals over ||A||. It is 0 where it is negligible beside the bar of any shape, as
+/// for all float64 numbers of common size: arithmetic with denormals takes as long as measuring a
+/// small matrix.
 double rounding_to_denormals(double entries, Precision precision, const Errors& errors) {
   constexpr int negligible_exponent = -300;
   constexpr double least_norm = 0x1p-100;
@@ -87,7 +86,7 @@ void Magnitude::include(const Magnitude& other) {
 
 template <class T>
 Magnitude magnitude_of(MatrixView<const T> a) {
-  const errors::Kernels& kernels = *errors::kernels().front();
+  const scan::Kernels& kernels = *scan::kernels().front();
   const bool is_packed = a.ld == a.cols;
   const index_t rows = is_packed ? std::min<index_t>(a.rows, 1) : a.rows;
   const index_t cols = is_packed ? a.rows * a.cols : a.cols;

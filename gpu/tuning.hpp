@@ -436,8 +436,17 @@ inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
 
 /// Bytes of A, b and x that are transferred together.
 inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
-/// Largest number of columns and of rows of a system that one work-group solves.
-inline constexpr std::int64_t solve_most_columns = 512, solve_most_rows = 16384;
+/// Largest number of columns of a system, and of rows that one work-group takes alone.
+inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
+/// Rows of a slab of a system with more rows, at least; the most slabs; work-items of a slab, at
+/// least; and rows of its tiles, at most. Some 2000 groups fill any device, and their sums are few.
+inline constexpr std::int64_t solve_slab_rows = 2048, solve_most_slabs = 2048;
+inline constexpr int solve_slab_team = 128, solve_most_tile_rows = 256;
+/// A system of up to this many columns has as many work-items as columns, rounded up to a power of
+/// two; up to twice as many columns 128, and beyond 256. A work-group has at least
+/// solve_least_group: teams of few work-items share it.
+inline constexpr std::int64_t solve_team_columns = 128;
+inline constexpr int solve_least_group = 64;
 /// Rows of a tile of A in local memory, a power of two, and the bytes that it may take: several
 /// groups share the local memory of a multiprocessor.
 inline constexpr int solve_tile_rows = 32;
@@ -451,8 +460,8 @@ inline constexpr double solve_enough = 0.125;
 /// The estimate of the smallest singular value, with columns of norm 1/2 to 1, must be this many
 /// times the tolerance of the rank; otherwise the host decides by pivoting. The estimate is never
 /// below the true value, and usually agrees to a few percent.
-inline constexpr double solve_rank_margin = 10;
-/// Work-groups of measure_factors for each compute unit: each has n^2 numbers of its own.
+inline constexpr double solve_rank_margin = 4;
+/// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
 
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.

@@ -126,6 +126,17 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.list("--against", "NAME,...",
             "default eigen; eigen, lapack, textbook, none; variants: all of the backend's",
             [&o](const std::string& text) { parse_baselines(text, o); });
+  line.suggest("--against", [] {
+    std::vector<Candidate> names;
+    for (const Baseline& baseline : baselines()) names.push_back({std::string(baseline.name)});
+    for (const char* word : {"none", "variants"}) names.push_back({word});
+    return names;
+  });
+  line.suggest("--sweep", [] {
+    std::vector<Candidate> names;
+    for (const auto& [name, kind] : sweeps) names.push_back({std::string(name)});
+    return names;
+  });
   line.value("--limit-seconds", "X",
              "running time of one cell of the table at most: fewer repeats, then left out; default "
              "60, with --quick 5",
@@ -146,8 +157,6 @@ void describe_exports(CommandLine& line, BenchOptions& o) {
     line.value(name, "FILE", "the table so far, rewritten after every case",
                [target = path](const std::string& text) { *target = text; });
   line.flag("-f,--force", o.force, "replace existing files");
-  line.flag("--json", o.json, "the result as one JSON document");
-  line.flag("-q,--quiet", o.quiet, "print errors only");
 }
 
 void check(const BenchOptions& o) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/cli/print_options.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/problem.hpp"
 
@@ -22,7 +23,7 @@ std::vector<const Baseline*> default_baselines();
 /// variants.
 enum class SweepKind { standard, tall, shapes };
 
-struct BenchOptions {
+struct BenchOptions : PrintOptions {
   bool sweep = false, quick = false, gemm = false;
   SweepKind sweep_kind = SweepKind::standard;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
@@ -38,7 +39,7 @@ struct BenchOptions {
   int threads = 0;
   std::uint64_t seed = 0;
   std::string export_json, export_csv, export_markdown;
-  bool force = false, json = false, quiet = false;
+  bool force = false;
 };
 
 class CommandLine;

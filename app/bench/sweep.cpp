@@ -19,12 +19,14 @@
 namespace qrtool {
 namespace {
 
-/// Shows one line on standard error while a cell is measured, if that is a terminal.
+/// Shows one line on standard error while a cell is measured, if that is a terminal. With `always`
+/// it is printed line by line elsewhere.
 class StatusLine {
  public:
-  StatusLine(bool is_wanted, const std::string& text)
-      : is_shown_(is_wanted && stderr_is_terminal()) {
+  StatusLine(ProgressMode mode, const std::string& text)
+      : is_shown_(mode != ProgressMode::never && stderr_is_terminal()) {
     if (is_shown_) write_stderr(text);
+    if (!is_shown_ && mode == ProgressMode::always) write_stderr(text + "\n");
   }
   ~StatusLine() {
     if (is_shown_) write_stderr("\r\x1b[K");
@@ -104,7 +106,7 @@ Timing Sweep::time(Column& column, BenchRow& row) {
   const double limit = seconds_left();
   refuse_if_too_slow(column.history.predict(row.size, flops), limit);
   const StatusLine status(
-      !options_.quiet,
+      options_.progress_mode(),
       fmt::format("{}/{}  {} x {}  {}", result_.rows.size() + 1, result_.cases.size(),
                   format_shape({}, row.size.m, row.size.n), format_count(row.size.batch), name));
   const std::unique_ptr<TimedRun> run = column.contestant->prepare(problem, row.size.threads);

@@ -6,6 +6,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "core/text.hpp"
 
@@ -43,13 +45,22 @@ struct CommandLine::Parser {
   CLI::Option* add(const std::string& name, const std::string& placeholder, const std::string& help,
                    Setter set);
 
+  /// An option that a variable of the environment may give.
+  struct Variable {
+    std::string name;
+    const char* variable;
+    Setter set;
+  };
+
   CLI::App app;
   std::vector<Value> values;
+  std::vector<Variable> variables;
+  std::vector<std::pair<std::string, Setter>> setters;
+  std::vector<std::pair<std::string, std::function<std::vector<Candidate>()>>> suggestions;
 };
 
-CommandLine::CommandLine(std::string_view name, std::string_view positionals,
-                         std::string_view about)
-    : name_(name), positionals_(positionals), about_(about), parser_(std::make_unique<Parser>()) {
+CommandLine::CommandLine(std::string name, std::string_view positionals, std::string_view about)
+    : name_(std::move(name)), positionals_(positionals), about_(about), parser_(std::make_unique<Parser>()) {
   parser_->app.set_help_flag("-h,--help", "this text");
   parser_->app.allow_extras();
 }
@@ -76,6 +87,7 @@ CLI::Option* CommandLine::Parser::add(const std::string& name, const std::string
   const auto keep = [this, name, set](const std::string& text) {
     values.push_back({name, text, set});
   };
+  setters.emplace_back(name, set);
   return app.add_option_function<std::string>(name, keep, help)->type_name(placeholder);
 }
 
@@ -108,8 +120,49 @@ void CommandLine::repeated(const std::string& name, const std::string& placehold
   parser_->add(name, placeholder, help, set_each)->join(between);
 }
 
+void CommandLine::suggest(const std::string& name, std::function<std::vector<Candidate>()> list) {
+  parser_->suggestions.emplace_back(name, std::move(list));
+}
+
+void CommandLine::environment(const std::string& name, const char* variable, Setter set) {
+  if (set == nullptr) {
+    for (const auto& [known, setter] : parser_->setters)
+      if (known == name) set = setter;
+  }
+  parser_->variables.push_back({name, variable, std::move(set)});
+}
+
+void CommandLine::read_environment() const {
+  for (const auto& [name, variable, set] : parser_->variables) {
+    const char* const text = std::getenv(variable);
+    const bool is_given = std::any_of(parser_->values.begin(), parser_->values.end(),
+                                      [&](const Parser::Value& each) { return each.name == name; });
+    if (text == nullptr || *text == '\0' || is_given) continue;
+    try {
+      set(text);
+    } catch (const UsageError& error) {
+      throw UsageError(fmt::format("{}: {}", variable, error.what()), error.hint());
+    }
+  }
+}
+
+std::vector<Candidate> CommandLine::complete(const std::string& before,
+                                             const std::string& typed) const {
+  for (const auto& [name, list] : parser_->suggestions)
+    if (name == before) return list();
+  const CLI::Option* const option = parser_->app.get_option_no_throw(before);
+  if (before.starts_with('-') && option != nullptr && !is_flag(*option)) return {};
+  if (!typed.starts_with('-')) return {};
+  std::vector<Candidate> options;
+  for (const CLI::Option* each : parser_->app.get_options()) {
+    const std::string about = each->get_description().substr(0, each->get_description().find(';'));
+    for (const std::string& name : each->get_lnames()) options.push_back({"--" + name, about});
+  }
+  return options;
+}
+
 UsageError CommandLine::usage_error(const std::string& what) const {
-  return UsageError(what, fmt::format("qrtool {} --help lists the options", name_));
+  return UsageError(what, fmt::format("{} --help lists the options", name_));
 }
 
 UsageError CommandLine::unknown_option(const std::string& arg) const {
@@ -139,7 +192,9 @@ void CommandLine::refuse_extra(Args extra) const {
     if (arg.size() > 1 && arg.starts_with('-')) throw unknown_option(arg);
   }
   for (const auto& [name, target] : required_)
-    if (target->empty()) throw usage_error(fmt::format("{}: {} is missing", name_, name));
+    if (target->empty())
+      throw usage_error(
+          fmt::format("{}: {} is missing", name_.substr(name_.rfind(' ') + 1), name));
   std::erase(extra, "--");
   if (!extra.empty())
     throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
@@ -161,12 +216,13 @@ bool CommandLine::parse(Args args) {
       throw usage_error(fmt::format("option '{}' needs a value", name));
     set(text);
   }
+  read_environment();
   return true;
 }
 
 std::string CommandLine::help() const {
   std::string out =
-      fmt::format("usage: qrtool {} [OPTION]... {}\n\n{}\n", name_, positionals_, about_);
+      fmt::format("usage: {} [OPTION]... {}\n\n{}\n", name_, positionals_, about_);
   constexpr std::size_t indent = 24;
   for (const CLI::Option* option : parser_->app.get_options()) {
     if (option == parser_->app.get_help_ptr()) continue;  // comes last

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/cli/completion.hpp"
 #include "app/cli/option_values.hpp"
 
 namespace qrtool {
@@ -17,12 +18,18 @@ using Args = std::vector<std::string>;
 /// Takes the text of an option's value.
 using Setter = std::function<void(const std::string&)>;
 
+/// What follows the program's name on the command line, and the name that it was started by.
+struct Invocation {
+  std::string program;  // "qrtool", "qrtool-mpi"
+  Args args;
+};
+
 /// First declare all arguments and options, then call parse() or help(). The help lists what was
 /// declared.
 class CommandLine {
  public:
-  /// `about`: what the command does, and examples.
-  CommandLine(std::string_view name, std::string_view positionals, std::string_view about);
+  /// `name`: the command after the program. `about`: what the command does, and examples.
+  CommandLine(std::string name, std::string_view positionals, std::string_view about);
   ~CommandLine();
 
   /// A file that must be given.
@@ -53,17 +60,32 @@ class CommandLine {
   void choice(const std::string& name, T& target, const std::string& help,
               const std::pair<std::string_view, T> (&choices)[N]) {
     std::string names;
-    for (const auto& entry : choices)
+    std::vector<Candidate> candidates;
+    for (const auto& entry : choices) {
       names += (names.empty() ? "" : ", ") + std::string(entry.first);
+      candidates.push_back({std::string(entry.first)});
+    }
     value(name, "WORD", help + ": " + names, [name, &target, &choices](const std::string& text) {
       target = choose(name, text, choices);
     });
+    suggest(name, [candidates] { return candidates; });
   }
+
+  /// The values that a shell may offer for an option. They are listed when they are needed.
+  void suggest(const std::string& name, std::function<std::vector<Candidate>()> list);
+
+  /// Where the line does not give the option, and the environment has this variable, its text is
+  /// passed to the option's setter, or to `set`.
+  void environment(const std::string& name, const char* variable, Setter set = nullptr);
 
   /// Returns false where the line asks for help; then no value is set. Errors: UsageError.
   bool parse(Args args);
 
   std::string help() const;
+
+  /// What may stand at the end of a line: values of the option `before`, or options where `typed`
+  /// begins one. Empty: names of files, or nothing that is known.
+  std::vector<Candidate> complete(const std::string& before, const std::string& typed) const;
 
  private:
   struct Parser;
@@ -72,6 +94,7 @@ class CommandLine {
   UsageError unknown_option(const std::string& arg) const;
   UsageError in_our_words(const std::string& message) const;
   UsageError usage_error(const std::string& what) const;
+  void read_environment() const;
 
   std::string name_, positionals_, about_;
   std::unique_ptr<Parser> parser_;

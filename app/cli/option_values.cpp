@@ -45,6 +45,21 @@ UsageError not_one_of(std::string_view option, std::string_view value,
                                 near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
 }
 
+std::string_view our_word(std::string_view option, std::string_view word) {
+  struct Alias {
+    std::string_view option, word, ours;
+  };
+  // NumPy's types; SciPy's, MATLAB's and Octave's modes; everyone's word for a device.
+  constexpr Alias aliases[] = {
+      {"--precision", "float32", "single"}, {"--precision", "float64", "double"},
+      {"--mode", "economic", "reduced"},    {"--mode", "economy", "reduced"},
+      {"--mode", "econ", "reduced"},        {"--mode", "full", "complete"},
+      {"--backend", "gpu", "opencl"}};
+  for (const Alias& alias : aliases)
+    if (alias.option == option && alias.word == word) return alias.ours;
+  return word;
+}
+
 std::uint64_t parse_size(std::string_view option, const std::string& text) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
   const std::optional<double> number = parse_all<double>(std::string_view(text).substr(0, digits));

@@ -19,13 +19,17 @@ namespace qrtool {
 UsageError not_one_of(std::string_view option, std::string_view value,
                       std::span<const std::string_view> allowed);
 
+/// The word of this tool for one that other programs have, such as "double" for "float64"; any
+/// other word as it is.
+std::string_view our_word(std::string_view option, std::string_view word);
+
 /// The value that `text` names.
 template <class T, std::size_t N>
 T choose(std::string_view option, const std::string& text,
          const std::pair<std::string_view, T> (&choices)[N]) {
   std::vector<std::string_view> names;
   for (const auto& [name, value] : choices) {
-    if (name == text) return value;
+    if (name == our_word(option, text)) return value;
     names.push_back(name);
   }
   throw not_one_of(option, text, names);

@@ -40,6 +40,19 @@ version. Exit status: 0 good, 1 a matrix failed, 2 usage, 3 input, 4 device,
 5 output, 6 memory or size, 7 internal error.
 )";
 
+constexpr std::string_view overview_over_mpi =
+    R"(usage: mpirun -n P qrtool-mpi COMMAND [OPTION]... FILE...
+
+P processes share the matrices of a file, or the rows of one tall matrix.
+
+  mpirun -n 4 qrtool-mpi factor a.h5 q.h5
+  mpirun -n 4 qrtool-mpi bench --mode r --shape 1000000x32
+
+factor and bench use all processes; solve, verify, devices and generate run in
+one, as by qrtool. qrtool-mpi COMMAND --help lists the options of a command,
+qrtool-mpi --version the version. Exit status: as of qrtool.
+)";
+
 constexpr std::pair<std::string_view, Order> orders[] = {
     {"auto", Order::automatic}, {"row", Order::row}, {"column", Order::column}};
 constexpr std::pair<std::string_view, ProgressMode> progress_modes[] = {
@@ -48,9 +61,6 @@ constexpr std::pair<std::string_view, ProgressMode> progress_modes[] = {
     {"never", ProgressMode::never}};
 constexpr std::pair<std::string_view, Mode> modes[] = {
     {"reduced", Mode::reduced}, {"complete", Mode::complete}, {"r", Mode::r}, {"raw", Mode::raw}};
-// What SciPy and MATLAB call them.
-constexpr std::pair<std::string_view, Mode> modes_elsewhere[] = {
-    {"economic", Mode::reduced}, {"econ", Mode::reduced}, {"full", Mode::complete}};
 constexpr std::pair<std::string_view, std::optional<Sign>> signs[] = {{"positive", Sign::positive},
                                                                       {"lapack", Sign::lapack}};
 constexpr std::pair<std::string_view, PrecisionWord> precisions[] = {
@@ -94,6 +104,11 @@ void add_csv_options(CommandLine& line, CsvOptions& csv) {
              "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
              "the first row",
              [&csv](const std::string& text) { csv.delimiter = parse_delimiter(text); });
+  line.suggest("--delimiter", [] {
+    std::vector<Candidate> words;
+    for (const auto& [word, character] : delimiter_words) words.push_back({std::string(word)});
+    return words;
+  });
   line.choice("--decimal", csv.decimal, "CSV: the decimal sign", decimal_words);
   line.value("--skip-rows", "N", "CSV: leave out the first N lines",
              [&csv](const std::string& text) {
@@ -142,6 +157,10 @@ void add_backend_options(CommandLine& line, BackendRequest& request) {
              [&request](const std::string& text) { request.device = text; });
   line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
              [&request](const std::string& text) { request.variant = text; });
+  line.suggest("--device", device_candidates);
+  line.suggest("--variant", variant_candidates);
+  line.environment("--device", "QRTOOL_DEVICE",
+                   [&request](const std::string& text) { request.usual_device = text; });
 }
 
 template <class Options>
@@ -153,23 +172,25 @@ void add_resource_options(CommandLine& line, Options& o) {
   line.value("--threads", "N", "default: all cores", [&o](const std::string& text) {
     o.threads = static_cast<int>(parse_whole("--threads", text, 1, 4096));
   });
+  line.environment("--memory", "QRTOOL_MEMORY");
+  line.environment("--threads", "QRTOOL_THREADS");
 }
 
 template <class Options>
-void add_print_options(CommandLine& line, Options& o) {
+void add_report_options(CommandLine& line, Options& o) {
   line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
              [&o](const std::string& text) { o.report = text; });
   line.flag("-f,--force", o.force, "replace existing files");
+}
+
+/// The options of every command, in its help the last.
+void add_print_options(CommandLine& line, PrintOptions& o) {
   line.flag("--json", o.json, "the result as one JSON document");
   line.flag("-q,--quiet", o.quiet, "print errors only");
   line.flag("-v,--verbose", o.verbose, "print notes too");
   line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
-}
-
-Mode mode_of(const std::string& text) {
-  for (const auto& [name, mode] : modes_elsewhere)
-    if (name == text) return mode;
-  return choose("--mode", text, modes);
+  line.value("--log", "FILE", "append what is printed to FILE, too, with the time",
+             [&o](const std::string& text) { o.log = text; });
 }
 
 void describe(CommandLine& line, FactorOptions& o) {
@@ -182,8 +203,7 @@ void describe(CommandLine& line, FactorOptions& o) {
       "OUT", o.output,
       "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx; "
       "- with --mode r: R as CSV on standard output");
-  line.value("--mode", "WORD", "what is computed, as in NumPy: reduced, complete, r, raw",
-             [&o](const std::string& text) { o.mode = mode_of(text); });
+  line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,
               "of Q and R; mixed: half-precision products, bars of 2^-10", precisions);
@@ -201,7 +221,7 @@ void describe(CommandLine& line, FactorOptions& o) {
              "DIR, not in memory; copies of compressed inputs, too",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
-  add_print_options(line, o);
+  add_report_options(line, o);
 }
 
 /// The options of `solve` and of `verify` for solutions.
@@ -248,10 +268,6 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   line.flag("-f,--force", o.force, "replace existing files");
-  line.flag("--json", o.json, "the result as one JSON document");
-  line.flag("-q,--quiet", o.quiet, "print errors only");
-  line.flag("-v,--verbose", o.verbose, "print notes too");
-  line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
 }
 
 void describe(CommandLine& line, VerifyOptions& o) {
@@ -266,7 +282,7 @@ void describe(CommandLine& line, VerifyOptions& o) {
   line.flag("--all", o.all, "list every matrix, not only the first failing ones");
   add_input_options(line, o);
   add_resource_options(line, o);
-  add_print_options(line, o);
+  add_report_options(line, o);
 }
 
 void describe(CommandLine& line, BenchOptions& o) {
@@ -290,7 +306,6 @@ void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
 void describe(CommandLine& line, DevicesOptions& o) {
   add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
   line.choice("--precision", o.type, "of its elements", element_types);
-  line.flag("--json", o.json, "the result as one JSON document");
 }
 
 std::vector<std::string_view> kind_names() {
@@ -310,6 +325,11 @@ void describe(CommandLine& line, GenerateOptions& o) {
                  throw not_one_of("--kind", text, names);
                o.kind = text;
              });
+  line.suggest("--kind", [] {
+    std::vector<Candidate> names;
+    for (const std::string_view name : kind_names()) names.push_back({std::string(name)});
+    return names;
+  });
   line.choice("--precision", o.type, "of the elements", element_types);
   line.value("--cond", "X", "condition number, ratio of scales, or 1 over the noise; default 1e6",
              [&o](const std::string& text) { o.cond = parse_number("--cond", text, 1); });
@@ -319,7 +339,6 @@ void describe(CommandLine& line, GenerateOptions& o) {
   });
   line.flag("--special", o.special, "haar: determinant +1, uniform in SO(n); square only");
   line.flag("-f,--force", o.force, "replace an existing file");
-  line.flag("-q,--quiet", o.quiet, "print errors only");
 }
 
 constexpr std::string_view factor_about =
@@ -446,50 +465,69 @@ void check(const GenerateOptions& o) {
         "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
 }
 
-/// Returns the command with its options filled in, or its help.
+/// A command's name, and what its help says first. `Options` says which command it is.
 template <class Options>
-Command parse_command(std::string_view name, std::string_view positionals, std::string_view about,
-                      const Args& args) {
-  Options options;
-  CommandLine line(name, positionals, about);
+struct CommandText {
+  std::string_view name, positionals, about;
+};
+
+constexpr CommandText<FactorOptions> factor_text{"factor", "IN OUT", factor_about};
+constexpr CommandText<SolveOptions> solve_text{"solve", "A B OUT", solve_about};
+constexpr CommandText<VerifyOptions> verify_text{"verify", "IN OUT", verify_about};
+constexpr CommandText<GenerateOptions> generate_text{"generate", "--shape BxMxN OUT",
+                                                     generate_about};
+constexpr CommandText<DevicesOptions> devices_text{"devices", "", devices_about};
+const CommandText<BenchOptions> bench_text{"bench", "", bench_about};
+
+template <class Options>
+void describe_all(CommandLine& line, Options& options) {
   describe(line, options);
-  if (!line.parse(args)) return HelpRequest{line.help()};
+  add_print_options(line, options);
+}
+
+/// Returns the command with its options filled in, or its help.
+template <class Options, const CommandText<Options>& text>
+Command parse_command(const Invocation& invocation) {
+  Options options;
+  CommandLine line(fmt::format("{} {}", invocation.program, text.name), text.positionals,
+                   text.about);
+  describe_all(line, options);
+  if (!line.parse(invocation.args)) return HelpRequest{line.help()};
   check(options);
   return options;
 }
 
-Command parse_help(const Args& args);
+template <class Options>
+std::vector<Candidate> complete_command(const std::string& before, const std::string& typed) {
+  Options options;
+  CommandLine line("", "", "");
+  describe_all(line, options);
+  return line.complete(before, typed);
+}
 
-/// A command's name and the function that parses the rest of its line.
+Command parse_help(const Invocation& invocation);
+std::vector<Candidate> complete_help(const std::string&, const std::string&);
+
+/// A command's name, and the functions that parse and complete the rest of its line.
 struct CommandEntry {
-  std::string_view name;
-  Command (*parse)(const Args& args);
+  std::string_view name, about;
+  Command (*parse)(const Invocation& invocation);
+  std::vector<Candidate> (*complete)(const std::string& before, const std::string& typed);
 };
 
-constexpr CommandEntry commands[] = {
-    {"factor",
-     [](const Args& args) {
-       return parse_command<FactorOptions>("factor", "IN OUT", factor_about, args);
-     }},
-    {"solve",
-     [](const Args& args) {
-       return parse_command<SolveOptions>("solve", "A B OUT", solve_about, args);
-     }},
-    {"verify",
-     [](const Args& args) {
-       return parse_command<VerifyOptions>("verify", "IN OUT", verify_about, args);
-     }},
-    {"generate",
-     [](const Args& args) {
-       return parse_command<GenerateOptions>("generate", "--shape BxMxN OUT", generate_about, args);
-     }},
-    {"devices",
-     [](const Args& args) {
-       return parse_command<DevicesOptions>("devices", "", devices_about, args);
-     }},
-    {"bench",
-     [](const Args& args) { return parse_command<BenchOptions>("bench", "", bench_about, args); }},
-    {"help", parse_help}};
+template <class Options, const CommandText<Options>& text>
+constexpr CommandEntry entry_of(std::string_view about) {
+  return {text.name, about, parse_command<Options, text>, complete_command<Options>};
+}
+
+const CommandEntry commands[] = {
+    entry_of<FactorOptions, factor_text>("Q, R and an error report of every matrix"),
+    entry_of<SolveOptions, solve_text>("least squares"),
+    entry_of<VerifyOptions, verify_text>("measures the errors again"),
+    entry_of<GenerateOptions, generate_text>("test matrices"),
+    entry_of<DevicesOptions, devices_text>("what there is to run on"),
+    entry_of<BenchOptions, bench_text>("times devices and libraries"),
+    {"help", "the options of a command", parse_help, complete_help}};
 
 std::vector<std::string_view> command_names() {
   std::vector<std::string_view> names;
@@ -514,20 +552,61 @@ UsageError unknown_command(const std::string& word) {
                     commands_hint());
 }
 
-Command parse_help(const Args& args) {
+/// The first text of --help.
+std::string overview_of(const std::string& program) {
+  if (program == "qrtool-mpi") return std::string(overview_over_mpi);
+  return std::string(overview);
+}
+
+Command parse_help(const Invocation& invocation) {
+  const auto& [program, args] = invocation;
   const auto topic = std::find_if(args.begin(), args.end(),
                                   [](const std::string& arg) { return !arg.starts_with('-'); });
-  if (topic == args.end() || *topic == "help") return HelpRequest{std::string(overview)};
+  if (topic == args.end() || *topic == "help") return HelpRequest{overview_of(program)};
   const CommandEntry* command = find_command(*topic);
   if (command == nullptr) throw unknown_command(*topic);
-  return command->parse({"--help"});
+  return command->parse({program, {"--help"}});
+}
+
+std::vector<Candidate> complete_command_name() {
+  std::vector<Candidate> names;
+  for (const CommandEntry& command : commands)
+    names.push_back({std::string(command.name), std::string(command.about)});
+  return names;
+}
+
+std::vector<Candidate> complete_help(const std::string&, const std::string&) {
+  return complete_command_name();
+}
+
+/// What may follow a line, for the completion of shells: `words` are those after the program's
+/// name, of which the last is being typed.
+std::string complete_line(Args words) {
+  std::erase(words, "=");  // bash takes it for a word
+  if (words.empty()) words.emplace_back();
+  std::string typed = words.back();
+  words.pop_back();
+  std::string before = words.empty() ? "" : words.back();
+  const std::size_t equals = typed.starts_with("--") ? typed.find('=') : std::string::npos;
+  if (equals != std::string::npos) before = typed.substr(0, equals);
+  const auto word = std::find_if(words.begin(), words.end(), [](const std::string& arg) {
+    return find_command(arg) != nullptr;
+  });
+  std::vector<Candidate> candidates =
+      word == words.end() ? complete_command_name() : find_command(*word)->complete(before, typed);
+  if (word == words.end())
+    for (const char* option : {"--help", "--version"}) candidates.push_back({option});
+  if (equals != std::string::npos)
+    for (Candidate& each : candidates) each.word.insert(0, typed, 0, equals + 1);
+  return candidate_lines(candidates, typed);
 }
 
 /// Parses a line without any command.
-Command parse_without_command(const Args& args) {
+Command parse_without_command(const Invocation& invocation) {
+  const Args& args = invocation.args;
   for (const std::string& arg : args)
     if (!arg.starts_with('-')) throw unknown_command(arg);
-  if (asks_for_help(args)) return HelpRequest{std::string(overview)};
+  if (asks_for_help(args)) return HelpRequest{overview_of(invocation.program)};
   constexpr std::array<std::string_view, 2> known{"--help", "--version"};
   const std::string_view near = nearest(args.front(), known);
   if (!near.empty())
@@ -540,16 +619,20 @@ Command parse_without_command(const Args& args) {
 
 Command parse_command_line(int argc, const char* const* argv) {
   Args args(argv + std::min(argc, 1), argv + argc);
-  if (args.empty()) return HelpRequest{std::string(overview), false};
+  const std::string program = argc > 0 && std::string_view(argv[0]).ends_with("qrtool-mpi")
+                                  ? "qrtool-mpi"
+                                  : "qrtool";
+  if (args.empty()) return HelpRequest{overview_of(program), false};
+  if (args.front() == "complete") return HelpRequest{complete_line({args.begin() + 1, args.end()})};
   if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};
   // Options may come before the command; they belong to it.
   const auto word = std::find_if(args.begin(), args.end(), [](const std::string& arg) {
     return find_command(arg) != nullptr;
   });
-  if (word == args.end()) return parse_without_command(args);
+  if (word == args.end()) return parse_without_command({program, args});
   const CommandEntry& command = *find_command(*word);
   args.erase(word);
-  return command.parse(args);
+  return command.parse({program, args});
 }
 
 bool asks_for_json(int argc, const char* const* argv) {

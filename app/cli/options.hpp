@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/bench/options.hpp"
-#include "app/process/progress.hpp"
+#include "app/cli/print_options.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/problem.hpp"
 #include "core/solve/shapes.hpp"
@@ -23,7 +23,7 @@ struct PrecisionWord {
   bool is_mixed = false;
 };
 
-struct FactorOptions {
+struct FactorOptions : PrintOptions {
   std::string input, output, dataset;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
@@ -37,17 +37,15 @@ struct FactorOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
-  bool force = false, explain = false, json = false, quiet = false, verbose = false;
+  bool force = false, explain = false;
   std::string report;
-  ProgressMode progress = ProgressMode::automatic;
 };
 
-struct DevicesOptions {
+struct DevicesOptions : PrintOptions {
   // The problem that the answer is about.
   std::vector<index_t> leading{15000};
   index_t m = 64, n = 64;
   ElementType type = ElementType::float32;
-  bool json = false;
 };
 
 /// Which problems `solve` and `verify` read from A and B. An option that is not given is taken from
@@ -61,7 +59,7 @@ struct SystemOptions {
   std::optional<double> ridge, rank_tolerance;
 };
 
-struct SolveOptions {
+struct SolveOptions : PrintOptions {
   std::string a, b, output;
   SystemOptions system;
   BackendRequest backend;
@@ -71,13 +69,12 @@ struct SolveOptions {
   bool basic = false, no_se = false;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
-  bool force = false, json = false, quiet = false, verbose = false;
-  ProgressMode progress = ProgressMode::automatic;
+  bool force = false;
 };
 
 enum class Criteria { bar, m_eps };
 
-struct VerifyOptions {
+struct VerifyOptions : PrintOptions {
   std::string input, factors, dataset;
   std::string solutions;  // with three files: A, B and X
   SystemOptions system;
@@ -88,12 +85,11 @@ struct VerifyOptions {
   Check check = Check::full;  // or probe
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
-  bool all = false, force = false, json = false, quiet = false, verbose = false;
+  bool all = false, force = false;
   std::string report;
-  ProgressMode progress = ProgressMode::automatic;
 };
 
-struct GenerateOptions {
+struct GenerateOptions : PrintOptions {
   std::string output;
   std::string kind = "gauss";
   std::vector<index_t> leading;
@@ -101,7 +97,7 @@ struct GenerateOptions {
   ElementType type = ElementType::float32;
   std::optional<double> cond;  // not given: 1e6
   std::uint64_t seed = 0;
-  bool special = false, force = false, quiet = false;
+  bool special = false, force = false;
 };
 
 struct HelpRequest {
@@ -116,7 +112,7 @@ struct VersionRequest {
 using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions,
                              DevicesOptions, BenchOptions, HelpRequest, VersionRequest>;
 
-/// Errors: UsageError, in the words of this tool.
+/// The program names itself by argv[0]. Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);
 
 /// Whether the line has --json, also where the rest of it is wrong.

@@ -100,6 +100,9 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
   set_interrupt_message(exports.interrupt_message());
 
   const bool prints_table = !o.quiet && !o.json;
+  if (o.verbose)
+    print_message(fmt::format("{} cases by {} on {}", schedule.cases.size(), setup.backend.name(),
+                              setup.backend.device()));
   if (prints_table) write_stdout_now(text_head(sweep.result()));
   for (const BenchCase& size : schedule.cases) {
     const BenchRow& row = sweep.measure(size);
@@ -109,7 +112,7 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
   if (prints_table) write_stdout(text_notes(sweep.result()));
   if (o.json) write_stdout(to_json(sweep.result()));
   if (!sweep.result().has_failed()) return ExitCode::good;
-  print_message("bench: matrices are above their bar; the notes say in which cases");
+  print_failure("bench: matrices are above their bar; the notes say in which cases");
   return ExitCode::answer_is_no;
 }
 

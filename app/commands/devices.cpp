@@ -61,12 +61,14 @@ Place device_place(const DeviceInfo& device, const Limits& host) {
           .limits = limits};
 }
 
-std::string describe(const Place& place, const Problem& problem) {
+/// With what each variant is for, where `is_verbose`.
+std::string describe(const Place& place, const Problem& problem, bool is_verbose) {
   std::string text = fmt::format("{}\n     {}\n", place.title, place.limits_text);
   for (const Variant& variant : place.variants) {
     const Fit fit = variant.fits(problem, place.limits);
     text += fmt::format("     {} {:<16} {}{}\n", fit.ok ? "+" : "-", variant.name, fit.reason,
                         variant.only_when_forced ? " (only when forced)" : "");
+    if (is_verbose) text += fmt::format("                        {}\n", variant.summary);
   }
   return text;
 }
@@ -113,7 +115,8 @@ ExitCode run_devices(const DevicesOptions& o) {
                 {"reason", choice.reason}});
     return ExitCode::good;
   }
-  for (const Place& place : places) write_stdout(describe(place, problem));
+  if (o.quiet) return ExitCode::good;
+  for (const Place& place : places) write_stdout(describe(place, problem, o.verbose));
   if (devices.empty()) write_stdout("no OpenCL device; the CPU does everything\n");
   write_stdout(fmt::format("for {} of {}x{}, {} (+ takes it, - does not):\n  {}\n",
                            format_count(problem.count), problem.m, problem.n, name_of(problem.type),

@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
+#include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
+#include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
 #include "core/matrices.hpp"
@@ -23,6 +26,8 @@
 
 namespace qrtool {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr double default_cond = MatrixRequest{}.cond;
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
@@ -65,6 +70,7 @@ class Generator {
   }
 
   void write_all(Writer& writer) {
+    Progress progress("generate", count_, o_.progress_mode());
     Batch<T> a(chunk_, o_.m, o_.n), q, r;
     if (backend_) q = Batch<T>(chunk_, o_.m, o_.n);
     if (backend_) r = Batch<T>(chunk_, o_.n, o_.n);
@@ -72,6 +78,7 @@ class Generator {
       const index_t matrices = std::min(chunk_, count_ - first);
       const BatchView<T> filled = a.view().slice(0, matrices);
       fill(first, filled);
+      progress.add(matrices);
       if (!backend_) {
         writer.write("A", first, filled);
         continue;
@@ -129,6 +136,19 @@ OutputSpec output_spec(const GenerateOptions& o) {
   return spec;
 }
 
+Json to_json(const GenerateOptions& o, const std::vector<std::string>& files, double seconds) {
+  std::vector<index_t> shape = o.leading;
+  shape.insert(shape.end(), {o.m, o.n});
+  return {{"schema", "qrtool.generate/1"},
+          {"version", QRTOOL_VERSION},
+          {"output", {{"files", files}, {"shape", shape}, {"type", name_of(o.type)}}},
+          {"kind", o.kind},
+          {"cond", uses_cond(o.kind) ? Json(o.cond.value_or(default_cond)) : Json()},
+          {"seed", o.seed},
+          {"seconds", {{"total", seconds}}},
+          {"exit", 0}};
+}
+
 /// Returns the files that were written.
 template <class T>
 std::vector<std::string> generate(const GenerateOptions& o) {
@@ -146,9 +166,13 @@ std::vector<std::string> generate(const GenerateOptions& o) {
 }  // namespace
 
 ExitCode run_generate(const GenerateOptions& o) {
+  const Stopwatch watch;
   const std::vector<std::string> files =
       o.type == ElementType::float32 ? generate<float>(o) : generate<double>(o);
-  if (!o.quiet)
+  if (o.verbose) print_message(fmt::format("made and written in {}", format_seconds(watch.seconds())));
+  if (o.json)
+    write_json(to_json(o, files, watch.seconds()));
+  else if (!o.quiet)
     write_stdout(fmt::format("wrote {} (A {} {}, {}, seed {})\n", escape(files.front()),
                              format_shape(o.leading, o.m, o.n), name_of(o.type), o.kind, o.seed));
   return ExitCode::good;

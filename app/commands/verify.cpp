@@ -137,7 +137,8 @@ std::string text_of(const VerifyResult& result) {
   const auto left = result.verdict.failed() - std::ssize(result.listed());
   if (!result.options.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));
-  return text + verdict_line(result) + "\n";
+  const std::string last = verdict_line(result);
+  return text + (result.verdict.failed() > 0 ? in_red(last) : last) + "\n";
 }
 
 Json to_json(const VerifyResult& result) {
@@ -178,7 +179,7 @@ void print_text(const VerifyResult& result) {
   if (result.verdict.matrices() == 0)
     print_message(fmt::format("{}: 0 matrices", escape(result.input.a.source().file)));
   if (!result.options.json && !result.options.quiet) write_stdout(text_of(result));
-  if (result.options.quiet && result.verdict.failed() > 0) print_message(verdict_line(result));
+  if (result.options.quiet && result.verdict.failed() > 0) print_failure(verdict_line(result));
 }
 
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
@@ -201,7 +202,7 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
                                          : standard_bars(a.m, a.n, precision, errors);
   };
   Progress progress("verify", work_of(result.input, plan),
-                    o.quiet ? ProgressMode::never : o.progress, plan.unit());
+                    o.progress_mode(), plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
       result.verdict.add(m);

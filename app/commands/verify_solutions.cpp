@@ -111,7 +111,7 @@ template <class T>
 VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
   VerifiedSolutions out;
   Progress progress("verify", count_of(job.inputs.sides.solution_dims),
-                    o.quiet ? ProgressMode::never : o.progress, "solutions");
+                    o.progress_mode(), "solutions");
   const SolveSink<T> sink{
       .keep_x = [](index_t, index_t, const T*, const T*) {},
       .keep_reports =
@@ -163,7 +163,8 @@ void print_text(const VerifyOptions& o, const VerifiedSolutions& found, const Di
   const auto left = found.verdict.failed() - std::ssize(found.listed);
   if (!o.all && left > 0)
     text += fmt::format("and {} more; --all lists them\n", format_count(left));
-  write_stdout(text + verified_line(found, o.solutions) + "\n");
+  const std::string last = verified_line(found, o.solutions);
+  write_stdout(text + (found.verdict.failed() > 0 ? in_red(last) : last) + "\n");
 }
 
 void print_json(const VerifyOptions& o, const VerifiedSolutions& found, const SolveInputs& inputs,
@@ -216,7 +217,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   } else if (!o.quiet) {
     print_text(o, found, inputs.sides.solution_dims, problem.type);
   } else if (found.verdict.failed() > 0) {
-    print_message(verified_line(found, o.solutions));
+    print_failure(verified_line(found, o.solutions));
   }
   return found.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }

@@ -2,25 +2,83 @@
 // console.cpp: writes to the standard streams; a failed write throws only at the end.
 #include "app/process/console.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/file/input_file.hpp"
 
 namespace qrtool {
 
 namespace {
+
 bool is_silent = false, is_stdout_free = false;
+std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file{nullptr, std::fclose};
+
+constexpr std::string_view red = "\x1b[31m", plain = "\x1b[0m";
+
+bool shows_colours(int stream) {
+  const char *term = std::getenv("TERM"), *no_colour = std::getenv("NO_COLOR");
+  const bool is_forbidden = no_colour != nullptr && *no_colour != '\0';
+  return !is_forbidden && isatty(stream) == 1 && term != nullptr &&
+         std::string_view(term) != "dumb";
 }
+
+std::string coloured(std::string_view text, int stream) {
+  return shows_colours(stream) ? fmt::format("{}{}{}", red, text, plain) : std::string(text);
+}
+
+std::string time_text() {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(std::time(nullptr)));
+}
+
+/// A line of a log begins with the time.
+bool begins_a_log(std::string_view text) {
+  constexpr std::string_view form = "dddd-dd-dd dd:dd:dd ";
+  if (text.size() < form.size()) return false;
+  for (std::size_t i = 0; i < form.size(); ++i) {
+    const bool is_digit = text[i] >= '0' && text[i] <= '9';
+    if (form[i] == 'd' ? !is_digit : text[i] != form[i]) return false;
+  }
+  return true;
+}
+
+void write_log(std::string_view text) {
+  if (!log_file) return;
+  std::string lines(text);
+  for (const std::string_view code : {red, plain})
+    for (std::size_t at = lines.find(code); at != std::string::npos; at = lines.find(code, at))
+      lines.erase(at, code.size());
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    fmt::print(log_file.get(), "{} {}\n", time_text(), std::string_view(lines).substr(at, end - at));
+    at = end + 1;
+  }
+  std::fflush(log_file.get());
+}
+
+}  // namespace
 
 void silence_console() { is_silent = true; }
 void keep_stdout_free() { is_stdout_free = true; }
 
 void write_stdout(std::string_view text) {
-  if (!is_silent) std::fwrite(text.data(), 1, text.size(), is_stdout_free ? stderr : stdout);
+  if (is_silent) return;
+  std::fwrite(text.data(), 1, text.size(), is_stdout_free ? stderr : stdout);
+  write_log(text);
 }
 
 void write_json(const nlohmann::ordered_json& document) {
@@ -38,10 +96,41 @@ void write_stderr(std::string_view text) {
   if (!is_silent) std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-void print_message(std::string_view message) { write_stderr(fmt::format("qrtool: {}\n", message)); }
+void print_message(std::string_view message) {
+  if (is_silent) return;
+  write_stderr(fmt::format("qrtool: {}\n", message));
+  write_log(fmt::format("qrtool: {}\n", message));
+}
+
+void print_failure(std::string_view message) {
+  if (is_silent) return;
+  write_stderr(coloured(fmt::format("qrtool: {}", message), STDERR_FILENO) + "\n");
+  write_log(fmt::format("qrtool: {}\n", message));
+}
 
 void print_hint(std::string_view action) {
-  if (!action.empty()) write_stderr(fmt::format("hint: {}\n", action));
+  if (action.empty() || is_silent) return;
+  write_stderr(fmt::format("hint: {}\n", action));
+  write_log(fmt::format("hint: {}\n", action));
+}
+
+std::string in_red(std::string_view text) { return coloured(text, STDOUT_FILENO); }
+
+void open_log(const std::string& path, const std::string& command) {
+  struct stat info {};
+  const bool is_there = stat(path.c_str(), &info) == 0 && info.st_size > 0;
+  if (is_there && (!S_ISREG(info.st_mode) || !begins_a_log(first_bytes(path, 32))))
+    throw UsageError(fmt::format("--log '{}': exists and is no log", escape(path)),
+                     "a log is only added to; name another file");
+  log_file.reset(std::fopen(path.c_str(), "ae"));
+  if (!log_file)
+    throw OutputError(fmt::format("cannot write '{}': {}", escape(path), std::strerror(errno)));
+  write_log(command);
+}
+
+void close_log(int exit_code) {
+  write_log(fmt::format("exit status {}", exit_code));
+  log_file.reset();
 }
 
 }  // namespace qrtool

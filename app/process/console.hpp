@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace qrtool {
@@ -27,6 +28,19 @@ void write_stderr(std::string_view text);
 
 /// Writes one line: `qrtool: message`.
 void print_message(std::string_view message);
+/// The same for a failure, which is red on a terminal.
+void print_failure(std::string_view message);
+
+/// The text, red where standard output is a terminal that shows colours. The environment variable
+/// NO_COLOR forbids them.
+std::string in_red(std::string_view text);
+
+/// Appends what is printed from now on, but no progress lines, to a file, each line with the time.
+/// `command` is its first line. Errors: OutputError where the file cannot be written; UsageError
+/// where it holds something else than such lines.
+void open_log(const std::string& path, const std::string& command);
+/// Writes the last line of the log, where there is one.
+void close_log(int exit_code);
 
 /// Writes one line, `hint: action`; nothing where `action` is empty.
 void print_hint(std::string_view action);

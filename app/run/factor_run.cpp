@@ -249,8 +249,7 @@ void FactorRun::factor_by_rows(Comm& comm, ProgressMode mode) {
 void FactorRun::run_stages(Comm& comm) {
   result_.ranks = comm.size();
   if (plan().problem.count == 0) return;
-  const bool is_quiet = options_.quiet || !comm.is_root();
-  const ProgressMode mode = is_quiet ? ProgressMode::never : options_.progress;
+  const ProgressMode mode = comm.is_root() ? options_.progress_mode() : ProgressMode::never;
   const bool is_single = plan().problem.type == ElementType::float32;
   if (plan().by_rows()) {
     is_single ? factor_by_rows<float>(comm, mode) : factor_by_rows<double>(comm, mode);

@@ -132,7 +132,10 @@ std::string summary(const FactorResult& result, bool verbose) {
                       format_seconds(result.stages.write),
                       rate(problem.output_bytes(), problem.count, result.stages.write),
                       format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
-  return text + fmt::format("{}; wrote {}\n", verdict_line(result.verdict), written_files(result));
+  const std::string verdict = verdict_line(result.verdict);
+  return text + fmt::format("{}; wrote {}\n",
+                            result.verdict.failed() > 0 ? in_red(verdict) : verdict,
+                            written_files(result));
 }
 
 Json to_json(const FactorResult& result) {
@@ -211,7 +214,7 @@ void print_bad_matrices(const FactorResult& result) {
                                            verdict.matrices() == 1 ? "matrix" : "matrices");
   const auto say = [&](Status status, const char* what, const char* consequence) {
     if (verdict.count(status) == 0) return false;
-    print_message(fmt::format(
+    print_failure(fmt::format(
         "{}: {} of {} {} (first: {}){}", file, format_count(verdict.count(status)), matrices, what,
         matrix_name(result.source.leading, verdict.first(status)), consequence));
     return true;

@@ -31,7 +31,7 @@ double cpu_seconds(const Problem& problem, const Limits& host) {
 /// Takes the devices that --device names in turn, by the rank's number.
 DeviceInfo device_of_rank(const BackendRequest& request) {
   const std::vector<DeviceInfo> devices =
-      choose_opencl_devices(request.device == "all" ? "" : request.device);
+      choose_opencl_devices(request.wanted_device() == "all" ? "" : request.wanted_device());
   return devices[static_cast<std::size_t>(request.rank) % devices.size()];
 }
 
@@ -51,7 +51,7 @@ std::unique_ptr<Backend> all_devices(Limits host) {
 }
 
 std::unique_ptr<Backend> device_backend(const BackendRequest& request, const Limits& limits) {
-  if (request.device == "all" && request.ranks == 1) return all_devices(limits);
+  if (request.wanted_device() == "all" && request.ranks == 1) return all_devices(limits);
   return make_opencl_backend(device_of_rank(request), limits);
 }
 

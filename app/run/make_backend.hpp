@@ -14,6 +14,8 @@ namespace qrtool {
 struct BackendRequest {
   std::string name = "auto";  // auto, cpu, opencl
   std::string device;         // --device, implies opencl; empty: the GPUs; "all"
+  // The device where one is used and `device` is empty; empty: the first GPU.
+  std::string usual_device = {};
   std::string variant;        // --variant BACKEND/NAME, implies its backend
   int rank = 0;               // of the chosen devices, rank r takes number r modulo their number
   int ranks = 1;
@@ -23,6 +25,8 @@ struct BackendRequest {
   bool asks_for_device() const {
     return name == "opencl" || !device.empty() || variant.starts_with("opencl/");
   }
+  /// The device that is meant where one is used.
+  const std::string& wanted_device() const { return device.empty() ? usual_device : device; }
 };
 
 struct BackendChoice {

@@ -14,7 +14,7 @@ std::optional<Failure> attempt(const std::function<void()>& body) {
     return std::nullopt;
   } catch (const Error& error) {
     if (error.code() == ExitCode::output || error.code() == ExitCode::internal) throw;
-    print_message(error.what());
+    print_failure(error.what());
     print_hint(error.hint());
     return Failure{.code = error.code(), .what = error.what(), .hint = error.hint()};
   }

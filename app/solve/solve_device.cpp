@@ -57,8 +57,8 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
     say_why_not(o, of_device);
     return std::nullopt;
   }
-  device.factor = make_plan(factored, device.backend->variants(), device.backend->limits(),
-                            o.backend.variant);
+  device.factor =
+      make_plan(factored, device.backend->variants(), device.backend->limits(), o.backend.variant);
   return device;
 }
 

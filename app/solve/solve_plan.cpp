@@ -8,6 +8,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/solve/pack_solver.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/tall_system.hpp"
 #include "core/text.hpp"
@@ -61,6 +62,26 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
                                           std::max<index_t>(plan.groups, 1));
 }
 
+/// What a tall matrix takes besides its rows, of which there are two copies: as they are read, and
+/// packed.
+std::size_t tree_bytes(const Problem& factored, const Limits& limits) {
+  for (const Variant& variant : cpu_variants()) {
+    if (!variant.fits(factored, limits).ok) continue;
+    if (variant.pays != nullptr && !variant.pays(factored, limits).ok) continue;
+    return variant.row_state_bytes != nullptr ? variant.row_state_bytes(factored) : 0;
+  }
+  return 0;
+}
+
+/// make_plan(), whose advice is for `factor`.
+Plan plan_factors(const Problem& factored, const Limits& limits, std::string_view variant) {
+  try {
+    return make_plan(factored, cpu_variants(), limits, variant);
+  } catch (const LimitError& error) {
+    throw LimitError(error.what(), "raise --memory; some of it holds the rows a second time");
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(SolveRoute route) {
@@ -89,7 +110,10 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
     const Problem factored = by_type(problem.type, [&](auto zero) {
       return SystemEngine<decltype(zero)>::factored_problem(problem, all, p);
     });
-    return make_plan(factored, cpu_variants(), half, forced);
+    const bool is_free = forced.empty() && pays_as_pack(problem, all, p);
+    Limits own = half;
+    own.host_bytes = (limits.host_bytes + tree_bytes(factored, limits)) / 2;
+    return plan_factors(factored, own, is_free ? "cpu/batched" : forced);
   };
   if (!is_shared) {
     plan.factor = plan_systems(std::max<index_t>(plan.system_size(), 1));

@@ -68,7 +68,8 @@ std::string text_of(const SolveResult& result) {
                       format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
   std::vector<std::string> files;
   for (const std::string& file : result.files) files.push_back(escape(file));
-  return text + fmt::format("{}; wrote {} (X {})\n", verdict_line(v), join(files, ", "),
+  const std::string verdict = v.failed() > 0 ? in_red(verdict_line(v)) : verdict_line(v);
+  return text + fmt::format("{}; wrote {} (X {})\n", verdict, join(files, ", "),
                             shape_text(result.sides.x_dims));
 }
 
@@ -99,7 +100,7 @@ void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
   const SolveVerdict& v = result.verdict;
   const auto say = [&](Status status, const char* what) {
     if (v.count(status) == 0) return false;
-    print_message(fmt::format("{}: {} of {} solutions {} (first: {})", escape(result.b.file),
+    print_failure(fmt::format("{}: {} of {} solutions {} (first: {})", escape(result.b.file),
                               format_count(v.count(status)), format_count(v.solutions()), what,
                               matrix_name(result.sides.solution_dims, v.first(status))));
     return true;

@@ -112,7 +112,8 @@ void SolveRun::create_output() {
                      {"columns", join(inputs_.names, ",")},
                      {"order", std::string(name_of(a.order))},
                      {"backend", result_.backend},
-                     {"device", device_ ? device_->backend->device() : CpuBackend(limits_).device()},
+                     {"device",
+                      device_ ? device_->backend->device() : CpuBackend(limits_).device()},
                      {"variant", result_.variant},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
@@ -128,7 +129,7 @@ void SolveRun::create_output() {
 template <class T>
 void SolveRun::run_typed() {
   Progress progress("solve", count_of(inputs_.sides.solution_dims),
-                    options_.quiet ? ProgressMode::never : options_.progress, "right sides");
+                    options_.progress_mode(), "right sides");
   const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
   const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
   const auto write = [&](const char* name, index_t group, index_t groups, const T* values) {
@@ -172,13 +173,12 @@ void SolveRun::run_typed() {
               result_.verdict.add_matrix(each, problem_.k());
             if (is_table) result_.freedom = problem_.m - findings.front().rank;
           }};
-  const SolveTimes times = run_solve_stages<T>(
-      {.inputs = inputs_,
-       .problem = problem_,
-       .plan = plan_,
-       .limits = limits_,
-       .device = device_ ? &*device_ : nullptr},
-      sink);
+  const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
+                                                .problem = problem_,
+                                                .plan = plan_,
+                                                .limits = limits_,
+                                                .device = device_ ? &*device_ : nullptr},
+                                               sink);
   result_.stages = times.stages;
   result_.seconds = times.seconds;
 }

@@ -52,6 +52,14 @@ std::span<const systems::Kernels* const> systems_kernels() {
 #endif
 }
 
+bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p) {
+  // A pack then stays in a second-level cache of 2 MiB. The limits of cpu/batched come first.
+  constexpr index_t most_entries = 32768, most_columns = 128, most_rows = 1024;
+  const index_t m = problem.packed_rows(), columns = problem.n + p;
+  return m >= problem.n && problem.n > 0 && p > 0 && m <= most_rows && columns <= most_columns &&
+         m * columns <= most_entries && systems >= systems_kernels().front()->in_double.lanes;
+}
+
 template <class T>
 PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
                           const systems::Kernels& kernels)

@@ -16,6 +16,10 @@ namespace qrtool {
 /// are always among them.
 std::span<const systems::Kernels* const> systems_kernels();
 
+/// Whether systems with p right sides each should be solved in packs that factor A themselves, also
+/// where factors alone would pay otherwise: packs copy no A, and measure nothing but x.
+bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p);
+
 /// Not thread-safe: each thread needs its own object. What is found about a system does not depend
 /// on its lane or on the other systems.
 template <class T>

@@ -23,9 +23,10 @@ namespace qrtool {
 /// however many rows they have.
 double default_rank_tolerance(ElementType type, index_t n);
 
-/// How far the estimate of the smallest singular value may be off. Where the estimate is this many
-/// times the tolerance, the rank is full and nothing needs pivoting.
-constexpr double rank_margin = 100;
+/// Where the estimate of the smallest singular value is this many times the tolerance, the rank is
+/// full and nothing needs pivoting: no pivot is smaller than the smallest singular value, and the
+/// estimate, after three steps of inverse iteration, is above that by much less than this factor.
+constexpr double rank_margin = 10;
 
 struct RankRule {
   double tolerance = 0;   // the rank counts the |s_ii| > tolerance |s_11|

@@ -52,7 +52,6 @@ class OpenclBackend : public Backend {
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
 
-
   /// The queues and buffers of the device, for what runs beside factor() (gpu/solve).
   Engine& engine() { return *engine_; }
 

@@ -31,17 +31,18 @@ bool SystemSample<T>::agrees(BatchView<const T> a, const RightSideBlock<T>& bloc
   const double each = operations(SystemEngine<T>::factored_problem(problem_, 1, sides));
   std::vector<index_t> chosen;
   for (std::size_t i = 0; i < systems.size() && operations_left_ >= each;
-       i = i + 1 == systems.size() ? i + 1
-                                   : std::min(i + static_cast<std::size_t>(tuning::host_sample_step),
-                                              systems.size() - 1)) {
+       i = i + 1 == systems.size()
+               ? i + 1
+               : std::min(i + static_cast<std::size_t>(tuning::host_sample_step),
+                          systems.size() - 1)) {
     chosen.push_back(systems[i]);
     operations_left_ -= each;
   }
   if (chosen.empty()) return true;
   CpuBackend cpu(limits_);
-  const Plan plan = make_plan(
-      SystemEngine<T>::factored_problem(problem_, std::ssize(chosen), sides), cpu_variants(),
-      limits_);
+  const Plan plan =
+      make_plan(SystemEngine<T>::factored_problem(problem_, std::ssize(chosen), sides),
+                cpu_variants(), limits_);
   if (plan.by_rows()) return true;
   SystemEngine<T> engine(problem_, cpu, plan, limits_.threads);
   std::vector<SystemRef<T>> refs;

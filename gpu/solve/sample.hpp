@@ -18,7 +18,7 @@ class SystemSample {
 
   /// Checks the first, the last and some of the systems between them (tuning::host_sample_step),
   /// which have `sides` right sides each. False where one of their solutions does not pass. True
-  /// without a look where the host's budget for such checks is used up.
+  /// without a look where the host's budget for such checks is used up, or a matrix is too large.
   bool agrees(BatchView<const T> a, const RightSideBlock<T>& block, index_t sides,
               std::span<const index_t> systems);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "gpu/check/device_sums.hpp"
+#include "gpu/solve/systems.hpp"
+#include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -18,14 +20,14 @@ std::size_t sum_bytes(index_t length, index_t sides, ElementType type) {
 
 }  // namespace
 
-SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Params&,
+SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Params& params,
                            const Limits& limits)
     : sides(right_sides),
       factor_groups(p.wants_se ? std::max(1, limits.compute_units) * tuning::solve_factor_groups
                                : index_t{1} << 30),
-      scratch_bytes(p.wants_se ? static_cast<std::size_t>(factor_groups * p.n * p.n) *
-                                     sizeof(double)
-                               : 0) {
+      scratch_bytes(p.wants_se
+                        ? static_cast<std::size_t>(params.at("TEAMS") * p.n * p.n) * sizeof(double)
+                        : 0) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n),
              count = static_cast<std::size_t>(sides);
   const std::size_t element = size_of(p.type), x_bytes = element * n * count;
@@ -36,12 +38,24 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Par
            p.wants_se ? n * sizeof(double) : 0,
            count * sizeof(SolutionErrors),
            sum_bytes(p.m, sides, p.type),
-           sum_bytes(p.n, sides, p.type)};
+           sum_bytes(p.n, sides, p.type),
+           0,
+           0,
+           0};
+  if (!is_tall_system(p.m)) return;
+  const auto slabs = static_cast<std::size_t>(system_slabs(p.m).count);
+  bytes[8] = count * slabs * (n + 2) * sizeof(double);
+  bytes[9] = count * (n + 2) * sizeof(double);
+  bytes[10] = count * (n + 1) * sizeof(double);
 }
 
-SystemJob SystemBuffers::job(const FactorJob& factor, const Params& params,
+SystemParams::SystemParams(index_t n, ElementType of, const Limits& limits)
+    : type(of), group(system_params(n, of, limits)), tall(tall_system_params(n, of, limits)) {}
+
+SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params,
                              const SystemShape& shape) const {
-  return {.params = params,
+  return {.params = params.group,
+          .type = params.type,
           .shape = shape,
           .a = factor.a,
           .r = factor.r,
@@ -52,7 +66,9 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const Params& params,
           .inverse_norms = inverse_norms,
           .scratch = scratch,
           .errors = errors,
-          .factor_groups = layout.factor_groups};
+          .factor_groups = layout.factor_groups,
+          .tall_params = params.tall,
+          .tall = tall};
 }
 
 void SystemBuffers::poison(const cl::CommandQueue& queue, index_t count) const {
@@ -79,6 +95,7 @@ cl::Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t byte
 
 SystemBuffers SystemPool::get(const SystemLayout& layout, index_t count, int set) {
   std::size_t entry = 0;
+  const auto groups = static_cast<std::size_t>(std::min(count, layout.factor_groups));
   const auto take = [&] {
     const std::size_t bytes = layout.bytes[entry] * static_cast<std::size_t>(count);
     return grown({set, entry++}, bytes);
@@ -92,15 +109,8 @@ SystemBuffers SystemPool::get(const SystemLayout& layout, index_t count, int set
           .errors = take(),
           .b_sums = take(),
           .x_sums = take(),
-          .scratch = grown({shared_by_sets, 0}, layout.scratch_bytes)};
-}
-
-Launcher system_launcher(Engine& engine, ElementType type, const Params& params) {
-  const Problem problem{.type = type};
-  return {engine.kernels, engine.compute,
-          engine.session.programs.get("gpu/solve/systems.cl",
-                                      defines_for(problem, params, ElementType::float64),
-                                      "solving systems")};
+          .tall = {.partial = take(), .sums = take(), .state = take()},
+          .scratch = grown({shared_by_sets, 0}, layout.scratch_bytes * groups)};
 }
 
 }  // namespace qrtool

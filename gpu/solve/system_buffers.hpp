@@ -13,46 +13,66 @@
 
 namespace qrtool {
 
+/// What tall_systems.cl keeps between its launches, for each right side: sums of each slab, sums of
+/// all rows, and x with a flag. Only where systems are tall.
+struct TallBuffers {
+  cl::Buffer partial, sums, state;
+};
+
 /// Systems on the device; the buffers are packed.
 struct SystemJob {
   const Params& params;
+  ElementType type;
   SystemShape shape;
   cl::Buffer a, r;            // input, and its factor
   cl::Buffer b, x, se;        // se: only where it is wanted
   cl::Buffer findings;        // FactorFindings of each system
   cl::Buffer inverse_norms;   // n of each system, where se is wanted
-  cl::Buffer scratch;         // n^2 for each of factor_groups
+  cl::Buffer scratch;         // n^2 for each team of factor_groups
   cl::Buffer errors;          // SolutionErrors of each right side
   index_t factor_groups = 0;  // work-groups of measure_factors
+  const Params& tall_params;  // of tall_systems.cl
+  TallBuffers tall;
 };
 
+/// `count` systems with `sides` right sides each, whose vectors lie as in a RightSideBlock.
+SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sides,
+                         const VectorPlaces& of_b, const VectorPlaces& of_x);
+
 /// Enqueues x for every right side, from A, b and R.
-void enqueue_solve(const SystemJob& job, Launcher& launch);
+void enqueue_solve(Engine& engine, const SystemJob& job);
 /// Enqueues the findings, the errors and the standard errors.
-void enqueue_check(const SystemJob& job, Launcher& launch);
-/// A launcher for both.
-Launcher system_launcher(Engine& engine, ElementType type, const Params& params);
+void enqueue_check(Engine& engine, const SystemJob& job);
+
+/// The defines of both programs.
+struct SystemParams {
+  SystemParams(index_t n, ElementType of, const Limits& limits);
+  ElementType type;
+  Params group, tall;
+};
 
 /// The sizes of the buffers for systems with `sides` right sides each.
 struct SystemLayout {
   SystemLayout(const SolveProblem& problem, index_t right_sides, const Params& params,
                const Limits& limits);
 
-  /// b, x, se, findings, inverse_norms, errors, checksums of b and of x.
-  std::vector<std::size_t> bytes_of_system() const { return bytes; }
-
   index_t sides;
+  /// Of one system: b, x, se, findings, inverse_norms, errors, checksums of b and of x, and
+  /// TallBuffers.
   std::vector<std::size_t> bytes;
-  index_t factor_groups;
-  std::size_t scratch_bytes;  // for all groups
+  index_t factor_groups;      // at the most
+  std::size_t scratch_bytes;  // of each of these groups
 };
 
 /// The buffers of a sub-chunk.
 struct SystemBuffers {
   SystemLayout layout;
-  cl::Buffer b, x, se, findings, inverse_norms, errors, b_sums, x_sums, scratch;
+  cl::Buffer b, x, se, findings, inverse_norms, errors, b_sums, x_sums;
+  TallBuffers tall;
+  cl::Buffer scratch;
 
-  SystemJob job(const FactorJob& factor, const Params& params, const SystemShape& shape) const;
+  SystemJob job(const FactorJob& factor, const SystemParams& params,
+                const SystemShape& shape) const;
   /// Sets x and the errors to NaN: those of an earlier run must not pass for those of this one
   /// where a kernel does not run.
   void poison(const cl::CommandQueue& queue, index_t count) const;

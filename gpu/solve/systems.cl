@@ -12,13 +12,7 @@
 //
 // The first step gives R'R x = A'b, the next ones are corrections (Bjorck 1987): each multiplies
 // the error by about cond(A) times the rounding error of R. R may come from any variant and in any
-// precision; the check decides what is good:
-//
-//   a = ||R||,  e = ||r|| / hypot(a ||x||, ||b||)
-//   error = min( ||g|| / (a ||r||),  e ||R^-T g|| / ||r||,  e )   (core/solve/backward_error.hpp)
-//
-// It is NaN, and the host solves the system again, where the columns may be dependent, where a
-// number is not finite, and where float64 sums of squares could leave their range.
+// precision; the check decides what is good (bounds.clh).
 //
 // A is m x COLUMNS, packed; entry i of right side j of system s is b[s b_system + j b_side + i
 // b_step], and x in the same way. R is COLUMNS x COLUMNS.
@@ -29,31 +23,44 @@
 //
 // Defines, set in systems.cpp   range     meaning
 //   STORED                                common.clh
-//   COLUMNS, GROUP, TILE_ROWS, TRIANGLE   rows.clh
+//   COLUMNS, TEAM, TEAMS, TILE_ROWS, TRIANGLE   rows.clh
 //   MOST_STEPS                  1 ..      the first step and the corrections
-// Work-group: GROUP. Local memory: rows.clh, Room.
+// Work-group: TEAMS teams; a team has a right side, or a system. Local memory: rows.clh, Room.
 #include "gpu/common/common.clh"
-#include "gpu/solve/triangle.clh"
+#include "gpu/solve/bounds.clh"
 
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_systems(
+// The right side of a team and its system, which is beyond the last one in the last group.
+INLINE int side_of_team(const SystemShape* shape, index_t* system) {
+  const index_t number = (index_t)get_group_id(0) * TEAMS + TEAM_NUMBER;
+  *system = number / shape->sides;
+  return (int)(number - *system * shape->sides);
+}
+
+__attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void solve_systems(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
     __global STORED* x, SystemShape shape) {
   DECLARE_ROOM(room);
   index_t system;
-  const int side = split_group(shape.sides, &system);
+  const int side = side_of_team(&shape, &system);
+  const bool exists = system < shape.count;
+  if (!exists) system = shape.count - 1;
   a += system * shape.m * COLUMNS;
   b += system * shape.b_system + side * shape.b_side;
   r += system * COLUMNS * COLUMNS;
   x += system * shape.x_system + side * shape.x_side;
-  for (int c = ITEM; c < COLUMNS; c += GROUP) room.x[c] = 0;
+  for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] = 0;
   // g = A'b, then g = A'(b - A x)
-  int is_done = 0;
+  __local int open_teams[2];
+  int is_done = 0, all_are_done = 0;
 #pragma unroll 1
-  for (int step = 0; !is_done; ++step) {
+  for (int step = 0; !all_are_done; ++step) {
+    // The counters of this step and of the last one, which others may still read.
+    __local int* open = open_teams + (step & 1);
+    if (get_local_id(0) == 0) *open = 0;
     RowSums sums = no_rows();
     if (step == 0) {
       add_product_with_b(a, b, shape.b_step, 0, shape.m, &sums);
@@ -65,12 +72,16 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_systems(
     take_triangle(room, r);
     solve_transposed(room, r);
     solve_triangle(room, r);
-    for (int c = ITEM; c < COLUMNS; c += GROUP) room.x[c] += room.y[c];
+    for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] += is_done ? 0 : room.y[c];
     const double of_d = squared_norm(room, room.y), of_x = squared_norm(room, room.x);
     const bool is_enough = !(of_d > shape.enough * shape.enough * of_x);
-    is_done = (int)(step == MOST_STEPS - 1) | ((int)(step > 0) & (int)is_enough);
+    is_done |= (int)(step == MOST_STEPS - 1) | ((int)(step > 0) & (int)is_enough);
+    if (ITEM == 0 && !is_done) atomic_inc(open);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    all_are_done = *open == 0;
   }
-  for (int c = ITEM; c < COLUMNS; c += GROUP) x[c * shape.x_step] = (STORED)room.x[c];
+  if (!exists) return;
+  for (int c = ITEM; c < COLUMNS; c += TEAM) x[c * shape.x_step] = (STORED)room.x[c];
 }
 
 // ---- condition numbers. `weight` holds the diagonal of D.
@@ -80,7 +91,7 @@ INLINE double normalize(const Room room) {
   const double norm = sqrt(squared_norm(room, room.y));
   barrier(CLK_LOCAL_MEM_FENCE);
   if (norm > 0 && isfinite(norm))
-    for (int c = ITEM; c < COLUMNS; c += GROUP) room.y[c] /= norm;
+    for (int c = ITEM; c < COLUMNS; c += TEAM) room.y[c] /= norm;
   barrier(CLK_LOCAL_MEM_FENCE);
   return norm;
 }
@@ -88,7 +99,7 @@ INLINE double normalize(const Room room) {
 // room.y := D^-1 room.y
 INLINE void divide_by_weights(const Room room, __local const double* weight) {
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int c = ITEM; c < COLUMNS; c += GROUP) room.y[c] /= weight[c];
+  for (int c = ITEM; c < COLUMNS; c += TEAM) room.y[c] /= weight[c];
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
@@ -99,13 +110,13 @@ INLINE void multiply_triangle(const Room room, __global const STORED* r,
 #pragma unroll
   for (int t = 0; t < OWNED; ++t) {
     own[t] = 0;
-    for (int i = ITEM + GROUP * t, j = i; j < COLUMNS; ++j)
+    for (int i = ITEM + TEAM * t, j = i; j < COLUMNS; ++j)
       own[t] = fma(R_AT(i, j), weight[j] * room.y[j], own[t]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
   for (int t = 0; t < OWNED; ++t)
-    if (ITEM + GROUP * t < COLUMNS) room.y[ITEM + GROUP * t] = own[t];
+    if (ITEM + TEAM * t < COLUMNS) room.y[ITEM + TEAM * t] = own[t];
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 INLINE void multiply_transposed(const Room room, __global const STORED* r,
@@ -113,14 +124,14 @@ INLINE void multiply_transposed(const Room room, __global const STORED* r,
   double own[OWNED];
 #pragma unroll
   for (int t = 0; t < OWNED; ++t) {
-    const int j = ITEM + GROUP * t;
+    const int j = ITEM + TEAM * t;
     own[t] = 0;
     for (int i = 0; j < COLUMNS && i <= j; ++i) own[t] = fma(R_AT(i, j), room.y[i], own[t]);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll
   for (int t = 0; t < OWNED; ++t) {
-    const int j = ITEM + GROUP * t;
+    const int j = ITEM + TEAM * t;
     if (j < COLUMNS) room.y[j] = weight[j] * own[t];
   }
   barrier(CLK_LOCAL_MEM_FENCE);
@@ -135,13 +146,13 @@ INLINE void grow_solution(const Room room, __global const STORED* r, __local con
   for (int i = 0; i < COLUMNS; ++i) {
 #pragma unroll
     for (int t = 0; t < OWNED; ++t)
-      if (ITEM + GROUP * t == i)
+      if (ITEM + TEAM * t == i)
         room.y[i] = (own[t] > 0 ? own[t] + 1 : own[t] - 1) * room.inverse[i] / weight[i];
     barrier(CLK_LOCAL_MEM_FENCE);
     const double known = room.y[i];
 #pragma unroll
     for (int t = 0; t < OWNED; ++t) {
-      const int c = ITEM + GROUP * t;
+      const int c = ITEM + TEAM * t;
       if (c > i && c < COLUMNS) own[t] = fma(-known, R_AT(i, c) * weight[c], own[t]);
     }
   }
@@ -156,6 +167,7 @@ INLINE double smallest_value(const Room room, __global const STORED* r,
   grow_solution(room, r, weight);
   double most = 0;
   bool is_finite = isfinite(normalize(room));
+#pragma unroll 1
   for (int s = 0; s < STEPS_OF_ESTIMATES; ++s) {
     solve_triangle(room, r);
     divide_by_weights(room, weight);
@@ -174,8 +186,9 @@ INLINE double smallest_value(const Room room, __global const STORED* r,
 INLINE double largest_value(const Room room, __global const STORED* r,
                             __local const double* weight, int longest, double most) {
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (int c = ITEM; c < COLUMNS; c += GROUP) room.y[c] = c == longest;
+  for (int c = ITEM; c < COLUMNS; c += TEAM) room.y[c] = c == longest;
   barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 1
   for (int s = 0; s < STEPS_OF_ESTIMATES; ++s) {
     multiply_triangle(room, r, weight);
     most = fmax(most, normalize(room));
@@ -196,20 +209,20 @@ INLINE int longest_column(const Room room) {
 // room.x := the norms of R's columns; weight := 1. Returns ||R||_F^2.
 INLINE double measure_r_columns(const Room room, __global const STORED* r, __local double* weight) {
   double squares = 0;
-  for (int c = ITEM; c < COLUMNS; c += GROUP) {
+  for (int c = ITEM; c < COLUMNS; c += TEAM) {
     double sum = 0;
     for (int i = 0; i <= c; ++i) sum = fma(R_AT(i, c), R_AT(i, c), sum);
     room.x[c] = sqrt(sum);
     weight[c] = 1;
     squares += sum;
   }
-  return group_sum(room, squares);
+  return team_sum(room, squares);
 }
 
 // norms[i] := the norm of row i of R^-1: y R = e_i, from entry i on; y_j at scratch[j COLUMNS + i].
 INLINE void measure_inverse(const Room room, __global const STORED* r, __global double* scratch,
                             __global double* norms) {
-  for (int i = ITEM; i < COLUMNS; i += GROUP) {
+  for (int i = ITEM; i < COLUMNS; i += TEAM) {
     double y = room.inverse[i], squares = y * y;
     scratch[(index_t)i * COLUMNS + i] = y;
     for (int j = i + 1; j < COLUMNS; ++j) {
@@ -223,87 +236,69 @@ INLINE void measure_inverse(const Room room, __global const STORED* r, __global 
   }
 }
 
-// A group takes systems group, group + groups, ..; `scratch` has COLUMNS^2 numbers for each group.
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void measure_factors(
+// A group takes TEAMS systems, then those after the ones of all groups, ..; `scratch` has COLUMNS^2
+// numbers for each team.
+__attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void measure_factors(
     __global const STORED* all_r, __global FactorFindings* findings, __global double* inverse_norms,
     __global double* scratch, SystemShape shape) {
   DECLARE_ROOM(room);
-  __local double weight[COLUMNS];
-  scratch += shape.wants_se ? (index_t)get_group_id(0) * COLUMNS * COLUMNS : 0;
-  for (index_t system = get_group_id(0); system < shape.count; system += get_num_groups(0)) {
+  __local double weights[TEAMS * COLUMNS];
+  __local double* weight = weights + TEAM_NUMBER * COLUMNS;
+  const index_t team = (index_t)get_group_id(0) * TEAMS + TEAM_NUMBER;
+  scratch += shape.wants_se ? team * COLUMNS * COLUMNS : 0;
+  for (index_t first = (index_t)get_group_id(0) * TEAMS; first < shape.count;
+       first += (index_t)get_num_groups(0) * TEAMS) {
+    const bool exists = first + TEAM_NUMBER < shape.count;
+    const index_t system = exists ? first + TEAM_NUMBER : shape.count - 1;
     __global const STORED* r = all_r + system * COLUMNS * COLUMNS;
     take_triangle(room, r);
     FactorFindings found;
+    found.scaled_condition = 0;
     found.norm = sqrt(measure_r_columns(room, r, weight));
-    int longest = longest_column(room);
-    const double most = largest_value(room, r, weight, longest, room.x[longest]);
-    found.condition = most / smallest_value(room, r, weight);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int c = ITEM; c < COLUMNS; c += GROUP) {
-      weight[c] = room.x[c] > 0 ? ldexp(1.0, -1 - ilogb(room.x[c])) : 1;
-      room.x[c] *= weight[c];
+    // First without, then with scaled columns.
+#pragma unroll 1
+    for (int scaled = 0; scaled < 2; ++scaled) {
+      const int longest = longest_column(room);
+      const double most = largest_value(room, r, weight, longest, room.x[longest]);
+      found.condition = found.scaled_condition;
+      found.smallest = smallest_value(room, r, weight);
+      found.scaled_condition = most / found.smallest;
+      barrier(CLK_LOCAL_MEM_FENCE);
+      for (int c = ITEM; c < COLUMNS; c += TEAM) {
+        weight[c] = room.x[c] > 0 ? ldexp(1.0, -1 - ilogb(room.x[c])) : 1;
+        room.x[c] *= weight[c];
+      }
+      barrier(CLK_LOCAL_MEM_FENCE);
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    longest = longest_column(room);
-    const double scaled_most = largest_value(room, r, weight, longest, room.x[longest]);
-    found.smallest = smallest_value(room, r, weight);
-    found.scaled_condition = scaled_most / found.smallest;
-    if (ITEM == 0) findings[system] = found;
-    if (shape.wants_se) measure_inverse(room, r, scratch, inverse_norms + system * COLUMNS);
+    if (ITEM == 0 && exists) findings[system] = found;
+    if (shape.wants_se && exists)
+      measure_inverse(room, r, scratch, inverse_norms + system * COLUMNS);
   }
 }
 
 // ---- the check
 
-// The least of the bounds; NaN where a number is not finite.
-INLINE double least_bound(double a, double b, double x, double r, double g, double transposed) {
-  const double e = r / hypot(a * x, b);
-  if (!isfinite(a) || !isfinite(b) || !isfinite(x) || !isfinite(r) || !isfinite(g)) return NAN;
-  if (r == 0 || g == 0) return 0;
-  return fmin(e, fmin(g / (a * r), e * transposed / r));
-}
-
-// Where squares of these could leave the range of float64. Zero is in range.
-INLINE bool has_safe_squares(double norm) {
-  return norm == 0 || (norm > 0x1p-400 && norm < 0x1p400);
-}
-
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_solutions(
+__attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void check_solutions(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
     __global const STORED* x, __global const FactorFindings* findings,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
     SystemShape shape) {
   DECLARE_ROOM(room);
   index_t system;
-  const int side = split_group(shape.sides, &system);
+  const int side = side_of_team(&shape, &system);
+  const bool exists = system < shape.count;
+  if (!exists) system = shape.count - 1;
   const index_t to = system * shape.x_system + side * shape.x_side;
   a += system * shape.m * COLUMNS;
   b += system * shape.b_system + side * shape.b_side;
   r += system * COLUMNS * COLUMNS;
-  for (int c = ITEM; c < COLUMNS; c += GROUP) room.x[c] = (double)x[to + c * shape.x_step];
+  for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] = (double)x[to + c * shape.x_step];
   // r = b - A x, g = A'r
   RowSums sums = no_rows();
   add_rows(room, a, b, shape.b_step, 0, shape.m, &sums);
   collect_gradient(room, &sums, room.y);
-  const double norm_r = sqrt(group_sum(room, sums.r_squares));
-  const double norm_b = sqrt(group_sum(room, sums.b_squares));
-  const double norm_x = sqrt(squared_norm(room, room.x));
-  const double norm_g = sqrt(squared_norm(room, room.y));
-  // ||R^-T g||
-  take_triangle(room, r);
-  solve_transposed(room, r);
-  const double transposed = sqrt(squared_norm(room, room.y));
-  const FactorFindings found = findings[system];
-  if (ITEM == 0) {
-    const bool counts = found.smallest > shape.least_value && has_safe_squares(found.norm) &&
-                        found.norm > 0 && has_safe_squares(norm_b) && has_safe_squares(norm_x);
-    SolutionErrors of_x;
-    of_x.residual_norm = norm_r;
-    of_x.error = counts ? least_bound(found.norm, norm_b, norm_x, norm_r, norm_g, transposed) : NAN;
-    errors[system * shape.sides + side] = of_x;
-  }
-  if (!shape.wants_se) return;
-  const double sigma = norm_r / sqrt((double)(shape.m - COLUMNS));
-  for (int c = ITEM; c < COLUMNS; c += GROUP)
-    se[to + c * shape.x_step] = (STORED)(sigma * inverse_norms[system * COLUMNS + c]);
+  finish_check(room, &sums, r, findings + system, errors + system * shape.sides + side, exists,
+               &shape);
+  if (!shape.wants_se || !exists) return;
+  store_standard_errors(room, inverse_norms + system * COLUMNS, se + to, &shape);
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <span>
@@ -17,23 +18,31 @@
 #include "gpu/registry.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
 
-int group_size(index_t n) { return n <= 16 ? 32 : n <= 64 ? 64 : n <= 256 ? 128 : 256; }
-
-/// The arrays of DECLARE_ROOM, and the weights of measure_factors.
-std::size_t room_bytes(index_t n, std::size_t element, int group, int rows, bool has_triangle) {
-  const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
-  return element * static_cast<std::size_t>(std::max(tile, triangle)) +
-         sizeof(double) * static_cast<std::size_t>(4 * n + group + rows);
+/// Work-items that solve a system: a power of two, 4 or more.
+int team_size(index_t n) {
+  if (n > tuning::solve_team_columns) return n <= 2 * tuning::solve_team_columns ? 128 : 256;
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(n, 4))));
 }
 
-/// The same work for systems in the buffers of a sub-chunk, or of a resident run.
-SystemShape shape_of(const SolveProblem& p, index_t count, index_t sides, const VectorPlaces& of_b,
-                     const VectorPlaces& of_x) {
+/// The arrays of DECLARE_ROOM, and the weights of measure_factors, of one team.
+std::size_t room_bytes(index_t n, std::size_t element, int team, int rows, bool has_triangle) {
+  const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
+  return element * static_cast<std::size_t>(std::max(tile, triangle)) +
+         sizeof(double) * static_cast<std::size_t>(4 * n + team + rows);
+}
+
+int group_size(const Params& params) { return params.at("TEAM") * params.at("TEAMS"); }
+
+}  // namespace
+
+SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
+                         const VectorPlaces& of_b, const VectorPlaces& of_x) {
   const auto side = [](const VectorPlaces& places) {
     return places.group == 1 ? places.group_stride : places.stride;
   };
@@ -52,21 +61,23 @@ SystemShape shape_of(const SolveProblem& p, index_t count, index_t sides, const 
           .wants_se = p.wants_se};
 }
 
-}  // namespace
-
 std::size_t system_local_bytes(index_t n, ElementType type, const Params& params) {
-  return room_bytes(n, size_of(type), params.at("GROUP"), params.at("TILE_ROWS"),
-                    params.at("TRIANGLE") != 0);
+  const std::size_t team = room_bytes(n, size_of(type), params.at("TEAM"), params.at("TILE_ROWS"),
+                                      params.at("TRIANGLE") != 0);
+  return team * static_cast<std::size_t>(params.at("TEAMS")) + 2 * sizeof(int);
 }
 
 Params system_params(index_t n, ElementType type, const Limits& limits) {
-  const int group = group_size(n);
-  const auto row = static_cast<std::size_t>(n | 1) * size_of(type);
-  int rows = std::min(group, tuning::solve_tile_rows);
+  const int team = team_size(n), teams = std::max(1, tuning::solve_least_group / team);
+  const auto row = static_cast<std::size_t>((n | 1) * teams) * size_of(type);
+  int rows = tuning::solve_tile_rows;
   while (rows > 1 && static_cast<std::size_t>(rows) * row > tuning::solve_tile_bytes) rows /= 2;
-  const bool has_room = room_bytes(n, size_of(type), group, rows, true) <= limits.local_bytes;
+  const std::size_t room =
+      room_bytes(n, size_of(type), team, rows, true) * static_cast<std::size_t>(teams);
+  const bool has_room = room + 2 * sizeof(int) <= limits.local_bytes;
   return {{"COLUMNS", static_cast<int>(n)},
-          {"GROUP", group},
+          {"TEAM", team},
+          {"TEAMS", teams},
           {"TILE_ROWS", rows},
           {"TRIANGLE", has_room},
           {"MOST_STEPS", tuning::solve_most_steps}};
@@ -78,22 +89,58 @@ std::string system_objection(const SolveProblem& p, const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
   if (p.n > tuning::solve_most_columns)
     return fmt::format("more than {} columns", tuning::solve_most_columns);
-  if (p.m > tuning::solve_most_rows) return fmt::format("more than {} rows", tuning::solve_most_rows);
-  const Params params = system_params(p.n, p.type, limits);
-  return group_objection(params.at("GROUP"), system_local_bytes(p.n, p.type, params), limits);
+  const SystemParams params(p.n, p.type, limits);
+  const std::string of_group = group_objection(
+      group_size(params.group), system_local_bytes(p.n, p.type, params.group), limits);
+  if (!of_group.empty() || !is_tall_system(p.m)) return of_group;
+  return group_objection(params.tall.at("TEAM"), system_local_bytes(p.n, p.type, params.tall),
+                         limits);
 }
 
-void enqueue_solve(const SystemJob& job, Launcher& launch) {
-  launch("solve_systems", job.shape.count * static_cast<index_t>(job.shape.sides),
-         job.params.at("GROUP"), job.a, job.b, job.r, job.x, job.shape);
+namespace {
+
+Launcher launcher(Engine& engine, const SystemJob& job, const char* file, const Params& params) {
+  const Problem problem{.type = job.type};
+  return {engine.kernels, engine.compute,
+          engine.session.programs.get(file, defines_for(problem, params, ElementType::float64),
+                                      "solving systems")};
 }
 
-void enqueue_check(const SystemJob& job, Launcher& launch) {
-  const int group = job.params.at("GROUP");
-  launch("measure_factors", std::min<index_t>(job.shape.count, job.factor_groups), group, job.r,
-         job.findings, job.inverse_norms, job.scratch, job.shape);
-  launch("check_solutions", job.shape.count * static_cast<index_t>(job.shape.sides), group, job.a,
-         job.b, job.r, job.x, job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+Launcher group_launcher(Engine& engine, const SystemJob& job) {
+  return launcher(engine, job, "gpu/solve/systems.cl", job.params);
+}
+
+Launcher tall_launcher(Engine& engine, const SystemJob& job) {
+  return launcher(engine, job, "gpu/solve/tall_systems.cl", job.tall_params);
+}
+
+}  // namespace
+
+void enqueue_solve(Engine& engine, const SystemJob& job) {
+  if (is_tall_system(job.shape.m)) {
+    Launcher launch = tall_launcher(engine, job);
+    enqueue_tall_solve(job, launch);
+    return;
+  }
+  Launcher launch = group_launcher(engine, job);
+  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
+  launch("solve_systems", ceil_divide(sides, job.params.at("TEAMS")), group_size(job.params), job.a,
+         job.b, job.r, job.x, job.shape);
+}
+
+void enqueue_check(Engine& engine, const SystemJob& job) {
+  const int group = group_size(job.params), teams = job.params.at("TEAMS");
+  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
+  Launcher launch = group_launcher(engine, job);
+  launch("measure_factors", std::min(ceil_divide(job.shape.count, teams), job.factor_groups), group,
+         job.r, job.findings, job.inverse_norms, job.scratch, job.shape);
+  if (is_tall_system(job.shape.m)) {
+    Launcher launch_tall = tall_launcher(engine, job);
+    enqueue_tall_check(job, launch_tall);
+    return;
+  }
+  launch("check_solutions", ceil_divide(sides, teams), group, job.a, job.b, job.r, job.x,
+         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
 }
 
 namespace {
@@ -108,7 +155,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
         variant_(gpu_variant(*plan.variant)),
         factor_bytes_(matrix_bytes(variant_, plan.problem)),
         sums_of_a_(plan.problem),
-        params_(system_params(problem.n, problem.type, engine.info.limits)),
+        params_(problem.n, problem.type, engine.info.limits),
         pool_(engine.session.context),
         sample_(problem, plan.threads) {}
 
@@ -146,7 +193,9 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void compare_sums(const Call& call, const Flight& flight) const;
   void judge(Call& call, const Flight& flight);
 
-  SystemLayout layout(index_t sides) const { return {problem_, sides, params_, engine_.info.limits}; }
+  SystemLayout layout(index_t sides) const {
+    return {problem_, sides, params_.group, engine_.info.limits};
+  }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
   }
@@ -160,7 +209,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   const GpuVariant& variant_;
   MatrixBytes factor_bytes_;
   SumLayout sums_of_a_;
-  Params params_;
+  SystemParams params_;
   SystemPool pool_;
   SystemSample<T> sample_;
   SolveSeconds seconds_;
@@ -183,7 +232,8 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
       engine_.pool.clear();
       pool_.clear();
       if (!is_memory_short(error))
-        throw_device_error(error, engine_.info, fmt::format("at system {} of the chunk", call.open));
+        throw_device_error(error, engine_.info,
+                           fmt::format("at system {} of the chunk", call.open));
       if (parts.matrices == 1)
         throw LimitError(fmt::format("{} has no memory left for one {}x{} system",
                                      engine_.info.text(), problem_.m, problem_.n),
@@ -200,7 +250,7 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
 template <class T>
 SubChunks SystemsOnDevice<T>::cut(const Call& call, std::size_t wanted_bytes) const {
   MatrixBytes bytes = factor_bytes_;
-  const std::vector<std::size_t> own = layout(call.sides).bytes_of_system();
+  const std::vector<std::size_t> own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
   return cut_chunk(plan_.problem, bytes, engine_.info.limits, call.a.count - call.open,
                    wanted_bytes);
@@ -245,11 +295,10 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
   engine_.factor(variant_, flight.factor->job, flight.factored);
   const SystemJob job = flight.system->job(
       flight.factor->job, params_,
-      shape_of(problem_, flight.count, p, call.block.b_places, call.block.x_places));
-  Launcher launch = system_launcher(engine_, problem_.type, params_);
+      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places));
   flight.system->poison(engine_.compute, flight.count);
-  enqueue_solve(job, launch);
-  enqueue_check(job, launch);
+  enqueue_solve(engine_, job);
+  enqueue_check(engine_, job);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.checked);
   enqueue_sums_of(flight);
   download(call, flight);
@@ -286,8 +335,7 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
     engine_.download.enqueueReadBuffer(flight.system->se, CL_FALSE, 0, x_bytes,
                                        first_of(call.block.se, n, call, flight));
   read(flight.factor->sums, flight.a_sums, systems * sums_of_a_.sums_of_matrix());
-  read(flight.system->b_sums, flight.b_sums,
-       systems * vector_sums(problem_.m, p).sums_of_matrix());
+  read(flight.system->b_sums, flight.b_sums, systems * vector_sums(problem_.m, p).sums_of_matrix());
   read(flight.system->x_sums, flight.x_sums, systems * vector_sums(n, p).sums_of_matrix());
   read(flight.system->findings, flight.findings, systems);
   read(flight.system->errors, flight.errors, systems * static_cast<std::size_t>(p));
@@ -355,7 +403,8 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
   }
   if (!sample_.agrees(call.a, call.block, call.sides, accepted)) {
     refused.resize(static_cast<std::size_t>(flight.count));
-    for (index_t i = 0; i < flight.count; ++i) refused[static_cast<std::size_t>(i)] = flight.first + i;
+    for (index_t i = 0; i < flight.count; ++i)
+      refused[static_cast<std::size_t>(i)] = flight.first + i;
   }
   call.refused.insert(call.refused.end(), refused.begin(), refused.end());
 }

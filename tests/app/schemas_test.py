@@ -155,6 +155,9 @@ class Schemas(unittest.TestCase):
     def test_other_commands(self):
         self.run_json("version", "--version")
         self.run_json("devices", "devices")
+        for kind in ("gauss", "cond", "haar"):
+            result = self.run_json("generate", "generate", "--shape", "2x3x3", self.path("g.npy"), "-f", "--kind", kind)
+            self.assertEqual((result["output"]["shape"], result["cond"] is None), ([2, 3, 3], kind != "cond"))
         bench = ("bench", "--shape", "40x8,5x3", "--batch", "2", "--backend", "cpu")
         self.run_json("bench", *bench, "--export-json", self.path("table.json"))
         self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")

@@ -222,6 +222,14 @@ def tall_matrices_go_by_rows():
         with open("x.h5", "rb") as file:
             assert file.read() == whole
         run("verify", "a.h5", "b.h5", "x.h5", "--memory", "24MiB")
+    # The tree takes a third of this limit, so that half of it would not do.
+    a, wide_b = RANDOM.standard_normal((400000, 64)), RANDOM.standard_normal(400000)
+    x = solve(a, wide_b)
+    run("solve", "a.h5", "b.h5", "x.h5", "-f", "--memory", "58MiB", "--threads", "1")
+    assert (read("x.h5") == x).all()
+    done = run("solve", "a.h5", "b.h5", "x.h5", "-f", "--memory", "8MiB", status=6)
+    assert "--scratch" not in done.stderr and "--memory" in done.stderr, done.stderr
+    a = a[:200000, :6].copy()
     b[5, 1] = np.nan
     good = lstsq(a, np.nan_to_num(b))
     x = solve(a, b, status=1)

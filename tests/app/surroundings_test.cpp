@@ -76,7 +76,7 @@ TEST_F(Surroundings, AReaderThatIsGoneIsSigpipe) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   close(ends[0]);
-  const Strings arguments{"factor", a_, q_, "--progress", "always", "--memory", "200KiB"};
+  const Strings arguments{"factor", a_, q_, "--progress", "always", "--memory", "5000KiB"};
   for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     const ToolResult result = run_tool(arguments, {.in_child = [&] { dup2(ends[1], descriptor); }});
     EXPECT_EQ(result.signal, SIGPIPE);
@@ -181,7 +181,7 @@ std::string terminal_output(const Strings& arguments, const char* term) {
 
 TEST_F(Surroundings, ProgressLineOnATerminalOnly) {
   make_input(2000);
-  const Strings always{"factor", a_, q_, "--force", "--progress", "always", "--memory", "1MiB"};
+  const Strings always{"factor", a_, q_, "--force", "--progress", "always", "--memory", "6MiB"};
   const std::string shown = terminal_output(always, "xterm");
   EXPECT_NE(shown.find("\rfactor  "), std::string::npos) << shown;
   EXPECT_NE(shown.find("/2,000  "), std::string::npos) << shown;

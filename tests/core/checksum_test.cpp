@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/cpu/check/error_kernel.hpp"
+#include "core/cpu/check/scan_kernel.hpp"
 
 namespace qrtool {
 namespace {
@@ -30,7 +30,7 @@ TEST(Checksum, IsTheWeightedSumOnEveryInstructionSet) {
       weight += 2;
     }
     EXPECT_EQ(checksum(words), expected);
-    for (const errors::Kernels* kernels : errors::kernels()) {
+    for (const scan::Kernels* kernels : scan::kernels()) {
       const auto half = static_cast<index_t>(count / 2), all = static_cast<index_t>(count);
       EXPECT_EQ(kernels->sum_words(words.data(), half, 0) +
                     kernels->sum_words(words.data() + half, all - half, half),

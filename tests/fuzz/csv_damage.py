@@ -93,7 +93,8 @@ def _fields(line, separator):
         return [line.strip(" \t").strip('"')]
     fields, field, in_quotes = [], "", False
     for character in line.strip(" \t") if separator == " " else line:
-        in_quotes ^= character == '"'
+        # A quote within a field that has begun without one is a character like others.
+        in_quotes ^= character == '"' and (in_quotes or not field.strip() or field.strip().startswith('"'))
         is_end = character in " \t" if separator == " " else character == separator
         if is_end and not in_quotes:
             if separator != " " or field:

@@ -172,10 +172,8 @@ class Fuzz:
         product = r @ q if record["order"] == "column" else q @ r
         dataset, bracket, part = record["source_dataset"].partition("[")
         # Control characters of the name are stored as they are shown.
-        expected = self.reader.read(path, dataset.encode().decode("unicode_escape").encode("latin-1"))
-        if bracket and expected is not None:
-            expected = expected[eval("np.s_" + bracket + part)]
-        return close(expected, product, single)
+        name = dataset.encode().decode("unicode_escape").encode("latin-1")
+        return close(self.reader.read(path, name, (bracket + part or "[()]").encode()), product, single)
 
     def damaged_factors(self, pairs, samples):
         path = os.path.join(self.work, "f.h5")

@@ -21,6 +21,7 @@ HOSTS = {
     "gram_tiles.cl": ["gram_tiles.cpp"],
     "gram_twice.cl": ["gram_twice.cpp"],
     "systems.cl": ["systems.cpp"],
+    "tall_systems.cl": ["tall_systems.cpp"],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 

@@ -50,8 +50,8 @@ def check(folder, variant, shape, precision, mode):
     return not found
 
 
-def check_solve(folder, shape, precision):
-    """Solves with R by `small`; R's kernels are checked above, those of solve here."""
+def check_solve(folder, variant, shape, precision):
+    """R's kernels are checked above, those of solve here."""
     a, b, x, log = (os.path.join(folder, name) for name in ("a.h5", "b.h5", "x.h5", "log"))
     count, m, n = shape.split("x")
     run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q"])
@@ -59,7 +59,7 @@ def check_solve(folder, shape, precision):
     if os.path.exists(log):
         os.remove(log)
     run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
-         QRTOOL, "solve", a, b, x, "--variant", "opencl/small", "--force", "-q"])
+         QRTOOL, "solve", a, b, x, "--variant", variant, "--force", "-q"])
     with h5py.File(x) as file:
         assert file.attrs["backend"] == "opencl"
     run([QRTOOL, "verify", a, b, x])
@@ -82,7 +82,9 @@ def main():
         for precision in PRECISIONS.get(variant, ("single", "double"))
         for mode in MODES.get(variant, ("reduced", "raw"))
     ]
-    silent += [check_solve(folder, shape, precision) for shape in ("3x7x3", "2x40x17", "1x36x33")
+    silent += [check_solve(folder, variant, shape, precision)
+               for variant, shape in (("opencl/small", "3x7x3"), ("opencl/small", "2x40x17"), ("opencl/small", "1x36x33"),
+                                      ("opencl/tall", "1x4100x3"))
                for precision in ("single", "double")]
     shutil.rmtree(folder)
     print(f"{len(silent)} runs")

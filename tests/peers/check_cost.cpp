@@ -96,8 +96,10 @@ struct Least {
 template <class T>
 void time_case(Problem problem, const Options& o, const Limits& limits, Dgemm dgemm) {
   const std::size_t bytes = problem.input_bytes() + problem.output_bytes();
-  const std::size_t cache = std::size_t{1} << 20;
-  const index_t per_thread = std::max<index_t>(1, static_cast<index_t>(cache / bytes) / 16 * 16);
+  constexpr std::size_t cache = std::size_t{1} << 20;
+  const auto fitting = std::max<index_t>(1, static_cast<index_t>(cache / bytes));
+  // Whole packs of cpu/batched.
+  const index_t per_thread = fitting < 4 ? fitting : (fitting + 7) / 8 * 8;
   problem.count = bytes > cache ? 1 : per_thread * limits.threads;
   const Batch<T> a(problem.count, problem.m, problem.n);
   const Batch<T> q(problem.count, problem.m, problem.k()), r(problem.count, problem.k(), problem.n);

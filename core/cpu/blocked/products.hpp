@@ -72,6 +72,22 @@ struct Products : Lanes<C, C> {
     subtract_products(v.rest_rows, v.count, v.rest, tw, vectors, rest);
   }
 
+  /// sum += a tile of X Y for the columns [first, end) of X. Entry (r, p) of X is x[r * down + p *
+  /// across], and Y has rows of 32 entries.
+  template <int Rows, int N>
+  [[gnu::always_inline]] static void sum_tile(index_t first, index_t end, const C* x, index_t down,
+                                              index_t across, const C* y, V (&sum)[Rows][N]) {
+    for (index_t p = first; p < end; ++p) {
+      V row[N];
+#pragma GCC unroll 2
+      for (int c = 0; c < N; ++c) row[c] = load(y + p * width + c * lanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 2
+        for (int c = 0; c < N; ++c) sum[r][c] += x[r * down + p * across] * row[c];
+    }
+  }
+
   /// W += V'C.
   static void add_products(index_t rows, index_t reflectors, const C* v, const C* c, int vectors,
                            C* w) {
@@ -93,15 +109,7 @@ struct Products : Lanes<C, C> {
         const index_t first = is_transposed ? 0 : i;
         const index_t end = is_transposed ? i + tile_reflectors : reflectors;
         V sum[tile_reflectors][N] = {};
-        for (index_t p = first; p < end; ++p) {
-          V x[N];
-#pragma GCC unroll 2
-          for (int c = 0; c < N; ++c) x[c] = load(w + p * width + q + c * lanes);
-#pragma GCC unroll 8
-          for (int r = 0; r < tile_reflectors; ++r)
-#pragma GCC unroll 2
-            for (int c = 0; c < N; ++c) sum[r][c] += t[(i + r) * down + p * across] * x[c];
-        }
+        sum_tile(first, end, t + i * down, down, across, w + q, sum);
 #pragma GCC unroll 8
         for (int r = 0; r < tile_reflectors; ++r)
 #pragma GCC unroll 2
@@ -122,15 +130,7 @@ struct Products : Lanes<C, C> {
   template <int N>
   [[gnu::always_inline]] static void add_tile(index_t rows, const C* v, const C* c, C* w) {
     V sum[tile_reflectors][N] = {};
-    for (index_t i = 0; i < rows; ++i) {
-      V x[N];
-#pragma GCC unroll 2
-      for (int q = 0; q < N; ++q) x[q] = load(c + i * width + q * lanes);
-#pragma GCC unroll 8
-      for (int p = 0; p < tile_reflectors; ++p)
-#pragma GCC unroll 2
-        for (int q = 0; q < N; ++q) sum[p][q] += v[i * width + p] * x[q];
-    }
+    sum_tile(0, rows, v, 1, width, c, sum);
 #pragma GCC unroll 8
     for (int p = 0; p < tile_reflectors; ++p)
 #pragma GCC unroll 2

@@ -159,30 +159,40 @@ class Measurement {
 #pragma GCC unroll 4
       for (int c = 0; c < columns; ++c) x[r][c] = a_[(i + r) * n_ + j + c];
     const index_t end = is_upper_ ? lesser(s_.q_cols, j + columns) : s_.q_cols;
-    for (index_t first = 0; first < end; first += residual_run) {
-      V sum[tile_rows][columns] = {};
-      for (index_t p = first; p < lesser(first + residual_run, end); ++p) {
-        const V* r_row = r_ + p * n_ + j;
-        const V* q_column = q_ + i * k_ + p;
-        V y[columns];
+    // In float32 the errors of sums in float64 do not matter.
+    if constexpr (sizeof(T) == 4) {
+      add_products<-1>(i, j, 0, end, x);
+    } else {
+      for (index_t first = 0; first < end; first += residual_run) {
+        V sum[tile_rows][columns] = {};
+        add_products<1>(i, j, first, lesser(first + residual_run, end), sum);
 #pragma GCC unroll 4
-        for (int c = 0; c < columns; ++c) y[c] = r_row[c];
+        for (int r = 0; r < tile_rows; ++r)
 #pragma GCC unroll 4
-        for (int r = 0; r < tile_rows; ++r) {
-          const V z = q_column[r * k_];
-#pragma GCC unroll 4
-          for (int c = 0; c < columns; ++c) sum[r][c] += z * y[c];
-        }
+          for (int c = 0; c < columns; ++c) x[r][c] -= sum[r][c];
       }
-#pragma GCC unroll 4
-      for (int r = 0; r < tile_rows; ++r)
-#pragma GCC unroll 4
-        for (int c = 0; c < columns; ++c) x[r][c] -= sum[r][c];
     }
 #pragma GCC unroll 4
     for (int r = 0; r < tile_rows; ++r)
 #pragma GCC unroll 4
       for (int c = 0; c < columns; ++c) sums[c % 2] += x[r][c] * x[r][c];
+  }
+
+  /// x += sign Q R of the columns [first, end) of Q, for a tile.
+  template <int sign>
+  [[gnu::always_inline]] void add_products(index_t i, index_t j, index_t first, index_t end,
+                                           V (&x)[tile_rows][columns]) const {
+    for (index_t p = first; p < end; ++p) {
+      V y[columns];
+#pragma GCC unroll 4
+      for (int c = 0; c < columns; ++c) y[c] = r_[p * n_ + j + c];
+#pragma GCC unroll 4
+      for (int r = 0; r < tile_rows; ++r) {
+        const V z = q_[(i + r) * k_ + p];
+#pragma GCC unroll 4
+        for (int c = 0; c < columns; ++c) x[r][c] += sign > 0 ? z * y[c] : -z * y[c];
+      }
+    }
   }
 
   // ---- Q'Q

@@ -126,15 +126,7 @@ struct LowTile {
 
   [[gnu::always_inline]] void add_run(const double* v, const double* c, index_t rows) {
     V sum[low_tile][N] = {};
-    for (; rows > 0; --rows, v += width, c += width) {
-      V y[N];
-#pragma GCC unroll 2
-      for (int l = 0; l < N; ++l) y[l] = load(c + l * lanes);
-#pragma GCC unroll 4
-      for (int r = 0; r < low_tile; ++r)
-#pragma GCC unroll 2
-        for (int l = 0; l < N; ++l) sum[r][l] += v[r] * y[l];
-    }
+    Products::sum_tile(0, rows, v, 1, width, c, sum);
     for_each([&](int r, int l) { x[r][l] += sum[r][l]; });
   }
   template <class Body>
@@ -252,15 +244,7 @@ template <int Rows, int N>
   for (index_t first = 0; first < inner; first += run) {
     const index_t end = lesser(first + run, inner);
     V sum[Rows][N] = {};
-    for (index_t p = first; p < end; ++p) {
-      V y[N];
-#pragma GCC unroll 2
-      for (int c = 0; c < N; ++c) y[c] = load(r + p * width + c * lanes);
-#pragma GCC unroll 8
-      for (int i = 0; i < Rows; ++i)
-#pragma GCC unroll 2
-        for (int c = 0; c < N; ++c) sum[i][c] += q[i * width + p] * y[c];
-    }
+    Products::sum_tile(first, end, q, width, 1, r, sum);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2

@@ -3,12 +3,14 @@
 #include "core/cpu/tall/gram_leaf.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-#include "core/cpu/check/error_kernel.hpp"
+#include "core/cpu/instruction_sets.hpp"
+#include "core/cpu/tall/gram_kernel.hpp"
 
 namespace qrtool {
 namespace {
@@ -26,7 +28,7 @@ constexpr double most_narrow_condition = 4;
 /// does not matter.
 constexpr double least_narrow_square = 0x1p-60;
 
-index_t padded(index_t n) { return (n + errors::unit - 1) / errors::unit * errors::unit; }
+index_t padded(index_t n) { return (n + gram::unit - 1) / gram::unit * gram::unit; }
 
 /// The rows that are converted to float64 at a time; they stay in the first-level cache. The
 /// rounding of the sums depends on this number.
@@ -53,6 +55,16 @@ void clear(const Batch<double>& batch) {
 
 }  // namespace
 
+std::span<const gram::Kernels* const> gram::kernels() {
+#ifdef QRTOOL_X86_KERNELS
+  static constexpr std::array<const Kernels*, 3> all{&avx512_gram, &avx2_gram, &generic_gram};
+  return std::span(all).subspan(unsupported_x86_sets());
+#else
+  static constexpr std::array<const Kernels*, 1> all{&generic_gram};
+  return all;
+#endif
+}
+
 GramLeaf::GramLeaf(index_t n)
     : n_(n),
       padded_(padded(n)),
@@ -71,7 +83,7 @@ std::size_t GramLeaf::workspace_bytes(index_t n) {
 double GramLeaf::add_rows(MatrixView<const float> a) {
   clear(sums_);
   clear(rest_);
-  const errors::Kernels& kernels = *errors::kernels().front();
+  const gram::Kernels& kernels = *gram::kernels().front();
   double* const strip = strip_.view().data;
   const index_t at_once = strip_rows(n_);
   const bool is_flat = a.ld == n_ && padded_ == n_;
@@ -92,7 +104,7 @@ double GramLeaf::add_rows(MatrixView<const float> a) {
 /// The same with sums in float32, for values of n and ld that allow it.
 double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
   clear(sums_);
-  const errors::Kernels& kernels = *errors::kernels().front();
+  const gram::Kernels& kernels = *gram::kernels().front();
   const index_t at_once = narrow_strip_rows(n_);
   std::uint32_t largest = 0;
   for (index_t first = 0; first < a.rows; first += at_once) {
@@ -104,7 +116,7 @@ double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
 
 /// Forms R from sums in float32. Returns false where they may be too inaccurate.
 bool GramLeaf::factor_narrow(MatrixView<const float> a, double& largest) {
-  if (n_ % errors::narrow_unit != 0 || a.ld != n_) return false;
+  if (n_ % gram::narrow_unit != 0 || a.ld != n_) return false;
   largest = add_narrow_rows(a);
   for (index_t k = 0; k < n_; ++k) {
     if (!(row(k)[k] >= least_narrow_square)) return false;

@@ -160,7 +160,7 @@ TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
 TEST_F(Factor, ProbeMeasuresWhereThatIsAsFast) {
   for (const auto& [m, n, more] : {std::tuple<index_t, index_t, Strings>{12, 8, {}},
                                    {200, 200, {"--mode", "raw"}},
-                                   {100000, 8, {"--memory", "5MiB"}}}) {
+                                   {100000, 8, {"--memory", "7MiB"}}}) {
     const std::string a = make<double>("a.h5", 1, m, n);
     const std::string full = factor(a, "full.h5", more);
     const std::string probe = factor(a, "probe.h5", more + Strings{"--check", "probe"});
@@ -178,8 +178,8 @@ TEST_F(Factor, NoneLeavesTheCheckOut) {
         {2, 12, 8, {"--variant", "cpu/eigen"}},
         {20, 12, 8, {"--mode", "raw"}},
         {1, 100000, 8, {"--variant", "cpu/tall"}},
-        {1, 100000, 8, {"--memory", "5MiB"}},
-        {1, 100000, 8, {"--memory", "5MiB", "--mode", "r"}}}) {
+        {1, 100000, 8, {"--memory", "7MiB"}},
+        {1, 100000, 8, {"--memory", "7MiB", "--mode", "r"}}}) {
     const std::string a = make<double>("a.h5", count, m, n);
     const Strings none = more + Strings{"--check", "none"};
     const std::string full = factor(a, "full.h5", more), unchecked = factor(a, "none.h5", none);
@@ -416,9 +416,9 @@ TEST_F(Factor, TheSameBitsWhateverMemoryAndThreads) {
                             "/report/lower",
                             "/report/diagonal_ratio",
                             "/report/scale"};
-  for (const Strings& more : std::vector<Strings>{{"--memory", "200KiB"},
-                                                  {"--memory", "1MiB", "--threads", "1"},
-                                                  {"--memory", "5MiB", "--threads", "5"}}) {
+  for (const Strings& more : std::vector<Strings>{{"--memory", "5000KiB"},
+                                                  {"--memory", "6MiB", "--threads", "1"},
+                                                  {"--memory", "10MiB", "--threads", "5"}}) {
     const std::string q = factor(a, "q.h5", more);
     for (const char* dataset : datasets)
       EXPECT_TRUE(same_bits(read_dataset(expected, dataset), read_dataset(q, dataset)))

@@ -333,10 +333,10 @@ TEST_F(Verify, ReflectorsOfEveryShape) {
 }
 
 TEST_F(Verify, AMatrixLargerThanTheMemoryIsStreamed) {
-  const index_t rows = 20000, cols = 12;
+  const index_t rows = 60000, cols = 12;
   write_matrices<double>(a_, {2}, make_matrices<double>("gauss", 2, rows, cols).view());
   EXPECT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
-  const Strings small{"verify", a_, q_, "--memory", "500KiB", "--all"};
+  const Strings small{"verify", a_, q_, "--memory", "10MiB", "--all"};
   const ToolResult streamed = run_tool(small);
   EXPECT_EQ(streamed.exit_code, 0) << streamed.err;
   EXPECT_EQ(streamed.out, run_tool({"verify", a_, q_, "--all"}).out)
@@ -347,15 +347,15 @@ TEST_F(Verify, AMatrixLargerThanTheMemoryIsStreamed) {
     const ToolResult result = run_tool(shared);
     EXPECT_EQ(result.out, streamed.out) << "the same numbers on " << threads << " threads";
     // A is read twice. The line appears while the first matrix is measured.
-    EXPECT_NE(result.err.find("/80,000"), std::string::npos) << result.err;
-    EXPECT_NE(result.err.find("80,000/80,000"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("/240,000"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("240,000/240,000"), std::string::npos) << result.err;
   }
   Stored q = read_dataset(q_, "/Q");
   const Stored r = read_dataset(q_, "/R");
   for (const double damage : {0x1p-10, std::numeric_limits<double>::infinity()}) {
-    q.view()[1](19999, 11) += damage;
+    q.view()[1](59999, 11) += damage;
     write_factors<double>(foreign_, {2}, q.view(), r.view());
-    const ToolResult bad = verify({"--memory", "500KiB"});
+    const ToolResult bad = verify({"--memory", "10MiB"});
     EXPECT_EQ(bad.exit_code, 1);
     EXPECT_NE(bad.out.find("matrix 1 fails"), std::string::npos) << bad.out;
     EXPECT_EQ(bad.out.find("NaN") != std::string::npos, std::isinf(damage)) << bad.out;

@@ -37,14 +37,14 @@ TEST(MakeBackend, VariantImpliesItsBackend) {
     return make_backend(request, problem, limits).backend->name();
   };
   EXPECT_EQ(backend({}), "cpu");
-  EXPECT_EQ(backend({"auto", "", "cpu/eigen"}), "cpu");
-  EXPECT_THROW(backend({"cpu", "", "other/eigen"}), UsageError);
-  EXPECT_THROW(backend({"auto", "", "other/eigen"}), UsageError);
-  EXPECT_THROW(backend({"auto", "", "eigen"}), UsageError);
-  EXPECT_THROW(backend({"opencl", "", "cpu/eigen"}), UsageError);
-  EXPECT_THROW(backend({"cpu", "", "opencl/small"}), UsageError);
-  EXPECT_THROW(backend({"cpu", "0", ""}), UsageError);
-  EXPECT_THROW(backend({"auto", "0", "cpu/eigen"}), UsageError);
+  EXPECT_EQ(backend({"auto", "", {}, "cpu/eigen"}), "cpu");
+  EXPECT_THROW(backend({"cpu", "", {}, "other/eigen"}), UsageError);
+  EXPECT_THROW(backend({"auto", "", {}, "other/eigen"}), UsageError);
+  EXPECT_THROW(backend({"auto", "", {}, "eigen"}), UsageError);
+  EXPECT_THROW(backend({"opencl", "", {}, "cpu/eigen"}), UsageError);
+  EXPECT_THROW(backend({"cpu", "", {}, "opencl/small"}), UsageError);
+  EXPECT_THROW(backend({"cpu", "0", {}, ""}), UsageError);
+  EXPECT_THROW(backend({"auto", "0", {}, "cpu/eigen"}), UsageError);
 }
 
 TEST(MakeBackend, AutoTakesAGpuOnlyWhereTheWorkIsWorthIt) {

@@ -160,7 +160,8 @@ class Opencl(unittest.TestCase):
         import numpy as np
 
         random = np.random.default_rng(3)
-        for m, n, sides, dtype in ((28, 9, 1, "f8"), (40, 17, 3, "f4"), (16, 4, 2, "f8"), (33, 33, 1, "f4")):
+        for m, n, sides, dtype in ((28, 9, 1, "f8"), (40, 17, 3, "f4"), (16, 4, 2, "f8"), (33, 33, 1, "f4"),
+                                   (4200, 2, 1, "f8")):
             a = random.standard_normal((60, m, n)).astype(dtype)
             b = random.standard_normal((60, m, sides)).astype(dtype)
             a[7] = 0                  # no column

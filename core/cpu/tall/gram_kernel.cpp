@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel.cpp: computes X'X tile by tile, and looks through numbers, compiled once for every
-// instruction set.
-#include "core/cpu/check/error_kernel.hpp"
-
-#include <limits>
+// gram_kernel.cpp: computes A'A tile by tile, compiled once for every instruction set.
+#include "core/cpu/tall/gram_kernel.hpp"
 
 #include "core/cpu/simd.hpp"
 
-namespace qrtool::errors {
+namespace qrtool::gram {
 namespace {
 
 constexpr int lanes = vector_bytes / static_cast<int>(sizeof(double));
@@ -114,31 +111,6 @@ std::uint32_t widen(const float* from, index_t count, double* to, std::uint32_t 
   return largest;
 }
 
-/// IEEE numbers without their sign bit have the same order as integers, and Inf and NaN are the
-/// largest, so that one integer maximum finds the largest number and whether all are finite.
-template <class T, class Bits>
-Bits largest_bits(const T* from, index_t count, Bits largest) {
-  constexpr Bits sign = std::numeric_limits<Bits>::min();
-  for (index_t i = 0; i < count; ++i) {
-    const Bits bits = __builtin_bit_cast(Bits, from[i]) & ~sign;
-    largest = bits > largest ? bits : largest;
-  }
-  return largest;
-}
-
-/// The compiler makes vectors of this loop: a product of two 32-bit numbers is one instruction.
-std::uint64_t sum_words(const void* from, index_t count, index_t first) {
-  typedef std::uint32_t Word __attribute__((may_alias));
-  const Word* words = static_cast<const Word*>(from);
-  const auto weight = static_cast<std::uint32_t>(2 * first + 1);
-  std::uint64_t sum = 0;
-  for (index_t i = 0; i < count; ++i) {
-    sum += std::uint64_t{words[i]} *
-           static_cast<std::uint32_t>(weight + 2 * static_cast<std::uint32_t>(i));
-  }
-  return sum;
-}
-
 constexpr int narrow_lanes = vector_bytes / static_cast<int>(sizeof(float));
 using F = VectorOf<float, narrow_lanes>::unaligned;
 using Bits = VectorOf<std::int32_t, narrow_lanes>::type;
@@ -199,12 +171,9 @@ std::uint32_t add_narrow_gram(const float* a, index_t rows, index_t columns, dou
 
 }  // namespace
 
-extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
-                                                   add_gram,
-                                                   widen,
-                                                   add_narrow_gram,
-                                                   largest_bits<float, std::int32_t>,
-                                                   largest_bits<double, std::int64_t>,
-                                                   sum_words};
+#define QRTOOL_GRAM(target) QRTOOL_JOIN(target, _gram)
 
-}  // namespace qrtool::errors
+extern const Kernels QRTOOL_GRAM(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET), add_gram, widen,
+                                                add_narrow_gram};
+
+}  // namespace qrtool::gram

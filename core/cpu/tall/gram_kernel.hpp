@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel.hpp: X'X, the largest entry and a checksum of a matrix. Private to core.
+// gram_kernel.hpp: A'A of a leaf (gram_leaf.hpp), in float64 or float32. Private to core/cpu.
 //
 // Matrices are row-major and aligned to 64 bytes. They are padded to multiples of `unit` with
 // zeros.
@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <span>
 
-namespace qrtool::errors {
+namespace qrtool::gram {
 
-/// All columns, and the rows of A and Q, are padded to multiples of this number.
+/// All columns, and the rows of A, are padded to multiples of this number.
 inline constexpr std::int64_t unit = 8;
 inline constexpr std::int64_t narrow_unit = 16;
 
@@ -34,19 +34,12 @@ struct Kernels {
   /// norms. `columns` is a multiple of narrow_unit. Returns the largest |a_ij| in the way of widen.
   std::uint32_t (*add_narrow_gram)(const float* a, std::int64_t rows, std::int64_t columns,
                                    double* sums, std::uint32_t largest);
-  /// Returns the larger of `largest` and the largest |from[i]|, as bits. NaN counts as larger than
-  /// infinity.
-  std::int32_t (*largest_single)(const float* from, std::int64_t count, std::int32_t largest);
-  std::int64_t (*largest_double)(const double* from, std::int64_t count, std::int64_t largest);
-  /// The sum of word_i (2 (first + i) + 1), mod 2^64, for `count` words of 32 bits; the weights are
-  /// taken mod 2^32.
-  std::uint64_t (*sum_words)(const void* words, std::int64_t count, std::int64_t first);
 };
 
-extern const Kernels generic_kernels;
-extern const Kernels avx2_kernels, avx512_kernels;  // x86-64
+extern const Kernels generic_gram;
+extern const Kernels avx2_gram, avx512_gram;  // x86-64
 
 /// The kernels for the instruction sets of this processor, the widest first.
 std::span<const Kernels* const> kernels();
 
-}  // namespace qrtool::errors
+}  // namespace qrtool::gram

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// error_kernel_test.cpp: the products of every instruction set agree with plain loops.
-#include "core/cpu/check/error_kernel.hpp"
+// gram_kernel_test.cpp: the products of every instruction set agree with plain loops.
+#include "core/cpu/tall/gram_kernel.hpp"
 
 #include <gtest/gtest.h>
-
-#include <limits>
-#include <vector>
 
 #include "core/batch.hpp"
 #include "core/matrices.hpp"
@@ -26,8 +23,8 @@ Batch<double> make(index_t m, index_t n, Mask mask) {
   return batch;
 }
 
-TEST(ErrorKernelTest, GramIsXTransposedX) {
-  for (const errors::Kernels* kernels : errors::kernels()) {
+TEST(GramKernelTest, GramIsXTransposedX) {
+  for (const gram::Kernels* kernels : gram::kernels()) {
     for (const index_t first : {0, 11}) {
       const auto x = make(rows, columns, [&](index_t, index_t j) { return j >= first && j < 37; });
       const auto nothing = [](index_t, index_t) { return false; };
@@ -48,12 +45,12 @@ TEST(ErrorKernelTest, GramIsXTransposedX) {
   }
 }
 
-TEST(ErrorKernelTest, NarrowGramIsXTransposedX) {
+TEST(GramKernelTest, NarrowGramIsXTransposedX) {
   constexpr index_t m = 70, n = 32;  // two runs of rows and a part of one
   const Batch<float> x(1, m, n);
   fill_matrix<float>({"gauss"}, 0, x.view()[0]);
   x.view()[0](69, 31) = -7;
-  for (const errors::Kernels* kernels : errors::kernels()) {
+  for (const gram::Kernels* kernels : gram::kernels()) {
     const auto sums = make(n, n, [](index_t, index_t) { return false; });
     const MatrixView<float> view = x.view()[0];
     const std::uint32_t largest =
@@ -65,22 +62,6 @@ TEST(ErrorKernelTest, NarrowGramIsXTransposedX) {
         for (index_t i = 0; i < m; ++i) expected += static_cast<double>(view(i, p)) * view(i, q);
         EXPECT_NEAR(sums.view()[0](p, q), expected, 1e-4) << kernels->target << " " << p << q;
       }
-    }
-  }
-}
-
-TEST(ErrorKernelTest, LargestIsByMagnitude) {
-  for (const errors::Kernels* kernels : errors::kernels()) {
-    for (const index_t count : {0, 1, 7, 64, 67}) {
-      std::vector<float> x(static_cast<std::size_t>(count), 0.5f);
-      std::vector<double> y(x.begin(), x.end());
-      EXPECT_EQ(kernels->largest_single(x.data(), count, 0), count > 0 ? 0x3f000000 : 0);
-      EXPECT_EQ(kernels->largest_double(y.data(), count, 0x7ff0000000000000), 0x7ff0000000000000);
-      if (count == 0) continue;
-      x.back() = -7;
-      y.back() = -std::numeric_limits<double>::quiet_NaN();
-      EXPECT_EQ(kernels->largest_single(x.data(), count, 0), 0x40e00000) << kernels->target;
-      EXPECT_GT(kernels->largest_double(y.data(), count, 0), 0x7ff0000000000000) << kernels->target;
     }
   }
 }

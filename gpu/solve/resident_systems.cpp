@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_systems.cpp: repeated runs on systems that stay on the device.
+#include "gpu/solve/resident_systems.hpp"
+
+#include <limits>
+#include <optional>
+
+#include "core/error.hpp"
+#include "gpu/host/chunk_run.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/systems.hpp"
+
+namespace qrtool {
+
+template <class T>
+struct ResidentSystems<T>::State {
+  State(Engine& used_engine, const SolveProblem& solved, const Plan& plan, BatchView<const T> a,
+        std::span<const T> b)
+      : engine(used_engine),
+        problem(solved),
+        factor(plan),
+        variant(gpu_variant(*plan.variant)),
+        params(solved.n, solved.type, engine.info.limits),
+        sides(std::ssize(b) / (solved.m * a.count)),
+        layout(solved, sides, params.group, engine.info.limits),
+        factor_pool(engine.session.context),
+        system_pool(engine.session.context) {
+    const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
+    guard([&] {
+      factored.emplace(factor_pool.get(plan.problem, plan.params, bytes, count(), 0));
+      system.emplace(system_pool.get(layout, count(), 0));
+      repeat(factored->job.a, plan.problem.input_bytes(), a.data, a.count);
+      repeat(system->b, layout.bytes[0], b.data(), a.count);
+      engine.upload.finish();
+    });
+  }
+
+  index_t count() const { return factor.problem.count; }
+
+  /// Uploads some systems and copies them as often as needed.
+  void repeat(const cl::Buffer& to, std::size_t bytes, const void* from, index_t some) const {
+    const auto all = static_cast<std::size_t>(count()) * bytes;
+    std::size_t there = std::min(static_cast<std::size_t>(some) * bytes, all);
+    engine.upload.enqueueWriteBuffer(to, CL_TRUE, 0, there, from);
+    while (there < all) {
+      const std::size_t more = std::min(there, all - there);
+      engine.upload.enqueueCopyBuffer(to, to, 0, there, more);
+      there += more;
+    }
+  }
+
+  /// body() must end with a wait.
+  template <class Body>
+  void guard(Body body) const {
+    try {
+      body();
+    } catch (const cl::Error& error) {
+      engine.drain();
+      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in a run");
+      throw LimitError("the systems do not fit " + engine.info.text() + " at once");
+    }
+  }
+
+  template <class Number>
+  std::vector<Number> read(const cl::Buffer& buffer, index_t numbers) const {
+    std::vector<Number> host(static_cast<std::size_t>(numbers));
+    guard([&] {
+      engine.compute.enqueueReadBuffer(buffer, CL_TRUE, 0, host.size() * sizeof(Number),
+                                       host.data());
+    });
+    return host;
+  }
+
+  Engine& engine;
+  const SolveProblem& problem;
+  const Plan& factor;
+  const GpuVariant& variant;
+  SystemParams params;
+  index_t sides;
+  SystemLayout layout;
+  BufferPool factor_pool;
+  SystemPool system_pool;
+  std::optional<DeviceBuffers> factored;
+  std::optional<SystemBuffers> system;
+};
+
+template <class T>
+ResidentSystems<T>::ResidentSystems(OpenclBackend& backend, const SolveProblem& problem,
+                                    const Plan& factor, BatchView<const T> a, std::span<const T> b)
+    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b)) {}
+
+template <class T>
+ResidentSystems<T>::~ResidentSystems() = default;
+
+template <class T>
+typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
+  State& s = *state_;
+  cl::Event begun, factored, solved, checked;
+  s.guard([&] {
+    const SystemJob job =
+        s.system->job(s.factored->job, s.params,
+                      system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
+                                   VectorPlaces::rows(s.problem.n)));
+    s.system->poison(s.engine.compute, s.count());
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    s.engine.factor(s.variant, s.factored->job, factored);
+    enqueue_solve(s.engine, job);
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &solved);
+    enqueue_check(s.engine, job);
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &checked);
+    s.engine.compute.finish();
+  });
+  return {seconds_between(begun, factored), seconds_between(factored, solved),
+          seconds_between(solved, checked)};
+}
+
+template <class T>
+std::vector<T> ResidentSystems<T>::solutions() const {
+  const State& s = *state_;
+  return s.template read<T>(s.system->x, s.count() * s.sides * s.problem.n);
+}
+
+template <class T>
+std::vector<SolutionErrors> ResidentSystems<T>::errors() const {
+  const State& s = *state_;
+  return s.template read<SolutionErrors>(s.system->errors, s.count() * s.sides);
+}
+
+template class ResidentSystems<float>;
+template class ResidentSystems<double>;
+
+}  // namespace qrtool

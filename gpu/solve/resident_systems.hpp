@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_systems.hpp: least-squares problems whose data stay on the device, for measurements.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/solve/packing.hpp"
+#include "gpu/common/shapes.clh"
+#include "gpu/host/opencl_backend.hpp"
+
+namespace qrtool {
+
+/// Solves systems that are uploaded once, any number of times. All must fit on the device at once.
+template <class T>
+class ResidentSystems {
+ public:
+  /// By the device's clock: R of A alone; x, given R; findings, errors and standard errors.
+  struct Seconds {
+    double factor = 0, solve = 0, check = 0;
+  };
+
+  /// Uploads a and b, `sides` rows of m for each matrix of `a`, and repeats them on the device up
+  /// to factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run.
+  /// Errors: DeviceError, LimitError.
+  ResidentSystems(OpenclBackend& backend, const SolveProblem& problem, const Plan& factor,
+                  BatchView<const T> a, std::span<const T> b);
+  ~ResidentSystems();
+
+  /// Overwrites the last results with NaN, solves and checks. Returns when the device has finished.
+  Seconds run();
+  /// The solutions of the last run, rows of n, and what its check found.
+  std::vector<T> solutions() const;
+  std::vector<SolutionErrors> errors() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace qrtool

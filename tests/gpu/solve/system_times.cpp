@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_times.cpp: the times of Gaussian least-squares problems whose data stay on the device: R
+// alone, x, and the check. The exit status is 1 where the check refuses one.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <random>
+
+#include "core/solve/backward_error.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/solve/resident_systems.hpp"
+
+namespace qrtool::test {
+namespace {
+
+struct Options {
+  index_t count = 15000, m = 64, n = 64, sides = 1;
+  int repeats = 11;
+  std::string device, variant;
+  bool wants_se = false;
+};
+
+/// As many different systems as fit this many entries; the others repeat them.
+constexpr index_t most_entries = index_t{1} << 24;
+
+template <class T>
+std::vector<T> gaussian(index_t count, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  std::vector<T> out(static_cast<std::size_t>(count));
+  for (T& x : out) x = static_cast<T>(normal(random));
+  return out;
+}
+
+double median(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return x[x.size() / 2] * 1e3;
+}
+
+template <class T>
+index_t time_systems(OpenclBackend& backend, const Options& o) {
+  const SolveProblem problem{.type = element_type<T>,
+                             .m = o.m,
+                             .n = o.n,
+                             .rank = {.tolerance = default_rank_tolerance(element_type<T>, o.n)},
+                             .wants_se = o.wants_se};
+  const Plan plan =
+      make_plan({.count = o.count, .m = o.m, .n = o.n, .type = element_type<T>, .mode = Mode::r},
+                backend.variants(), backend.limits(), o.variant);
+  const index_t some = std::clamp<index_t>(most_entries / (o.m * o.n), 1, o.count);
+  const std::vector<T> a = gaussian<T>(some * o.m * o.n, 1),
+                       b = gaussian<T>(some * o.m * o.sides, 2);
+  ResidentSystems<T> systems(backend, problem, plan, packed(a.data(), some, o.m, o.n), b);
+  systems.run();
+  std::vector<double> factor, solve, check;
+  for (int i = 0; i < o.repeats; ++i) {
+    const auto seconds = systems.run();
+    factor.push_back(seconds.factor);
+    solve.push_back(seconds.solve);
+    check.push_back(seconds.check);
+  }
+  const double bar = solution_bar(problem.type, o.m, o.n);
+  index_t refused = 0;
+  double worst = 0;
+  for (const SolutionErrors& errors : systems.errors()) {
+    refused += !(errors.error <= bar);
+    worst = std::max(worst, errors.error / bar);
+  }
+  const double r = median(factor), x = median(solve);
+  fmt::print(
+      "{} of {}x{}, {} right sides, {}, {}: R {:.4f} ms, x {:.4f} ms, together {:.3f} times R, "
+      "check {:.4f} ms; {} refused, worst {:.2g} of the bar\n",
+      o.count, o.m, o.n, o.sides, name_of(problem.type), plan.variant->name, r, x, (r + x) / r,
+      median(check), refused, worst);
+  return refused;
+}
+
+}  // namespace
+}  // namespace qrtool::test
+
+int main(int argc, char** argv) {
+  using namespace qrtool;
+  CLI::App app("times of least-squares problems that stay on the device");
+  test::Options options;
+  app.add_option("--count", options.count, "systems");
+  app.add_option("-m", options.m, "rows");
+  app.add_option("-n", options.n, "columns");
+  app.add_option("--sides", options.sides, "right sides of each");
+  app.add_option("--repeats", options.repeats, "runs, of which the median is taken");
+  app.add_option("--device", options.device, "as for qrtool");
+  app.add_option("--variant", options.variant, "of R");
+  app.add_flag("--se", options.wants_se, "standard errors too");
+  CLI11_PARSE(app, argc, argv);
+  OpenclBackend backend(choose_device(options.device),
+                        {.host = {.host_bytes = std::size_t{1} << 34, .threads = 2}});
+  const index_t refused =
+      test::time_systems<float>(backend, options) + test::time_systems<double>(backend, options);
+  return refused > 0;
+}
