@@ -60,7 +60,10 @@ struct CommandLine::Parser {
 };
 
 CommandLine::CommandLine(std::string name, std::string_view positionals, std::string_view about)
-    : name_(std::move(name)), positionals_(positionals), about_(about), parser_(std::make_unique<Parser>()) {
+    : name_(std::move(name)),
+      positionals_(positionals),
+      about_(about),
+      parser_(std::make_unique<Parser>()) {
   parser_->app.set_help_flag("-h,--help", "this text");
   parser_->app.allow_extras();
 }
@@ -193,8 +196,7 @@ void CommandLine::refuse_extra(Args extra) const {
   }
   for (const auto& [name, target] : required_)
     if (target->empty())
-      throw usage_error(
-          fmt::format("{}: {} is missing", name_.substr(name_.rfind(' ') + 1), name));
+      throw usage_error(fmt::format("{}: {} is missing", name_.substr(name_.rfind(' ') + 1), name));
   std::erase(extra, "--");
   if (!extra.empty())
     throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
@@ -221,8 +223,7 @@ bool CommandLine::parse(Args args) {
 }
 
 std::string CommandLine::help() const {
-  std::string out =
-      fmt::format("usage: {} [OPTION]... {}\n\n{}\n", name_, positionals_, about_);
+  std::string out = fmt::format("usage: {} [OPTION]... {}\n\n{}\n", name_, positionals_, about_);
   constexpr std::size_t indent = 24;
   for (const CLI::Option* option : parser_->app.get_options()) {
     if (option == parser_->app.get_help_ptr()) continue;  // comes last

@@ -619,9 +619,8 @@ Command parse_without_command(const Invocation& invocation) {
 
 Command parse_command_line(int argc, const char* const* argv) {
   Args args(argv + std::min(argc, 1), argv + argc);
-  const std::string program = argc > 0 && std::string_view(argv[0]).ends_with("qrtool-mpi")
-                                  ? "qrtool-mpi"
-                                  : "qrtool";
+  const std::string program =
+      argc > 0 && std::string_view(argv[0]).ends_with("qrtool-mpi") ? "qrtool-mpi" : "qrtool";
   if (args.empty()) return HelpRequest{overview_of(program), false};
   if (args.front() == "complete") return HelpRequest{complete_line({args.begin() + 1, args.end()})};
   if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};

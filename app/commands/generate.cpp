@@ -169,7 +169,8 @@ ExitCode run_generate(const GenerateOptions& o) {
   const Stopwatch watch;
   const std::vector<std::string> files =
       o.type == ElementType::float32 ? generate<float>(o) : generate<double>(o);
-  if (o.verbose) print_message(fmt::format("made and written in {}", format_seconds(watch.seconds())));
+  if (o.verbose)
+    print_message(fmt::format("made and written in {}", format_seconds(watch.seconds())));
   if (o.json)
     write_json(to_json(o, files, watch.seconds()));
   else if (!o.quiet)

@@ -201,8 +201,7 @@ void measure_all(const MeasurePlan& plan, ReportFile* report, VerifyResult& resu
     return o.criteria == Criteria::m_eps ? m_eps_bars(a.m)
                                          : standard_bars(a.m, a.n, precision, errors);
   };
-  Progress progress("verify", work_of(result.input, plan),
-                    o.progress_mode(), plan.unit());
+  Progress progress("verify", work_of(result.input, plan), o.progress_mode(), plan.unit());
   const auto collect = [&](std::span<const Measurement> measured) {
     for (const Measurement& m : measured) {
       result.verdict.add(m);

@@ -110,8 +110,8 @@ struct VerifiedSolutions {
 template <class T>
 VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
   VerifiedSolutions out;
-  Progress progress("verify", count_of(job.inputs.sides.solution_dims),
-                    o.progress_mode(), "solutions");
+  Progress progress("verify", count_of(job.inputs.sides.solution_dims), o.progress_mode(),
+                    "solutions");
   const SolveSink<T> sink{
       .keep_x = [](index_t, index_t, const T*, const T*) {},
       .keep_reports =

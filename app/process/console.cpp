@@ -64,7 +64,8 @@ void write_log(std::string_view text) {
       lines.erase(at, code.size());
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
-    fmt::print(log_file.get(), "{} {}\n", time_text(), std::string_view(lines).substr(at, end - at));
+    fmt::print(log_file.get(), "{} {}\n", time_text(),
+               std::string_view(lines).substr(at, end - at));
     at = end + 1;
   }
   std::fflush(log_file.get());

@@ -128,8 +128,8 @@ void SolveRun::create_output() {
 
 template <class T>
 void SolveRun::run_typed() {
-  Progress progress("solve", count_of(inputs_.sides.solution_dims),
-                    options_.progress_mode(), "right sides");
+  Progress progress("solve", count_of(inputs_.sides.solution_dims), options_.progress_mode(),
+                    "right sides");
   const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
   const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
   const auto write = [&](const char* name, index_t group, index_t groups, const T* values) {

@@ -158,7 +158,7 @@ class Habits(unittest.TestCase):
         self.assertEqual(self.complete("factor", "a"), [])
 
     def test_completion_in_bash(self):
-        script = (f'source {ROOT}/packaging/qrtool.bash; compopt() {{ :; }}; COMP_WORDS=({QRTOOL} factor --sign ""); '
+        script = (f'source {ROOT}/app/package/qrtool.bash; compopt() {{ :; }}; COMP_WORDS=({QRTOOL} factor --sign ""); '
                   'COMP_CWORD=3; _qrtool; echo "${COMPREPLY[*]}"')
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
         self.assertEqual((done.stdout, done.stderr), ("positive lapack\n", ""))

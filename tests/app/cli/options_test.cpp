@@ -294,7 +294,7 @@ std::set<std::string> long_options(const std::string& text) {
 
 /// Returns the words of `COMPREPLY` after the user typed `line` and pressed Tab.
 std::set<std::string> complete(const std::string& line) {
-  const std::string script = QRTOOL_SOURCE_DIR "/packaging/qrtool.bash";
+  const std::string script = QRTOOL_SOURCE_DIR "/app/package/qrtool.bash";
   const std::string command = "PATH=$(dirname " QRTOOL_BINARY "):$PATH bash -c 'source " + script +
                               "; COMP_WORDS=(" + line + " \"\"); [[ \"" + line +
                               "\" == *- ]] && COMP_WORDS=(" + line +

@@ -141,7 +141,8 @@ void expect_good(Case<Run>& c, const std::string& what) {
         << errors.orthogonality << " bar " << bars.orthogonality;
     EXPECT_EQ(errors.lower, 0) << what;
     EXPECT_EQ(c.report[b].status, Status::ok) << what;
-    // cpu/tall adds up its sums in another order, and so do matrices that are measured one per lane.
+    // cpu/tall adds up its sums in another order, and so do matrices that are measured one per
+    // lane.
     const double tolerance = (Run::variant.empty() ? 0.01 : 1e-6) * bars.residual;
     EXPECT_NEAR(c.report[b].residual, errors.residual, tolerance) << what;
     if (p.type == ElementType::float32 && p.m < 16 && p.wants_q()) {

@@ -6,12 +6,12 @@ set(QRTOOL_MAINTAINER "the qrtool developers <qrtool@localhost>" CACHE STRING
 # Debian's zsh looks into vendor-completions; zsh's own place is site-functions.
 set(QRTOOL_ZSH_DIR "${CMAKE_INSTALL_DATADIR}/zsh/site-functions" CACHE STRING
     "Where completion for zsh is installed")
-install(FILES packaging/_qrtool DESTINATION ${QRTOOL_ZSH_DIR})
+install(FILES app/package/_qrtool DESTINATION ${QRTOOL_ZSH_DIR})
 # bash and fish load a file by the name of the command.
 foreach(command qrtool qrtool-mpi)
-  install(FILES packaging/qrtool.fish RENAME ${command}.fish
+  install(FILES app/package/qrtool.fish RENAME ${command}.fish
           DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-  install(FILES packaging/qrtool.bash RENAME ${command}
+  install(FILES app/package/qrtool.bash RENAME ${command}
           DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 endforeach()
 install(FILES LICENSE RENAME copyright DESTINATION ${CMAKE_INSTALL_DOCDIR})
@@ -30,7 +30,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_THREADS 0)
 # Read by check_portable.cmake.
 set(CPACK_QRTOOL_NATIVE ${QRTOOL_NATIVE})
-set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/packaging/check_portable.cmake)
+set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/app/package/check_portable.cmake)
 
 # The program over MPI needs a large library, so that it is a package of its own.
 set(CPACK_COMPONENTS_ALL Unspecified)
