@@ -43,6 +43,14 @@ const GpuVariant& gpu_variant(const Variant& variant) {
   throw InternalError(fmt::format("{} is no variant of the OpenCL backend", variant.name));
 }
 
+GpuVariant reflectors_beyond_small(const Problem& p) {
+  const auto entry_bytes = static_cast<index_t>(size_of(p.type));
+  if (p.m <= tuning::blocked_max_row_bytes / entry_bytes) return blocked_variant();
+  const index_t most =
+      p.type == ElementType::float32 ? tuning::tall_max_columns : tuning::tall_max_wide_columns;
+  return p.n <= most ? tall_variant() : large_variant();
+}
+
 std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem) {
   const std::vector<std::size_t> own = variant.workspace(problem);
   const std::vector<std::size_t> check = check_workspace(problem);

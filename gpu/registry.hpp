@@ -33,6 +33,9 @@ GpuVariant tall_variant();
 GpuVariant large_variant();
 GpuVariant textbook_variant();
 GpuVariant vector_variant();
+/// The first of blocked, tall and large that takes the rows and columns of a problem that `small`
+/// does not factor again: its rows decide about blocked, and its columns about tall.
+GpuVariant reflectors_beyond_small(const Problem& problem);
 GpuVariant tiny_variant();
 
 }  // namespace qrtool

@@ -34,10 +34,7 @@ GpuVariant again(const Problem& p) {
   const auto bytes = static_cast<index_t>(p.input_bytes());
   if (p.m <= tuning::gram_small_rows && bytes <= tuning::small_matrix_bytes)
     return flagged_small_variant();
-  const auto entry_bytes = static_cast<index_t>(size_of(p.type));
-  if (p.m <= tuning::blocked_max_row_bytes / entry_bytes) return blocked_variant();
-  const index_t most = is_twice(p) ? tuning::tall_max_wide_columns : tuning::tall_max_columns;
-  return p.n <= most ? tall_variant() : large_variant();
+  return reflectors_beyond_small(p);
 }
 
 /// Blocks of 16 columns of a tile.

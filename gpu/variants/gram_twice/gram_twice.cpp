@@ -28,9 +28,7 @@ std::string arithmetic(const Problem&) { return "float64"; }
 GpuVariant again(const Problem& p) {
   if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
     return flagged_small_variant();
-  const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(double)};
-  if (p.m <= blocked_rows) return blocked_variant();
-  return p.n <= tuning::tall_max_wide_columns ? tall_variant() : large_variant();
+  return reflectors_beyond_small(p);
 }
 
 /// Of divide_rows, whose two stages have a block more than there are block columns, of

@@ -37,12 +37,6 @@
 #define SMALLER_SIDE (ROWS < COLUMNS ? ROWS : COLUMNS)
 #define LD (ROWS * COLUMNS | 1)
 
-// If the squared norm of a column is below this, its entries are raised.
-#define TINY_SQUARED (sizeof(REAL) == 4 ? (REAL)0x1p-40f : (REAL)0x1p-400)
-#define RAISE_EXPONENT (sizeof(REAL) == 4 ? 50 : 400)
-// Raised columns below this count as zero compared with their largest entry, 1 (tile.clh).
-#define ZERO_SQUARED (sizeof(REAL) == 4 ? (REAL)0x1p-20f : (REAL)0x1p-200)
-
 // A sum is added in this number of parts: the errors of a long plain sum of equal terms are biased.
 #define PARTS 4
 
