@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -47,6 +48,11 @@ struct Format {
   std::string (*find_solutions)(const std::string& file) = nullptr;
   /// All files that an output of any kind may have.
   std::vector<std::string> (*files_of_output)(const std::string& output);
+
+  /// Does list_entries() and read_stored_outputs() (io/contents.hpp). The first only where
+  /// `has_datasets`.
+  std::vector<Entry> (*list_entries)(const std::string& file) = nullptr;
+  std::vector<StoredOutput> (*stored_outputs)(const std::string& output);
 
   std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec);
   /// The memory that such a writer takes for itself. Null: next to none.

@@ -100,6 +100,12 @@ struct GenerateOptions : PrintOptions {
   bool special = false, force = false;
 };
 
+struct InfoOptions : PrintOptions {
+  std::string file, dataset;
+  Order order = Order::automatic;
+  CsvOptions csv;
+};
+
 struct HelpRequest {
   std::string text;
   bool was_asked = true;  // false: bare `qrtool`, a usage error
@@ -109,8 +115,9 @@ struct VersionRequest {
   bool json = false;
 };
 
-using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions,
-                             DevicesOptions, BenchOptions, HelpRequest, VersionRequest>;
+using Command =
+    std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions, DevicesOptions,
+                 InfoOptions, BenchOptions, HelpRequest, VersionRequest>;
 
 /// The program names itself by argv[0]. Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);

@@ -12,6 +12,7 @@
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
+#include "io/stored_numbers.hpp"
 
 namespace qrtool {
 namespace {
@@ -65,6 +66,8 @@ constinit const Format csv_format{
     .open_factors = open_text_factors,
     .recorded_attributes = read_csv_attributes,
     .files_of_output = text_files,
+    .stored_outputs =
+        [](const std::string& output) { return read_csv_output(output, csv_attributes(output)); },
     .create_output = create_csv,
     .output_workspace_bytes = csv_workspace_bytes,
 };
