@@ -24,6 +24,7 @@ struct Format {
   /// Where an output of one file holds Q and the report, for messages: "/Q", and "/report".
   std::string_view before_dataset = "/", report_place = "/report";
   bool selects = false;            // open_input() reads a part of a dataset by itself
+  bool is_text = false;            // numbers are written as decimal text
   bool takes_csv_options = false;  // --delimiter and the others
   /// Why --order column means nothing for an input; empty where it means something.
   std::string_view own_order;

@@ -178,6 +178,12 @@ void add_resource_options(CommandLine& line, Options& o) {
   line.environment("--threads", "QRTOOL_THREADS");
 }
 
+void add_dry_run(CommandLine& line, bool& dry_run) {
+  line.flag("--dry-run", dry_run,
+            "write nothing; print the plan, the bytes of files and memory, the free space and the "
+            "expected time");
+}
+
 template <class Options>
 void add_report_options(CommandLine& line, Options& o) {
   line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
@@ -223,6 +229,7 @@ void describe(CommandLine& line, FactorOptions& o) {
              "DIR, not in memory; copies of compressed inputs, too",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
+  add_dry_run(line, o.dry_run);
   add_report_options(line, o);
 }
 
@@ -269,6 +276,7 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_csv_options(line, o.csv);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
+  add_dry_run(line, o.dry_run);
   line.flag("-f,--force", o.force, "replace existing files");
 }
 

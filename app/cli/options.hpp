@@ -37,7 +37,7 @@ struct FactorOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
-  bool force = false, explain = false;
+  bool force = false, explain = false, dry_run = false;
   std::string report;
 };
 
@@ -69,7 +69,7 @@ struct SolveOptions : PrintOptions {
   bool basic = false, no_se = false;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
-  bool force = false;
+  bool force = false, dry_run = false;
 };
 
 enum class Criteria { bar, m_eps };

@@ -58,6 +58,7 @@ std::size_t csv_workspace_bytes(const OutputSpec& spec) {
 constinit const Format csv_format{
     .name = "CSV",
     .endings = endings,
+    .is_text = true,
     .takes_csv_options = true,
     .own_order = "CSV is read line by line",
     .is_input = is_text,

@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 1> endings{".mtx"};
 constinit const Format mtx_format{
     .name = "Matrix Market",
     .endings = endings,
+    .is_text = true,
     .own_order = "a Matrix Market file states its order",
     .is_input = [](const std::string&,
                    Content content) { return content == Content::matrix_market; },
