@@ -70,6 +70,12 @@ struct GpuVariant {
   bool checks_by_vectors = false;
 };
 
+/// Whether the work buffers of `again` may be in the memory of the slots, which the variant has
+/// left by then. A variant with slots uses no work buffer of `again`.
+inline bool shares_slots(const GpuVariant& variant) {
+  return variant.again != nullptr && variant.slots != nullptr;
+}
+
 FactorShape factor_shape(const Problem& problem, index_t count);
 
 /// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, the reason

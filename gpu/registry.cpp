@@ -57,8 +57,10 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
   const Slots slots = variant.slots != nullptr ? variant.slots(problem) : Slots{};
   const index_t count = std::max<index_t>(problem.count, 1);
   const std::size_t of_slots = slots.total_bytes(count) / static_cast<std::size_t>(count);
-  return std::accumulate(own.begin(), own.end(), of_slots) +
-         std::accumulate(check.begin(), check.end(), std::size_t{0});
+  const std::size_t of_check = std::accumulate(check.begin(), check.end(), std::size_t{0});
+  if (!shares_slots(variant)) return std::accumulate(own.begin(), own.end(), of_slots) + of_check;
+  const std::size_t of_again = std::accumulate(own.begin() + 1, own.end(), std::size_t{0});
+  return own.front() + std::max(of_slots, of_again) + of_check;
 }
 
 FactorShape factor_shape(const Problem& p, index_t count) {

@@ -383,6 +383,8 @@ inline constexpr std::int64_t large_narrow_columns = 128;
 inline constexpr int large_block = 128;
 inline constexpr int large_long_block = 256;
 inline constexpr std::int64_t large_long_block_columns = 4000;
+/// The smallest part of the size of A, Q and R that the reflectors of a block may take in float64.
+inline constexpr std::int64_t large_v_share = 8;
 /// The Gram matrix of a panel is summed over slabs: the smallest number of rows of a slab, the
 /// largest number of slabs, and the smallest number of slabs for which the workspace has room.
 inline constexpr std::int64_t large_gram_rows = 32;

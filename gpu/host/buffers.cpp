@@ -25,7 +25,13 @@ std::size_t largest(const MatrixBytes& bytes) {
   for (const auto* list : {&bytes.io, &bytes.work, &bytes.check}) {
     for (const std::size_t b : *list) most = std::max(most, b);
   }
-  return most;
+  return std::max({most, bytes.slots.bytes, bytes.again_total()});
+}
+
+/// Where a part of a buffer may begin: at a multiple of this. Devices ask for 128 to 512 bytes.
+constexpr std::size_t part_alignment = 4096;
+std::size_t aligned(std::size_t bytes) {
+  return (std::max<std::size_t>(bytes, 1) + part_alignment - 1) / part_alignment * part_alignment;
 }
 
 /// Largest number of buffers in a pool that all sets share. The buffers of the sets have higher
@@ -43,6 +49,12 @@ constexpr std::size_t most_shared = 32;
 
 }  // namespace
 
+std::size_t MatrixBytes::again_total() const { return sum(again); }
+
+std::size_t MatrixBytes::shared(index_t count) const {
+  return std::max(slots.total_bytes(count), again_total() * static_cast<std::size_t>(count));
+}
+
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   const std::size_t element = size_of(p.type);
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n);
@@ -50,40 +62,51 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   const bool is_raw = p.mode == Mode::raw;
   const bool has_copies = variant.again != nullptr && !variant.again(p).takes_flags;
   const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
+  std::vector<std::size_t> work = variant.workspace(p), again;
+  if (shares_slots(variant)) {
+    again.assign(work.begin() + 1, work.end());
+    work.resize(1);
+  }
   return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
            is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors), SumLayout(p).bytes()},
-          variant.workspace(p),
+          std::move(work),
           check_workspace(p),
           variant.slots != nullptr ? variant.slots(p) : Slots{},
+          std::move(again),
           has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
                     std::size_t wanted_bytes) {
   const std::size_t io = sum(bytes.io), work = sum(bytes.work) + sum(bytes.check);
-  const std::size_t one_buffer = std::max(largest(bytes), bytes.slots.bytes);
+  const std::size_t one_buffer = largest(bytes);
   if (one_buffer > limits.max_allocation_bytes) {
     refuse(p, one_buffer, " in one piece", limits.max_allocation_bytes);
   }
-  const std::size_t least = io + work + bytes.slots.total_bytes(1);
+  const std::size_t least = io + work + bytes.shared(1);
   if (least > limits.device_bytes) refuse(p, least, "", limits.device_bytes);
   // Where all slots leave room for one matrix, they are all there; else as many as the matrices of
   // a sub-chunk need.
   const std::size_t all_slots = bytes.slots.total_bytes(count);
   const bool has_all_slots = io + work + all_slots <= limits.device_bytes;
-  const std::size_t available = limits.device_bytes - (has_all_slots ? all_slots : 0);
+  const std::size_t of_slots = has_all_slots ? all_slots : 0;
   const std::size_t own_slot = has_all_slots ? 0 : bytes.slots.bytes;
 
   SubChunks cut;
   cut.sets = tuning::buffer_sets;
-  const auto per_matrix = [&] { return static_cast<std::size_t>(cut.sets) * io + work + own_slot; };
-  while (cut.sets > 1 && per_matrix() > available) --cut.sets;
-  std::size_t fitting = available / per_matrix();
-  if (fitting > 1) {
-    const std::size_t rest = available - std::min(available, bytes.flagged);
-    fitting = std::max<std::size_t>(1, rest / per_matrix());
+  const auto fitting = [&](std::size_t available) {
+    const std::size_t per_matrix = static_cast<std::size_t>(cut.sets) * io + work;
+    const std::size_t beside_slots = available - std::min(available, of_slots);
+    return std::min(beside_slots / (per_matrix + own_slot),
+                    available / (per_matrix + bytes.again_total()));
+  };
+  while (cut.sets > 1 && fitting(limits.device_bytes) == 0) --cut.sets;
+  std::size_t matrices = fitting(limits.device_bytes);
+  if (matrices > 1) {
+    const std::size_t copies = std::min(limits.device_bytes, bytes.flagged);
+    matrices = std::max<std::size_t>(1, fitting(limits.device_bytes - copies));
   }
-  const std::size_t most = std::min({limits.max_allocation_bytes / one_buffer, fitting,
+  const std::size_t most = std::min({limits.max_allocation_bytes / one_buffer, matrices,
                                      std::max<std::size_t>(wanted_bytes / io, 1)});
   cut.matrices = std::min(count, static_cast<index_t>(most));
   cut.sets = static_cast<int>(std::min<index_t>(cut.sets, ceil_divide(count, cut.matrices)));
@@ -103,6 +126,17 @@ cl::Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
   return kept.buffer;
 }
 
+/// Appends buffers of the given sizes that are parts of `whole`.
+void BufferPool::append_parts(cl::Buffer& whole, const std::vector<std::size_t>& bytes,
+                              std::vector<cl::Buffer>& to) {
+  std::size_t origin = 0;
+  for (const std::size_t b : bytes) {
+    const cl_buffer_region region{origin, std::max<std::size_t>(b, 64)};
+    to.push_back(whole.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region));
+    origin += aligned(b);
+  }
+}
+
 DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
                               const MatrixBytes& bytes, index_t count, int set) {
   const auto matrices = static_cast<std::size_t>(count);
@@ -112,7 +146,14 @@ DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
   std::vector<cl::Buffer> work, check_work;
   for (const std::size_t b : bytes.work) work.push_back(take(b));
   for (const std::size_t b : bytes.check) check_work.push_back(take(b));
-  const cl::Buffer slots = grown(entry++, bytes.slots.total_bytes(count));
+  std::vector<std::size_t> again;
+  std::size_t parts = 0;
+  for (const std::size_t b : bytes.again) {
+    again.push_back(b * matrices);
+    parts += aligned(again.back());
+  }
+  cl::Buffer slots = grown(entry++, std::max(bytes.slots.total_bytes(count), parts));
+  append_parts(slots, again, work);
   entry = most_shared + bytes.io.size() * static_cast<std::size_t>(set);
   std::vector<cl::Buffer> io;
   for (const std::size_t b : bytes.io) io.push_back(take(b));
