@@ -280,6 +280,7 @@ class SolveFuzz(Fuzz):
 
 
 def main():
+    np.seterr(all="ignore")
     parser = argparse.ArgumentParser()
     parser.add_argument("qrtool", type=os.path.abspath)
     parser.add_argument("--systems", type=int, default=0)
