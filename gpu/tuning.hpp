@@ -65,6 +65,12 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/tall", ElementType::float32, 1, 1000000, 32, 0.148, 0.072},
     {"opencl/tall", ElementType::float32, 1, 4000000, 64, 1.16, 0.417},
     {"opencl/tall", ElementType::float32, 1, 1000000, 128, 0.96, 0.44},
+    {"opencl/leading", ElementType::float32, 1800, 64, 256, 0.372, 0.368},
+    {"opencl/leading", ElementType::float32, 300, 100, 1000, 0.656, 0.654},
+    {"opencl/leading", ElementType::float32, 5, 64, 100000, 0.355, 0.355},
+    {"opencl/leading", ElementType::float64, 1800, 64, 256, 0.640, 0.640},
+    {"opencl/leading", ElementType::float64, 300, 100, 1000, 1.21, 1.20},
+    {"opencl/leading", ElementType::float64, 5, 64, 100000, 0.560, 0.560},
     {"opencl/tiny", ElementType::float32, 1800000, 4, 4, 0.179, 0.138},
     {"opencl/tiny", ElementType::float32, 460000, 8, 8, 0.500, 0.338},
     {"opencl/tiny", ElementType::float64, 1800000, 4, 4, 0.231, 0.180},
@@ -138,6 +144,18 @@ inline constexpr std::int64_t tiny_entries = 64;
 inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
+
+// ---- leading (variants/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Rows, at least few_rows: float32 with fewer is computed in float64. At most: flagged blocks are
+/// then factored together.
+inline constexpr std::int64_t leading_most_rows = 512;
+/// With more columns than `small` takes it is faster than `blocked`: 1800 of 64 x 256 take 0.37 ms,
+/// and 1.27 in `blocked`. With fewer, from so many times as many columns as rows on: 30000 of 16 x
+/// 64 take 0.33 ms, and 0.54 in `small`; 44000 of 17 x 40 take 0.97 and 0.65.
+inline constexpr std::int64_t leading_wide = 3;
+/// Blocks of up to so many rows are factored by `small`, larger ones by the routes by A'A.
+inline constexpr std::int64_t leading_small_rows = 32;
 
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
@@ -395,9 +413,16 @@ inline constexpr std::int64_t large_least_gram_slabs = 16;
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
-/// Cost of a slab of V'C as a share of its product: its part of Z is written and later summed. Not
-/// measured.
+/// Cost of a slab of V'C as a share of its product of at most so many rows: its part of Z is written
+/// and later summed. Not measured.
 inline constexpr double large_slab_cost = 0.003;
+inline constexpr std::int64_t large_slab_cost_depth = 16384;
+/// The number of slabs of a block's Z for which its buffer has room: four for 16384 rows, within
+/// these limits.
+inline constexpr std::int64_t large_least_z_slabs = 8, large_most_z_slabs = 128;
+/// The columns of A are scanned and scaled in slabs: the largest number of slabs, and the smallest
+/// number of their rows. With all rows in one slab, 1000000 x 128 took 74 of 103 ms.
+inline constexpr std::int64_t large_scan_slabs = 256, large_scan_rows = 1024;
 /// Slabs of Z, or of a Gram matrix, may take 1 / large_z_share of the size of a matrix. The second
 /// number applies if V is packed too. From 2048 x 2048 on this is at most 15 % of A and R.
 inline constexpr std::int64_t large_z_share = 8;

@@ -22,9 +22,18 @@ struct SolvePlan {
   index_t groups = 0, group_size = 1;  // right sides of a group
   index_t chunk_groups = 1;
   int buffers = 1, threads = 1;
+  std::size_t host_bytes = 0;  // at the most, about
 
   index_t system_size() const { return splits ? 1 : group_size; }
 };
+
+/// Whether this many right sides of one A are taken by products with Q, not factored with A.
+bool pays_as_shared(index_t n, index_t right_sides);
+
+/// How the CPU factors [A b] of `systems` systems with p right sides each. `forced` as below.
+/// Errors: as plan_solve().
+Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
+                 std::string_view forced);
 
 /// Errors: LimitError where one group does not fit the memory; UsageError where the forced variant
 /// does not take the problem.

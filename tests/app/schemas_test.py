@@ -152,6 +152,18 @@ class Schemas(unittest.TestCase):
             for each in result["datasets"]:
                 self.check(json.dumps(each), each["schema"].split(".")[1].split("/")[0])
 
+    def test_info_and_dry_run(self):
+        self.write_matrices(5)
+        self.run_json("dry-run", "factor", self.path("a.h5"), self.path("q.h5"), "--dry-run")
+        table = (str(ROOT / "samples/strd/longley.csv"), self.path("t.mtx"), "--response", "y")
+        self.run_json("dry-run", "solve", *table, "--dry-run")
+        self.run_json("info", "info", self.path("a.h5"))
+        self.run_json("info", DIGITS)
+        self.run_json("info", LONGLEY)
+        self.run_json("error", "info", self.path("none.h5"), status=3)
+        self.run_json("factor", "factor", self.path("a.h5"), self.path("q.npz"))
+        self.run_json("info", "info", self.path("q.npz"))
+
     def test_other_commands(self):
         self.run_json("version", "--version")
         self.run_json("devices", "devices")
@@ -162,6 +174,10 @@ class Schemas(unittest.TestCase):
         self.run_json("bench", *bench, "--export-json", self.path("table.json"))
         self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")
         self.run_json("bench", *bench, "--mode", "r", "--against", "none")
+        for more in ((), ("--shared",)):
+            result = self.run_json("bench", *bench, "--solve", *more)
+            self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]),
+                             ("solve-shared" if more else "solve", None))
 
     def test_a_field_without_description_is_found(self):
         schema = json.loads((SCHEMAS / "error-1.schema.json").read_text())
