@@ -70,11 +70,10 @@ struct GpuVariant {
   bool checks_by_vectors = false;
 };
 
-/// Whether the work buffers of `again` may be in the memory of the slots, which the variant has
-/// left by then. A variant with slots uses no work buffer of `again`.
-inline bool shares_slots(const GpuVariant& variant) {
-  return variant.again != nullptr && variant.slots != nullptr;
-}
+/// The index in workspace() of the buffer that may be in the memory of the slots: the largest one of
+/// `again`, which runs when the slots are not needed any more. If Q is not wanted, it is not the one
+/// that the variant may borrow (borrowed_buffer). 0: none.
+std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& problem);
 
 FactorShape factor_shape(const Problem& problem, index_t count);
 

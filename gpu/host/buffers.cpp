@@ -25,13 +25,7 @@ std::size_t largest(const MatrixBytes& bytes) {
   for (const auto* list : {&bytes.io, &bytes.work, &bytes.check}) {
     for (const std::size_t b : *list) most = std::max(most, b);
   }
-  return std::max({most, bytes.slots.bytes, bytes.again_total()});
-}
-
-/// Where a part of a buffer may begin: at a multiple of this. Devices ask for 128 to 512 bytes.
-constexpr std::size_t part_alignment = 4096;
-std::size_t aligned(std::size_t bytes) {
-  return (std::max<std::size_t>(bytes, 1) + part_alignment - 1) / part_alignment * part_alignment;
+  return std::max(most, bytes.slots.bytes);
 }
 
 /// Largest number of buffers in a pool that all sets share. The buffers of the sets have higher
@@ -49,10 +43,10 @@ constexpr std::size_t most_shared = 32;
 
 }  // namespace
 
-std::size_t MatrixBytes::again_total() const { return sum(again); }
+std::size_t MatrixBytes::own_work() const { return sum(work) - shared_work(); }
 
-std::size_t MatrixBytes::shared(index_t count) const {
-  return std::max(slots.total_bytes(count), again_total() * static_cast<std::size_t>(count));
+std::size_t MatrixBytes::slots_buffer(index_t count) const {
+  return std::max(slots.total_bytes(count), shared_work() * static_cast<std::size_t>(count));
 }
 
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
@@ -62,28 +56,23 @@ MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& p) {
   const bool is_raw = p.mode == Mode::raw;
   const bool has_copies = variant.again != nullptr && !variant.again(p).takes_flags;
   const std::size_t r = is_raw ? 0 : element * static_cast<std::size_t>(p.r_rows()) * n;
-  std::vector<std::size_t> work = variant.workspace(p), again;
-  if (shares_slots(variant)) {
-    again.assign(work.begin() + 1, work.end());
-    work.resize(1);
-  }
   return {{element * m * n, element * m * q_cols, r, is_raw ? element * m * n : 0,
            is_raw ? element * k : 0, sizeof(int), sizeof(DeviceErrors), SumLayout(p).bytes()},
-          std::move(work),
+          variant.workspace(p),
           check_workspace(p),
           variant.slots != nullptr ? variant.slots(p) : Slots{},
-          std::move(again),
+          shared_work_buffer(variant, p),
           has_copies ? p.input_bytes() + p.output_bytes() + sizeof(int) : 0};
 }
 
 SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& limits, index_t count,
                     std::size_t wanted_bytes) {
-  const std::size_t io = sum(bytes.io), work = sum(bytes.work) + sum(bytes.check);
+  const std::size_t io = sum(bytes.io), work = bytes.own_work() + sum(bytes.check);
   const std::size_t one_buffer = largest(bytes);
   if (one_buffer > limits.max_allocation_bytes) {
     refuse(p, one_buffer, " in one piece", limits.max_allocation_bytes);
   }
-  const std::size_t least = io + work + bytes.shared(1);
+  const std::size_t least = io + work + bytes.slots_buffer(1);
   if (least > limits.device_bytes) refuse(p, least, "", limits.device_bytes);
   // Where all slots leave room for one matrix, they are all there; else as many as the matrices of
   // a sub-chunk need.
@@ -98,7 +87,7 @@ SubChunks cut_chunk(const Problem& p, const MatrixBytes& bytes, const Limits& li
     const std::size_t per_matrix = static_cast<std::size_t>(cut.sets) * io + work;
     const std::size_t beside_slots = available - std::min(available, of_slots);
     return std::min(beside_slots / (per_matrix + own_slot),
-                    available / (per_matrix + bytes.again_total()));
+                    available / (per_matrix + bytes.shared_work()));
   };
   while (cut.sets > 1 && fitting(limits.device_bytes) == 0) --cut.sets;
   std::size_t matrices = fitting(limits.device_bytes);
@@ -126,34 +115,19 @@ cl::Buffer BufferPool::grown(std::size_t entry, std::size_t bytes) {
   return kept.buffer;
 }
 
-/// Appends buffers of the given sizes that are parts of `whole`.
-void BufferPool::append_parts(cl::Buffer& whole, const std::vector<std::size_t>& bytes,
-                              std::vector<cl::Buffer>& to) {
-  std::size_t origin = 0;
-  for (const std::size_t b : bytes) {
-    const cl_buffer_region region{origin, std::max<std::size_t>(b, 64)};
-    to.push_back(whole.createSubBuffer(CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region));
-    origin += aligned(b);
-  }
-}
-
 DeviceBuffers BufferPool::get(const Problem& problem, const Params& params,
                               const MatrixBytes& bytes, index_t count, int set) {
   const auto matrices = static_cast<std::size_t>(count);
   std::size_t entry = 0;
   const auto take = [&](std::size_t per_matrix) { return grown(entry++, per_matrix * matrices); };
 
+  const cl::Buffer slots = grown(entry++, bytes.slots_buffer(count));
   std::vector<cl::Buffer> work, check_work;
-  for (const std::size_t b : bytes.work) work.push_back(take(b));
-  for (const std::size_t b : bytes.check) check_work.push_back(take(b));
-  std::vector<std::size_t> again;
-  std::size_t parts = 0;
-  for (const std::size_t b : bytes.again) {
-    again.push_back(b * matrices);
-    parts += aligned(again.back());
+  for (std::size_t i = 0; i < bytes.work.size(); ++i) {
+    const bool is_shared = i > 0 && i == bytes.shared;
+    work.push_back(is_shared ? slots : take(bytes.work[i]));
   }
-  cl::Buffer slots = grown(entry++, std::max(bytes.slots.total_bytes(count), parts));
-  append_parts(slots, again, work);
+  for (const std::size_t b : bytes.check) check_work.push_back(take(b));
   entry = most_shared + bytes.io.size() * static_cast<std::size_t>(set);
   std::vector<cl::Buffer> io;
   for (const std::size_t b : bytes.io) io.push_back(take(b));

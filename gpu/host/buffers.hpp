@@ -16,16 +16,18 @@ struct MatrixBytes {
   std::vector<std::size_t> work;   // buffers of the variant; once
   std::vector<std::size_t> check;  // buffers of the check; once
   Slots slots = {};                // slots of the variant; once, independent of the batch size
-  /// Buffers of the variant for flagged matrices, after those in `work`. They are in the memory of
-  /// the slots, which are not needed any more when flagged matrices are factored.
-  std::vector<std::size_t> again = {};
+  /// The buffer of `work` that is the buffer of the slots too: they are not needed any more when
+  /// flagged matrices are factored (shared_work_buffer). 0: none.
+  std::size_t shared = 0;
   /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
   /// has other matrices.
   std::size_t flagged = 0;
 
-  std::size_t again_total() const;
-  /// The bytes that the slots and the buffers in `again` share for a sub-chunk of `count` matrices.
-  std::size_t shared(index_t count) const;
+  /// Of a matrix, in the shared buffer, and in all other buffers of `work`.
+  std::size_t shared_work() const { return shared == 0 ? 0 : work[shared]; }
+  std::size_t own_work() const;
+  /// Of the buffer of the slots in a sub-chunk of `count` matrices.
+  std::size_t slots_buffer(index_t count) const;
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
 
@@ -69,8 +71,6 @@ class BufferPool {
     std::size_t bytes = 0;
   };
   cl::Buffer grown(std::size_t entry, std::size_t bytes);
-  static void append_parts(cl::Buffer& whole, const std::vector<std::size_t>& bytes,
-                           std::vector<cl::Buffer>& to);
 
   cl::Context context_;
   std::vector<Entry> entries_;

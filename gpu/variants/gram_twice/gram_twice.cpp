@@ -92,6 +92,11 @@ double most_departure_in_one_pass(const Problem& p, index_t terms) {
   return d > expected ? d * d : 0;
 }
 
+/// The first Q is in Q, or in a buffer of `again`, or else in the slot.
+bool has_place_of_first_q(const Problem& p) {
+  return p.wants_q() || borrowed_buffer(again(p), p) > 0;
+}
+
 /// The layout of a slot (slot_twice.clh).
 TwiceShape slot_shape(const Problem& p) {
   TwiceShape twice{};
@@ -106,7 +111,7 @@ TwiceShape slot_shape(const Problem& p) {
   index_t end = 0;
   const auto take = [&](index_t count) {
     const index_t first = end;
-    end += (count + 1) / 2 * 2;  // copies move two entries
+    end += ceil_divide(count, 16) * 16;  // whole lines of 128 bytes
     return first;
   };
   take(2 * squares * (squares - 1) * entries);
@@ -118,8 +123,7 @@ TwiceShape slot_shape(const Problem& p) {
   twice.state = take(1);
   twice.pivot_errors = take(squares * 8);
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
-  // The first Q, if there is no room for it in Q.
-  twice.rows = p.wants_q() ? end : take(p.m * p.n);
+  twice.rows = has_place_of_first_q(p) ? end : take(p.m * p.n);
   twice.slot = end;
   const index_t terms = twice.slab_rows + twice.slabs;
   if (p.wants_q()) {
@@ -132,7 +136,7 @@ TwiceShape slot_shape(const Problem& p) {
 
 Slots slots(const Problem& p) {
   const std::size_t bytes = static_cast<std::size_t>(slot_shape(p).slot) * sizeof(double);
-  const std::size_t first_q = p.wants_q() ? 0 : p.input_bytes();
+  const std::size_t first_q = has_place_of_first_q(p) ? 0 : p.input_bytes();
   const auto most = static_cast<index_t>(tuning::gram_twice_bytes / (bytes - first_q));
   return {bytes, std::max<index_t>(1, most)};
 }
@@ -217,7 +221,10 @@ class Wave {
     return {buffer, {first_ * entries, entries}};
   }
   Rows first_q() const {
-    if (job_.problem.wants_q()) return rows_of_batch(job_.q);
+    const Problem& p = job_.problem;
+    if (p.wants_q()) return rows_of_batch(job_.q);
+    const std::size_t borrowed = borrowed_buffer(again(p), p);
+    if (borrowed > 0) return rows_of_batch(job_.work[borrowed]);
     return {job_.slots, {twice_.rows, twice_.slot}};
   }
 

@@ -118,8 +118,10 @@ index_t z_entries(const Problem& p) {
   const index_t panels =
       panel_width(p) * block_width(p) *
       std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
+  const index_t slabs = std::clamp(p.m / tuning::large_slab_cost_depth * 4,
+                                   tuning::large_least_z_slabs, tuning::large_most_z_slabs);
   const index_t entries =
-      std::max({one, std::min(slab_entries(p), 8 * one), panels, gram_entries(p)});
+      std::max({one, std::min(slab_entries(p), slabs * one), panels, gram_entries(p)});
   return ceil_divide(entries, 4) * 4;  // keeps Z of the next matrix aligned
 }
 

@@ -86,11 +86,11 @@ TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
       p.mode = mode;
       const MatrixBytes b = matrix_bytes(variant, p);
       std::size_t work = 0, io = 0;
-      for (const std::size_t x : b.work) work += x;
+      work += b.own_work();
       for (const std::size_t x : b.check) work += x;
       for (const std::size_t x : b.io) io += x;
       work += std::max(b.slots.total_bytes(p.count) / static_cast<std::size_t>(p.count),
-                       b.again_total());
+                       b.shared_work());
       EXPECT_EQ(work, variant.plan.device_workspace_bytes(p)) << variant.plan.name;
       EXPECT_EQ(io, p.input_bytes() + p.output_bytes() + sizeof(int) + sizeof(DeviceErrors) +
                         SumLayout(p).bytes());
@@ -101,10 +101,10 @@ TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
 std::size_t bytes_of_batch(const GpuVariant& variant, const Problem& p) {
   const MatrixBytes b = matrix_bytes(variant, p);
   std::size_t per_matrix = 0;
-  for (const auto* list : {&b.io, &b.work, &b.check}) {
+  for (const auto* list : {&b.io, &b.check}) {
     for (const std::size_t x : *list) per_matrix += x;
   }
-  return per_matrix * static_cast<std::size_t>(p.count) + b.shared(p.count);
+  return (per_matrix + b.own_work()) * static_cast<std::size_t>(p.count) + b.slots_buffer(p.count);
 }
 
 Limits gpu_with_matrix_units() {
@@ -160,11 +160,12 @@ TEST(MatrixBytes, GramInFloat64TakesAQuarterMoreThanAQAndR) {
 TEST(CutChunk, LeavesRoomForTheLargerOfSlotsAndFlaggedMatrices) {
   MatrixBytes shared = bytes;
   shared.slots = {5000, 2};
-  shared.again = {300, 450};
-  // 2000 bytes for a matrix and three sets, 10000 for the slots, or 750 for each matrix.
+  shared.work = {1000, 750};
+  shared.shared = 1;
+  // 2000 bytes for a matrix in three sets, beside 10000 for the slots or 750 for each matrix.
   EXPECT_EQ(cut_chunk(problem, shared, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 10);
   EXPECT_EQ(cut_chunk(problem, shared, limits(60000, 1 << 30), 1000, 1 << 30).matrices, 21);
-  shared.again = {3000, 4500};
+  shared.work[1] = 7500;
   EXPECT_EQ(cut_chunk(problem, shared, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 3);
   EXPECT_EQ(cut_chunk(problem, shared, limits(9000, 1 << 30), 1000, 1 << 30).matrices, 1);
   EXPECT_THROW(cut_chunk(problem, shared, limits(8999, 1 << 30), 1000, 1 << 30), LimitError);
