@@ -144,8 +144,9 @@ std::vector<index_t> dims_of(const Source& source) {
   return dims;
 }
 
-std::unique_ptr<Reader> open_solutions(const std::string& path, int threads) {
-  InputSpec spec{.path = path, .dataset = {}, .threads = threads};
+std::unique_ptr<Reader> open_solutions(const std::string& path, int threads,
+                                       std::size_t memory_bytes) {
+  InputSpec spec{.path = path, .dataset = {}, .threads = threads, .memory_bytes = memory_bytes};
   const Location location = split_location(path);
   if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
     spec.path = named;

@@ -49,7 +49,8 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
     throw LimitError(
         fmt::format("{}: {} right sides of one {}x{} A need {} of host memory; the limit is {}",
                     escape(inputs.b->source().file), format_count(plan.group_size), problem.m,
-                    problem.n, format_bytes(fixed + group), format_bytes(limits.host_bytes)),
+                    problem.n, format_bytes(fixed + group + limits.file_bytes),
+                    format_bytes(limits.host_bytes + limits.file_bytes)),
         "raise --memory; or store each right side as a row, [..., m]");
   const std::size_t room = limits.host_bytes - fixed;
   for (plan.buffers = 3; plan.buffers > 1 && group * plan.buffers > room; --plan.buffers) {

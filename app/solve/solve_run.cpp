@@ -63,7 +63,28 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
         "without spare rows nothing says how large the errors of b are; leave --covariance away");
 }
 
+std::vector<MatrixDataset> SolveRun::datasets() const {
+  std::vector<MatrixDataset> all{solutions_dataset("X", inputs_.sides, problem_.type)};
+  if (problem_.wants_se) all.push_back(solutions_dataset("se", inputs_.sides, problem_.type));
+  if (problem_.wants_covariance)
+    all.push_back({.name = "covariance",
+                   .type = problem_.type,
+                   .rows = problem_.n,
+                   .cols = problem_.n,
+                   .leading = inputs_.sides.solution_dims});
+  return all;
+}
+
 void SolveRun::make_plan() {
+  // The plan says how many findings there are; no more than there are solutions.
+  const Dims& of_solutions = inputs_.sides.solution_dims;
+  const OutputSpec output{
+      .path = options_.output,
+      .leading = {},
+      .datasets = datasets(),
+      .numbers = solve_columns({.of_solutions = of_solutions, .of_matrices = of_solutions}),
+      .attributes = {}};
+  limits_ = limits_beside_files(inputs_, problem_.type, output_workspace_bytes(output), limits_);
   const std::string& variant = options_.backend.variant;
   plan_ = plan_solve(inputs_, problem_, limits_, variant.starts_with("cpu/") ? variant : "");
   device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_);
@@ -90,19 +111,11 @@ OutputSpec SolveRun::output_spec() const {
   const RightSides& sides = inputs_.sides;
   const Source &a = result_.a, &b = result_.b;
   const Dims of_a = findings_dims();
-  std::vector<MatrixDataset> datasets{solutions_dataset("X", sides, problem_.type)};
-  if (problem_.wants_se) datasets.push_back(solutions_dataset("se", sides, problem_.type));
-  if (problem_.wants_covariance)
-    datasets.push_back({.name = "covariance",
-                        .type = problem_.type,
-                        .rows = problem_.n,
-                        .cols = problem_.n,
-                        .leading = sides.solution_dims});
   OutputSpec spec{
       .path = options_.output,
       .force = options_.force,
       .leading = {},
-      .datasets = datasets,
+      .datasets = datasets(),
       .numbers = solve_columns(
           {.of_solutions = sides.solution_dims, .of_matrices = of_a, .bar = result_.bar}),
       .attributes = {{"format", "qrtool"},

@@ -226,7 +226,7 @@ void Hdf5Reader::open_direct() {
   const std::optional<index_t> first = first_of_stretch(part_.ranges, dataset_.dims);
   if (!first) return;
   flat_first_ = *first;
-  direct_ = DirectReader::open(*file_, dataset_, useful_io_threads(part_.threads),
+  direct_ = DirectReader::open(*file_, dataset_, useful_reading_threads(part_.threads),
                                part_.memory_bytes / 2);
 }
 

@@ -662,6 +662,12 @@ std::size_t hdf5_workspace_bytes(const OutputSpec& spec) {
         hdf5::make_layout(spec.leading.empty() ? single : spec.leading, {}, element_bytes),
         element_bytes);
   }
+  for (const NumberDataset& numbers : spec.numbers) {
+    const std::size_t element_bytes = bytes_of(numbers.kind);
+    bytes += waiting_bytes(
+        hdf5::make_layout(numbers.dims.empty() ? single : numbers.dims, {}, element_bytes),
+        element_bytes);
+  }
   return bytes + (is_gathered ? static_cast<std::size_t>(scratch_bytes) : 0);
 }
 
