@@ -45,7 +45,8 @@ class Info(unittest.TestCase):
     def test_a_file_alone_is_info(self):
         self.write(A=self.a)
         self.assertEqual(run("a.h5"), run("info", "a.h5"))
-        self.assertEqual(json.loads(run("a.h5:/A", "--json")), info("a.h5:/A"))
+        for args in (("a.h5:/A", "--json"), ("--json", "a.h5:/A"), ("--order", "row", "--json", "a.h5:/A")):
+            self.assertEqual(json.loads(run(*args))["factor_reads"], info("a.h5:/A")["factor_reads"])
         text = run("a.h5")
         self.assertRegex(text, r"/A +20x9x4 +float32 +20 matrices of 9x4, by rows")
         self.assertIn("factor reads /A: 20 matrices of 9x4, and computes in float32", text)
