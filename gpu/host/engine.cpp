@@ -29,9 +29,24 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
   const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, launch);
+  if (variant.leading.variant != nullptr) {
+    factor_leading(variant, job);
+    variant.leading.enqueue(job, launch);
+  }
   compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.again != nullptr && enqueue_again(variant, job))
     compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::factor_leading(const GpuVariant& variant, const FactorJob& job) {
+  const Problem block = leading_problem(job.problem);
+  const GpuVariant of_block = variant.leading.variant(job.problem);
+  Params params = of_block.plan.tune(block, info.limits);
+  if (const auto found = job.params.find(unguarded); found != job.params.end()) {
+    params.insert(*found);
+  }
+  cl::Event factored;
+  factor(of_block, variant.leading.job(job, block, params), factored);
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
