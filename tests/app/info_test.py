@@ -83,6 +83,13 @@ class Info(unittest.TestCase):
         self.assertEqual(info("t.csv", "--columns", "y")["factor_reads"]["columns"], ["y"])
         self.assertIn("a matrix of 2x2", run("info", "-", stdin="1,2\n3,4\n"))
 
+    def test_coordinates_are_named(self):
+        with h5py.File("c.h5", "w") as file:
+            file["A"], file["x"] = self.a, np.arange(4.0)
+            file["x"].make_scale("x")
+        self.assertRegex(run("c.h5"), r"/x +4 +float64 +coordinates of a dimension")
+        self.assertIn("factor reads /A", run("c.h5"))
+
     def test_arrays_of_numpy(self):
         np.save("f.npy", np.asfortranarray(self.a[0]))
         np.savez("m.npz", A=self.a, b=self.a[0, :, 0], words=np.array(["a", "b"]))
