@@ -30,7 +30,8 @@ auto by_type(ElementType type, F f) {
 std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
-  const index_t of_x = p.n * plan.group_size * (p.wants_se ? 2 : 1);
+  const index_t of_x =
+      p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
          static_cast<std::size_t>(plan.group_size) *
              (sizeof(SolutionReport) + sizeof(MatrixFindings) + 6 * sizeof(double));

@@ -96,14 +96,14 @@ std::vector<cl_int> Engine::read_routes(const FactorJob& job) {
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const GpuVariant variant = first.again(job.problem);
-  std::vector<cl_int> routes;
-  if (first.host_decides || !variant.takes_flags) {
-    routes = read_routes(job);
-    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
-  }
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
   const Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
+  std::vector<cl_int> routes;
+  if (first.host_decides || !variant.takes_flags || !session.programs.has(variant.file, defines)) {
+    routes = read_routes(job);
+    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
+  }
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,
       job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},

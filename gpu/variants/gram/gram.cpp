@@ -174,7 +174,6 @@ GpuVariant gram_variant() {
           .computes_in = computes_in,
           .again = again,
           .routes = flagged_routes,
-          .host_decides = true,
           .local_bytes = local_bytes};
 }
 

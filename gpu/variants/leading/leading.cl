@@ -24,10 +24,14 @@
 #endif
 #define COLS 64
 #define SLAB 16  // terms in local memory at a time
-// A work-item has OWN_ROWS x 8 entries, those of every eighth row and column.
+// A work-item has OWN_ROWS x 8 entries of a tile. Its rows and columns are pieces of at most 16
+// adjacent bytes, each of which it loads at once.
 #define SIDE_ITEMS 8
 #define OWN_ROWS (ROWS / SIDE_ITEMS)
 #define OWN_COLS (COLS / SIDE_ITEMS)
+#define PIECE(own) ((own) * sizeof(REAL) < 16 ? (own) : (int)(16 / sizeof(REAL)))
+#define PLACE_OF(own, i, item) \
+  (((i) / PIECE(own) * SIDE_ITEMS + (item)) * PIECE(own) + (i) % PIECE(own))
 #define GROUP 64
 #define LOOK_GROUP 256
 #define LOOK_ENTRIES 4096
@@ -88,7 +92,9 @@ __kernel GROUP_OF(LOOK_GROUP) void store_leading(__global const STORED* leading,
 // Entries of Q' and A2 with terms first .. first + SLAB - 1, or zeros.
 INLINE void copy_padded_terms(__local REAL* to, __global const STORED* from, int ld, int first,
                               int last, int left, int right, const int width) {
-  for (int i = get_local_id(0); i < SLAB * width; i += GROUP) {
+#pragma unroll
+  for (int u = 0; u < SLAB * width / GROUP; ++u) {
+    const int i = u * GROUP + (int)get_local_id(0);
     const int term = first + i / width, col = left + i % width;
     const bool exists = term < last && col < right;
     to[i] = exists ? (REAL)from[term * (index_t)ld + col] : (REAL)0;
@@ -98,7 +104,8 @@ INLINE void copy_padded_terms(__local REAL* to, __global const STORED* from, int
 __kernel GROUP_OF(GROUP) void multiply_rest(__global const STORED* a, __global const STORED* q,
                                             __global STORED* r, __global const int* codes,
                                             FactorShape shape) {
-  __local REAL left[SLAB * ROWS], right[SLAB * COLS];
+  __local REAL left[SLAB * ROWS] __attribute__((aligned(16)));
+  __local REAL right[SLAB * COLS] __attribute__((aligned(16)));
   const int m = shape.m, n = shape.n, item = get_local_id(0);
   const int row_tiles = (m + ROWS - 1) / ROWS, col_tiles = (n - m + COLS - 1) / COLS;
   const int tile = get_group_id(0) % (row_tiles * col_tiles);
@@ -125,9 +132,9 @@ __kernel GROUP_OF(GROUP) void multiply_rest(__global const STORED* a, __global c
     for (int term = 0; term < SLAB; ++term) {
       REAL x[OWN_ROWS], y[OWN_COLS];
 #pragma unroll
-      for (int i = 0; i < OWN_ROWS; ++i) x[i] = left[term * ROWS + i * SIDE_ITEMS + down];
+      for (int i = 0; i < OWN_ROWS; ++i) x[i] = left[term * ROWS + PLACE_OF(OWN_ROWS, i, down)];
 #pragma unroll
-      for (int j = 0; j < OWN_COLS; ++j) y[j] = right[term * COLS + j * SIDE_ITEMS + across];
+      for (int j = 0; j < OWN_COLS; ++j) y[j] = right[term * COLS + PLACE_OF(OWN_COLS, j, across)];
 #pragma unroll
       for (int i = 0; i < OWN_ROWS; ++i) {
 #pragma unroll
@@ -137,10 +144,10 @@ __kernel GROUP_OF(GROUP) void multiply_rest(__global const STORED* a, __global c
   }
 #pragma unroll
   for (int i = 0; i < OWN_ROWS; ++i) {
-    const int row = row0 + i * SIDE_ITEMS + down;
+    const int row = row0 + PLACE_OF(OWN_ROWS, i, down);
 #pragma unroll
     for (int j = 0; j < OWN_COLS; ++j) {
-      const int col = col0 + j * SIDE_ITEMS + across;
+      const int col = col0 + PLACE_OF(OWN_COLS, j, across);
       if (row < m && col < n) {
         r[row * (index_t)n + col] = is_finite ? (STORED)sum[i][j] : (STORED)NAN;
       }
