@@ -329,6 +329,12 @@ void describe(CommandLine& line, InfoOptions& o) {
               "store column",
               orders);
   add_csv_options(line, o.csv);
+  line.value(
+      "--plot", "FILE",
+      "of an output: draw how its errors lie below their bars, as FILE.svg or FILE.png, with "
+      "gnuplot",
+      [&o](const std::string& text) { o.plot = text; });
+  line.flag("-f,--force", o.force, "replace an existing picture");
 }
 
 void describe(CommandLine& line, DevicesOptions& o) {
@@ -665,13 +671,17 @@ Command parse_without_command(const Invocation& invocation) {
   const Args& args = invocation.args;
   const auto is_word = [](const std::string& arg) { return !arg.starts_with('-'); };
   const auto word = std::find_if(args.begin(), args.end(), is_word);
-  if (word != args.end() && !may_be_file(*word)) throw unknown_command(*word);
+  // Behind options, the first word may be the value of one.
+  const bool has_file = word == args.begin() ? may_be_file(*word)
+                                             : std::any_of(word, args.end(), [&](const auto& arg) {
+                                                 return is_word(arg) && may_be_file(arg);
+                                               });
+  if (word != args.end() && !has_file) throw unknown_command(*word);
   if (word != args.end()) {
-    const auto second = std::find_if(word + 1, args.end(), is_word);
-    if (second != args.end() && may_be_file(*second))
+    if (word == args.begin() && args.size() > 1 && is_word(args[1]) && may_be_file(args[1]))
       throw UsageError(fmt::format("a command is missing before '{}'", escape(*word)),
                        fmt::format("qrtool factor {} {}, for example; {}", escape(*word),
-                                   escape(*second), commands_hint()));
+                                   escape(args[1]), commands_hint()));
     return find_command("info")->parse(invocation);
   }
   if (asks_for_help(args)) return HelpRequest{overview_of(invocation.program)};

@@ -105,6 +105,8 @@ struct InfoOptions : PrintOptions {
   std::string file, dataset;
   Order order = Order::automatic;
   CsvOptions csv;
+  std::string plot;  // FILE.svg or FILE.png; empty: none
+  bool force = false;
 };
 
 struct HelpRequest {
