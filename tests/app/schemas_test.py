@@ -179,6 +179,10 @@ class Schemas(unittest.TestCase):
         self.run_json("bench", *bench, "--export-json", self.path("table.json"))
         self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")
         self.run_json("bench", *bench, "--mode", "r", "--against", "none")
+        for more in ((), ("--shared",)):
+            result = self.run_json("bench", *bench, "--solve", *more)
+            self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]),
+                             ("solve-shared" if more else "solve", None))
 
     def test_a_field_without_description_is_found(self):
         schema = json.loads((SCHEMAS / "error-1.schema.json").read_text())
