@@ -61,11 +61,18 @@ void require_consistent(StoredFactors& factors) {
   if (factors.r) {
     factors.v.reset();
     factors.tau.reset();
+    const Source& r = factors.r->source();
+    if (factors.p) {
+      const Source& p = factors.p->source();
+      if (p.leading != r.leading || p.m != 1 || p.n != r.n)
+        throw_contradiction(file, "P", p, "R", r);
+    }
     if (!factors.q) return;
-    const Source &q = factors.q->source(), &r = factors.r->source();
+    const Source& q = factors.q->source();
     if (q.leading != r.leading || q.n != r.m) throw_contradiction(file, "Q", q, "R", r);
     return;
   }
+  factors.p.reset();
   if (factors.q) throw InputError(fmt::format("{}: holds Q, but no R", file));
   if (!factors.v) {
     throw InputError(fmt::format("{}: holds neither R nor V and tau", file),
@@ -137,8 +144,9 @@ std::vector<index_t> dims_of(const Source& source) {
   return dims;
 }
 
-std::unique_ptr<Reader> open_solutions(const std::string& path, int threads) {
-  InputSpec spec{.path = path, .dataset = {}, .threads = threads};
+std::unique_ptr<Reader> open_solutions(const std::string& path, int threads,
+                                       std::size_t memory_bytes) {
+  InputSpec spec{.path = path, .dataset = {}, .threads = threads, .memory_bytes = memory_bytes};
   const Location location = split_location(path);
   if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
     spec.path = named;

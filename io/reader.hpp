@@ -137,8 +137,9 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 /// The factors that this tool or another program has stored.
 struct StoredFactors {
   std::string file;
-  // Either Q and R, or only R, or V and tau (1 x k); the others are null.
-  std::unique_ptr<Reader> q, r, v, tau;
+  // Either Q and R, or only R, or V and tau (1 x k); the others are null. With p (1 x n, counted
+  // from 0) Q and R are factors of A[:, P].
+  std::unique_ptr<Reader> q, r, p, v, tau;
   bool by_qrtool = false;
   bool is_mixed = false;  // qrtool wrote them with --precision mixed
   /// /report/tries of an HDF5 file of qrtool, one number per matrix; empty: not recorded.
@@ -155,7 +156,8 @@ StoredFactors open_factors(const std::string& path, Order order, int threads = 1
 
 /// The solutions X that this tool or another program has stored: X or x, or the only dataset of
 /// an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
-std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1);
+std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1,
+                                       std::size_t memory_bytes = SIZE_MAX);
 /// The named attributes that an output of this tool records; empty texts for those that it does not
 /// record, and where another program wrote the file. CSV records few.
 std::vector<std::string> recorded_attributes(const std::string& path,

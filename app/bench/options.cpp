@@ -161,10 +161,14 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
 void describe_exports(CommandLine& line, BenchOptions& o) {
   const std::pair<const char*, std::string*> files[] = {{"--export-json", &o.export_json},
                                                         {"--export-csv", &o.export_csv},
-                                                        {"--export-markdown", &o.export_markdown}};
+                                                        {"--export-markdown", &o.export_markdown},
+                                                        {"--export-html", &o.export_html}};
   for (const auto& [name, path] : files)
     line.value(name, "FILE", "the table so far, rewritten after every case",
                [target = path](const std::string& text) { *target = text; });
+  line.value("--plot", "FILE",
+             "draw the times and the speed-ups, as FILE.svg or FILE.png, with gnuplot",
+             [&o](const std::string& text) { o.plot = text; });
   line.flag("-f,--force", o.force, "replace existing files");
 }
 
@@ -192,8 +196,11 @@ void check(const BenchOptions& o) {
           most_elements)
         throw LimitError(
             fmt::format("--batch: {} of {}x{} is more than any memory holds", batch, m, n));
+  if (o.gemm && (!o.plot.empty() || !o.export_html.empty()))
+    throw UsageError("--gemm has no picture", "leave --plot and --export-html away");
   std::vector<std::string> files;
-  for (const std::string& file : {o.export_json, o.export_csv, o.export_markdown}) {
+  for (const std::string& file :
+       {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot}) {
     if (file == "-")
       throw UsageError("an export cannot be standard output", "--json prints the result there");
     if (!file.empty() && std::find(files.begin(), files.end(), file) != files.end())

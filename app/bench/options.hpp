@@ -35,7 +35,8 @@ struct BenchOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   std::uint64_t seed = 0;
-  std::string export_json, export_csv, export_markdown;
+  std::string export_json, export_csv, export_markdown, export_html;
+  std::string plot;  // FILE.svg or FILE.png
   bool force = false;
 };
 

@@ -193,6 +193,48 @@ std::string note_lines(const BenchResult& result, std::string_view pattern) {
   return text;
 }
 
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '&'   ? std::string("&amp;")
+           : c == '<' ? std::string("&lt;")
+           : c == '>' ? std::string("&gt;")
+           : c == '"' ? std::string("&quot;")
+                      : std::string(1, c);
+  return out;
+}
+
+constexpr std::string_view html_head = R"(<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>qrtool bench</title>
+<style>
+body { font: 16px/1.5 sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff; }
+dt { font-weight: bold; float: left; clear: left; width: 8rem; }
+dd { margin-left: 9rem; }
+div { overflow-x: auto; }
+svg { width: 60rem; max-width: 100%; height: auto; }
+table { border-collapse: collapse; }
+th, td { padding: 0.25rem 0.75rem; border-bottom: 1px solid #ccc; text-align: left; white-space: nowrap; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; }
+</style>
+</head>
+<body>
+<h1>qrtool bench</h1>
+)";
+
+/// `tag`: th or td.
+std::string html_line(const std::vector<Column>& columns, std::string_view tag,
+                      const std::function<std::string(const Column&)>& cell) {
+  std::string line = "<tr>";
+  for (const Column& column : columns)
+    line += fmt::format("<{0}{1}>{2}</{0}>", tag, column.is_text ? "" : " class=\"number\"",
+                        html_text(cell(column)));
+  return line + "</tr>\n";
+}
+
 std::string markdown_line(const std::vector<std::string>& cells) {
   return "| " + join(cells, " | ") + " |\n";
 }
@@ -253,6 +295,34 @@ std::string to_markdown(const BenchResult& result) {
     text += markdown_line(cells);
   }
   return result.notes.empty() ? text : text + "\n" + note_lines(result, "{}. {}\n");
+}
+
+std::string to_html(const BenchResult& result, const std::string& picture) {
+  std::string page = std::string(html_head) + "<h2>What was measured</h2>\n<dl>\n";
+  auto lines = header_lines(result.header);
+  lines.emplace_back(
+      "host", fmt::format("{}, {} thread{}", escape(result.header.processor), result.header.threads,
+                          result.header.threads == 1 ? "" : "s"));
+  for (const auto& [label, line] : lines)
+    page += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(label), html_text(line));
+  page += "</dl>\n";
+  if (!picture.empty())
+    page += fmt::format("<h2>Times and speed-ups</h2>\n<div>{}</div>\n", picture);
+  const std::vector<Column> columns = columns_of(result);
+  page +=
+      "<h2>Table</h2>\n<p>Speed-up is the time of the program before it divided by the time of "
+      "qrtool.</p>\n<div><table>\n<thead>\n" +
+      html_line(columns, "th", [](const Column& column) { return column.heading; }) +
+      "</thead>\n<tbody>\n";
+  for (const BenchRow& row : result.rows)
+    page += html_line(columns, "td", [&](const Column& column) { return column.cell(row); });
+  page += "</tbody>\n</table></div>\n";
+  if (!result.notes.empty()) {
+    page += "<ol>\n";
+    for (const std::string& note : result.notes) page += "<li>" + html_text(note) + "</li>\n";
+    page += "</ol>\n";
+  }
+  return page + "</body>\n</html>\n";
 }
 
 }  // namespace qrtool

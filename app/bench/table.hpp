@@ -68,6 +68,8 @@ std::string text_row(const BenchResult& result, const BenchRow& row);
 std::string text_notes(const BenchResult& result);
 
 std::string to_markdown(const BenchResult& result);
+/// A page that needs no other file. `picture`: an <svg> element; empty: the page has none.
+std::string to_html(const BenchResult& result, const std::string& picture);
 /// One line per case; a skipped cell is empty.
 std::string to_csv(const BenchResult& result);
 /// Schema qrtool.bench/1; times in seconds.

@@ -7,15 +7,18 @@
 #include <memory>
 
 #include "app/bench/gemm.hpp"
+#include "app/bench/plot.hpp"
 #include "app/bench/ranks.hpp"
 #include "app/bench/sweep.hpp"
 #include "app/cli/option_values.hpp"
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
+#include "app/process/gnuplot.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/make_backend.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
+#include "core/text.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -26,17 +29,39 @@ namespace {
 class Exports {
  public:
   explicit Exports(const BenchOptions& o)
-      : json_(o.export_json), csv_(o.export_csv), markdown_(o.export_markdown), force_(o.force) {}
+      : json_(o.export_json),
+        csv_(o.export_csv),
+        markdown_(o.export_markdown),
+        html_(o.export_html),
+        plot_(o.plot),
+        force_(o.force) {
+    if (!plot_.empty()) check_picture(plot_, force_);
+  }
 
   void write(const BenchResult& result) {
     if (!json_.empty()) write(json_, to_json(result));
     if (!csv_.empty()) write(csv_, to_csv(result));
     if (!markdown_.empty()) write(markdown_, to_markdown(result));
+    if (!html_.empty()) write(html_, to_html(result, ""));
     force_ = true;  // from now on the files are those of this run
   }
 
+  /// Pictures are drawn once, when all cases are done.
+  void draw(const BenchResult& result) const {
+    if (plot_.empty() && html_.empty()) return;
+    if (!plot_.empty()) draw_picture(plot_, force_, plot_size(result), plot_script(result));
+    if (html_.empty()) return;
+    if (!has_gnuplot()) {
+      print_message(
+          fmt::format("note: {} has no picture: gnuplot is not installed", escape(html_)));
+      return;
+    }
+    const std::string picture = draw_svg(plot_size(result), plot_script(result));
+    write(html_, to_html(result, picture.substr(picture.find("<svg"))));
+  }
+
   const char* interrupt_message() const {
-    return json_.empty() && csv_.empty() && markdown_.empty()
+    return json_.empty() && csv_.empty() && markdown_.empty() && html_.empty()
                ? "qrtool: interrupted\n"
                : "qrtool: interrupted; the exports hold the cases that were done\n";
   }
@@ -48,7 +73,7 @@ class Exports {
     output.commit();
   }
 
-  std::string json_, csv_, markdown_;
+  std::string json_, csv_, markdown_, html_, plot_;
   bool force_;
 };
 
@@ -110,6 +135,7 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
     if (prints_table) write_stdout_now(text_row(sweep.result(), row));
   }
   if (prints_table) write_stdout(text_notes(sweep.result()));
+  exports.draw(sweep.result());
   if (o.json) write_stdout(to_json(sweep.result()));
   if (!sweep.result().has_failed()) return ExitCode::good;
   print_failure("bench: matrices are above their bar; the notes say in which cases");

@@ -78,7 +78,7 @@ ExitCode run_solve(const SolveOptions& o) {
   check_names(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
   const SolveInputs inputs =
-      open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv}, o.system, o.order, limits.threads);
+      open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv}, o.system, o.order, limits);
   print_notes(o, inputs);
   if (o.dry_run) return dry_run(o, inputs, limits, watch);
   const SolveResult result = solve_with_fallback(o, inputs, limits, watch);

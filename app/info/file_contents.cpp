@@ -37,7 +37,9 @@ std::uint64_t size_of_file(const std::string& file) {
 /// Why the stored dimensions are read in this order.
 std::string reason_of(const Source& source, const Format& format, Order asked) {
   if (asked != Order::automatic) return "as --order says";
-  if (&format != formats().back()) return std::string(format.own_order);
+  // Without the way out, in parentheses, for those who want another order.
+  if (&format != formats().back())
+    return std::string(format.own_order.substr(0, format.own_order.find(" (")));
   if (!source.order_is_stated)
     return "the file does not say; h5py and pandas write so, MATLAB, Julia and R do not";
   if (!recorded_attributes(source.file, {"order"}).front().empty()) return "as qrtool recorded";

@@ -32,10 +32,11 @@ std::vector<double> edges_between(double least, double most, std::span<const dou
 }
 
 std::vector<double> choose_edges(double least, double most) {
-  constexpr double fine[] = {1, 2, 5}, coarse[] = {1};
+  constexpr double finest[] = {1, 1.5, 2, 3, 5, 7}, fine[] = {1, 2, 5}, coarse[] = {1};
   least = std::clamp(least, least_edge, most_edge);
   most = std::clamp(most, least_edge, most_edge);
-  std::vector<double> edges = edges_between(least, most, fine);
+  std::vector<double> edges = edges_between(least, most, finest);
+  if (edges.size() + 1 > most_intervals) edges = edges_between(least, most, fine);
   if (edges.size() + 1 > most_intervals) edges = edges_between(least, most, coarse);
   while (edges.size() + 1 > most_intervals) edges.erase(edges.begin());
   return edges;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// histogram.hpp: counts ratios of errors to their bars in intervals whose ends are 1, 2 and 5 times
-// powers of ten.
+// histogram.hpp: counts ratios of errors to their bars in intervals whose ends are a few round
+// numbers in every power of ten.
 #pragma once
 
 #include <span>

@@ -48,6 +48,7 @@ std::string meaning_of(const FileContents& contents, const FoundDataset& dataset
   if (dataset.source)
     return fmt::format("{}, by {}s ({})", matrices_text(*dataset.source),
                        name_of(dataset.source->order), dataset.order_reason);
+  if (dataset.entry.is_coordinates) return "coordinates of a dimension";
   if (dataset.entry.dims.size() == 1 && !dataset.entry.stored_type.empty())
     return "a vector; solve takes it as b";
   return short_problem(contents, dataset.entry);

@@ -48,7 +48,7 @@ every matrix into Q and R or solves least squares with it, and writes the
 results with the measured error of each. It runs on the CPU, and on a GPU
 through OpenCL where there is one.")
 # OpenCL on the CPU, for those who want to try it.
-set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "pocl-opencl-icd, python3-h5py")
+set(CPACK_DEBIAN_UNSPECIFIED_PACKAGE_SUGGESTS "pocl-opencl-icd, python3-h5py, gnuplot-nox")
 set(CPACK_DEBIAN_MPI_PACKAGE_NAME qrtool-mpi)
 set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "qrtool (= ${PROJECT_VERSION}), openmpi-bin")
 set(CPACK_COMPONENT_MPI_DESCRIPTION

@@ -10,6 +10,7 @@
 
 #include "app/run/join.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -97,9 +98,13 @@ std::unique_ptr<Reader> open_one(InputSpec spec, const CsvOptions& csv,
 }
 
 /// A file with numbers of any shape.
-InputSpec array_spec(const std::string& file, int threads) {
-  return {
-      .path = file, .dataset = {}, .order = Order::row, .threads = threads, .takes_vectors = true};
+InputSpec array_spec(const std::string& file, const Limits& limits) {
+  return {.path = file,
+          .dataset = {},
+          .order = Order::row,
+          .threads = limits.threads,
+          .memory_bytes = memory_of_file(limits),
+          .takes_vectors = true};
 }
 
 /// m numbers, or as many as B in its shape.
@@ -125,19 +130,38 @@ void SolveInputs::require_unchanged() const {
     if (reader != nullptr) reader->require_unchanged();
 }
 
+Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::size_t other_bytes,
+                           Limits limits) {
+  std::size_t bytes = other_bytes;
+  for (const Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
+    if (reader != nullptr) bytes += reader->workspace_bytes(type);
+  const std::size_t counted = counted_file_bytes(bytes, limits.host_bytes);
+  if (counted >= limits.host_bytes)
+    throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
+                                 escape(inputs.a->source().file), format_bytes(bytes),
+                                 format_bytes(limits.host_bytes)),
+                     "raise --memory");
+  limits.reserve_for_files(counted);
+  return limits;
+}
+
 SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
-                              int threads) {
+                              const Limits& limits) {
   SolveInputs inputs;
   if (!options.response.empty()) {
     open_table(files, options, inputs);
   } else {
     require_csv(files, options.weights);
-    inputs.a = open_one({.path = files.a, .dataset = {}, .order = order, .threads = threads},
+    inputs.a = open_one({.path = files.a,
+                         .dataset = {},
+                         .order = order,
+                         .threads = limits.threads,
+                         .memory_bytes = memory_of_file(limits)},
                         files.csv, files.recorded_a);
-    inputs.b = open_one(array_spec(files.b, threads), files.csv, files.recorded_b);
+    inputs.b = open_one(array_spec(files.b, limits), files.csv, files.recorded_b);
   }
   if (!options.weights.empty() && !inputs.w)
-    inputs.w = open_one(array_spec(options.weights, threads), files.csv, {});
+    inputs.w = open_one(array_spec(options.weights, limits), files.csv, {});
   const Source& a = inputs.a->source();
   const SystemShapes shapes{.a_leading = a.leading,
                             .m = a.m,

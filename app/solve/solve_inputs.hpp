@@ -34,9 +34,17 @@ struct SolveFiles {
   RecordedInput recorded_a = {}, recorded_b = {};
 };
 
+/// What each of the files may take, of which a run has four at the most: A, B, weights, and X.
+inline std::size_t memory_of_file(const Limits& limits) { return limits.host_bytes / 4; }
+
 /// Errors: InputError where the shapes do not fit; UsageError where they fit in two ways.
 SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
-                              int threads);
+                              const Limits& limits);
+
+/// The limits less what reading the inputs in `type`, and `other_bytes` of other files, take.
+/// Errors: LimitError where that is all.
+Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::size_t other_bytes,
+                           Limits limits);
 
 /// What is solved for each A. The type is that of X.
 SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,

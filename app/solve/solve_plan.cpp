@@ -30,7 +30,8 @@ auto by_type(ElementType type, F f) {
 std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
-  const index_t of_x = p.n * plan.group_size * (p.wants_se ? 2 : 1);
+  const index_t of_x =
+      p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
          static_cast<std::size_t>(plan.group_size) *
              (sizeof(SolutionReport) + sizeof(MatrixFindings) + 6 * sizeof(double));
@@ -48,7 +49,8 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
     throw LimitError(
         fmt::format("{}: {} right sides of one {}x{} A need {} of host memory; the limit is {}",
                     escape(inputs.b->source().file), format_count(plan.group_size), problem.m,
-                    problem.n, format_bytes(fixed + group), format_bytes(limits.host_bytes)),
+                    problem.n, format_bytes(fixed + group + limits.file_bytes),
+                    format_bytes(limits.host_bytes + limits.file_bytes)),
         "raise --memory; or store each right side as a row, [..., m]");
   const std::size_t room = limits.host_bytes - fixed;
   for (plan.buffers = 3; plan.buffers > 1 && group * plan.buffers > room; --plan.buffers) {

@@ -13,6 +13,7 @@
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
 #include "core/ratios.hpp"
 #include "core/text.hpp"
 
@@ -54,9 +55,36 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
               .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n)} {
   problem_.rank.is_basic = options.basic;
   problem_.wants_se = !options.no_se && problem_.m > problem_.n && problem_.ridge == 0;
+  problem_.wants_covariance = options.covariance;
+  if (options.covariance && problem_.m <= problem_.n)
+    throw InputError(
+        fmt::format("{}: --covariance needs more rows than columns, and A is {}x{}",
+                    escape(result_.a.file), problem_.m, problem_.n),
+        "without spare rows nothing says how large the errors of b are; leave --covariance away");
+}
+
+std::vector<MatrixDataset> SolveRun::datasets() const {
+  std::vector<MatrixDataset> all{solutions_dataset("X", inputs_.sides, problem_.type)};
+  if (problem_.wants_se) all.push_back(solutions_dataset("se", inputs_.sides, problem_.type));
+  if (problem_.wants_covariance)
+    all.push_back({.name = "covariance",
+                   .type = problem_.type,
+                   .rows = problem_.n,
+                   .cols = problem_.n,
+                   .leading = inputs_.sides.solution_dims});
+  return all;
 }
 
 void SolveRun::make_plan() {
+  // The plan says how many findings there are; no more than there are solutions.
+  const Dims& of_solutions = inputs_.sides.solution_dims;
+  const OutputSpec output{
+      .path = options_.output,
+      .leading = {},
+      .datasets = datasets(),
+      .numbers = solve_columns({.of_solutions = of_solutions, .of_matrices = of_solutions}),
+      .attributes = {}};
+  limits_ = limits_beside_files(inputs_, problem_.type, output_workspace_bytes(output), limits_);
   const std::string& variant = options_.backend.variant;
   plan_ = plan_solve(inputs_, problem_, limits_, variant.starts_with("cpu/") ? variant : "");
   device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_);
@@ -83,13 +111,11 @@ OutputSpec SolveRun::output_spec() const {
   const RightSides& sides = inputs_.sides;
   const Source &a = result_.a, &b = result_.b;
   const Dims of_a = findings_dims();
-  std::vector<MatrixDataset> datasets{solutions_dataset("X", sides, problem_.type)};
-  if (problem_.wants_se) datasets.push_back(solutions_dataset("se", sides, problem_.type));
   OutputSpec spec{
       .path = options_.output,
       .force = options_.force,
       .leading = {},
-      .datasets = datasets,
+      .datasets = datasets(),
       .numbers = solve_columns(
           {.of_solutions = sides.solution_dims, .of_matrices = of_a, .bar = result_.bar}),
       .attributes = {{"format", "qrtool"},
@@ -176,6 +202,12 @@ void SolveRun::run_typed() {
             for (const MatrixFindings& each : findings)
               result_.verdict.add_matrix(each, problem_.k());
             if (is_table) result_.freedom = problem_.m - findings.front().rank;
+          },
+      .keep_covariance =
+          [&](index_t first, index_t solutions, const T* values) {
+            if (problem_.n > 0)
+              output_->write("covariance", first,
+                             packed(values, solutions, problem_.n, problem_.n));
           }};
   const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
                                                 .problem = problem_,

@@ -41,10 +41,11 @@ class SolveRun {
   template <class T>
   void run_typed();
   Dims findings_dims() const;
+  std::vector<MatrixDataset> datasets() const;
 
   const SolveOptions& options_;
   const SolveInputs& inputs_;
-  const Limits& limits_;
+  Limits limits_;
   const Stopwatch& watch_;
   SolveProblem problem_;
   SolvePlan plan_;

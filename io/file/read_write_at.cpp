@@ -64,4 +64,9 @@ int useful_io_threads(int threads) {
   return std::clamp(threads, 1, most);
 }
 
+int useful_reading_threads(int threads) {
+  constexpr int most = 8;
+  return std::clamp(threads, 1, most);
+}
+
 }  // namespace qrtool

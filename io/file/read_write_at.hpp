@@ -25,8 +25,10 @@ int write_at(int descriptor, std::uint64_t position, TwoParts parts);
 /// written to it.
 void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes);
 
-/// How many of `threads` threads should read or write one file at once. They copy into and out of
-/// the system's cache, and a few of them already use all of the memory's bandwidth.
+/// How many of `threads` threads should write one file at once: they allocate pages of the system's
+/// cache, which more than a few do no faster.
 int useful_io_threads(int threads);
+/// The same for reading. More than a few copy faster out of the cache: io/NOTES.md has the times.
+int useful_reading_threads(int threads);
 
 }  // namespace qrtool

@@ -32,7 +32,7 @@ class ArrayReader final : public Reader {
   ArrayReader(std::shared_ptr<StoredArray> array, Source source, bool is_vector, int threads)
       : array_(std::move(array)),
         is_vector_(is_vector),
-        threads_(useful_io_threads(threads)),
+        threads_(useful_reading_threads(threads)),
         stored_(static_cast<std::size_t>(threads_)),
         converted_(stored_.size()) {
     source_ = std::move(source);

@@ -45,7 +45,8 @@ class Info(unittest.TestCase):
     def test_a_file_alone_is_info(self):
         self.write(A=self.a)
         self.assertEqual(run("a.h5"), run("info", "a.h5"))
-        self.assertEqual(json.loads(run("a.h5:/A", "--json")), info("a.h5:/A"))
+        for args in (("a.h5:/A", "--json"), ("--json", "a.h5:/A"), ("--order", "row", "--json", "a.h5:/A")):
+            self.assertEqual(json.loads(run(*args))["factor_reads"], info("a.h5:/A")["factor_reads"])
         text = run("a.h5")
         self.assertRegex(text, r"/A +20x9x4 +float32 +20 matrices of 9x4, by rows")
         self.assertIn("factor reads /A: 20 matrices of 9x4, and computes in float32", text)
@@ -81,6 +82,13 @@ class Info(unittest.TestCase):
         self.assertRegex(text, "note: .*index")
         self.assertEqual(info("t.csv", "--columns", "y")["factor_reads"]["columns"], ["y"])
         self.assertIn("a matrix of 2x2", run("info", "-", stdin="1,2\n3,4\n"))
+
+    def test_coordinates_are_named(self):
+        with h5py.File("c.h5", "w") as file:
+            file["A"], file["x"] = self.a, np.arange(4.0)
+            file["x"].make_scale("x")
+        self.assertRegex(run("c.h5"), r"/x +4 +float64 +coordinates of a dimension")
+        self.assertIn("factor reads /A", run("c.h5"))
 
     def test_arrays_of_numpy(self):
         np.save("f.npy", np.asfortranarray(self.a[0]))

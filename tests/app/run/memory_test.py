@@ -59,6 +59,15 @@ class Memory(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertLess(peak / MIB, 1.1 * mebibytes + 20, (os.path.basename(file), mode))
 
+    def expect_solve_peak(self, a, b, mebibytes, options=()):
+        """Of solve, and of verify for what it wrote."""
+        x = self.path("x.h5")
+        shared = "-q", "--threads", "2", "--memory", f"{mebibytes}MiB"
+        for command in (("solve", a, b, x, "-f", "--backend", "cpu", *options), ("verify", a, b, x)):
+            code, said, peak = self.run_tool(*command, *shared)
+            self.assertEqual(code, 0, said)
+            self.assertLess(peak / MIB, 1.1 * mebibytes + 20, (command[0], b))
+
     def expect_peaks(self, file, mebibytes, out="q.h5"):
         for mode in MODES:
             self.expect_peak(file, mebibytes, mode, out)
@@ -104,6 +113,36 @@ class Memory(unittest.TestCase):
                 np.savetxt(file, matrix, fmt="%.8g", delimiter=",")
                 file.write("\n")
         self.expect_peaks(self.path("a.csv"), 16, "q.csv")
+
+    def store_systems(self, a, b, **how):
+        """A, and b stored in some way."""
+        with h5py.File(self.path("s.h5"), "w") as file:
+            file.create_dataset("A", data=a, **(how if a.ndim > 2 else {}))
+            file.create_dataset("b", data=b, **(how if a.ndim == 2 else {}))
+        return self.path("s.h5:/A"), self.path("s.h5:/b")
+
+    def test_solve_of_batches(self):
+        b = self.batch[:, :, 0]
+        for how in ({}, {"chunks": True, "compression": "gzip", "compression_opts": 1}):
+            self.expect_solve_peak(*self.store_systems(self.batch, b, **how), 16)
+        self.expect_solve_peak(*self.store_systems(self.batch, b), 16, ("--missing", "skip"))
+        # Chunks that are unpacked as a whole, of 16 MiB.
+        files = self.store_systems(self.batch, b, chunks=(4096, 32, 32), compression="gzip", compression_opts=1)
+        self.expect_solve_peak(*files, 64)
+        code, said, _ = self.run_tool("solve", *files, self.path("x.h5"), "-f", "--memory", "16MiB")
+        self.assertEqual(code, 6, said)
+        self.assertRegex(said, r"s\.h5: reading and writing files take \d+ MiB of memory; the limit is 16 MiB")
+
+    def test_solve_with_one_matrix(self):
+        a, b = self.rows[:32, :4], self.rows
+        self.expect_solve_peak(*self.store_systems(a, b), 16)
+        self.expect_solve_peak(*self.store_systems(a, b, chunks=(65536, 32), compression="gzip", compression_opts=1), 40)
+
+    def test_solve_by_rows(self):
+        b = self.rows[:, 0] + 1
+        self.expect_solve_peak(*self.store_systems(self.rows[None], b[None], chunks=(1, 65536, 32), compression="gzip",
+                                                   compression_opts=1), 40)
+        self.expect_solve_peak(*self.store_systems(self.rows, b), 24)
 
     def test_verify(self):
         file = self.store(self.batch, chunks=True, compression="gzip", compression_opts=1)

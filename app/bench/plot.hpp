@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// plot.hpp: the result of `qrtool bench` as a picture: times, and speed-ups below them.
+#pragma once
+
+#include <string>
+
+#include "app/bench/table.hpp"
+#include "app/process/gnuplot.hpp"
+
+namespace qrtool {
+
+/// A script for gnuplot: the milliseconds of every contestant over the cases, and bars of how many
+/// times the tool is as fast.
+std::string plot_script(const BenchResult& result);
+PictureSize plot_size(const BenchResult& result);
+
+}  // namespace qrtool
