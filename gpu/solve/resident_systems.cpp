@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/solve/normal.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/systems.hpp"
 
@@ -16,13 +17,15 @@ namespace qrtool {
 template <class T>
 struct ResidentSystems<T>::State {
   State(Engine& used_engine, const SolveProblem& solved, const Plan& plan, BatchView<const T> a,
-        std::span<const T> b)
+        std::span<const T> b, SystemRoute route)
       : engine(used_engine),
         problem(solved),
         factor(plan),
         variant(gpu_variant(*plan.variant)),
         params(solved.n, solved.type, engine.info.limits),
         sides(std::ssize(b) / (solved.m * a.count)),
+        is_normal(route == SystemRoute::normal_equations &&
+                  takes_normal_equations(solved, sides, engine.info.limits)),
         layout(solved, sides, params.group, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
@@ -78,6 +81,7 @@ struct ResidentSystems<T>::State {
   const GpuVariant& variant;
   SystemParams params;
   index_t sides;
+  bool is_normal;
   SystemLayout layout;
   BufferPool factor_pool;
   SystemPool system_pool;
@@ -87,8 +91,9 @@ struct ResidentSystems<T>::State {
 
 template <class T>
 ResidentSystems<T>::ResidentSystems(OpenclBackend& backend, const SolveProblem& problem,
-                                    const Plan& factor, BatchView<const T> a, std::span<const T> b)
-    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b)) {}
+                                    const Plan& factor, BatchView<const T> a, std::span<const T> b,
+                                    SystemRoute route)
+    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b, route)) {}
 
 template <class T>
 ResidentSystems<T>::~ResidentSystems() = default;
@@ -98,21 +103,38 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   State& s = *state_;
   cl::Event begun, factored, solved, checked;
   s.guard([&] {
-    const SystemJob job =
-        s.system->job(s.factored->job, s.params,
-                      system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
-                                   VectorPlaces::rows(s.problem.n)));
+    SystemShape shape = system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
+                                     VectorPlaces::rows(s.problem.n));
+    if (s.is_normal) shape.least_value = normal_least_value(s.problem.type, shape.least_value);
+    const SystemJob job = s.system->job(s.factored->job, s.params, shape);
     s.system->poison(s.engine.compute, s.count());
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
-    s.engine.factor(s.variant, s.factored->job, factored);
-    enqueue_solve(s.engine, job);
+    if (s.is_normal) {
+      s.engine.compute.enqueueMarkerWithWaitList(nullptr, &factored);
+      enqueue_normal(s.engine, job);
+    } else {
+      s.engine.factor(s.variant, s.factored->job, factored);
+      enqueue_solve(s.engine, job);
+    }
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &solved);
     enqueue_check(s.engine, job);
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &checked);
     s.engine.compute.finish();
   });
-  return {seconds_between(begun, factored), seconds_between(factored, solved),
+  return {s.is_normal ? 0 : seconds_between(begun, factored), seconds_between(factored, solved),
           seconds_between(solved, checked)};
+}
+
+template <class T>
+double ResidentSystems<T>::factor_seconds() {
+  State& s = *state_;
+  cl::Event begun, factored;
+  s.guard([&] {
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    s.engine.factor(s.variant, s.factored->job, factored);
+    s.engine.compute.finish();
+  });
+  return seconds_between(begun, factored);
 }
 
 template <class T>

@@ -24,14 +24,15 @@ struct SystemJob {
   const Params& params;
   ElementType type;
   SystemShape shape;
-  cl::Buffer a, r;            // input, and its factor
-  cl::Buffer b, x, se;        // se: only where it is wanted
-  cl::Buffer findings;        // FactorFindings of each system
-  cl::Buffer inverse_norms;   // n of each system, where se is wanted
-  cl::Buffer scratch;         // n^2 for each team of factor_groups
-  cl::Buffer errors;          // SolutionErrors of each right side
-  index_t factor_groups = 0;  // work-groups of measure_factors
-  const Params& tall_params;  // of tall_systems.cl
+  cl::Buffer a, r;              // input, and its factor
+  cl::Buffer b, x, se;          // se: only where it is wanted
+  cl::Buffer findings;          // FactorFindings of each system
+  cl::Buffer inverse_norms;     // n of each system, where se is wanted
+  cl::Buffer scratch;           // n^2 for each team of factor_groups
+  cl::Buffer errors;            // SolutionErrors of each right side
+  index_t factor_groups = 0;    // work-groups of measure_factors
+  const Params& tall_params;    // of tall_systems.cl
+  const Params& normal_params;  // of normal.cl
   TallBuffers tall;
 };
 
@@ -41,14 +42,16 @@ SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sid
 
 /// Enqueues x for every right side, from A, b and R.
 void enqueue_solve(Engine& engine, const SystemJob& job);
+/// Enqueues x and R, from A and b, by normal equations.
+void enqueue_normal(Engine& engine, const SystemJob& job);
 /// Enqueues the findings, the errors and the standard errors.
 void enqueue_check(Engine& engine, const SystemJob& job);
 
-/// The defines of both programs.
+/// The defines of all programs.
 struct SystemParams {
   SystemParams(index_t n, ElementType of, const Limits& limits);
   ElementType type;
-  Params group, tall;
+  Params group, tall, normal;
 };
 
 /// The sizes of the buffers for systems with `sides` right sides each.

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/solve/normal.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/tall_systems.hpp"
@@ -110,6 +111,10 @@ Launcher group_launcher(Engine& engine, const SystemJob& job) {
   return launcher(engine, job, "gpu/solve/systems.cl", job.params);
 }
 
+Launcher normal_launcher(Engine& engine, const SystemJob& job) {
+  return launcher(engine, job, "gpu/solve/normal.cl", job.normal_params);
+}
+
 Launcher tall_launcher(Engine& engine, const SystemJob& job) {
   return launcher(engine, job, "gpu/solve/tall_systems.cl", job.tall_params);
 }
@@ -126,6 +131,11 @@ void enqueue_solve(Engine& engine, const SystemJob& job) {
   const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
   launch("solve_systems", ceil_divide(sides, job.params.at("TEAMS")), group_size(job.params), job.a,
          job.b, job.r, job.x, job.shape);
+}
+
+void enqueue_normal(Engine& engine, const SystemJob& job) {
+  Launcher launch = normal_launcher(engine, job);
+  enqueue_normal_solve(job, launch);
 }
 
 void enqueue_check(Engine& engine, const SystemJob& job) {
@@ -145,13 +155,60 @@ void enqueue_check(Engine& engine, const SystemJob& job) {
 
 namespace {
 
+/// Some of the systems of a block, one after another, and room for their results.
+template <class T>
+struct SystemCopies {
+  SystemCopies(const SolveProblem& p, index_t right_sides, std::span<const index_t> systems,
+               BatchView<const T> from, const RightSideBlock<T>& block)
+      : m(p.m), n(p.n), sides(right_sides) {
+    for (const index_t i : systems) {
+      a.insert(a.end(), from[i].data, from[i].data + m * n);
+      b.insert(b.end(), block.b + i * m * sides, block.b + (i + 1) * m * sides);
+    }
+    const std::size_t count = systems.size() * static_cast<std::size_t>(sides);
+    x.resize(count * static_cast<std::size_t>(n));
+    if (block.se != nullptr) se.resize(x.size());
+    reports.resize(count);
+    if (!block.findings.empty()) findings.resize(count);
+  }
+
+  RightSideBlock<T> block(const RightSideBlock<T>& of) {
+    RightSideBlock<T> block = of;
+    block.count = std::ssize(reports);
+    block.b = b.data();
+    block.x = x.data();
+    block.se = se.empty() ? nullptr : se.data();
+    block.reports = reports;
+    block.findings = findings;
+    return block;
+  }
+
+  /// Copies the results to where those of the systems belong.
+  void give_back(std::span<const index_t> systems, const RightSideBlock<T>& to) const {
+    for (index_t i = 0; i < std::ssize(systems); ++i) {
+      const index_t s = systems[static_cast<std::size_t>(i)], each = n * sides;
+      std::copy_n(x.data() + i * each, each, to.x + s * each);
+      if (!se.empty()) std::copy_n(se.data() + i * each, each, to.se + s * each);
+      std::copy_n(reports.begin() + i * sides, sides, to.reports.begin() + s * sides);
+      if (!findings.empty())
+        std::copy_n(findings.begin() + i * sides, sides, to.findings.begin() + s * sides);
+    }
+  }
+
+  index_t m, n, sides;
+  std::vector<T> a, b, x, se;
+  std::vector<SolutionReport> reports;
+  std::vector<MatrixFindings> findings;
+};
+
 template <class T>
 class SystemsOnDevice final : public SystemDevice<T> {
  public:
-  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan)
+  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan, SystemRoute first)
       : engine_(engine),
         problem_(problem),
         plan_(plan),
+        first_(first),
         variant_(gpu_variant(*plan.variant)),
         factor_bytes_(matrix_bytes(variant_, plan.problem)),
         sums_of_a_(plan.problem),
@@ -180,10 +237,15 @@ class SystemsOnDevice final : public SystemDevice<T> {
     BatchView<const T> a;
     const RightSideBlock<T>& block;
     index_t sides;
+    bool is_normal;  // by normal equations
     std::vector<index_t> refused = {};
     index_t open = 0;  // the first system without results
   };
 
+  std::vector<index_t> try_all(BatchView<const T> a, const RightSideBlock<T>& block,
+                               bool is_normal);
+  std::vector<index_t> try_again(BatchView<const T> a, const RightSideBlock<T>& block,
+                                 std::span<const index_t> systems);
   SubChunks cut(const Call& call, std::size_t wanted_bytes) const;
   void run_from_first_open(Call& call, SubChunks cut, std::vector<Flight>& flights);
   void start(const Call& call, Flight& flight, int set);
@@ -206,6 +268,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   Engine& engine_;
   const SolveProblem& problem_;
   const Plan& plan_;
+  SystemRoute first_;
   const GpuVariant& variant_;
   MatrixBytes factor_bytes_;
   SumLayout sums_of_a_;
@@ -218,8 +281,40 @@ class SystemsOnDevice final : public SystemDevice<T> {
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
   const DriverScope driver;
-  Call call{.a = a, .block = block, .sides = a.count > 0 ? block.count / a.count : 0};
-  if (call.sides == 0) return {};
+  if (block.count < a.count || a.count == 0) return {};
+  if (first_ == SystemRoute::factors ||
+      !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
+    return try_all(a, block, false);
+  const std::vector<index_t> refused = try_all(a, block, true);
+  return try_again(a, block, refused);
+}
+
+/// Solves some systems by factors, in copies of at most solve_again_bytes or one system. Returns
+/// those that are refused again.
+template <class T>
+std::vector<index_t> SystemsOnDevice<T>::try_again(BatchView<const T> a,
+                                                   const RightSideBlock<T>& block,
+                                                   std::span<const index_t> systems) {
+  const index_t m = problem_.m, n = problem_.n, sides = block.count / a.count;
+  const auto step = static_cast<std::size_t>(std::max<index_t>(
+      1, static_cast<index_t>(tuning::solve_again_bytes / plan_.problem.input_bytes())));
+  std::vector<index_t> refused;
+  for (std::size_t from = 0; from < systems.size(); from += step) {
+    const auto part = systems.subspan(from, std::min(step, systems.size() - from));
+    const index_t count = std::ssize(part);
+    SystemCopies<T> copies(problem_, sides, part, a, block);
+    for (const index_t i :
+         try_all(packed(copies.a.data(), count, m, n), copies.block(block), false))
+      refused.push_back(part[static_cast<std::size_t>(i)]);
+    copies.give_back(part, block);
+  }
+  return refused;
+}
+
+template <class T>
+std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
+                                                 const RightSideBlock<T>& block, bool is_normal) {
+  Call call{.a = a, .block = block, .sides = block.count / a.count, .is_normal = is_normal};
   std::size_t wanted_bytes = tuning::solve_sub_chunk_bytes;
   while (call.open < a.count) {
     const SubChunks parts = cut(call, wanted_bytes);
@@ -292,12 +387,18 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
 
   engine_.compute.enqueueBarrierWithWaitList(&uploaded);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
-  engine_.factor(variant_, flight.factor->job, flight.factored);
-  const SystemJob job = flight.system->job(
-      flight.factor->job, params_,
-      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places));
   flight.system->poison(engine_.compute, flight.count);
-  enqueue_solve(engine_, job);
+  SystemShape shape =
+      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places);
+  if (call.is_normal) shape.least_value = normal_least_value(problem_.type, shape.least_value);
+  const SystemJob job = flight.system->job(flight.factor->job, params_, shape);
+  if (call.is_normal) {
+    engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.factored);
+    enqueue_normal(engine_, job);
+  } else {
+    engine_.factor(variant_, flight.factor->job, flight.factored);
+    enqueue_solve(engine_, job);
+  }
   enqueue_check(engine_, job);
   engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.checked);
   enqueue_sums_of(flight);
@@ -413,12 +514,15 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
 
 template <class T>
 std::unique_ptr<SystemDevice<T>> make_system_device(OpenclBackend& backend,
-                                                    const SolveProblem& problem, const Plan& plan) {
-  return std::make_unique<SystemsOnDevice<T>>(backend.engine(), problem, plan);
+                                                    const SolveProblem& problem, const Plan& plan,
+                                                    SystemRoute first) {
+  return std::make_unique<SystemsOnDevice<T>>(backend.engine(), problem, plan, first);
 }
 template std::unique_ptr<SystemDevice<float>> make_system_device(OpenclBackend&,
-                                                                 const SolveProblem&, const Plan&);
+                                                                 const SolveProblem&, const Plan&,
+                                                                 SystemRoute);
 template std::unique_ptr<SystemDevice<double>> make_system_device(OpenclBackend&,
-                                                                  const SolveProblem&, const Plan&);
+                                                                  const SolveProblem&, const Plan&,
+                                                                  SystemRoute);
 
 }  // namespace qrtool
