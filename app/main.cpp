@@ -67,6 +67,7 @@ ExitCode run(const SolveOptions& options, Comm&) { return run_solve(options); }
 ExitCode run(const VerifyOptions& options, Comm&) { return run_verify(options); }
 ExitCode run(const GenerateOptions& options, Comm&) { return run_generate(options); }
 ExitCode run(const DevicesOptions& options, Comm&) { return run_devices(options); }
+ExitCode run(const InfoOptions& options, Comm&) { return run_info(options); }
 ExitCode run(const BenchOptions& options, Comm& world) { return run_bench(options, world); }
 
 Error internal_error(const char* what) {

@@ -70,6 +70,11 @@ struct GpuVariant {
   bool checks_by_vectors = false;
 };
 
+/// The index in workspace() of the buffer that may be in the memory of the slots: the largest one of
+/// `again`, which runs when the slots are not needed any more. If Q is not wanted, it is not the one
+/// that the variant may borrow (borrowed_buffer). 0: none.
+std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& problem);
+
 FactorShape factor_shape(const Problem& problem, index_t count);
 
 /// For the variants by Gram matrices (gram, gram_tiles): the text for their arithmetic, the reason

@@ -57,8 +57,18 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
   const Slots slots = variant.slots != nullptr ? variant.slots(problem) : Slots{};
   const index_t count = std::max<index_t>(problem.count, 1);
   const std::size_t of_slots = slots.total_bytes(count) / static_cast<std::size_t>(count);
-  return std::accumulate(own.begin(), own.end(), of_slots) +
-         std::accumulate(check.begin(), check.end(), std::size_t{0});
+  const std::size_t of_check = std::accumulate(check.begin(), check.end(), std::size_t{0});
+  const std::size_t shared = shared_work_buffer(variant, problem);
+  const std::size_t of_both = shared == 0 ? 0 : std::min(of_slots, own[shared]);
+  return std::accumulate(own.begin(), own.end(), of_slots) - of_both + of_check;
+}
+
+std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& p) {
+  if (variant.again == nullptr || variant.slots == nullptr) return 0;
+  std::vector<std::size_t> work = variant.workspace(p);
+  work[p.wants_q() ? 0 : borrowed_buffer(variant.again(p), p)] = 0;
+  work[0] = 0;  // the routes
+  return static_cast<std::size_t>(std::ranges::max_element(work) - work.begin());
 }
 
 FactorShape factor_shape(const Problem& p, index_t count) {

@@ -383,6 +383,8 @@ inline constexpr std::int64_t large_narrow_columns = 128;
 inline constexpr int large_block = 128;
 inline constexpr int large_long_block = 256;
 inline constexpr std::int64_t large_long_block_columns = 4000;
+/// The smallest part of the size of A, Q and R that the reflectors of a block may take in float64.
+inline constexpr std::int64_t large_v_share = 8;
 /// The Gram matrix of a panel is summed over slabs: the smallest number of rows of a slab, the
 /// largest number of slabs, and the smallest number of slabs for which the workspace has room.
 inline constexpr std::int64_t large_gram_rows = 32;
@@ -393,9 +395,16 @@ inline constexpr std::int64_t large_least_gram_slabs = 16;
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
-/// Cost of a slab of V'C as a share of its product: its part of Z is written and later summed. Not
-/// measured.
+/// Cost of a slab of V'C as a share of its product of at most so many rows: its part of Z is written
+/// and later summed. Not measured.
 inline constexpr double large_slab_cost = 0.003;
+inline constexpr std::int64_t large_slab_cost_depth = 16384;
+/// The number of slabs of a block's Z for which its buffer has room: four for 16384 rows, within
+/// these limits.
+inline constexpr std::int64_t large_least_z_slabs = 8, large_most_z_slabs = 128;
+/// The columns of A are scanned and scaled in slabs: the largest number of slabs, and the smallest
+/// number of their rows. With all rows in one slab, 1000000 x 128 took 74 of 103 ms.
+inline constexpr std::int64_t large_scan_slabs = 256, large_scan_rows = 1024;
 /// Slabs of Z, or of a Gram matrix, may take 1 / large_z_share of the size of a matrix. The second
 /// number applies if V is packed too. From 2048 x 2048 on this is at most 15 % of A and R.
 inline constexpr std::int64_t large_z_share = 8;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/contents.hpp"
 #include "io/file/input_file.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
@@ -23,6 +24,7 @@ struct Format {
   /// Where an output of one file holds Q and the report, for messages: "/Q", and "/report".
   std::string_view before_dataset = "/", report_place = "/report";
   bool selects = false;            // open_input() reads a part of a dataset by itself
+  bool is_text = false;            // numbers are written as decimal text
   bool takes_csv_options = false;  // --delimiter and the others
   /// Why --order column means nothing for an input; empty where it means something.
   std::string_view own_order;
@@ -47,6 +49,11 @@ struct Format {
   std::string (*find_solutions)(const std::string& file) = nullptr;
   /// All files that an output of any kind may have.
   std::vector<std::string> (*files_of_output)(const std::string& output);
+
+  /// Does list_entries() and read_stored_outputs() (io/contents.hpp). The first only where
+  /// `has_datasets`.
+  std::vector<Entry> (*list_entries)(const std::string& file) = nullptr;
+  std::vector<StoredOutput> (*stored_outputs)(const std::string& output);
 
   std::unique_ptr<Writer> (*create_output)(const OutputSpec& spec);
   /// The memory that such a writer takes for itself. Null: next to none.

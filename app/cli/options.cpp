@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <string_view>
 #include <utility>
@@ -31,6 +32,7 @@ Factors every matrix of a file by QR, or solves with it, and checks each result.
   qrtool factor a.h5 q.h5       A -> Q, R and an error report, for every matrix
   qrtool solve a.h5 b.h5 x.h5   x that minimises ||A x - b||, for every b
   qrtool verify a.h5 q.h5       measures the errors again, from the files alone
+  qrtool info FILE              what is in a file, or what a run left there
   qrtool devices                what there is to run on
   qrtool bench                  times devices and libraries against each other
   qrtool generate --shape 1000x64x32 a.h5       test matrices
@@ -48,8 +50,8 @@ P processes share the matrices of a file, or the rows of one tall matrix.
   mpirun -n 4 qrtool-mpi factor a.h5 q.h5
   mpirun -n 4 qrtool-mpi bench --mode r --shape 1000000x32
 
-factor and bench use all processes; solve, verify, devices and generate run in
-one, as by qrtool. qrtool-mpi COMMAND --help lists the options of a command,
+factor and bench use all processes; all other commands run in one, as by
+qrtool. qrtool-mpi COMMAND --help lists the options of a command,
 qrtool-mpi --version the version. Exit status: as of qrtool.
 )";
 
@@ -176,6 +178,12 @@ void add_resource_options(CommandLine& line, Options& o) {
   line.environment("--threads", "QRTOOL_THREADS");
 }
 
+void add_dry_run(CommandLine& line, bool& dry_run) {
+  line.flag("--dry-run", dry_run,
+            "write nothing; print the plan, the bytes of files and memory, the free space and the "
+            "expected time");
+}
+
 template <class Options>
 void add_report_options(CommandLine& line, Options& o) {
   line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
@@ -221,6 +229,7 @@ void describe(CommandLine& line, FactorOptions& o) {
              "DIR, not in memory; copies of compressed inputs, too",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the plan before running");
+  add_dry_run(line, o.dry_run);
   add_report_options(line, o);
 }
 
@@ -267,6 +276,7 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_csv_options(line, o.csv);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
+  add_dry_run(line, o.dry_run);
   line.flag("-f,--force", o.force, "replace existing files");
 }
 
@@ -301,6 +311,19 @@ void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
     o.m = shape.m;
     o.n = shape.n;
   });
+}
+
+void describe(CommandLine& line, InfoOptions& o) {
+  line.positional("FILE", o.file,
+                  "as IN of factor: FILE, FILE:/path/in/file, FILE.npz:member; or an output of "
+                  "factor or solve, also a set of files by its name: out.npy, out.csv");
+  line.value("--dataset", "PATH", "dataset in FILE, as in FILE:PATH; default: all of them",
+             [&o](const std::string& text) { o.dataset = text; });
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
+              orders);
+  add_csv_options(line, o.csv);
 }
 
 void describe(CommandLine& line, DevicesOptions& o) {
@@ -368,6 +391,15 @@ float64, from the files alone. Exit status 1 if any matrix fails.
   qrtool verify a.h5 q.h5
   qrtool verify table.csv out.csv --all
   qrtool verify a.h5 b.h5 x.h5
+)";
+constexpr std::string_view info_about =
+    R"(Says what is in a file: its datasets, their shapes and types, and what factor
+would read, or why it would stop. Of an output of factor or solve it says how it
+was made, and how large the errors are. The word info may be left out.
+
+  qrtool info a.h5
+  qrtool info a.h5:/group/A
+  qrtool info q.h5
 )";
 constexpr std::string_view devices_about =
     R"(Lists the OpenCL devices, their limits, the variants that take a problem there
@@ -445,6 +477,7 @@ void check(VerifyOptions& o) {
     throw UsageError("OUT holds the factors and cannot be standard input", "name a file");
 }
 void check(const DevicesOptions&) {}
+void check(const InfoOptions&) {}
 void check(const GenerateOptions& o) {
   refuse_standard_output(o.output);
   if (o.m < 0)
@@ -476,6 +509,7 @@ constexpr CommandText<SolveOptions> solve_text{"solve", "A B OUT", solve_about};
 constexpr CommandText<VerifyOptions> verify_text{"verify", "IN OUT", verify_about};
 constexpr CommandText<GenerateOptions> generate_text{"generate", "--shape BxMxN OUT",
                                                      generate_about};
+constexpr CommandText<InfoOptions> info_text{"info", "FILE", info_about};
 constexpr CommandText<DevicesOptions> devices_text{"devices", "", devices_about};
 const CommandText<BenchOptions> bench_text{"bench", "", bench_about};
 
@@ -525,6 +559,7 @@ const CommandEntry commands[] = {
     entry_of<SolveOptions, solve_text>("least squares"),
     entry_of<VerifyOptions, verify_text>("measures the errors again"),
     entry_of<GenerateOptions, generate_text>("test matrices"),
+    entry_of<InfoOptions, info_text>("what is in a file"),
     entry_of<DevicesOptions, devices_text>("what there is to run on"),
     entry_of<BenchOptions, bench_text>("times devices and libraries"),
     {"help", "the options of a command", parse_help, complete_help}};
@@ -601,11 +636,26 @@ std::string complete_line(Args words) {
   return candidate_lines(candidates, typed);
 }
 
-/// Parses a line without any command.
+/// Whether a word that is no command is meant as a file: it is one, or looks like its name.
+bool may_be_file(const std::string& word) {
+  std::error_code error;
+  return word.find_first_of("./:") != std::string::npos || std::filesystem::exists(word, error);
+}
+
+/// Parses a line without any command: a file alone is for `info`.
 Command parse_without_command(const Invocation& invocation) {
   const Args& args = invocation.args;
-  for (const std::string& arg : args)
-    if (!arg.starts_with('-')) throw unknown_command(arg);
+  const auto is_word = [](const std::string& arg) { return !arg.starts_with('-'); };
+  const auto word = std::find_if(args.begin(), args.end(), is_word);
+  if (word != args.end() && !may_be_file(*word)) throw unknown_command(*word);
+  if (word != args.end()) {
+    const auto second = std::find_if(word + 1, args.end(), is_word);
+    if (second != args.end() && may_be_file(*second))
+      throw UsageError(fmt::format("a command is missing before '{}'", escape(*word)),
+                       fmt::format("qrtool factor {} {}, for example; {}", escape(*word),
+                                   escape(*second), commands_hint()));
+    return find_command("info")->parse(invocation);
+  }
   if (asks_for_help(args)) return HelpRequest{overview_of(invocation.program)};
   constexpr std::array<std::string_view, 2> known{"--help", "--version"};
   const std::string_view near = nearest(args.front(), known);

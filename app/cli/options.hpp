@@ -37,7 +37,7 @@ struct FactorOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
-  bool force = false, explain = false;
+  bool force = false, explain = false, dry_run = false;
   std::string report;
 };
 
@@ -69,7 +69,7 @@ struct SolveOptions : PrintOptions {
   bool basic = false, no_se = false;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
-  bool force = false;
+  bool force = false, dry_run = false;
 };
 
 enum class Criteria { bar, m_eps };
@@ -100,6 +100,12 @@ struct GenerateOptions : PrintOptions {
   bool special = false, force = false;
 };
 
+struct InfoOptions : PrintOptions {
+  std::string file, dataset;
+  Order order = Order::automatic;
+  CsvOptions csv;
+};
+
 struct HelpRequest {
   std::string text;
   bool was_asked = true;  // false: bare `qrtool`, a usage error
@@ -109,8 +115,9 @@ struct VersionRequest {
   bool json = false;
 };
 
-using Command = std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions,
-                             DevicesOptions, BenchOptions, HelpRequest, VersionRequest>;
+using Command =
+    std::variant<FactorOptions, SolveOptions, VerifyOptions, GenerateOptions, DevicesOptions,
+                 InfoOptions, BenchOptions, HelpRequest, VersionRequest>;
 
 /// The program names itself by argv[0]. Errors: UsageError, in the words of this tool.
 Command parse_command_line(int argc, const char* const* argv);

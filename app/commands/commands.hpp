@@ -15,6 +15,7 @@ ExitCode run_factor(const FactorOptions& options, Comm& comm);
 ExitCode run_solve(const SolveOptions& options);
 ExitCode run_verify(const VerifyOptions& options);
 ExitCode run_generate(const GenerateOptions& options);
+ExitCode run_info(const InfoOptions& options);
 ExitCode run_devices(const DevicesOptions& options);
 /// Every rank of `comm` calls it.
 ExitCode run_bench(const BenchOptions& options, Comm& comm);

@@ -3,6 +3,7 @@
 // output and says what came of it.
 #include "app/commands/commands.hpp"
 #include "app/ranks/factor_on_ranks.hpp"
+#include "app/run/dry_run.hpp"
 #include "app/run/factor_run.hpp"
 #include "app/run/factor_several.hpp"
 #include "core/host.hpp"
@@ -23,6 +24,9 @@ ExitCode factor_alone(const FactorOptions& o) {
 }  // namespace
 
 ExitCode run_factor(const FactorOptions& o, Comm& comm) {
+  if (o.dry_run && comm.size() > 1)
+    throw UsageError("--dry-run speaks of one process", "use qrtool, without mpirun");
+  if (o.dry_run) return dry_run_factor(o);
   if (comm.size() > 1) return factor_on_ranks(o, comm);
   return o.datasets.size() > 1 ? factor_several(o) : factor_alone(o);
 }

@@ -6,6 +6,7 @@
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
 #include "app/run/source_notes.hpp"
+#include "app/solve/solve_dry_run.hpp"
 #include "app/solve/solve_run.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
@@ -61,6 +62,15 @@ SolveResult solve_with_fallback(const SolveOptions& o, const SolveInputs& inputs
   }
 }
 
+/// Plans, and says what the run would need and take.
+ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
+                 const Stopwatch& watch) {
+  SolveRun run(o, inputs, limits, watch);
+  run.make_plan();
+  print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, run)});
+  return ExitCode::good;
+}
+
 }  // namespace
 
 ExitCode run_solve(const SolveOptions& o) {
@@ -70,6 +80,7 @@ ExitCode run_solve(const SolveOptions& o) {
   const SolveInputs inputs =
       open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv}, o.system, o.order, limits.threads);
   print_notes(o, inputs);
+  if (o.dry_run) return dry_run(o, inputs, limits, watch);
   const SolveResult result = solve_with_fallback(o, inputs, limits, watch);
   print_result(o, result);
   return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;

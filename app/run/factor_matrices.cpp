@@ -17,6 +17,8 @@ BatchView<T> part_of(const MatrixChunk<T>& chunk, const Batch<T>& part) {
   return part.view().data == nullptr ? BatchView<T>{} : chunk.matrices(part);
 }
 
+}  // namespace
+
 template <class T>
 Factors<T> factors_of(const MatrixChunk<T>& chunk) {
   return {.q = part_of(chunk, chunk.q),
@@ -29,8 +31,6 @@ template <class T>
 std::span<MatrixReport> lines_of(MatrixChunk<T>& chunk) {
   return {chunk.found.data(), static_cast<std::size_t>(chunk.count)};
 }
-
-}  // namespace
 
 template <class T>
 MatrixChunk<T> allocate_matrices(Backend& backend, const Plan& plan) {
@@ -117,6 +117,10 @@ std::vector<std::span<std::byte>> MatrixSteps<T>::parts(MatrixChunk<T>& chunk) c
 
 template MatrixChunk<float> allocate_matrices(Backend&, const Plan&);
 template MatrixChunk<double> allocate_matrices(Backend&, const Plan&);
+template Factors<float> factors_of(const MatrixChunk<float>&);
+template Factors<double> factors_of(const MatrixChunk<double>&);
+template std::span<MatrixReport> lines_of(MatrixChunk<float>&);
+template std::span<MatrixReport> lines_of(MatrixChunk<double>&);
 template struct MatrixSteps<float>;
 template struct MatrixSteps<double>;
 

@@ -23,6 +23,12 @@ using MatrixChunk = Chunk<T, std::vector<MatrixReport>>;
 template <class T>
 MatrixChunk<T> allocate_matrices(Backend& backend, const Plan& plan);
 
+/// The places of a chunk for the factors, and for the report, of the matrices that it holds.
+template <class T>
+Factors<T> factors_of(const MatrixChunk<T>& chunk);
+template <class T>
+std::span<MatrixReport> lines_of(MatrixChunk<T>& chunk);
+
 /// Adds the lines of the report from matrix `first` on, each with the bars of its problem.
 void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                     std::span<const MatrixReport> lines);

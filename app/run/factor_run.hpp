@@ -34,6 +34,8 @@ class FactorRun {
   FactorRun(const FactorOptions& options, Reader& input, Backend& backend, const Stopwatch& watch);
 
   void make_plan();
+  /// Errors: LimitError where Q of a matrix by rows would have to be written by columns.
+  void refuse_columns() const;
   /// Prints the notes of --verbose and --explain.
   void say_plan() const;
   /// In a file of their own, or in one of several datasets.
@@ -52,7 +54,6 @@ class FactorRun {
   void factor_by_matrices(Comm& comm, ProgressMode mode);
   template <class T>
   void factor_by_rows(Comm& comm, ProgressMode mode);
-  void refuse_columns() const;
 
   const FactorOptions& options_;
   Reader& input_;

@@ -14,31 +14,41 @@ namespace {
 
 /// MATLAB's h5write leaves no mark in the file; a matrix of it with more rows than columns seems
 /// wide.
-void note_assumed_order(const Source& source) {
-  if (source.order_is_stated || source.m >= source.n) return;
-  print_message(fmt::format(
-      "note: {}: {} is read as {}x{}, the order of h5py; if MATLAB, Julia or R wrote a {}x{} "
+std::string note_of_assumed_order(const Source& source) {
+  return fmt::format(
+      "{} is read as {}x{}, the order of h5py; if MATLAB, Julia or R wrote a {}x{} "
       "matrix, give --order column",
-      escape(source.file), escape(source.dataset), source.m, source.n, source.n, source.m));
+      escape(source.dataset), source.m, source.n, source.n, source.m);
 }
 
 }  // namespace
 
+std::vector<std::string> source_notes(const Source& source) {
+  std::vector<std::string> notes;
+  if (!source.order_is_stated && source.m < source.n)
+    notes.push_back(note_of_assumed_order(source));
+  notes.insert(notes.end(), source.notes.begin(), source.notes.end());
+  return notes;
+}
+
 void print_source_notes(const Source& source) {
-  note_assumed_order(source);
-  for (const std::string& note : source.notes)
+  for (const std::string& note : source_notes(source))
     print_message(fmt::format("note: {}: {}", escape(source.file), note));
 }
 
-void print_source_details(const Source& source) {
-  if (source.details.empty()) return;
+std::string details_text(const Source& source) {
   std::string text;
   for (const auto& [name, word] : source.details) {
     std::string words = name.substr(name.find('_') + 1);
     std::replace(words.begin(), words.end(), '_', ' ');
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words, escape(word));
   }
-  print_message(fmt::format("{}: {}", escape(source.file), text));
+  return text;
+}
+
+void print_source_details(const Source& source) {
+  if (source.details.empty()) return;
+  print_message(fmt::format("{}: {}", escape(source.file), details_text(source)));
 }
 
 }  // namespace qrtool

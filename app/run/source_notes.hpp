@@ -2,13 +2,20 @@
 // source_notes.hpp: says how an input was read.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "io/reader.hpp"
 
 namespace qrtool {
 
-/// Prints what the user should know even where all went well: what was left out, what was guessed.
+/// What the user should know even where all went well: what was left out, what was guessed.
+std::vector<std::string> source_notes(const Source& source);
+/// Prints these, a line for each.
 void print_source_notes(const Source& source);
 
+/// "delimiter comma, header yes": how text was read; empty for other formats.
+std::string details_text(const Source& source);
 /// Prints how text was read: separators, header, columns (--verbose).
 void print_source_details(const Source& source);
 

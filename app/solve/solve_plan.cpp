@@ -60,6 +60,9 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
   const std::size_t bytes = std::min(room / plan.buffers, std::max(target_bytes, group));
   plan.chunk_groups = std::clamp<index_t>(static_cast<index_t>(bytes / group), 1,
                                           std::max<index_t>(plan.groups, 1));
+  const std::size_t buffers = group * static_cast<std::size_t>(plan.chunk_groups * plan.buffers);
+  const std::size_t engine = plan.route == SolveRoute::shared ? fixed : plan.factor.host_bytes;
+  plan.host_bytes = std::min(buffers + engine, limits.host_bytes);
 }
 
 /// What a tall matrix takes besides its rows, of which there are two copies: as they are read, and
@@ -119,6 +122,7 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
     plan.factor = plan_systems(std::max<index_t>(plan.system_size(), 1));
     if (plan.factor.variant->row_state_bytes != nullptr) {
       plan.route = SolveRoute::tall;
+      plan.host_bytes = plan.factor.host_bytes;
       return plan;
     }
   } else if (plan.splits) {

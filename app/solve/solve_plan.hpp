@@ -22,6 +22,7 @@ struct SolvePlan {
   index_t groups = 0, group_size = 1;  // right sides of a group
   index_t chunk_groups = 1;
   int buffers = 1, threads = 1;
+  std::size_t host_bytes = 0;  // at the most, about
 
   index_t system_size() const { return splits ? 1 : group_size; }
 };

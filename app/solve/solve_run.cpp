@@ -79,7 +79,7 @@ Dims SolveRun::findings_dims() const {
                                                                        : inputs_.sides.batch;
 }
 
-void SolveRun::create_output() {
+OutputSpec SolveRun::output_spec() const {
   const RightSides& sides = inputs_.sides;
   const Source &a = result_.a, &b = result_.b;
   const Dims of_a = findings_dims();
@@ -121,8 +121,12 @@ void SolveRun::create_output() {
   if (options_.system.response.empty())
     for (const auto& [name, word] : b.details)
       spec.attributes.emplace_back("right_side_" + name, word);
+  return spec;
+}
+
+void SolveRun::create_output() {
   set_interrupt_message("qrtool: interrupted; nothing written\n");
-  output_ = qrtool::create_output(spec);
+  output_ = qrtool::create_output(output_spec());
   result_.files = output_->files();
 }
 

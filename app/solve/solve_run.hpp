@@ -29,6 +29,14 @@ class SolveRun {
   /// Whether a device solves, once there is a plan.
   bool has_device() const { return device_.has_value(); }
 
+  /// What is known once there is a plan. device: null where the CPU solves.
+  const SolveProblem& problem() const { return problem_; }
+  const SolvePlan& plan() const { return plan_; }
+  SolveDevice* device() { return device_ ? &*device_ : nullptr; }
+  const std::string& variant() const { return result_.variant; }
+  const std::string& backend_name() const { return result_.backend; }
+  OutputSpec output_spec() const;
+
  private:
   template <class T>
   void run_typed();

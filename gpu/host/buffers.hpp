@@ -16,9 +16,18 @@ struct MatrixBytes {
   std::vector<std::size_t> work;   // buffers of the variant; once
   std::vector<std::size_t> check;  // buffers of the check; once
   Slots slots = {};                // slots of the variant; once, independent of the batch size
+  /// The buffer of `work` that is the buffer of the slots too: they are not needed any more when
+  /// flagged matrices are factored (shared_work_buffer). 0: none.
+  std::size_t shared = 0;
   /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
   /// has other matrices.
   std::size_t flagged = 0;
+
+  /// Of a matrix, in the shared buffer, and in all other buffers of `work`.
+  std::size_t shared_work() const { return shared == 0 ? 0 : work[shared]; }
+  std::size_t own_work() const;
+  /// Of the buffer of the slots in a sub-chunk of `count` matrices.
+  std::size_t slots_buffer(index_t count) const;
 };
 MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
 

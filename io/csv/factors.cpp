@@ -137,6 +137,13 @@ std::vector<std::string> read_csv_attributes(const std::string& path,
   return words;
 }
 
+TextPairs csv_attributes(const std::string& path) {
+  TextPairs attributes = comments_of_set(path, csv_solve_marker);
+  for (auto& [name, word] : comments_of_set(path, csv_dialect_marker))
+    attributes.emplace_back("csv_" + name, std::move(word));
+  return attributes;
+}
+
 StoredFactors open_csv_factors(const std::string& path) {
   StoredFactors factors;
   OpenSet set;

@@ -21,5 +21,7 @@ RecordedInput read_csv_recorded_input(const std::string& path);
 /// Does recorded_attributes (io/reader.hpp): what the comments say of solutions.
 std::vector<std::string> read_csv_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
+/// All that these comments say.
+TextPairs csv_attributes(const std::string& path);
 
 }  // namespace qrtool

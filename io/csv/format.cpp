@@ -12,6 +12,7 @@
 #include "io/file/text_bytes.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
+#include "io/stored_numbers.hpp"
 
 namespace qrtool {
 namespace {
@@ -57,6 +58,7 @@ std::size_t csv_workspace_bytes(const OutputSpec& spec) {
 constinit const Format csv_format{
     .name = "CSV",
     .endings = endings,
+    .is_text = true,
     .takes_csv_options = true,
     .own_order = "CSV is read line by line",
     .is_input = is_text,
@@ -65,6 +67,8 @@ constinit const Format csv_format{
     .open_factors = open_text_factors,
     .recorded_attributes = read_csv_attributes,
     .files_of_output = text_files,
+    .stored_outputs =
+        [](const std::string& output) { return read_csv_output(output, csv_attributes(output)); },
     .create_output = create_csv,
     .output_workspace_bytes = csv_workspace_bytes,
 };

@@ -2,6 +2,7 @@
 // format.cpp: what opens and creates HDF5.
 #include "io/hdf5/format.hpp"
 
+#include "io/hdf5/contents.hpp"
 #include "io/hdf5/reader.hpp"
 #include "io/hdf5/writer.hpp"
 
@@ -20,6 +21,8 @@ constinit const Format hdf5_format{
     .recorded_attributes = read_hdf5_attributes,
     .find_solutions = find_hdf5_solutions,
     .files_of_output = [](const std::string& output) { return std::vector{output}; },
+    .list_entries = list_hdf5_entries,
+    .stored_outputs = read_hdf5_outputs,
     .create_output = create_hdf5,
     .output_workspace_bytes = hdf5_workspace_bytes,
 };

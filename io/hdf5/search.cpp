@@ -163,6 +163,21 @@ Dataset find(const InputFile& file, const std::string& path, bool takes_vectors)
 
 }  // namespace
 
+std::vector<Dataset> list_datasets(const InputFile& file) {
+  std::vector<Dataset> datasets;
+  for (const std::string& path : dataset_paths(file)) {
+    Dataset dataset;
+    try {
+      dataset = open_matrices(file, path);
+    } catch (const InputError& error) {
+      dataset.problem = error.what();
+    }
+    dataset.path = path;
+    if (!dataset.is_other) datasets.push_back(std::move(dataset));
+  }
+  return datasets;
+}
+
 Dataset find_matrices(const InputFile& file, const std::string& path) {
   return find(file, path, /*takes_vectors=*/false);
 }

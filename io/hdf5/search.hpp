@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "io/hdf5/dataset.hpp"
 
@@ -15,5 +16,9 @@ Dataset find_matrices(const InputFile& file, const std::string& path);
 
 /// The same for numbers with one dimension or more.
 Dataset find_array(const InputFile& file, const std::string& path);
+
+/// All datasets that hard links lead to, those that hold no matrices with a `problem`. One that
+/// is damaged has a problem, too. Errors: InputError where the groups cannot be read.
+std::vector<Dataset> list_datasets(const InputFile& file);
 
 }  // namespace qrtool::hdf5

@@ -9,6 +9,7 @@
 #include "io/mtx/factors.hpp"
 #include "io/mtx/reader.hpp"
 #include "io/mtx/writer.hpp"
+#include "io/stored_numbers.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {
@@ -21,6 +22,7 @@ constexpr std::array<std::string_view, 1> endings{".mtx"};
 constinit const Format mtx_format{
     .name = "Matrix Market",
     .endings = endings,
+    .is_text = true,
     .own_order = "a Matrix Market file states its order",
     .is_input = [](const std::string&,
                    Content content) { return content == Content::matrix_market; },
@@ -31,6 +33,7 @@ constinit const Format mtx_format{
     .open_factors = [](const std::string& path, Order, int) { return open_mtx_factors(path); },
     .recorded_attributes = attributes_of_set,
     .files_of_output = files_of_set,
+    .stored_outputs = read_json_output,
     .create_output = create_mtx,
 };
 

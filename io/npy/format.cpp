@@ -5,10 +5,12 @@
 #include <array>
 
 #include "io/factor_files.hpp"
+#include "io/npy/contents.hpp"
 #include "io/npy/factors.hpp"
 #include "io/npy/members.hpp"
 #include "io/npy/reader.hpp"
 #include "io/npy/writer.hpp"
+#include "io/stored_numbers.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {
@@ -39,6 +41,7 @@ constinit const Format npy_format{
                        int threads) { return npy::open_npy_factors(path, threads); },
     .recorded_attributes = attributes_of_set,
     .files_of_output = files_of_set,
+    .stored_outputs = read_json_output,
     .create_output = npy::create_npy,
 };
 
@@ -60,6 +63,8 @@ constinit const Format npz_format{
     .recorded_attributes = npy::read_npz_attributes,
     .find_solutions = npy::find_npz_solutions,
     .files_of_output = [](const std::string& output) { return std::vector{output}; },
+    .list_entries = npy::list_npz_entries,
+    .stored_outputs = npy::read_npz_output,
     .create_output = npy::create_npz,
 };
 

@@ -16,7 +16,7 @@ import unittest
 QRTOOL, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
 QRTOOL_MPI = QRTOOL + "-mpi"
 DIGITS = str(ROOT / "samples/digits.h5") + ":/images"
-COMMANDS = ("factor", "solve", "verify", "generate", "devices", "bench")
+COMMANDS = ("factor", "solve", "verify", "generate", "info", "devices", "bench")
 RED = "\x1b[31m"
 
 

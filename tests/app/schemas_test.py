@@ -152,6 +152,18 @@ class Schemas(unittest.TestCase):
             for each in result["datasets"]:
                 self.check(json.dumps(each), each["schema"].split(".")[1].split("/")[0])
 
+    def test_info_and_dry_run(self):
+        self.write_matrices(5)
+        self.run_json("dry-run", "factor", self.path("a.h5"), self.path("q.h5"), "--dry-run")
+        table = (str(ROOT / "samples/strd/longley.csv"), self.path("t.mtx"), "--response", "y")
+        self.run_json("dry-run", "solve", *table, "--dry-run")
+        self.run_json("info", "info", self.path("a.h5"))
+        self.run_json("info", DIGITS)
+        self.run_json("info", LONGLEY)
+        self.run_json("error", "info", self.path("none.h5"), status=3)
+        self.run_json("factor", "factor", self.path("a.h5"), self.path("q.npz"))
+        self.run_json("info", "info", self.path("q.npz"))
+
     def test_other_commands(self):
         self.run_json("version", "--version")
         self.run_json("devices", "devices")

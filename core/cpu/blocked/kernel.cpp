@@ -70,6 +70,7 @@ class Factorization : Lanes<T, C> {
     };
     take(strip_, panels_ * rows_ * width);
     take(own_strip_, size * rows_ * width);
+    take(own_columns_, size * LeafColumns<C>::entries(rows_));
     take(top_, panels_ * width * width);
     take(t_, panels_ * width * width);
     take(sign_, panels_ * width);
@@ -94,7 +95,7 @@ class Factorization : Lanes<T, C> {
                                           vectors);
       }
       if (s < panels_) {
-        factor_panel(s);
+        factor_panel(s, own_columns_ + team.worker * LeafColumns<C>::entries(rows_));
         if (team.size > 1) team.publish(team.self, s);
       }
       if (s_.is_raw) {
@@ -140,11 +141,11 @@ class Factorization : Lanes<T, C> {
             t_ + p * width * width};
   }
 
-  void factor_panel(index_t p) {
+  void factor_panel(index_t p, C* columns) {
     const index_t j = p * width;
-    PanelQr<C>::factor(
-        {strip_ + (p * rows_ + j) * width, top_ + p * width * width, t_ + p * width * width},
-        rows_ - j, s_.n - j, lesser(width, s_.k - j));
+    PanelQr<C>::factor({strip_ + (p * rows_ + j) * width, top_ + p * width * width,
+                        t_ + p * width * width, columns},
+                       rows_ - j, s_.n - j, lesser(width, s_.k - j));
     choose_signs(p);
   }
 
@@ -310,6 +311,7 @@ class Factorization : Lanes<T, C> {
   std::size_t bytes_ = 0;             // of the workspace
   C* strip_;                          // V\R, rows_ x 32 for every panel
   C* own_strip_;                      // rows_ x 32 for every worker
+  C* own_columns_;                    // the columns of a leaf for every worker
   C* top_;                            // the first rows of V, 32 x 32 for every panel
   C* t_;                              // T transposed, 32 x 32 for every panel
   C* sign_;                           // the sign of R_ii

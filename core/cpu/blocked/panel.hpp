@@ -4,12 +4,14 @@
 //
 // Within a leaf one pass over the rows applies reflector c, turns column c into v, and sums the
 // products of column c + 1 with all columns: the products with columns to its right give v'A, that
-// with itself gives the norm, and those with columns to its left give V'v for T (Puglisi 1992).
+// with itself gives the norm, and those with columns to its left give V'v for T (Puglisi 1992). The
+// first 16 rows stay in the strip, and those below are stored by columns (leaf_columns.hpp).
 //
 // A panel with few rows forms T again, from the rounded V and with exact sums: the error of Q grows
 // with the number of reflectors, and its bar with the number of rows.
 #pragma once
 
+#include "core/cpu/blocked/leaf_columns.hpp"
 #include "core/cpu/blocked/products.hpp"
 
 namespace qrtool::blocked {
@@ -39,9 +41,9 @@ class PanelQr : Lanes<C, C> {
 
  public:
   /// The places of one panel: its strip beginning with the panel's first row, the first rows of V,
-  /// and T transposed.
+  /// and T transposed; and room for the columns of a leaf.
   struct Place {
-    C *a, *top, *t;
+    C *a, *top, *t, *columns;
   };
 
   /// Overwrites `rows` rows of a strip with `columns` columns by V\R, where the first k columns get
@@ -50,11 +52,11 @@ class PanelQr : Lanes<C, C> {
   /// T(right).
   [[gnu::noinline]] static void factor(const Place& place, index_t rows, index_t columns,
                                        index_t k) {
-    const auto [a, top, t] = place;
+    const auto [a, top, t, columns_of_leaf] = place;
     for (index_t i = 0; i < width * width; i += lanes) store(t + i, V{});
 
     const bool is_low = rows <= low_rows;
-    factor_leaf(a, rows, lesser(leaf, k), t);
+    factor_leaf({a, rows, columns_of_leaf}, lesser(leaf, k), t);
     if (is_low) form_t_exactly(a, rows, {0, lesser(leaf, k)}, t);
     copy_unit_lower(a, 0, lesser(rows, leaf), lesser(leaf, k), top);
     const index_t left_top = lesser(rows, leaf);
@@ -67,7 +69,7 @@ class PanelQr : Lanes<C, C> {
     if (k <= leaf) return;
 
     C* right_t = t + leaf * (width + 1);
-    factor_leaf(a + leaf * (width + 1), rows - leaf, k - leaf, right_t);
+    factor_leaf({a + leaf * (width + 1), rows - leaf, columns_of_leaf}, k - leaf, right_t);
     copy_unit_lower(a, leaf, lesser(rows, width), k, top);
     if (is_low) return form_t_exactly(a, rows, {leaf, k}, t);
     // The products are formed transposed, so that each is a sum of scaled rows.
@@ -116,15 +118,27 @@ class PanelQr : Lanes<C, C> {
     C beta, tau, inverse;  // v = x inverse
   };
 
+  /// 16 columns of a strip: their first 16 rows, and those below, which are stored by columns.
+  struct Leaf {
+    C* a;
+    index_t rows;
+    LeafColumns<C> below;
+    Leaf(C* strip, index_t all_rows, C* room)
+        : a(strip), rows(lesser(all_rows, leaf)), below(room, all_rows - rows) {}
+  };
+
   /// Overwrites the first `columns` of 16 columns by V\R, applies the reflectors to the others, and
   /// gives T transposed.
-  static void factor_leaf(C* a, index_t rows, index_t columns, C* t) {
+  static void factor_leaf(Leaf part, index_t columns, C* t) {
+    C* const a = part.a;
+    part.below.read(a + leaf * width);
     V dots[leaf_vectors];
-    sum_column(a, rows, 0, dots);
+    sum_column(part, 0, dots);
     for (index_t c = 0; c < columns; ++c) {
-      const Reflector h = make_reflector(a, rows, c, dots);
+      const Reflector h = make_reflector(part, c, dots);
       C* pivot = a + c * width;
       alignas(64) C z[leaf];  // v'a_l right of column c, and v'v_l left of it
+      alignas(64) C by_column[leaf];
       V coefficients[leaf_vectors];
       Int keep[leaf_vectors];
       for (int q = 0; q < leaf_vectors; ++q) {
@@ -134,15 +148,18 @@ class PanelQr : Lanes<C, C> {
         const V w = select(right, h.tau * dot);
         keep[q] = right | ~lanes_from<Int>(c, q);
         coefficients[q] = select(keep[q], -h.inverse * w) + select(~keep[q], V{} + h.inverse);
+        store(by_column + q * lanes, coefficients[q]);
         store(pivot + q * lanes, select(keep[q], y - w) + select(~keep[q], V{} + h.beta));
       }
       if (c + 1 < columns) {
-        sweep<true>(a, rows, c, coefficients, keep, dots);
+        sweep<true>(part, c, coefficients, keep, dots);
       } else {
-        sweep<false>(a, rows, c, coefficients, keep, dots);
+        sweep<false>(part, c, coefficients, keep, dots);
       }
+      part.below.sweep(c, c + 1 < columns, h.inverse, by_column, dots);
       form_t_column(c, h.tau, z, t);
     }
+    part.below.write(a + leaf * width);
   }
 
   /// T(:, c) := -tau T z, T(c, c) := tau. The later columns of T are still zero.
@@ -209,26 +226,25 @@ class PanelQr : Lanes<C, C> {
   static C tau_of(C s) { return 1 + (1 - s) / (1 + s); }
 
   /// Sums x'a_l for all columns a_l, where x is column c below row c.
-  static void sum_column(const C* a, index_t rows, index_t c, V* dots) {
-    for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
-    for (index_t first = c + 1; first < rows; first += sum_rows) {
-      V part[leaf_vectors] = {};
-      for (index_t i = first; i < lesser(first + sum_rows, rows); ++i)
-        for (int q = 0; q < leaf_vectors; ++q)
-          part[q] += a[i * width + c] * load(a + i * width + q * lanes);
-      for (int q = 0; q < leaf_vectors; ++q) dots[q] += part[q];
+  static void sum_column(const Leaf& part, index_t c, V* dots) {
+    for (int q = 0; q < leaf_vectors; ++q) {
+      dots[q] = V{};
+      for (index_t i = c + 1; i < part.rows; ++i)
+        dots[q] += part.a[i * width + c] * load(part.a + i * width + q * lanes);
     }
+    part.below.add_products(c, dots);
   }
 
   /// H (alpha, x) = (beta, 0), x'x = dots[c] (LAPACK larfg). Where squares of a column's entries
   /// would underflow, the column is first multiplied by a power of two, and its products with the
   /// other columns, from which T is formed, are summed again.
-  static Reflector make_reflector(C* a, index_t rows, index_t c, V* dots) {
+  static Reflector make_reflector(Leaf& part, index_t c, V* dots) {
     using F = Format<C>;
+    C* const a = part.a;
     C lower = 1;
     if (entry(dots, c) < F::small_squares) {
-      C largest = 0;
-      for (index_t i = c + 1; i < rows; ++i) {
+      C largest = part.below.largest(c);
+      for (index_t i = c + 1; i < part.rows; ++i) {
         const C x = a[i * width + c] < 0 ? -a[i * width + c] : a[i * width + c];
         largest = x > largest ? x : largest;
       }
@@ -236,8 +252,9 @@ class PanelQr : Lanes<C, C> {
       if (largest < F::zero) return {alpha, 0, 0};  // H = I
       if (alpha * alpha + entry(dots, c) < F::small_squares) {
         lower = F::lower;
-        for (index_t i = c; i < rows; ++i) a[i * width + c] *= F::raise;
-        sum_column(a, rows, c, dots);
+        for (index_t i = c; i < part.rows; ++i) a[i * width + c] *= F::raise;
+        part.below.multiply(c, F::raise);
+        sum_column(part, c, dots);
       }
     }
     const C alpha = a[c * width + c], tail = entry(dots, c);
@@ -250,56 +267,27 @@ class PanelQr : Lanes<C, C> {
 
   static C entry(const V* x, index_t c) { return reinterpret_cast<const StoredC*>(x)[c]; }
 
-  /// Does one pass over the rows below row c: a_l -= v w_l right of column c, and column c := v. If
-  /// there is a next reflector, dots := x'a_l, where x is column c + 1 below row c + 1.
+  /// Does one pass over the first rows below row c: a_l -= v w_l right of column c, and column c :=
+  /// v. If there is a next reflector, dots := x'a_l, where x is column c + 1 below row c + 1.
   template <bool has_next>
-  [[gnu::noinline]] static void sweep(C* a, index_t rows, index_t c, const V* coefficients,
+  [[gnu::noinline]] static void sweep(const Leaf& part, index_t c, const V* coefficients,
                                       const Int* keep, V* dots) {
-    // Independent sums hide the latency of an addition.
-    constexpr int flight = leaf_vectors < 4 ? 4 / leaf_vectors : 1;
-    V w[leaf_vectors];
-    Int kept[leaf_vectors];
-    for (int q = 0; q < leaf_vectors; ++q) {
-      w[q] = coefficients[q];
-      kept[q] = keep[q];
-    }
-    const auto update = [&](C* row, V* y) {
+    V sum[leaf_vectors] = {};
+    for (index_t i = c + 1; i < part.rows; ++i) {
+      C* row = part.a + i * width;
       const C x = row[c];
+      V y[leaf_vectors];
 #pragma GCC unroll 16
       for (int q = 0; q < leaf_vectors; ++q) {
-        y[q] = select(kept[q], load(row + q * lanes)) + x * w[q];
+        y[q] = select(keep[q], load(row + q * lanes)) + x * coefficients[q];
         store(row + q * lanes, y[q]);
       }
-    };
-    V y[leaf_vectors];
-    index_t i = c + 1;
-    if constexpr (!has_next) {
-      for (; i < rows; ++i) update(a + i * width, y);
-      return;
-    }
-    if (i < rows) update(a + i++ * width, y);
-    for (int q = 0; q < leaf_vectors; ++q) dots[q] = V{};
-    index_t end = i;
-    while (i < rows) {
-      end = lesser(end + sum_rows, rows);
-      V part[flight][leaf_vectors] = {};
-      const auto step = [&](int f) {
-        C* row = a + i++ * width;
-        update(row, y);
-        const C next = row[c + 1];
+      if (!has_next || i == c + 1) continue;
+      const C next = row[c + 1];
 #pragma GCC unroll 16
-        for (int q = 0; q < leaf_vectors; ++q) part[f][q] += next * y[q];
-      };
-      while (i + flight <= end) {
-#pragma GCC unroll 4
-        for (int f = 0; f < flight; ++f) step(f);
-      }
-      while (i < end) step(0);
-#pragma GCC unroll 4
-      for (int f = 0; f < flight; ++f)
-#pragma GCC unroll 16
-        for (int q = 0; q < leaf_vectors; ++q) dots[q] += part[f][q];
+      for (int q = 0; q < leaf_vectors; ++q) sum[q] += next * y[q];
     }
+    for (int q = 0; q < leaf_vectors; ++q) dots[q] = sum[q];
   }
 };
 

@@ -18,8 +18,10 @@
 //   for every square b, from left to right:
 //     update_rows    X(:, b) -= Q(:, l) L(b, l)'          l < b         64 rows x square
 //     divide_rows    Q(:, b) L(b, b)' = X(:, b)                         64 rows
+//   store_first_factor  in the first pass: R := L1'                     tile
 //   after both passes:
-//   multiply_factors R                                                  tile
+//   multiply_factors R(b, c)' = sum of R(l, c)' L2(l, b)  b <= l <= c   tile below the diagonal
+//   turn_factor      R from its transpose                               tile
 //   finish_twice     the route                                          matrix
 // sum_squares and update_wide_rows (wide.clh) are sum_slab and update_rows in squares, for devices
 // with enough of them. The kernels of a matrix whose factors are final return at once
@@ -54,45 +56,82 @@
 #include "gpu/variants/gram_twice/rows.clh"
 #include "gpu/variants/gram_twice/wide.clh"
 
-// ---- multiply_factors
+// ---- R
 
-#define FACTOR_TERMS 8
-#define FACTOR_STAGES 3
-#define FACTOR_LD (TILE + 2)
-#define FACTOR_ENTRIES (TILE * FACTOR_TERMS + FACTOR_TERMS * FACTOR_LD)
+// Tile (c, b) of a group, c >= b; `tile` counts them row by row.
+typedef struct {
+  int c, b;
+} TilePlace;
+INLINE TilePlace tile_of_group(int tile) {
+  TilePlace at = {0, 0};
+  while (TILE_AT(at.c + 1, 0) <= tile) ++at.c;
+  at.b = tile - TILE_AT(at.c, 0);
+  return at;
+}
 
-INLINE void copy_factors(__local double* to, __global const double* left,
-                         __global const double* right, int k, int item) {
-  EACH_PART(i, item) {
+// R := L1' with zeros below its diagonal. Groups: tiles per matrix; a warp has 32 x 32 entries.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void store_first_factor(
+    __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
+  __local double room[2];
+  const Place at = place_of(room);
+  const int pairs = TILE_AT(twice.tiles, 0), index = get_group_id(0) / pairs;
+  const TilePlace tile = tile_of_group(get_group_id(0) % pairs);
+  __global double* slot = slot_of(work, twice, index);
+  r += (first + index) * (index_t)shape.n * shape.n;
+  const int down = at.index / 2 * 32, across = at.index % 2 * 32;
+  __global const double* factor = tile_at(slot, twice, tile.c, tile.b) + down * TILE + across;
 #pragma unroll
-    for (int u = 0; u < 2; ++u) {
-      const int row = i / 4 + 32 * u, col = i % 4 * 2;
-      copy_double2(to + row * FACTOR_TERMS + col, left + row * TILE + k + col);
-      const int term = i / 32 + 4 * u, across = i % 32 * 2;
-      copy_double2(to + TILE * FACTOR_TERMS + term * FACTOR_LD + across,
-                   right + (k + term) * TILE + across);
+  for (int p = 0; p < 4; ++p) {
+    Block x;
+    load_block(&at.warp, x, factor + p / 2 * 16 * TILE + p % 2 * 16);
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      const int col = tile.c * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
+      const int row = tile.b * TILE + across + p % 2 * 16 + BLOCK_COL(w, at.warp.t);
+      if (row < shape.n && col < shape.n) {
+        if (row <= col) r[row * (index_t)shape.n + col] = x[w];
+        if (row < col) r[col * (index_t)shape.n + row] = 0;
+      }
     }
   }
 }
 
-// R(i, j)' = sum over l of L1(j, l) L2(l, i), i <= l <= j. Groups: tiles per matrix, those with the
-// longest sums first.
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_factors(
-    __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
-  __local double stages[FACTOR_STAGES][FACTOR_ENTRIES] __attribute__((aligned(16)));
-  __local double room[2];
-  const Place at = place_of(room);
-  const int pairs = TILE_AT(twice.tiles, 0), index = get_group_id(0) / pairs;
-  // Tile (j, i); pair counts them by their distance from the diagonal.
-  int pair = pairs - 1 - get_group_id(0) % pairs, distance = 0;
-  while (pair >= twice.tiles - distance) pair -= twice.tiles - distance++;
-  __global double* slot = slot_of(work, twice, index);
-  const bool is_final = state_of(slot, twice) == STATE_ONE_PASS;  // L2 = I
-  const int i = pair, j = pair + distance;
-  const int steps = is_final ? 0 : (distance + 1) * TILE / FACTOR_TERMS;
-  r += (first + index) * (index_t)shape.n * shape.n;
-  const int down = at.index / 2 * 32, across = at.index % 2 * 32;
-  Block sum[4];
+#define FACTOR_TERMS 8
+#define FACTOR_STAGES 3
+#define FACTOR_LD (TILE + 2)
+#define FACTOR_ENTRIES (2 * FACTOR_TERMS * FACTOR_LD)
+
+// Copies rows row .. row + 7 of R1 from column `col` on, and rows k .. k + 7 of a tile of L2.
+INLINE void copy_factors(__local double* to, __global const double* r, int n, int row, int col,
+                         __global const double* second, int k, int item) {
+  EACH_PART(i, item) {
+#pragma unroll
+    for (int u = 0; u < 2; ++u) {
+      const int term = i / 32 + 4 * u, across = i % 32 * 2;
+      const bool is_row = row + term < n;
+      __global const double* from = r + (row + term) * (index_t)n + col + across;
+      __local double* at = to + term * FACTOR_LD + across;
+#if VECTOR >= 2
+      const bool exists = is_row && col + across < n;
+      copy_pair(at, exists ? from : r, exists);
+#else
+      const bool exists = is_row && col + across < n, is_next = is_row && col + across + 1 < n;
+      copy_one(at, exists ? from : r, exists);
+      copy_one(at + 1, is_next ? from + 1 : r, is_next);
+#endif
+      copy_double2(at + FACTOR_TERMS * FACTOR_LD, second + (k + term) * TILE + across);
+    }
+  }
+}
+
+// sum := the warp's 32 x 32 entries of tile (c, b) of L1 L2: the sum over b <= l <= c of R1(l, c)'
+// L2(l, b).
+INLINE void multiply_tile(const Place* at, Block sum[4],
+                          __local double stages[FACTOR_STAGES][FACTOR_ENTRIES],
+                          __global const double* r, __global double* slot, FactorShape shape,
+                          TwiceShape twice, TilePlace tile) {
+  const int down = at->index / 2 * 32, across = at->index % 2 * 32;
+  const int steps = (tile.c - tile.b + 1) * TILE / FACTOR_TERMS;
 #pragma unroll
   for (int p = 0; p < 4; ++p) clear_block(sum[p]);
   int to_stage = 0, stage = 0;
@@ -102,24 +141,26 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_f
       wait_for_stage(FACTOR_STAGES - 2);
       sync_group();
     }
-    const int begun = step + FACTOR_STAGES - 1, l = i + begun / (TILE / FACTOR_TERMS);
+    const int begun = step + FACTOR_STAGES - 1, l = tile.b + begun / (TILE / FACTOR_TERMS);
+    const int k = begun % (TILE / FACTOR_TERMS) * FACTOR_TERMS;
     if (begun < steps) {
-      copy_factors(stages[to_stage], tile_at(slot, twice, 0, j, l), tile_at(slot, twice, 1, l, i),
-                   begun % (TILE / FACTOR_TERMS) * FACTOR_TERMS, at.item);
+      copy_factors(stages[to_stage], r, shape.n, l * TILE + k, tile.c * TILE,
+                   tile_at(slot, twice, l, tile.b), k, at->item);
     }
     commit_copies();
     to_stage = to_stage == FACTOR_STAGES - 1 ? 0 : to_stage + 1;
     if (step >= 0) {
-      __local const double* left = stages[stage] + down * FACTOR_TERMS;
-      __local const double* right = stages[stage] + TILE * FACTOR_TERMS + across;
+      __local const double* left = stages[stage] + down;
+      __local const double* right = stages[stage] + FACTOR_TERMS * FACTOR_LD + across;
       double x[2][2 * QUARTER_WORDS], y[2][2 * QUARTER_WORDS];
 #pragma unroll
       for (int p = 0; p < 2; ++p) {
-        get_terms(&at.warp, x[p], left + 16 * p * FACTOR_TERMS);
 #pragma unroll
         for (int w = 0; w < 2 * QUARTER_WORDS; ++w) {
-          const int term = MMA ? 2 * at.warp.t + w / WORD_ROWS : w / WORD_ROWS;
-          y[p][w] = right[term * FACTOR_LD + 16 * p + BLOCK_ROW(w % WORD_ROWS, at.warp.g)];
+          const int term = MMA ? 2 * at->warp.t + w / WORD_ROWS : w / WORD_ROWS;
+          const int from = term * FACTOR_LD + 16 * p + BLOCK_ROW(w % WORD_ROWS, at->warp.g);
+          x[p][w] = left[from];
+          y[p][w] = right[from];
         }
       }
 #pragma unroll
@@ -130,16 +171,68 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_f
       stage = stage == FACTOR_STAGES - 1 ? 0 : stage + 1;
     }
   }
-  __global const double* first_factor = tile_at(slot, twice, 0, j, i) + down * TILE + across;
+}
+
+// The tiles of R' = L1 L2 below the diagonal, to their places in R, where R1 has nothing but zeros.
+// Groups: these tiles per matrix, those with the longest sums first.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_factors(
+    __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
+  __local double stages[FACTOR_STAGES][FACTOR_ENTRIES] __attribute__((aligned(16)));
+  __local double room[2];
+  const Place at = place_of(room);
+  const int pairs = TILE_AT(twice.tiles - 1, 0), index = get_group_id(0) / pairs;
+  // They are counted by their distance from the diagonal.
+  int pair = pairs - 1 - get_group_id(0) % pairs, distance = 1;
+  while (pair >= twice.tiles - distance) pair -= twice.tiles - distance++;
+  __global double* slot = slot_of(work, twice, index);
+  if (state_of(slot, twice) == STATE_ONE_PASS) return;
+  r += (first + index) * (index_t)shape.n * shape.n;
+  const TilePlace tile = {pair + distance, pair};
+  Block sum[4];
+  multiply_tile(&at, sum, stages, r, slot, shape, twice, tile);
+  const int down = at.index / 2 * 32, across = at.index % 2 * 32;
+  FactorShape square = shape;
+  square.m = shape.n;
 #pragma unroll
   for (int p = 0; p < 4; ++p) {
-    if (is_final) load_block(&at.warp, sum[p], first_factor + p / 2 * 16 * TILE + p % 2 * 16);
+    store_entries_of(&at.warp, sum[p], r, square, tile.c * TILE + down + p / 2 * 16,
+                     tile.b * TILE + across + p % 2 * 16);
+  }
+}
+
+// R := the transposed tiles below its diagonal, with zeros there, and the products on the diagonal.
+// Groups: tiles per matrix; a warp has 32 x 32 entries.
+__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void turn_factor(
+    __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
+  __local double stages[FACTOR_STAGES][FACTOR_ENTRIES] __attribute__((aligned(16)));
+  __local double room[2];
+  const Place at = place_of(room);
+  const int pairs = TILE_AT(twice.tiles, 0), index = get_group_id(0) / pairs;
+  const TilePlace tile = tile_of_group(get_group_id(0) % pairs);
+  __global double* slot = slot_of(work, twice, index);
+  if (state_of(slot, twice) == STATE_ONE_PASS) return;
+  r += (first + index) * (index_t)shape.n * shape.n;
+  const int down = at.index / 2 * 32, across = at.index % 2 * 32;
+  Block x[4];
+  if (tile.c == tile.b) {
+    multiply_tile(&at, x, stages, r, slot, shape, twice, tile);
+  } else {
+    FactorShape square = shape;
+    square.m = shape.n;
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      load_entries_of(&at.warp, x[p], r, square, tile.c * TILE + down + p / 2 * 16,
+                      tile.b * TILE + across + p % 2 * 16);
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < 4; ++p) {
 #pragma unroll
     for (int w = 0; w < BLOCK_WORDS; ++w) {
-      const int col = j * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
-      const int row = i * TILE + across + p % 2 * 16 + BLOCK_COL(w, at.warp.t);
-      if (row < shape.n && col < shape.n) {
-        if (row <= col) r[row * (index_t)shape.n + col] = sum[p][w];
+      const int col = tile.c * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
+      const int row = tile.b * TILE + across + p % 2 * 16 + BLOCK_COL(w, at.warp.t);
+      if (row <= col && col < shape.n) {
+        r[row * (index_t)shape.n + col] = x[p][w];
         if (row < col) r[col * (index_t)shape.n + row] = 0;
       }
     }

@@ -77,15 +77,6 @@ Params tune(const Problem& p, const Limits& limits) {
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
 
-/// Where the first Q is. If Q is not wanted, it is in a buffer that gets its contents later: that
-/// of R if A is square, or one of `again`. If none has room, it is in the slots.
-enum class FirstQ { in_q, in_r, in_work, in_slots };
-FirstQ place_of_first_q(const Problem& p) {
-  if (p.wants_q()) return FirstQ::in_q;
-  if (p.m == p.n) return FirstQ::in_r;
-  return borrowed_buffer(again(p), p) > 0 ? FirstQ::in_work : FirstQ::in_slots;
-}
-
 /// The largest ||D^-1 A'A D^-1 - I||_F^2 with which Q needs one pass (gpu/common/departure.clh),
 /// for sums of `terms` products. 0: not even a Gaussian matrix of this shape is expected to be as
 /// close.
@@ -99,6 +90,11 @@ double most_departure_in_one_pass(const Problem& p, index_t terms) {
   const double d = (most - (h + 32) * root - rows) / (most + h + rows);
   const double expected = root * root / std::sqrt(static_cast<double>(p.m));
   return d > expected ? d * d : 0;
+}
+
+/// The first Q is in Q, or in a buffer of `again`, or else in the slot.
+bool has_place_of_first_q(const Problem& p) {
+  return p.wants_q() || borrowed_buffer(again(p), p) > 0;
 }
 
 /// The layout of a slot (slot_twice.clh).
@@ -115,11 +111,11 @@ TwiceShape slot_shape(const Problem& p) {
   index_t end = 0;
   const auto take = [&](index_t count) {
     const index_t first = end;
-    end += (count + 1) / 2 * 2;  // copies move two entries
+    end += ceil_divide(count, 16) * 16;  // whole lines of 128 bytes
     return first;
   };
-  if (tiles > 2) take(tiles * tiles * entries);
-  twice.diagonals = take(2 * squares * std::min<index_t>(tiles * tiles, 4) * entries);
+  take(2 * squares * (squares - 1) * entries);
+  twice.diagonals = take(squares * std::min<index_t>(tiles * tiles, 4) * entries);
   twice.inverses = take(squares * 8 * 256);
   twice.norms = take(tiles * tile);
   twice.departures = take(pairs);
@@ -127,7 +123,7 @@ TwiceShape slot_shape(const Problem& p) {
   twice.state = take(1);
   twice.pivot_errors = take(squares * 8);
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
-  twice.rows = place_of_first_q(p) == FirstQ::in_slots ? take(p.m * p.n) : end;
+  twice.rows = has_place_of_first_q(p) ? end : take(p.m * p.n);
   twice.slot = end;
   const index_t terms = twice.slab_rows + twice.slabs;
   if (p.wants_q()) {
@@ -140,7 +136,9 @@ TwiceShape slot_shape(const Problem& p) {
 
 Slots slots(const Problem& p) {
   const std::size_t bytes = static_cast<std::size_t>(slot_shape(p).slot) * sizeof(double);
-  return {bytes, std::max<index_t>(1, static_cast<index_t>(tuning::gram_twice_bytes / bytes))};
+  const std::size_t first_q = has_place_of_first_q(p) ? 0 : p.input_bytes();
+  const auto most = static_cast<index_t>(tuning::gram_twice_bytes / (bytes - first_q));
+  return {bytes, std::max<index_t>(1, most)};
 }
 
 /// The number of squares whose rows are updated by one long product: the one that leaves the fewest
@@ -206,12 +204,13 @@ class Wave {
       launch_("judge_first_pass", count_, group_size_, job_.slots, shape_, twice_);
     }
     divide(a, q);
+    const index_t below = index_t{twice_.tiles} * (twice_.tiles - 1) / 2;
+    form_r("store_first_factor", below + twice_.tiles);
     twice_.pass = 1;
     form_factor(q);
     if (p.wants_q()) divide(q, q);
-    const index_t pairs = index_t{twice_.tiles} * (twice_.tiles + 1) / 2;
-    launch_("multiply_factors", count_ * pairs, group_size_, job_.r, job_.slots, shape_, twice_,
-            static_cast<cl_int>(first_));
+    form_r("multiply_factors", below);
+    form_r("turn_factor", below + twice_.tiles);
     launch_("finish_twice", count_, group_size_, job_.q, job_.r, job_.magnitudes, job_.work.front(),
             job_.slots, shape_, twice_, static_cast<cl_int>(first_));
   }
@@ -223,17 +222,16 @@ class Wave {
   }
   Rows first_q() const {
     const Problem& p = job_.problem;
-    switch (place_of_first_q(p)) {
-      case FirstQ::in_q:
-        return rows_of_batch(job_.q);
-      case FirstQ::in_r:
-        return rows_of_batch(job_.r);
-      case FirstQ::in_work:
-        return rows_of_batch(job_.work[borrowed_buffer(again(p), p)]);
-      case FirstQ::in_slots:
-        break;
-    }
+    if (p.wants_q()) return rows_of_batch(job_.q);
+    const std::size_t borrowed = borrowed_buffer(again(p), p);
+    if (borrowed > 0) return rows_of_batch(job_.work[borrowed]);
     return {job_.slots, {twice_.rows, twice_.slot}};
+  }
+
+  /// A step of R, with a group for each of `tiles` tiles of a matrix.
+  void form_r(const char* kernel, index_t tiles) const {
+    launch_(kernel, count_ * tiles, group_size_, job_.r, job_.slots, shape_, twice_,
+            static_cast<cl_int>(first_));
   }
 
   /// G = X'X = L L'.

@@ -3,6 +3,7 @@
 // (LAPACK geqrf, orhr_col, orgqr). gemm.cl computes the products with many terms.
 //
 //   launches, in this order                                                       one group per
+//   scan_columns         the largest entry of each column in slabs of rows
 //   scale_columns        work := A D; D = diag(2^-e_j) brings the largest
 //                        entry of a column to 1/2..1                              matrix x 32 cols
 //   for each block of BLOCK columns:
@@ -122,41 +123,75 @@ INLINE index_t x_offset(index_t matrix, FactorShape shape, int block) {
   return (matrix * blocks + block / BLOCK) * BLOCK * BLOCK;
 }
 
-// work := A D; codes[j] := the magnitude code of column j. One group per matrix and 32 columns.
-__kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
-                                  __global int* codes, FactorShape shape, BlockShape at) {
-  __local STORED largest_of[GROUP_SIZE];
-  __local int bad_of[GROUP_SIZE];
-  const int strips = (shape.n + SCAN_COLUMNS - 1) / SCAN_COLUMNS;
+// Rows first .. last - 1 of column `col` for a work-item, whose next row is SCAN_LANES further, and
+// its place in a group.
+typedef struct {
   index_t matrix;
-  const int strip = split_group(strips, &matrix);
-  const int item = get_local_id(0), lane = item / SCAN_COLUMNS;
-  const int col = strip * SCAN_COLUMNS + item % SCAN_COLUMNS;
-  a += matrix * shape.m * shape.n;
-  work += matrix * shape.m * at.ld;
-  codes += matrix * shape.n;
+  int slab, col, first, last;
+} ScanPlace;
+INLINE ScanPlace scan_place(FactorShape shape, BlockShape at) {
+  const int strips = (shape.n + SCAN_COLUMNS - 1) / SCAN_COLUMNS, item = get_local_id(0);
+  ScanPlace place;
+  const int group = split_group(strips * at.gram_slabs, &place.matrix);
+  place.slab = group / strips;
+  place.col = group % strips * SCAN_COLUMNS + item % SCAN_COLUMNS;
+  const int first = place.slab * at.slab_rows;
+  place.first = first + item / SCAN_COLUMNS;
+  place.last = place.col < shape.n ? min(first + at.slab_rows, shape.m) : 0;
+  return place;
+}
 
+// z[slab][j] := the largest |a(i, j)| of a slab of rows, or Inf for a NaN. One group per matrix,
+// slab and 32 columns.
+__kernel GROUP void scan_columns(__global const STORED* a, __global REAL* z, FactorShape shape,
+                                 BlockShape at) {
+  __local STORED largest_of[GROUP_SIZE];
+  const int item = get_local_id(0);
+  const ScanPlace place = scan_place(shape, at);
+  a += place.matrix * shape.m * shape.n;
   STORED largest = 0;
-  int is_bad = 0;
 #pragma unroll 8
-  for (int row = lane; row < (col < shape.n ? shape.m : 0); row += SCAN_LANES) {
-    const STORED x = a[(index_t)row * shape.n + col];
-    largest = fmax(largest, fabs(x));
-    is_bad |= !isfinite(x);
+  for (int row = place.first; row < place.last; row += SCAN_LANES) {
+    const STORED x = fabs(a[(index_t)row * shape.n + place.col]);
+    largest = x <= largest ? largest : isnan(x) ? (STORED)INFINITY : x;
   }
   largest_of[item] = largest;
-  bad_of[item] = is_bad;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item >= SCAN_COLUMNS || place.col >= shape.n) return;
+  for (int other = item; other < GROUP_SIZE; other += SCAN_COLUMNS) {
+    largest = fmax(largest, largest_of[other]);
+  }
+  z[place.matrix * at.z_stride + place.slab * (index_t)shape.n + place.col] = largest;
+}
+
+// work := A D; codes[j] := the magnitude code of column j. Groups as in scan_columns.
+__kernel GROUP void scale_columns(__global const STORED* a, __global REAL* work,
+                                  __global int* codes, __global const REAL* z, FactorShape shape,
+                                  BlockShape at) {
+  __local REAL largest_of[GROUP_SIZE];
+  const int item = get_local_id(0);
+  const ScanPlace place = scan_place(shape, at);
+  a += place.matrix * shape.m * shape.n;
+  work += place.matrix * shape.m * at.ld;
+  z += place.matrix * at.z_stride + place.col;
+  REAL largest = 0;
+  for (int slab = item / SCAN_COLUMNS; slab < (place.col < shape.n ? at.gram_slabs : 0);
+       slab += SCAN_LANES) {
+    largest = fmax(largest, z[slab * (index_t)shape.n]);
+  }
+  largest_of[item] = largest;
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int other = item % SCAN_COLUMNS; other < GROUP_SIZE; other += SCAN_COLUMNS) {
     largest = fmax(largest, largest_of[other]);
-    is_bad |= bad_of[other];
   }
-  const int code = magnitude_code(largest, !is_bad);
-  if (lane == 0 && col < shape.n) codes[col] = code;
+  const int code = magnitude_code(largest, isfinite(largest));
+  if (place.slab == 0 && item < SCAN_COLUMNS && place.col < shape.n) {
+    codes[place.matrix * shape.n + place.col] = code;
+  }
 #pragma unroll 8
-  for (int row = lane; row < (col < shape.n ? shape.m : 0); row += SCAN_LANES) {
-    work[(index_t)row * at.ld + col] =
-        scale_by((REAL)a[(index_t)row * shape.n + col], -scale_of(code));
+  for (int row = place.first; row < place.last; row += SCAN_LANES) {
+    work[(index_t)row * at.ld + place.col] =
+        scale_by((REAL)a[(index_t)row * shape.n + place.col], -scale_of(code));
   }
 }
 

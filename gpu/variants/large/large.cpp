@@ -226,10 +226,23 @@ void Run::finish() {
           w[codes], w[signs], job_.r, job_.magnitudes, shape_, step_);
 }
 
+/// The largest entries of a slab are in the buffer of Z, which has room for more slabs than there
+/// are.
+void Run::scale() {
+  const index_t most = std::clamp<index_t>(step_.z_stride / p_.n, 1, tuning::large_scan_slabs);
+  step_.slab_rows =
+      static_cast<int>(std::max(ceil_divide(p_.m, most), std::min(p_.m, tuning::large_scan_rows)));
+  step_.gram_slabs = static_cast<int>(ceil_divide(p_.m, step_.slab_rows));
+  const index_t groups = job_.count * step_.gram_slabs * ceil_divide(p_.n, 32);
+  const std::vector<cl::Buffer>& w = job_.work;
+  launch_("scan_columns", groups, group_size, job_.a, w[z], shape_, step_);
+  launch_("scale_columns", groups, group_size, job_.a, work_buffer(), w[codes], w[z], shape_,
+          step_);
+}
+
 void Run::run() {
   const index_t blocks = ceil_divide(p_.k(), block_width(p_));
-  launch_("scale_columns", job_.count * ceil_divide(p_.n, 32), group_size, job_.a, work_buffer(),
-          job_.work[codes], shape_, step_);
+  scale();
   factor();
   // Either Q or R may share the buffer of V\R. The one that does not share it must be first,
   // because the other one destroys V\R.

@@ -15,6 +15,15 @@ index_t squares_of_panel(const Problem& p) { return gram_passes(p) == 1 ? 5 : 7;
 
 bool has_long_blocks(const Problem& p) { return p.k() >= tuning::large_long_block_columns; }
 
+/// The largest number of columns of a block. In float64 its reflectors take at most
+/// 1 / large_v_share of the size of A, Q and R.
+index_t most_block_width(const Problem& p) {
+  const index_t most = has_long_blocks(p) ? tuning::large_long_block : tuning::large_block;
+  if (!is_double(p)) return most;
+  const index_t entries = 2 * p.m * p.n + p.n * p.n;
+  return std::min(most, entries / (tuning::large_v_share * std::max<index_t>(p.m, 1)));
+}
+
 /// The number of REAL entries that all slabs of Z, or of a panel's Gram matrix, may use together.
 index_t slab_entries(const Problem& p) {
   return p.m * p.n / (may_prepare(p) ? tuning::large_packed_z_share : tuning::large_z_share);
@@ -68,12 +77,15 @@ int gram_passes(const Problem& p) { return is_double(p) ? 2 : 1; }
 bool rounds(const Problem& p) { return computes_in(p) != p.type; }
 
 index_t panel_width(const Problem& p) {
-  return p.k() < tuning::large_narrow_columns ? tuning::large_narrow_panel : tuning::large_panel;
+  const bool is_narrow =
+      p.k() < tuning::large_narrow_columns || most_block_width(p) < tuning::large_panel;
+  return is_narrow ? tuning::large_narrow_panel : tuning::large_panel;
 }
 
 index_t block_width(const Problem& p) {
-  const index_t most = has_long_blocks(p) ? tuning::large_long_block : tuning::large_block;
-  return std::min(most, ceil_divide(p.k(), panel_width(p)) * panel_width(p));
+  const index_t panel = panel_width(p);
+  const index_t most = std::max(panel, most_block_width(p) / panel * panel);
+  return std::min(most, ceil_divide(p.k(), panel) * panel);
 }
 
 bool may_prepare(const Problem& p) {
@@ -106,8 +118,10 @@ index_t z_entries(const Problem& p) {
   const index_t panels =
       panel_width(p) * block_width(p) *
       std::min(tuning::large_panel_slabs, ceil_divide(p.m, tuning::large_product_rows));
+  const index_t slabs = std::clamp(p.m / tuning::large_slab_cost_depth * 4,
+                                   tuning::large_least_z_slabs, tuning::large_most_z_slabs);
   const index_t entries =
-      std::max({one, std::min(slab_entries(p), 8 * one), panels, gram_entries(p)});
+      std::max({one, std::min(slab_entries(p), slabs * one), panels, gram_entries(p)});
   return ceil_divide(entries, 4) * 4;  // keeps Z of the next matrix aligned
 }
 

@@ -9,16 +9,19 @@ namespace qrtool::large {
 
 /// The number of slabs, up to `most`, for the product Z of the current step with sums of `depth`
 /// terms. More slabs leave fewer work-groups idle, but they must be added up: the choice weighs the
-/// two costs.
+/// two costs. The cost of a slab does not grow with the depth.
 index_t Run::slabs(ProductKind kind, index_t depth, index_t most) const {
   const index_t tiles =
       product_tiles(job_.params, kind, step_.z_slab / step_.z_ld, index_t{step_.z_cols});
   most = std::min(
       {most, step_.z_stride / step_.z_slab, ceil_divide(depth, tuning::large_product_rows)});
+  const double slab_cost =
+      tuning::large_slab_cost * std::min(1.0, static_cast<double>(tuning::large_slab_cost_depth) /
+                                                  static_cast<double>(depth));
   const auto cost = [&](index_t count) {
     const index_t turns = ceil_divide(tiles * count, tuning::large_product_groups);
     return static_cast<double>(turns) / static_cast<double>(count) +
-           tuning::large_slab_cost * static_cast<double>(count);
+           slab_cost * static_cast<double>(count);
   };
   index_t best = 1;
   for (index_t count = 2; count <= most; ++count) {

@@ -31,6 +31,7 @@ class Run {
   const cl::Buffer& q_buffer() const { return rounds(p_) ? job_.work[wide_q] : job_.q; }
   ProductShape product() const;
   index_t slabs(ProductKind kind, index_t depth, index_t most) const;
+  void scale();
   /// sqrt(m), a bound of the norm of a column with m entries in -1 .. 1. Orthogonal transformations
   /// keep the norm, so it also bounds every entry of the transformed column.
   double norm_bound() const { return std::sqrt(static_cast<double>(p_.m)); }

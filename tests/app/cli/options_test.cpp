@@ -167,11 +167,13 @@ struct Mistake {
 const std::string factor_hint = "\nhint: qrtool factor --help lists the options\n";
 const std::string generate_hint = "\nhint: qrtool generate --help lists the options\n";
 const std::string commands_hint =
-    "\nhint: the commands are factor, solve, verify, generate, devices, bench, help\n";
+    "\nhint: the commands are factor, solve, verify, generate, info, devices, bench, help\n";
 
 const std::vector<Mistake> mistakes{
     {{"factro", "a", "b"}, "unknown command 'factro'; did you mean 'factor'?" + commands_hint},
-    {{"a.h5", "b.h5"}, "unknown command 'a.h5'" + commands_hint},
+    {{"a.h5", "b.h5"},
+     "a command is missing before 'a.h5'\nhint: qrtool factor a.h5 b.h5, for example; " +
+         commands_hint.substr(commands_hint.find("the"))},
     {{"help", "verfy"}, "unknown command 'verfy'; did you mean 'verify'?" + commands_hint},
     {{"--quiet"}, "a command is missing" + commands_hint},
     {{"--versoin"}, "unknown option '--versoin'; did you mean '--version'?\n"},
@@ -249,7 +251,7 @@ TEST(Help, BareToolShowsTheWayAndExitsWith2) {
   const ToolResult result = run_tool({});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.out, "");
-  EXPECT_LE(std::count(result.err.begin(), result.err.end(), '\n'), 14);
+  EXPECT_LE(std::count(result.err.begin(), result.err.end(), '\n'), 15);
   for (const std::string& name : command_names)
     EXPECT_NE(result.err.find("qrtool " + name), std::string::npos) << name;
 }
@@ -318,8 +320,8 @@ TEST(Completion, OffersExactlyTheOptionsOfTheHelp) {
 
 TEST(Completion, OffersCommandsAndValues) {
   EXPECT_EQ(complete("qrtool"),
-            (std::set<std::string>{"factor", "solve", "verify", "generate", "devices", "bench",
-                                   "help", "--help", "--version"}));
+            (std::set<std::string>{"factor", "solve", "verify", "generate", "info", "devices",
+                                   "bench", "help", "--help", "--version"}));
   EXPECT_EQ(complete("qrtool factor --mode"),
             (std::set<std::string>{"reduced", "complete", "r", "raw"}));
   std::set<std::string> kinds{"haar"};

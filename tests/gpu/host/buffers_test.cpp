@@ -86,10 +86,11 @@ TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
       p.mode = mode;
       const MatrixBytes b = matrix_bytes(variant, p);
       std::size_t work = 0, io = 0;
-      for (const std::size_t x : b.work) work += x;
+      work += b.own_work();
       for (const std::size_t x : b.check) work += x;
       for (const std::size_t x : b.io) io += x;
-      work += b.slots.total_bytes(p.count) / static_cast<std::size_t>(p.count);
+      work += std::max(b.slots.total_bytes(p.count) / static_cast<std::size_t>(p.count),
+                       b.shared_work());
       EXPECT_EQ(work, variant.plan.device_workspace_bytes(p)) << variant.plan.name;
       EXPECT_EQ(io, p.input_bytes() + p.output_bytes() + sizeof(int) + sizeof(DeviceErrors) +
                         SumLayout(p).bytes());
@@ -100,19 +101,24 @@ TEST(CutChunk, WorkspaceIsWhatTheVariantStates) {
 std::size_t bytes_of_batch(const GpuVariant& variant, const Problem& p) {
   const MatrixBytes b = matrix_bytes(variant, p);
   std::size_t per_matrix = 0;
-  for (const auto* list : {&b.io, &b.work, &b.check}) {
+  for (const auto* list : {&b.io, &b.check}) {
     for (const std::size_t x : *list) per_matrix += x;
   }
-  return per_matrix * static_cast<std::size_t>(p.count) + b.slots.total_bytes(p.count);
+  return (per_matrix + b.own_work()) * static_cast<std::size_t>(p.count) + b.slots_buffer(p.count);
 }
 
-/// R alone takes no more memory than Q and R, although some variants form a first Q for it.
-TEST(MatrixBytes, RAloneTakesNoMoreThanQAndR) {
+Limits gpu_with_matrix_units() {
   Limits gpu = limits(std::size_t{1} << 37, std::size_t{1} << 35);
   gpu.has_float64 = gpu.float64_products = true;
   gpu.shuffle_lanes = 32;
   gpu.local_bytes = 47 << 10;
   gpu.max_group = 1024;
+  return gpu;
+}
+
+/// R alone takes no more memory than Q and R, although some variants form a first Q for it.
+TEST(MatrixBytes, RAloneTakesNoMoreThanQAndR) {
+  const Limits gpu = gpu_with_matrix_units();
   constexpr index_t shapes[][3] = {{15000, 64, 64}, {2000, 300, 64},  {2000, 256, 128},
                                    {32, 512, 512},  {1, 5000, 5000},  {8, 2048, 1000},
                                    {1, 700, 600},   {1, 1000000, 32}, {3, 100000, 128}};
@@ -128,6 +134,41 @@ TEST(MatrixBytes, RAloneTakesNoMoreThanQAndR) {
       }
     }
   }
+}
+
+/// Where they pay, the routes by Gram matrices in float64 take a quarter more than A, Q and R at
+/// most, with the memory for the matrices that go to reflectors.
+TEST(MatrixBytes, GramInFloat64TakesAQuarterMoreThanAQAndR) {
+  const Limits gpu = gpu_with_matrix_units();
+  constexpr index_t shapes[][3] = {
+      {15000, 64, 64}, {15000, 128, 64}, {2000, 256, 128}, {32, 512, 512},    {1, 512, 512},
+      {1, 2048, 2048}, {1, 5000, 5000},  {1, 1000000, 32}, {1, 1000000, 128}, {1, 100000, 500}};
+  for (const GpuVariant& variant : {gram_variant(), gram_twice_variant()}) {
+    for (const auto& [count, m, n] : shapes) {
+      for (const Mode mode : {Mode::reduced, Mode::r}) {
+        const Problem p{count, m, n, ElementType::float64, mode, Sign::positive};
+        if (!variant.plan.fits(p, gpu).ok || !variant.plan.pays(p, gpu).ok) continue;
+        const auto least = static_cast<double>(count * (2 * m * n + n * n)) * 8;
+        EXPECT_LE(static_cast<double>(bytes_of_batch(variant, p)), 1.25 * least)
+            << variant.plan.name << ' ' << count << " of " << m << 'x' << n << ' ' << name_of(mode);
+      }
+    }
+  }
+}
+
+/// Flagged matrices are factored in the memory of the slots.
+TEST(CutChunk, LeavesRoomForTheLargerOfSlotsAndFlaggedMatrices) {
+  MatrixBytes shared = bytes;
+  shared.slots = {5000, 2};
+  shared.work = {1000, 750};
+  shared.shared = 1;
+  // 2000 bytes for a matrix in three sets, beside 10000 for the slots or 750 for each matrix.
+  EXPECT_EQ(cut_chunk(problem, shared, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 10);
+  EXPECT_EQ(cut_chunk(problem, shared, limits(60000, 1 << 30), 1000, 1 << 30).matrices, 21);
+  shared.work[1] = 7500;
+  EXPECT_EQ(cut_chunk(problem, shared, limits(30000, 1 << 30), 1000, 1 << 30).matrices, 3);
+  EXPECT_EQ(cut_chunk(problem, shared, limits(9000, 1 << 30), 1000, 1 << 30).matrices, 1);
+  EXPECT_THROW(cut_chunk(problem, shared, limits(8999, 1 << 30), 1000, 1 << 30), LimitError);
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// file_contents.hpp: looks into a file as `factor` would, and into outputs of this tool.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/info/output_summary.hpp"
+#include "io/contents.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+struct InfoOptions;
+
+/// A dataset, and how it is read.
+struct FoundDataset {
+  Entry entry;
+  std::optional<Source> source = {};  // nothing where it cannot be read as matrices
+  std::string order_reason = {};
+};
+
+struct FileContents {
+  std::string file;                     // or the name of a set of files
+  std::string format = {};              // "HDF5"
+  std::uint64_t bytes = 0;              // of all files
+  std::vector<std::string> files = {};  // of a set; empty: it is one file
+  std::vector<FoundDataset> datasets = {};
+  std::optional<Source> read = {};        // what `factor` reads where nothing else is said
+  std::string objection = {}, hint = {};  // why it reads nothing, and what to do; empty
+  std::vector<OutputSummary> outputs = {};
+};
+
+/// Errors: InputError where the file, or what was named in it, cannot be read.
+FileContents look_into(const InfoOptions& options);
+
+}  // namespace qrtool

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// histogram.hpp: counts ratios of errors to their bars in intervals whose ends are 1, 2 and 5 times
+// powers of ten.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+/// Of several errors over the same intervals.
+struct Histogram {
+  struct Column {
+    std::string_view name;
+    std::vector<index_t> counts;  // one more than edges: below the first, ..., above the last
+  };
+  std::vector<double> edges;  // rising; empty where there was no number
+  std::vector<Column> columns;
+
+  /// The ends of interval i: 0 before the first edge, and infinity after the last.
+  double from(std::size_t i) const;
+  double to(std::size_t i) const;
+};
+
+/// The ratios of one error. Those that are NaN count nowhere.
+struct Ratios {
+  std::string_view name;
+  std::vector<double> values;
+};
+/// At most 14 intervals that hold all positive ratios; 1, above which an error fails, is an edge
+/// where a ratio is above it.
+Histogram count_ratios(std::span<const Ratios> errors);
+
+/// A table with a line for each interval, and bars of '#'.
+std::string to_text(const Histogram& histogram);
+
+/// "0.02", "5e-06"
+std::string edge_text(double edge);
+
+}  // namespace qrtool

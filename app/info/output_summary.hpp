@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// output_summary.hpp: sums up the stored report of an output of this tool.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/info/histogram.hpp"
+#include "io/contents.hpp"
+
+namespace qrtool {
+
+/// One of the errors in the report.
+struct ErrorSummary {
+  std::string name;
+  double worst = 0;
+  index_t where = -1;  // of the worst; -1: none was measured
+  double bar = 0;      // 0: not known
+};
+
+struct OutputSummary {
+  StoredOutput stored;
+  bool has_solutions = false;         // else factors
+  std::vector<index_t> leading = {};  // dimensions of the matrices or solutions
+  index_t count = 0;                  // of matrices, or of solutions
+  std::array<index_t, 5> status{};    // by Status
+  index_t second_tries = 0;
+  std::vector<ErrorSummary> errors = {};
+  Histogram histogram = {};  // no columns where no bar is known
+
+  index_t failed() const { return count - status[0] - status[4]; }
+};
+
+/// `entries`: the datasets of the output, whose shapes give the bars where none is stored. The name
+/// of each is that of a factor: Q, /Q, R, ...
+OutputSummary sum_up(StoredOutput stored, std::span<const Entry> entries);
+
+}  // namespace qrtool

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// cost.cpp: measures a small part of each step and multiplies.
+#include "app/run/cost.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "app/bench/cases.hpp"
+#include "app/cli/print_options.hpp"
+#include "app/process/console.hpp"
+#include "app/run/factor_matrices.hpp"
+#include "app/run/stopwatch.hpp"
+#include "core/error.hpp"
+#include "core/matrices.hpp"
+#include "core/text.hpp"
+#include "io/file/atomic_file.hpp"
+#include "io/file/scratch_file.hpp"
+#include "io/file/text_output.hpp"
+#include "io/format.hpp"
+
+namespace qrtool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+constexpr index_t read_sample_bytes = index_t{32} << 20;
+constexpr std::size_t write_sample_bytes = std::size_t{16} << 20;
+// A part of a problem that takes a CPU about a tenth of a second.
+constexpr double factor_sample_flops = 2e9;
+constexpr std::size_t factor_sample_bytes = std::size_t{32} << 20;
+// One matrix's line of a report: as numbers, and as text.
+constexpr std::uint64_t line_bytes = 38, line_text_bytes = 180;
+
+double flops_of(const Problem& problem) { return std::max(bench_flops(problem), 1.0); }
+
+/// A part of the matrices; or one matrix of the same form, but smaller.
+Problem sample_of(Problem problem) {
+  Problem one = problem;
+  one.count = 1;
+  const auto is_small = [](const Problem& p) {
+    return flops_of(p) <= factor_sample_flops && p.input_bytes() <= factor_sample_bytes;
+  };
+  if (is_small(one)) {
+    const double by_flops = factor_sample_flops / flops_of(one);
+    const double by_bytes = static_cast<double>(factor_sample_bytes / one.input_bytes());
+    const auto most = static_cast<index_t>(std::min(std::min(by_flops, by_bytes), 1e9));
+    problem.count = std::clamp<index_t>(most, 1, problem.count);
+    return problem;
+  }
+  while (!is_small(one)) {
+    const bool is_tall = one.m >= 2 * one.n, is_wide = one.n >= 2 * one.m;
+    if (!is_wide) one.m = (one.m + 1) / 2;
+    if (!is_tall) one.n = (one.n + 1) / 2;
+  }
+  return one;
+}
+
+Plan plan_of_sample(const Problem& sample, const Backend& backend, const std::string& variant) {
+  try {
+    return make_plan(sample, backend.variants(), backend.limits(), variant);
+  } catch (const UsageError&) {  // the variant takes only larger matrices
+    return make_plan(sample, backend.variants(), backend.limits());
+  }
+}
+
+template <class T>
+ComputeSeconds time_sample(Backend& backend, const Plan& plan) {
+  MatrixChunk<T> chunk = allocate_matrices<T>(backend, plan);
+  chunk.count = std::min(plan.chunk_matrices, plan.problem.count);
+  for (index_t b = 0; b < chunk.count; ++b)
+    fill_matrix(MatrixRequest{.kind = "uniform"}, b, chunk.a.view()[b]);
+  double seconds[2];
+  for (double& each : seconds) {
+    const Stopwatch watch;
+    backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
+    each = watch.seconds();
+  }
+  Problem timed = plan.problem;
+  timed.count = chunk.count;
+  return {.start = std::max(seconds[0] - seconds[1], 0.0), .all = seconds[1] / flops_of(timed)};
+}
+
+/// What numbers take as text.
+struct TextRate {
+  double bytes = 0, seconds = 0;  // of one number
+};
+template <class T>
+TextRate text_rate() {
+  constexpr int numbers = 20000;
+  std::string text;
+  const Stopwatch watch;
+  for (int i = 0; i < numbers; ++i)
+    fmt::format_to(std::back_inserter(text), "{},",
+                   static_cast<T>(normal(/*seed=*/0, /*stream=*/0, static_cast<std::uint64_t>(i))));
+  return {.bytes = static_cast<double>(text.size()) / numbers,
+          .seconds = watch.seconds() / numbers};
+}
+
+/// Bytes per second of the disk, with the time until they are there; NaN where that cannot be
+/// measured.
+double disk_rate(const std::string& output, std::uint64_t bytes) {
+  const std::vector<std::byte> data(std::min<std::uint64_t>(bytes, write_sample_bytes),
+                                    std::byte{0x5a});
+  const Descriptor file = create_nameless(directory_of(output));
+  if (data.empty() || file < 0 || reserve_space(file, data.size()) != 0) return unknown;
+  const Stopwatch watch;
+  for (std::size_t at = 0; at < data.size();) {
+    const ssize_t written = write(file, data.data() + at, data.size() - at);
+    if (written <= 0) return unknown;
+    at += static_cast<std::size_t>(written);
+  }
+  if (fdatasync(file) != 0) return unknown;
+  return static_cast<double>(data.size()) / watch.seconds();
+}
+
+std::string seconds_text(double seconds) {
+  return std::isnan(seconds) ? "not measured" : format_seconds(seconds);
+}
+
+std::string text_of(const Cost& cost) {
+  std::string text = cost.plan;
+  text += fmt::format("input     {}: {}\n", escape(cost.input), format_bytes(cost.input_bytes));
+  text += fmt::format("output    {}{}\n", cost.is_output_estimated ? "about " : "",
+                      format_bytes(cost.output_bytes));
+  return text + fmt::format("time      about {}: start {}, read {}, compute {}, write {}{}\n",
+                            format_seconds(cost.total_seconds()), seconds_text(cost.start_seconds),
+                            seconds_text(cost.read_seconds), seconds_text(cost.compute_seconds),
+                            seconds_text(cost.write_seconds),
+                            cost.chunks > 1 ? "; the last three overlap" : "");
+}
+
+std::string text_of(const OutputRoom& room) {
+  if (!room.free_bytes) return "";
+  const std::string where = escape(directory_of(room.output));
+  if (room.suffices())
+    return fmt::format("free      {} in {}, enough for {}\n", format_bytes(*room.free_bytes), where,
+                       format_bytes(room.bytes));
+  return fmt::format("free      only {} in {}; {} are needed\n", format_bytes(*room.free_bytes),
+                     where, format_bytes(room.bytes));
+}
+
+Json json_of(double seconds) { return std::isnan(seconds) ? Json() : Json(seconds); }
+
+Json json_of(const Cost& cost) {
+  return {{"input", cost.input},
+          {"plan", cost.plan},
+          {"input_bytes", cost.input_bytes},
+          {"output_bytes", cost.output_bytes},
+          {"output_is_estimated", cost.is_output_estimated},
+          {"memory_bytes", cost.memory_bytes},
+          {"memory_limit_bytes", cost.memory_limit_bytes},
+          {"device_bytes", cost.device_bytes},
+          {"scratch_bytes", cost.scratch_bytes},
+          {"seconds",
+           {{"start", json_of(cost.start_seconds)},
+            {"read", json_of(cost.read_seconds)},
+            {"compute", json_of(cost.compute_seconds)},
+            {"write", json_of(cost.write_seconds)},
+            {"total", json_of(cost.total_seconds())}}}};
+}
+
+}  // namespace
+
+double Cost::total_seconds() const {
+  double sum = 0, longest = 0;
+  for (const double step : {read_seconds, compute_seconds, write_seconds}) {
+    if (std::isnan(step)) continue;
+    sum += step;
+    longest = std::max(longest, step);
+  }
+  return start_seconds + longest +
+         (sum - longest) / static_cast<double>(std::max<index_t>(chunks, 1));
+}
+
+OutputRoom room_for(const std::string& output, const std::vector<Cost>& costs) {
+  OutputRoom room{.output = output, .free_bytes = {}};
+  for (const Cost& cost : costs) room.bytes += cost.output_bytes;
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory_of(output), error);
+  if (!error && !is_standard_output(output)) room.free_bytes = space.available;
+  return room;
+}
+
+template <class T>
+double seconds_to_read(Reader& reader, index_t passes) {
+  const Source& source = reader.source();
+  const index_t size = source.m * source.n * static_cast<index_t>(sizeof(T)),
+                count = source.count();
+  if (source.needs_copy) return unknown;
+  if (size == 0 || count == 0) return 0;
+  const index_t matrices = std::clamp<index_t>(read_sample_bytes / size, 0, count);
+  const index_t rows = std::clamp<index_t>(read_sample_bytes / (size / source.m), 1, source.m);
+  const Batch<T> sample(std::max<index_t>(matrices, 1), matrices > 0 ? source.m : rows, source.n);
+  const Stopwatch watch;
+  if (matrices > 0) {
+    reader.read(0, sample.view());
+  } else {
+    reader.read_rows(0, 0, sample.view()[0]);
+  }
+  const double parts = matrices > 0 ? static_cast<double>(count) / static_cast<double>(matrices)
+                                    : static_cast<double>(count) * static_cast<double>(source.m) /
+                                          static_cast<double>(rows);
+  return watch.seconds() * parts * static_cast<double>(passes);
+}
+
+ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
+                                 const std::string& variant) {
+  if (problem.is_empty()) return {};
+  const Plan plan = plan_of_sample(sample_of(problem), backend, variant);
+  ComputeSeconds seconds = problem.type == ElementType::float32
+                               ? time_sample<float>(backend, plan)
+                               : time_sample<double>(backend, plan);
+  seconds.all *= flops_of(problem);
+  return seconds;
+}
+
+void enter_output(const OutputSpec& spec, Cost& cost) {
+  const bool is_text = format_of_output(spec.path).is_text;
+  std::uint64_t lines = 1, numbers = 0, bytes = 0;
+  for (const index_t extent : spec.leading) lines *= static_cast<std::uint64_t>(extent);
+  for (const MatrixDataset& dataset : spec.datasets) {
+    std::uint64_t each =
+        static_cast<std::uint64_t>(dataset.rows) * static_cast<std::uint64_t>(dataset.cols);
+    for (const index_t extent : dataset.leading.value_or(spec.leading))
+      each *= static_cast<std::uint64_t>(extent);
+    numbers += each;
+    bytes += each * size_of(dataset.type);
+  }
+  for (const NumberDataset& column : spec.numbers) {
+    std::uint64_t each = 8;
+    for (const index_t extent : column.dims) each *= static_cast<std::uint64_t>(extent);
+    bytes += each;
+  }
+  cost.is_output_estimated = is_text;
+  double formatting = 0;
+  if (is_text && !spec.datasets.empty()) {
+    const TextRate rate = spec.datasets.front().type == ElementType::float32 ? text_rate<float>()
+                                                                             : text_rate<double>();
+    bytes = static_cast<std::uint64_t>(rate.bytes * static_cast<double>(numbers));
+    formatting = rate.seconds * static_cast<double>(numbers);
+  }
+  if (spec.with_report) bytes += lines * (is_text ? line_text_bytes : line_bytes);
+  cost.output_bytes = bytes;
+  if (!is_standard_output(spec.path))
+    cost.write_seconds = formatting + static_cast<double>(bytes) / disk_rate(spec.path, bytes);
+}
+
+void print_costs(const PrintOptions& o, const char* command, const std::string& output,
+                 const std::vector<Cost>& costs) {
+  const OutputRoom room = room_for(output, costs);
+  if (o.json) {
+    Json runs = Json::array();
+    for (const Cost& cost : costs) runs.push_back(json_of(cost));
+    write_json({{"schema", "qrtool.dry-run/1"},
+                {"version", QRTOOL_VERSION},
+                {"command", command},
+                {"output", output},
+                {"output_bytes", room.bytes},
+                {"free_bytes", room.free_bytes ? Json(*room.free_bytes) : Json()},
+                {"suffices", room.suffices()},
+                {"runs", runs},
+                {"exit", 0}});
+    return;
+  }
+  if (o.quiet) return;
+  for (const Cost& cost : costs) write_stdout(text_of(cost));
+  write_stdout(text_of(room));
+  write_stdout("a dry run: nothing was written\n");
+}
+
+template double seconds_to_read<float>(Reader&, index_t);
+template double seconds_to_read<double>(Reader&, index_t);
+
+}  // namespace qrtool

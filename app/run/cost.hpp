@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// cost.hpp: what a run would need and take, from its plan and from a few quick measurements.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/backend.hpp"
+#include "io/reader.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// Of one dataset that is factored, or of one run of `solve`. A time that was not measured is NaN.
+struct Cost {
+  std::string input, plan;  // what is read; the plan in lines of text
+  std::uint64_t input_bytes = 0, output_bytes = 0;
+  bool is_output_estimated = false;  // text has no fixed size
+  std::uint64_t memory_bytes = 0, memory_limit_bytes = 0, device_bytes = 0, scratch_bytes = 0;
+  index_t chunks = 1;  // that overlap in reading, computing and writing
+  double start_seconds = 0, read_seconds = 0, compute_seconds = 0, write_seconds = 0;
+
+  /// With the steps that overlap; without those that were not measured.
+  double total_seconds() const;
+};
+
+/// What all of an output takes, and what its file system has.
+struct OutputRoom {
+  std::string output;
+  std::uint64_t bytes = 0;
+  std::optional<std::uint64_t> free_bytes;  // not known for standard output
+  bool suffices() const { return !free_bytes || bytes <= *free_bytes; }
+};
+OutputRoom room_for(const std::string& output, const std::vector<Cost>& costs);
+
+/// Times the reading of the first 32 MiB, for `passes` passes over all matrices. NaN where reading
+/// begins with a copy of everything.
+template <class T>
+double seconds_to_read(Reader& reader, index_t passes);
+
+/// What a backend takes for a problem, from the time of a part of it, or of a smaller one where one
+/// matrix is too large.
+struct ComputeSeconds {
+  double start = 0;  // until kernels are built and memory is there
+  double all = 0;
+};
+ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
+                                 const std::string& variant);
+
+/// Enters the bytes of an output, and the time to write them: numbers as text are formatted once,
+/// and a file without a name takes 16 MiB beside the output for a moment.
+void enter_output(const OutputSpec& spec, Cost& cost);
+
+/// Prints the costs as a command's result: in words, or as JSON (schema qrtool.dry-run/1).
+struct PrintOptions;
+void print_costs(const PrintOptions& options, const char* command, const std::string& output,
+                 const std::vector<Cost>& costs);
+
+}  // namespace qrtool

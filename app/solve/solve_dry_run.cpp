@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_dry_run.cpp: the cost of a run of `solve`, from its plan.
+#include "app/solve/solve_dry_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/bench/cases.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+template <class T>
+double read_seconds(const SolveInputs& inputs) {
+  double seconds = 0;
+  for (Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
+    if (reader != nullptr) seconds += seconds_to_read<T>(*reader, /*passes=*/1);
+  return seconds;
+}
+
+std::uint64_t bytes_of(const Reader& reader, ElementType type) {
+  const Source& source = reader.source();
+  return static_cast<std::uint64_t>(source.count() * source.m * source.n) * size_of(type);
+}
+
+/// [A b] of every place of the batch, or A alone where one QR serves all right sides.
+Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
+  const bool is_shared = plan.route == SolveRoute::shared;
+  return {.count = is_shared ? std::max<index_t>(count_of(inputs.sides.a_leading), 1) : plan.groups,
+          .m = p.packed_rows(),
+          .n = p.n + (is_shared ? 0 : plan.system_size()),
+          .type = p.type,
+          .mode = Mode::r};
+}
+
+/// Q'b, x and the error of every right side are products with A and Q.
+double product_flops(const SolveInputs& inputs, const SolveProblem& p) {
+  return 8.0 * static_cast<double>(p.packed_rows()) * static_cast<double>(p.n) *
+         static_cast<double>(count_of(inputs.sides.solution_dims));
+}
+
+std::string plan_text(const SolveInputs& inputs, const SolveProblem& p, const SolveRun& run,
+                      const Cost& cost) {
+  const SolvePlan& plan = run.plan();
+  const index_t right_sides = count_of(inputs.sides.solution_dims);
+  const index_t at_once = std::min(plan.chunk_groups * plan.group_size, right_sides);
+  std::string text =
+      fmt::format("problem   {} right side{} with {} of {}x{}, {}\n", format_count(right_sides),
+                  right_sides == 1 ? "" : "s", inputs.sides.shares_a() ? "one A" : "an A each", p.m,
+                  p.n, name_of(p.type));
+  text += fmt::format("variant   {} on {}\n", run.variant(), run.backend_name());
+  text += fmt::format("chunks    {} right side{} at a time, {} in flight, {} thread{}\n",
+                      format_count(at_once), at_once == 1 ? "" : "s", plan.buffers, plan.threads,
+                      plan.threads == 1 ? "" : "s");
+  return text + fmt::format("memory    {} of {} on the host\n", format_bytes(cost.memory_bytes),
+                            format_bytes(cost.memory_limit_bytes));
+}
+
+}  // namespace
+
+Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
+             SolveRun& run) {
+  const SolveProblem& p = run.problem();
+  const SolvePlan& plan = run.plan();
+  const bool is_table = !o.system.response.empty(), is_single = p.type == ElementType::float32;
+  Cost cost{
+      .input = is_table ? o.a : o.a + " and " + o.b,
+      .plan = {},
+      .input_bytes = bytes_of(*inputs.a, p.type) + bytes_of(*inputs.b, p.type),
+      .memory_bytes = plan.host_bytes,
+      .memory_limit_bytes = limits.host_bytes,
+      .chunks = (plan.groups + plan.chunk_groups - 1) / std::max<index_t>(plan.chunk_groups, 1)};
+  cost.plan = plan_text(inputs, p, run, cost);
+  cost.read_seconds = is_single ? read_seconds<float>(inputs) : read_seconds<double>(inputs);
+  CpuBackend cpu(limits);
+  Backend& backend = run.device() != nullptr ? *run.device()->backend : cpu;
+  const Problem factored = factored_problem(inputs, p, plan);
+  const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
+  cost.start_seconds = compute.start;
+  cost.compute_seconds = compute.all;
+  if (plan.route == SolveRoute::shared && !factored.is_empty())
+    cost.compute_seconds *= 1 + product_flops(inputs, p) / std::max(bench_flops(factored), 1.0);
+  enter_output(run.output_spec(), cost);
+  return cost;
+}
+
+}  // namespace qrtool

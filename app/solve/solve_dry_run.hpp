@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_dry_run.hpp: `qrtool solve --dry-run`.
+#pragma once
+
+#include "app/run/cost.hpp"
+#include "app/solve/solve_run.hpp"
+
+namespace qrtool {
+
+/// What a run that has a plan would need and take. The time is that of factoring [A b], or A and
+/// of the products with all b.
+Cost cost_of(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
+             SolveRun& run);
+
+}  // namespace qrtool

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// contents.cpp: lists the datasets of an HDF5 file, and reads the attributes and the report of an
+// output of this tool.
+#include "io/hdf5/contents.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "core/error.hpp"
+#include "core/text.hpp"
+#include "io/hdf5/recorded.hpp"
+#include "io/hdf5/search.hpp"
+#include "io/hdf5/storage.hpp"
+
+namespace qrtool {
+namespace {
+
+using hdf5::Dataset;
+using hdf5::Handle;
+using hdf5::InputFile;
+using hdf5::Session;
+
+herr_t collect_name(hid_t, const char* name, const H5A_info_t*, void* names) {
+  static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
+}
+
+/// All attributes of an object that are one text or one number.
+TextPairs attributes_of(const InputFile& file, const std::string& path) {
+  const Handle object(H5Oopen(file.handle, path.c_str(), H5P_DEFAULT), H5Oclose);
+  std::vector<std::string> names;
+  if (!object ||
+      H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_name, &names) < 0) {
+    hdf5::take_error();
+    return {};
+  }
+  TextPairs pairs;
+  for (const std::string& name : names) {
+    std::string text = hdf5::string_attribute(file, object, name.c_str());
+    if (text.empty())
+      for (const double number : hdf5::number_attribute(file, object, name.c_str()))
+        text = fmt::format("{}", number);
+    if (!text.empty()) pairs.emplace_back(name, std::move(text));
+  }
+  return pairs;
+}
+
+/// The numbers of a column, whatever their type; status is an enumeration.
+ReportNumbers read_numbers(const InputFile& file, Dataset dataset, const std::string& name) {
+  const Handle type(H5Dget_type(dataset.handle), H5Tclose);
+  const bool is_enum = H5Tget_class(type) == H5T_ENUM;
+  if (is_enum) dataset.problem.clear();
+  hdf5::require_readable(file, dataset);
+  ReportNumbers numbers{.name = name, .dims = {dataset.dims.begin(), dataset.dims.end()}};
+  std::size_t count = 1;
+  for (const hsize_t extent : dataset.dims) count *= extent;
+  if (count == 0) return numbers;
+  const std::vector<hsize_t> from_first(dataset.dims.size(), 0);
+  hdf5::Storage(file, dataset, /*threads=*/1).require_chunks(from_first, dataset.dims);
+  numbers.values.resize(count);
+  if (H5Dread(dataset.handle, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT,
+              numbers.values.data()) < 0)
+    throw InputError(fmt::format("{}: dataset {} is damaged ({})", file.shown, dataset.shown,
+                                 escape(hdf5::innermost_error(hdf5::take_error()))));
+  for (const double bar : hdf5::number_attribute(file, dataset.handle, "bar"))
+    if (bar > 0) numbers.bar = bar;
+  return numbers;
+}
+
+herr_t collect_dataset_name(hid_t group, const char* name, const H5L_info_t*, void* names) {
+  H5O_info_t info;
+  if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
+      info.type == H5O_TYPE_DATASET)
+    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+  return 0;
+}
+
+/// The columns of the report in a group such as /report.
+std::vector<ReportNumbers> read_report_group(const InputFile& file, const std::string& path) {
+  const Handle group(H5Gopen2(file.handle, path.c_str(), H5P_DEFAULT), H5Gclose);
+  std::vector<std::string> names;
+  if (!group ||
+      H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_dataset_name, &names) < 0) {
+    hdf5::take_error();
+    return {};
+  }
+  std::vector<ReportNumbers> report;
+  for (const std::string& name : names) {
+    Dataset dataset = hdf5::open_dataset(file, path + "/" + name);
+    if (dataset.handle) report.push_back(read_numbers(file, std::move(dataset), name));
+  }
+  return report;
+}
+
+}  // namespace
+
+std::vector<Entry> list_hdf5_entries(const std::string& name) {
+  const InputFile file = hdf5::open_file(name);
+  const Session session(file.shown);
+  std::vector<Entry> entries;
+  for (const Dataset& dataset : hdf5::list_datasets(file))
+    entries.push_back({.name = dataset.path,
+                       .dims = {dataset.dims.begin(), dataset.dims.end()},
+                       .stored_type = dataset.stored_type,
+                       .problem = dataset.problem,
+                       .is_coordinates = dataset.is_scale});
+  return entries;
+}
+
+std::vector<StoredOutput> read_hdf5_outputs(const std::string& path) {
+  const InputFile file = hdf5::open_file(path);
+  const Session session(file.shown);
+  const TextPairs root = attributes_of(file, "/");
+  const StoredOutput of_file{.attributes = root};
+  if (of_file.attribute("format") != "qrtool") return {};
+  std::vector<StoredOutput> outputs;
+  for (const std::string& source : hdf5::read_source_datasets(file)) {
+    const std::string report = hdf5::report_of(source);
+    StoredOutput output{.dataset = source,
+                        .attributes = attributes_of(file, report),
+                        .report = read_report_group(file, report)};
+    for (const auto& pair : root)
+      if (output.attribute(pair.first).empty()) output.attributes.push_back(pair);
+    outputs.push_back(std::move(output));
+  }
+  if (outputs.empty())
+    outputs.push_back({.attributes = root, .report = read_report_group(file, "/report")});
+  return outputs;
+}
+
+}  // namespace qrtool
