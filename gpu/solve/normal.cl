@@ -15,8 +15,8 @@
 // Products of float32 are exact in float64, and x then has an error of about cond(A)^2 2^-53: the
 // bar of float32 is far above it for every matrix that the rank decision does not leave to the
 // host. With u = 2^-52, a correction in float64 multiplies the error by about 16 cond(A)^2 u
-// (Bjorck 1987). What does not converge is solved again through R of a variant. The check decides in
-// either case; G with a pivot that is not positive gives NaN, which fails.
+// (Bjorck 1987). What does not converge is solved again through R of a variant. The check decides
+// in either case; G with a pivot that is not positive gives NaN, which fails.
 //
 // Loops have the same number of turns for all work-items: PoCL 3.1 confuses the work-items where
 // some leave a loop before others.
@@ -433,7 +433,10 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_normal(
   for (int row = 1; row < ACROSS; ++row) at.down += row * (row + 1) / 2 <= ITEM;
   at.across = ITEM - at.down * (at.down + 1) / 2;
   // The columns past the last one stay zero.
-  for (int e = get_local_id(0); e < TEAMS * TILE_ENTRIES; e += GROUP) tiles[e] = 0;
+  for (int t = 0; t < (TEAMS * TILE_ENTRIES + GROUP - 1) / GROUP; ++t) {
+    const int e = (int)get_local_id(0) + GROUP * t;
+    if (e < TEAMS * TILE_ENTRIES) tiles[e] = 0;
+  }
   Block gram;
   form_normal(room, gram, a, b, &at, &shape);
   factor_normal(room, gram, &at);

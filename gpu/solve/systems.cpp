@@ -119,8 +119,7 @@ Launcher tall_launcher(Engine& engine, const SystemJob& job) {
   return launcher(engine, job, "gpu/solve/tall_systems.cl", job.tall_params);
 }
 
-}  // namespace
-
+/// x for every right side, from A, b and R.
 void enqueue_solve(Engine& engine, const SystemJob& job) {
   if (is_tall_system(job.shape.m)) {
     Launcher launch = tall_launcher(engine, job);
@@ -133,11 +132,13 @@ void enqueue_solve(Engine& engine, const SystemJob& job) {
          job.b, job.r, job.x, job.shape);
 }
 
+/// x and R, from A and b.
 void enqueue_normal(Engine& engine, const SystemJob& job) {
   Launcher launch = normal_launcher(engine, job);
   enqueue_normal_solve(job, launch);
 }
 
+/// The findings, the errors and the standard errors.
 void enqueue_check(Engine& engine, const SystemJob& job) {
   const int group = group_size(job.params), teams = job.params.at("TEAMS");
   const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
@@ -151,6 +152,30 @@ void enqueue_check(Engine& engine, const SystemJob& job) {
   }
   launch("check_solutions", ceil_divide(sides, teams), group, job.a, job.b, job.r, job.x,
          job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+}
+
+}  // namespace
+
+SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
+                             const SystemBuffers& system, SystemShape shape, SystemRoute route) {
+  Engine& engine = setup.engine;
+  const bool is_normal = route == SystemRoute::normal_equations;
+  if (is_normal) shape.least_value = normal_least_value(setup.problem.type, shape.least_value);
+  const SystemJob job = system.job(factor, setup.params, shape);
+  system.poison(engine.compute, shape.count);
+  SystemEvents events;
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  if (is_normal) {
+    engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
+    enqueue_normal(engine, job);
+  } else {
+    engine.factor(setup.variant, factor, events.factored);
+    enqueue_solve(engine, job);
+  }
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  enqueue_check(engine, job);
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  return events;
 }
 
 namespace {
@@ -209,10 +234,9 @@ class SystemsOnDevice final : public SystemDevice<T> {
         problem_(problem),
         plan_(plan),
         first_(first),
-        variant_(gpu_variant(*plan.variant)),
-        factor_bytes_(matrix_bytes(variant_, plan.problem)),
+        setup_(engine, problem, gpu_variant(*plan.variant)),
+        factor_bytes_(matrix_bytes(setup_.variant, plan.problem)),
         sums_of_a_(plan.problem),
-        params_(problem.n, problem.type, engine.info.limits),
         pool_(engine.session.context),
         sample_(problem, plan.threads) {}
 
@@ -226,7 +250,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
     std::vector<cl::Event> downloads;
-    cl::Event begun, factored, checked;
+    SystemEvents events;
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
     std::vector<std::uint64_t> a_sums, b_sums, x_sums;  // by the device
@@ -237,13 +261,13 @@ class SystemsOnDevice final : public SystemDevice<T> {
     BatchView<const T> a;
     const RightSideBlock<T>& block;
     index_t sides;
-    bool is_normal;  // by normal equations
+    SystemRoute route;
     std::vector<index_t> refused = {};
     index_t open = 0;  // the first system without results
   };
 
   std::vector<index_t> try_all(BatchView<const T> a, const RightSideBlock<T>& block,
-                               bool is_normal);
+                               SystemRoute route);
   std::vector<index_t> try_again(BatchView<const T> a, const RightSideBlock<T>& block,
                                  std::span<const index_t> systems);
   SubChunks cut(const Call& call, std::size_t wanted_bytes) const;
@@ -256,7 +280,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void judge(Call& call, const Flight& flight);
 
   SystemLayout layout(index_t sides) const {
-    return {problem_, sides, params_.group, engine_.info.limits};
+    return {problem_, sides, setup_.params.group, engine_.info.limits};
   }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
@@ -269,10 +293,9 @@ class SystemsOnDevice final : public SystemDevice<T> {
   const SolveProblem& problem_;
   const Plan& plan_;
   SystemRoute first_;
-  const GpuVariant& variant_;
+  SystemSetup setup_;
   MatrixBytes factor_bytes_;
   SumLayout sums_of_a_;
-  SystemParams params_;
   SystemPool pool_;
   SystemSample<T> sample_;
   SolveSeconds seconds_;
@@ -284,8 +307,8 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
   if (block.count < a.count || a.count == 0) return {};
   if (first_ == SystemRoute::factors ||
       !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
-    return try_all(a, block, false);
-  const std::vector<index_t> refused = try_all(a, block, true);
+    return try_all(a, block, SystemRoute::factors);
+  const std::vector<index_t> refused = try_all(a, block, SystemRoute::normal_equations);
   return try_again(a, block, refused);
 }
 
@@ -304,7 +327,7 @@ std::vector<index_t> SystemsOnDevice<T>::try_again(BatchView<const T> a,
     const index_t count = std::ssize(part);
     SystemCopies<T> copies(problem_, sides, part, a, block);
     for (const index_t i :
-         try_all(packed(copies.a.data(), count, m, n), copies.block(block), false))
+         try_all(packed(copies.a.data(), count, m, n), copies.block(block), SystemRoute::factors))
       refused.push_back(part[static_cast<std::size_t>(i)]);
     copies.give_back(part, block);
   }
@@ -313,8 +336,9 @@ std::vector<index_t> SystemsOnDevice<T>::try_again(BatchView<const T> a,
 
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
-                                                 const RightSideBlock<T>& block, bool is_normal) {
-  Call call{.a = a, .block = block, .sides = block.count / a.count, .is_normal = is_normal};
+                                                 const RightSideBlock<T>& block,
+                                                 SystemRoute route) {
+  Call call{.a = a, .block = block, .sides = block.count / a.count, .route = route};
   std::size_t wanted_bytes = tuning::solve_sub_chunk_bytes;
   while (call.open < a.count) {
     const SubChunks parts = cut(call, wanted_bytes);
@@ -386,21 +410,10 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
   engine_.upload.flush();
 
   engine_.compute.enqueueBarrierWithWaitList(&uploaded);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
-  flight.system->poison(engine_.compute, flight.count);
-  SystemShape shape =
-      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places);
-  if (call.is_normal) shape.least_value = normal_least_value(problem_.type, shape.least_value);
-  const SystemJob job = flight.system->job(flight.factor->job, params_, shape);
-  if (call.is_normal) {
-    engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.factored);
-    enqueue_normal(engine_, job);
-  } else {
-    engine_.factor(variant_, flight.factor->job, flight.factored);
-    enqueue_solve(engine_, job);
-  }
-  enqueue_check(engine_, job);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.checked);
+  flight.events = enqueue_systems(
+      setup_, flight.factor->job, *flight.system,
+      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places),
+      call.route);
   enqueue_sums_of(flight);
   download(call, flight);
 }
@@ -448,8 +461,8 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
 template <class T>
 void SystemsOnDevice<T>::collect(Call& call, Flight& flight) {
   cl::Event::waitForEvents(flight.downloads);
-  seconds_.factor += seconds_between(flight.begun, flight.factored);
-  seconds_.solve += seconds_between(flight.factored, flight.checked);
+  seconds_.factor += seconds_between(flight.events.begun, flight.events.factored);
+  seconds_.solve += seconds_between(flight.events.factored, flight.events.checked);
   compare_sums(call, flight);
   judge(call, flight);
   call.open = flight.first + flight.count;
