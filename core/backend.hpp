@@ -19,13 +19,14 @@ struct Factors {
   BatchView<T> r;    // r_rows x n          reduced, complete, r; exact +0 below the diagonal
   BatchView<T> v;    // m x n, V\R          raw
   BatchView<T> tau;  // 1 x k per matrix    raw
+  BatchView<double> p = {};  // 1 x n per matrix, the numbers of P; only RankedBackend fills it
 };
 
 /// The places of matrices first .. first + count - 1.
 template <class T>
 Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
   return {all.q.slice(first, count), all.r.slice(first, count), all.v.slice(first, count),
-          all.tau.slice(first, count)};
+          all.tau.slice(first, count), all.p.slice(first, count)};
 }
 
 /// The wall time that each step of a chunk took, in seconds.

@@ -11,6 +11,8 @@
 #include "core/error.hpp"
 #include "core/error_probe.hpp"
 #include "core/gram_probe.hpp"
+#include "core/pivoted_r.hpp"
+#include "core/ranked_backend.hpp"
 #include "core/ratios.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
@@ -105,9 +107,13 @@ std::size_t chunk_target(std::size_t matrix_bytes, const Plan& plan, const Limit
 bool fit_memory(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
   const bool is_shared = plan.variant->shared_workspace_bytes != nullptr;
-  const std::size_t matrix_bytes = p.input_bytes() + p.output_bytes() + sizeof(MatrixReport);
-  const std::size_t workspace = plan.variant->host_workspace_bytes(p);
-  const std::size_t shared = is_shared ? plan.variant->shared_workspace_bytes(p) : 0;
+  const std::size_t permutation = p.pivots ? static_cast<std::size_t>(p.n) * sizeof(double) : 0;
+  const std::size_t matrix_bytes =
+      p.input_bytes() + p.output_bytes() + permutation + sizeof(MatrixReport);
+  const int sharing = is_shared || plan.variant->shares_matrix ? limits.threads : 1;
+  const std::size_t ranking = RankedBackend::workspace_bytes(p, sharing);
+  const std::size_t workspace = plan.variant->host_workspace_bytes(p) + (is_shared ? 0 : ranking);
+  const std::size_t shared = is_shared ? plan.variant->shared_workspace_bytes(p) + ranking : 0;
   const auto count = std::max<index_t>(p.count, 1);
 
   plan.threads =
@@ -179,11 +185,13 @@ void fit_rows(Plan& plan, const Limits& limits) {
     workspace += GramProbe<float>::worker_bytes(shape);
     state += GramProbe<float>::bytes(shape);
   }
+  const std::size_t ranking = p.ranks() ? PivotedR::workspace_bytes(p) : 0;
   plan.threads = limits.threads;
   while (plan.threads > 1 && workspace * plan.threads > limits.host_bytes / 4) --plan.threads;
   plan.scratch_bytes = limits.has_scratch ? state : 0;
   const std::size_t r_bytes = static_cast<std::size_t>(p.k() * p.n) * size_of(p.type);
-  const std::size_t fixed = workspace * plan.threads + state - plan.scratch_bytes + r_bytes;
+  const std::size_t fixed =
+      workspace * plan.threads + state - plan.scratch_bytes + r_bytes + ranking;
   std::size_t leaf_bytes =
       static_cast<std::size_t>(shape.leaf_rows() * (p.n + p.q_cols())) * size_of(p.type);
   if (p.wants_q()) leaf_bytes += sizeof(double) * ErrorMeter::number_of_sums(p.m, p.n, p.q_cols());

@@ -51,6 +51,8 @@ struct Problem {
   Sign sign = Sign::positive;
   Arithmetic arithmetic = Arithmetic::any;
   Check check = Check::full;
+  bool pivots = false;           // factors A[:, P] with the permutation P that orders R's diagonal
+  bool wants_condition = false;  // an estimate of the condition number of A
 
   index_t k() const { return std::min(m, n); }
   bool wants_q() const { return mode == Mode::reduced || mode == Mode::complete; }
@@ -58,6 +60,8 @@ struct Problem {
   index_t q_cols() const { return mode == Mode::complete ? m : wants_q() ? k() : 0; }
   /// The number of rows of R, or of V\R in mode raw.
   index_t r_rows() const { return mode == Mode::reduced || mode == Mode::r ? k() : m; }
+  /// Whether R is looked at once more after a matrix was factored.
+  bool ranks() const { return pivots || wants_condition; }
   bool is_empty() const { return count == 0 || m == 0 || n == 0; }
 
   /// The bytes of one input matrix, and of the factors of one matrix, in `type`.

@@ -50,6 +50,8 @@ struct MatrixReport {
   std::int32_t scale = 0;  // power of two: max |a_ij| lies in [2^(scale-1), 2^scale); 0 for A = 0
   Route route = Route::only;
   std::uint8_t tries = 1;  // 2: a second try made the factors, or a part of them; 0: not known
+  std::int32_t rank = -1;  // numerical rank; -1: not asked for, or there are no factors
+  double condition = not_measured;  // an estimate of the condition number of A
 };
 
 /// How many finite matrices took each route. Those of a second try are counted apart from the

@@ -3,24 +3,31 @@
 // own numbers.
 #pragma once
 
-#include <array>
 #include <string_view>
+#include <vector>
 
 #include "core/problem.hpp"
+#include "core/report.hpp"
 
 namespace qrtool {
+
+/// How a number of a report is stored: float64, int32, a value of an enumeration, or one byte.
+enum class NumberKind { real, whole, status, byte };
 
 /// The texts are plain words and formulas in ASCII.
 struct ReportColumn {
   std::string_view name, description, formula, unit;
-  std::string_view bar_formula;  // "none" where nothing is held to a bar
+  NumberKind kind = NumberKind::real;
+  double (*value)(const MatrixReport& line) = nullptr;  // the number of a matrix
+  std::string_view bar_formula;                         // "none" where nothing is held to a bar
   /// The largest value that passes; NaN where there is none. The residual of a matrix of denormal
   /// numbers may be larger, as the formula says.
   double bar;
 };
 
 /// Describes residual, orthogonality, lower, diagonal_ratio, status, scale and tries, in this
-/// order, for matrices that are factored in this way. Definitions: core/ratios.hpp.
-std::array<ReportColumn, 7> report_columns(const Problem& problem);
+/// order, and then rank and condition where they are asked for, for matrices that are factored in
+/// this way. Definitions: core/ratios.hpp, core/ranked_backend.hpp.
+std::vector<ReportColumn> report_columns(const Problem& problem);
 
 }  // namespace qrtool

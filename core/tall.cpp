@@ -92,7 +92,7 @@ std::vector<int> positive_signs(MatrixView<const T> r, index_t k) {
 }
 
 template <class T>
-std::vector<int> lapack_signs(MatrixView<const T> q_top) {
+std::vector<int> lapack_signs(MatrixView<const T> q_top, bool is_all) {
   const index_t k = q_top.cols;
   Batch<double> copy(1, k, k);
   const MatrixView<double> x = copy.view()[0];
@@ -102,7 +102,7 @@ std::vector<int> lapack_signs(MatrixView<const T> q_top) {
   std::vector<int> signs;
   for (index_t j = 0; j < k; ++j) {
     // The entries below the diagonal are zero: the reflector is I and keeps the sign.
-    const bool is_kept = std::abs(x(j, j)) >= 1;
+    const bool is_kept = std::abs(x(j, j)) >= 1 || (is_all && j == k - 1);
     const double s = (x(j, j) < 0) == is_kept ? -1 : 1;
     signs.push_back(static_cast<int>(s));
     if (is_kept) continue;
@@ -139,7 +139,7 @@ bool finish_r(TallTree<T>& tree, Sign sign, bool wants_z, LeafQr<T>& leaves,
 #define QRTOOL_FOR(T)                                                     \
   template class TallTree<T>;                                             \
   template std::vector<int> positive_signs(MatrixView<const T>, index_t); \
-  template std::vector<int> lapack_signs(MatrixView<const T>);            \
+  template std::vector<int> lapack_signs(MatrixView<const T>, bool);      \
   template bool finish_r(TallTree<T>&, Sign, bool, LeafQr<T>&, MatrixView<const T>, MatrixView<T>);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)

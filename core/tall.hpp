@@ -89,11 +89,12 @@ template <class T>
 std::vector<int> positive_signs(MatrixView<const T> r, index_t k);
 
 /// The signs that LAPACK's Householder reflectors give, computed from the top k x k block of Q:
-/// step j of an elimination without pivoting shows the entry whose sign decides reflector j.
+/// step j of an elimination without pivoting shows the entry whose sign decides reflector j. Where
+/// `is_all` says that Q has no other rows, the last reflector has a single entry and is I.
 /// Source: Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik, "Reconstructing Householder
 /// vectors from TSQR" (LAPACK orhr_col).
 template <class T>
-std::vector<int> lapack_signs(MatrixView<const T> q_top);
+std::vector<int> lapack_signs(MatrixView<const T> q_top, bool is_all = false);
 
 /// Forms R with the given signs, and with wants_z the Z_i, after every leaf was factored into
 /// `tree`. `top` holds the rows of A in the first leaf; only Sign::lapack reads it. Returns false

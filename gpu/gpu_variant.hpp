@@ -39,6 +39,17 @@ struct Slots {
   }
 };
 
+struct GpuVariant;
+
+/// How a variant lets another one factor the leading square block of every matrix.
+struct LeadingBlock {
+  GpuVariant (*variant)(const Problem&) = nullptr;  // null: the variant has no such step
+  /// The sub-chunk of blocks, of leading_problem() and of this variant's params.
+  FactorJob (*job)(const FactorJob&, const Problem&, const Params&) = nullptr;
+  /// Enqueues the steps that follow.
+  void (*enqueue)(const FactorJob&, Launcher&) = nullptr;
+};
+
 struct GpuVariant {
   Variant plan;
   std::string_view file;  // "gpu/variants/small/small.cl"
@@ -51,6 +62,7 @@ struct GpuVariant {
   ElementType (*computes_in)(const Problem&);
   /// A work buffer whose size does not grow with the batch. Null: there is none.
   Slots (*slots)(const Problem&) = nullptr;
+  LeadingBlock leading = {};
   /// The variant that factors a matrix again if its route in the first work buffer of this variant
   /// is `reflectors`. Its own work buffers follow. Null: this variant needs no other.
   GpuVariant (*again)(const Problem&) = nullptr;
@@ -58,8 +70,9 @@ struct GpuVariant {
   /// Null: the variant has no routes.
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;
   /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
-  /// the wait if `again` has many launches. False: `again` is always enqueued, and its groups read
-  /// the routes.
+  /// the wait if `again` has many launches. False: the host does so until the kernels of `again` are
+  /// built, which takes seconds; from then on `again` is always enqueued, and its groups read the
+  /// routes.
   bool host_decides = false;
   /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are factored one at a
   /// time.
@@ -70,10 +83,15 @@ struct GpuVariant {
   bool checks_by_vectors = false;
 };
 
-/// The index in workspace() of the buffer that may be in the memory of the slots: the largest one of
-/// `again`, which runs when the slots are not needed any more. If Q is not wanted, it is not the one
-/// that the variant may borrow (borrowed_buffer). 0: none.
+/// The index in workspace() of the buffer that may be in the memory of the slots: the largest one
+/// of `again`, which runs when the slots are not needed any more. If Q is not wanted, it is not the
+/// one that the variant may borrow (borrowed_buffer). 0: none.
 std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& problem);
+
+/// The leading m x m blocks of wide matrices, with Q, and the variant that `leading` takes for
+/// them.
+Problem leading_problem(const Problem& problem);
+GpuVariant leading_variant_of(const Problem& problem);
 
 FactorShape factor_shape(const Problem& problem, index_t count);
 

@@ -37,5 +37,6 @@ GpuVariant vector_variant();
 /// does not factor again: its rows decide about blocked, and its columns about tall.
 GpuVariant reflectors_beyond_small(const Problem& problem);
 GpuVariant tiny_variant();
+GpuVariant leading_variant();
 
 }  // namespace qrtool

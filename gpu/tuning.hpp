@@ -65,6 +65,12 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/tall", ElementType::float32, 1, 1000000, 32, 0.148, 0.072},
     {"opencl/tall", ElementType::float32, 1, 4000000, 64, 1.16, 0.417},
     {"opencl/tall", ElementType::float32, 1, 1000000, 128, 0.96, 0.44},
+    {"opencl/leading", ElementType::float32, 1800, 64, 256, 0.372, 0.368},
+    {"opencl/leading", ElementType::float32, 300, 100, 1000, 0.656, 0.654},
+    {"opencl/leading", ElementType::float32, 5, 64, 100000, 0.355, 0.355},
+    {"opencl/leading", ElementType::float64, 1800, 64, 256, 0.640, 0.640},
+    {"opencl/leading", ElementType::float64, 300, 100, 1000, 1.21, 1.20},
+    {"opencl/leading", ElementType::float64, 5, 64, 100000, 0.560, 0.560},
     {"opencl/tiny", ElementType::float32, 1800000, 4, 4, 0.179, 0.138},
     {"opencl/tiny", ElementType::float32, 460000, 8, 8, 0.500, 0.338},
     {"opencl/tiny", ElementType::float64, 1800000, 4, 4, 0.231, 0.180},
@@ -138,6 +144,18 @@ inline constexpr std::int64_t tiny_entries = 64;
 inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
 inline constexpr int tiny_group = 64;
+
+// ---- leading (variants/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Rows, at least few_rows: float32 with fewer is computed in float64. At most: flagged blocks are
+/// then factored together.
+inline constexpr std::int64_t leading_most_rows = 512;
+/// With more columns than `small` takes it is faster than `blocked`: 1800 of 64 x 256 take 0.37 ms,
+/// and 1.27 in `blocked`. With fewer, from so many times as many columns as rows on: 30000 of 16 x
+/// 64 take 0.33 ms, and 0.54 in `small`; 44000 of 17 x 40 take 0.97 and 0.65.
+inline constexpr std::int64_t leading_wide = 3;
+/// Blocks of up to so many rows are factored by `small`, larger ones by the routes by A'A.
+inline constexpr std::int64_t leading_small_rows = 32;
 
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 

@@ -12,9 +12,11 @@
 namespace qrtool {
 
 /// The datasets that factors of any --mode may have.
-inline constexpr std::array factor_names{"Q", "R", "V", "tau"};
+inline constexpr std::array factor_names{"Q", "R", "P", "V", "tau"};
+/// Those of one dimension.
+inline bool is_vector_factor(std::string_view name) { return name == "tau" || name == "P"; }
 /// Those and the datasets of solutions, each in a file of its own.
-inline constexpr std::array set_names{"Q", "R", "V", "tau", "X", "se"};
+inline constexpr std::array set_names{"Q", "R", "P", "V", "tau", "X", "se", "covariance"};
 
 /// The file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of dataset
 /// "A" has the name itself.

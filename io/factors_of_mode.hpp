@@ -8,10 +8,15 @@
 
 namespace qrtool {
 
+/// What an output records of how it was made.
+struct RecordedMode {
+  std::string mode;         // empty: not recorded
+  bool is_pivoted = false;  // with --pivot
+};
+
 /// Refuses an output that lacks some of the factors of the --mode that it records. `shown` is its
-/// name, escaped; `mode` is empty where none is recorded, and then nothing is refused. Errors:
-/// InputError.
-void require_factors_of_mode(const std::string& shown, const std::string& mode,
+/// name, escaped. Where no mode is recorded, none of its factors is missed. Errors: InputError.
+void require_factors_of_mode(const std::string& shown, const RecordedMode& recorded,
                              const StoredFactors& factors);
 
 }  // namespace qrtool

@@ -61,11 +61,18 @@ void require_consistent(StoredFactors& factors) {
   if (factors.r) {
     factors.v.reset();
     factors.tau.reset();
+    const Source& r = factors.r->source();
+    if (factors.p) {
+      const Source& p = factors.p->source();
+      if (p.leading != r.leading || p.m != 1 || p.n != r.n)
+        throw_contradiction(file, "P", p, "R", r);
+    }
     if (!factors.q) return;
-    const Source &q = factors.q->source(), &r = factors.r->source();
+    const Source& q = factors.q->source();
     if (q.leading != r.leading || q.n != r.m) throw_contradiction(file, "Q", q, "R", r);
     return;
   }
+  factors.p.reset();
   if (factors.q) throw InputError(fmt::format("{}: holds Q, but no R", file));
   if (!factors.v) {
     throw InputError(fmt::format("{}: holds neither R nor V and tau", file),

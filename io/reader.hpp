@@ -137,8 +137,9 @@ std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput&
 /// The factors that this tool or another program has stored.
 struct StoredFactors {
   std::string file;
-  // Either Q and R, or only R, or V and tau (1 x k); the others are null.
-  std::unique_ptr<Reader> q, r, v, tau;
+  // Either Q and R, or only R, or V and tau (1 x k); the others are null. With p (1 x n, counted
+  // from 0) Q and R are factors of A[:, P].
+  std::unique_ptr<Reader> q, r, p, v, tau;
   bool by_qrtool = false;
   bool is_mixed = false;  // qrtool wrote them with --precision mixed
   /// /report/tries of an HDF5 file of qrtool, one number per matrix; empty: not recorded.

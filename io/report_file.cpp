@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/batch.hpp"
 #include "core/error.hpp"
@@ -18,21 +19,23 @@ namespace {
 
 class CsvReport final : public ReportFile {
  public:
-  CsvReport(const std::string& path, bool force, bool has_checksums)
-      : output_(path, force), has_checksums_(has_checksums) {
-    fmt::format_to(std::back_inserter(output_.buffer()),
-                   "matrix,residual,orthogonality,lower,diagonal_ratio,status,scale,tries{}{}\n",
-                   has_checksums ? "," : "", has_checksums ? checksum_column : "");
+  CsvReport(const std::string& path, bool force, std::vector<ReportColumn> columns,
+            bool has_checksums)
+      : output_(path, force), columns_(std::move(columns)), has_checksums_(has_checksums) {
+    std::string head = "matrix";
+    for (const ReportColumn& column : columns_) head += fmt::format(",{}", column.name);
+    if (has_checksums) head += fmt::format(",{}", checksum_column);
+    output_.buffer().append(head + "\n");
   }
 
   void write(std::span<const MatrixReport> report,
              std::span<const std::uint64_t> checksums) override {
     for (std::size_t i = 0; i < report.size(); ++i) {
-      const MatrixReport& line = report[i];
       const auto to = std::back_inserter(output_.buffer());
-      fmt::format_to(to, FMT_COMPILE("{},{},{},{},{},{},{},{}"), next_++, line.residual,
-                     line.orthogonality, line.lower, line.diagonal_ratio,
-                     static_cast<int>(line.status), line.scale, static_cast<int>(line.tries));
+      fmt::format_to(to, FMT_COMPILE("{}"), next_++);
+      // Whole numbers have no point here.
+      for (const ReportColumn& column : columns_)
+        fmt::format_to(to, FMT_COMPILE(",{}"), column.value(report[i]));
       // With 0x no program takes the checksum for a number.
       if (has_checksums_) fmt::format_to(to, FMT_COMPILE(",0x{:016x}"), checksums[i]);
       output_.buffer().push_back('\n');
@@ -44,14 +47,16 @@ class CsvReport final : public ReportFile {
 
  private:
   TextOutput output_;
+  std::vector<ReportColumn> columns_;
   bool has_checksums_;
   index_t next_ = 0;
 };
 
 class JsonReport final : public ReportFile {
  public:
-  JsonReport(const std::string& path, bool force, const ReportOfSet* set)
-      : output_(path, force), has_checksums_(set != nullptr) {
+  JsonReport(const std::string& path, bool force, std::vector<ReportColumn> columns,
+             const ReportOfSet* set)
+      : output_(path, force), columns_(std::move(columns)), has_checksums_(set != nullptr) {
     std::string head = R"({"schema":"qrtool.report/1",)";
     if (set) head += fmt::format("\"qrtool\":{},\n", to_json(set->attributes));
     output_.buffer().append(head + R"("matrices":[)");
@@ -60,15 +65,9 @@ class JsonReport final : public ReportFile {
   void write(std::span<const MatrixReport> report,
              std::span<const std::uint64_t> checksums) override {
     for (std::size_t i = 0; i < report.size(); ++i) {
-      const MatrixReport& line = report[i];
       const auto to = std::back_inserter(output_.buffer());
       fmt::format_to(to, FMT_COMPILE("{}{{\"matrix\":{}"), next_ > 0 ? ",\n" : "\n", next_);
-      append("residual", line.residual);
-      append("orthogonality", line.orthogonality);
-      append("lower", line.lower);
-      append("diagonal_ratio", line.diagonal_ratio);
-      fmt::format_to(to, FMT_COMPILE(",\"status\":{},\"scale\":{},\"tries\":{}"),
-                     static_cast<int>(line.status), line.scale, static_cast<int>(line.tries));
+      for (const ReportColumn& column : columns_) append(column.name, column.value(report[i]));
       if (has_checksums_)
         fmt::format_to(to, FMT_COMPILE(",\"{}\":\"0x{:016x}\""), checksum_column, checksums[i]);
       output_.buffer().push_back('}');
@@ -83,7 +82,7 @@ class JsonReport final : public ReportFile {
   }
 
  private:
-  void append(const char* name, double number) {
+  void append(std::string_view name, double number) {
     const auto to = std::back_inserter(output_.buffer());
     // JSON has no NaN and no infinity.
     if (std::isfinite(number)) {
@@ -94,6 +93,7 @@ class JsonReport final : public ReportFile {
   }
 
   TextOutput output_;
+  std::vector<ReportColumn> columns_;
   bool has_checksums_;
   index_t next_ = 0;
 };
@@ -121,10 +121,12 @@ void check_report_ending(const std::string& path) {
 }
 
 std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
+                                               std::vector<ReportColumn> columns,
                                                const ReportOfSet* set) {
   check_report_ending(path);
-  if (path.ends_with(".csv")) return std::make_unique<CsvReport>(path, force, set != nullptr);
-  return std::make_unique<JsonReport>(path, force, set);
+  if (path.ends_with(".csv"))
+    return std::make_unique<CsvReport>(path, force, std::move(columns), set != nullptr);
+  return std::make_unique<JsonReport>(path, force, std::move(columns), set);
 }
 
 }  // namespace qrtool

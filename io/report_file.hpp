@@ -7,8 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/report.hpp"
+#include "core/report_columns.hpp"
 #include "io/file/file_set.hpp"
 #include "io/writer.hpp"
 
@@ -47,6 +49,7 @@ struct ReportOfSet {
 /// Creates the report file for a name that ends in .csv or .json; that of a set with `set`. Errors:
 /// UsageError for other names.
 std::unique_ptr<ReportFile> create_report_file(const std::string& path, bool force,
+                                               std::vector<ReportColumn> columns,
                                                const ReportOfSet* set = nullptr);
 
 }  // namespace qrtool

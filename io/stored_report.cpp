@@ -149,7 +149,8 @@ void apply_record(const Record& record, const std::string& shown, StoredFactors&
   factors.by_qrtool = is_by_qrtool(record);
   if (!factors.by_qrtool) return;
   factors.is_mixed = value_of(record, "precision") == "mixed";
-  require_factors_of_mode(shown, value_of(record, "mode"), factors);
+  require_factors_of_mode(shown, {value_of(record, "mode"), value_of(record, "pivot") == "yes"},
+                          factors);
 }
 
 }  // namespace qrtool

@@ -2,7 +2,6 @@
 // writer.hpp: writes matrices and a report to a file that appears complete or not at all.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,12 +22,14 @@ namespace qrtool {
 /// One dataset of matrices in the output. A vector (tau, rows = 1) is stored without the dimension
 /// of rows.
 struct MatrixDataset {
-  std::string name;  // "Q", "R", "V", "tau", "A"
+  std::string name;  // "Q", "R", "P", "V", "tau", "A"
   ElementType type = ElementType::float32;
   index_t rows = 0, cols = 0;
   bool is_vector = false;
   /// Batch dimensions of its own; not given: those of the output.
   std::optional<std::vector<index_t>> leading = {};
+  bool is_whole = false;  // whole numbers, given as float64 and stored as int32
+  std::size_t stored_bytes() const { return is_whole ? 4 : size_of(type); }
 };
 
 /// Text has no arrays of one dimension, but rows. Vectors with leading dimensions of their own
@@ -38,7 +39,7 @@ MatrixDataset without_vectors(MatrixDataset dataset);
 /// One dataset of numbers in /report that is not a part of MatrixReport, or one column of
 /// out.report.csv. The texts are for people, as those of ReportColumn.
 struct NumberDataset {
-  enum class Kind { real, whole, status, byte };
+  using Kind = NumberKind;
 
   std::string name;
   Kind kind = Kind::real;
@@ -61,7 +62,7 @@ struct OutputSpec {
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
-  std::array<ReportColumn, 7> report_columns{};
+  std::vector<ReportColumn> report_columns = {};
   Attributes attributes;  // of the root
   int threads = 1;        // the most that write at once
 };

@@ -11,6 +11,8 @@
 #include "app/bench/data.hpp"
 #include "app/bench/device.hpp"
 #include "app/bench/lapack.hpp"
+#include "app/bench/lapack_systems.hpp"
+#include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
@@ -170,12 +172,24 @@ constexpr Baseline all_baselines[] = {
      }},
     {.name = "lapack",
      .make = [](const BenchSetup& setup) { return make_lapack(setup.limits, setup.seed); }},
-    {.name = "textbook", .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
+    {.name = "textbook",
+     .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
        return std::make_unique<DeviceContestant>("textbook", setup, "opencl/textbook");
+     }},
+    {.name = "gels",
+     .solves = true,
+     .make = [](const BenchSetup& setup) { return make_lapack_solver(LapackMethod::gels, setup); }},
+    {.name = "gelsy",
+     .solves = true,
+     .make =
+         [](const BenchSetup& setup) { return make_lapack_solver(LapackMethod::gelsy, setup); }},
+    {.name = "normal-equations", .solves = true, .make = [](const BenchSetup& setup) {
+       return make_lapack_solver(LapackMethod::normal_equations, setup);
      }}};
 
 std::unique_ptr<Contestant> make_forced(const BenchSetup& setup, std::string name,
                                         const std::string& variant) {
+  if (setup.task != BenchTask::factor) return make_solver(setup, std::move(name), variant);
   if (setup.backend.name() == "cpu")
     return std::make_unique<HostContestant>(std::move(name), setup.backend, variant, setup.seed);
   return std::make_unique<DeviceContestant>(std::move(name), setup, variant);

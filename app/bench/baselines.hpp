@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "app/bench/cases.hpp"
 #include "app/bench/timing.hpp"
 #include "core/backend.hpp"
 #include "core/problem.hpp"
@@ -32,6 +33,7 @@ struct BenchSetup {
   std::string variant;     // forced, or empty
   Limits limits;           // host memory and threads
   std::uint64_t seed = 0;  // of this rank
+  BenchTask task = BenchTask::factor;
 };
 
 /// Makes the tool: on an OpenCL device, where the data stay, or on the CPU.
@@ -43,6 +45,7 @@ std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup);
 /// One thing that the tool can be compared with.
 struct Baseline {
   std::string_view name;
+  bool solves = false;  // least squares; false: factors
   std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
 };
 std::span<const Baseline> baselines();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -83,6 +84,38 @@ std::vector<BenchCase> quick_sweep() {
   return cases;
 }
 
+std::vector<BenchCase> solve_sweep(BenchTask task, bool quick) {
+  std::vector<BenchCase> cases;
+  if (task == BenchTask::solve_shared) {
+    add_grid(cases, {{120, 4}}, {10'000, 1'000'000});
+    add_grid(cases, {{288, 97}}, {1000});
+    if (quick) return cases;
+    add_grid(cases, {{120, 4}}, {10'000'000});
+    add_grid(cases, {{288, 97}, {1000, 200}}, {100'000});
+    return cases;
+  }
+  add_grid(cases, {{16, 4}}, {1000, 100'000});
+  add_grid(cases, {{64, 64}, {128, 64}}, {100, 1000});
+  add_grid(cases, {{288, 97}}, {100});
+  add_grid(cases, {{100'000, 16}}, {1});
+  if (quick) return cases;
+  add_grid(cases, {{16, 4}}, {1'000'000});
+  add_grid(cases, {{64, 64}, {128, 64}}, {15'000});
+  add_grid(cases, {{288, 97}}, {262'144});
+  add_grid(cases, {{1'000'000, 32}, {4'000'000, 64}}, {1});
+  return cases;
+}
+
+BenchTask task_of(const BenchOptions& o) {
+  return o.shared ? BenchTask::solve_shared : o.solve ? BenchTask::solve : BenchTask::factor;
+}
+
+std::string_view name_of(BenchTask task, Mode mode) {
+  return task == BenchTask::factor  ? name_of(mode)
+         : task == BenchTask::solve ? "solve"
+                                    : "solve-shared";
+}
+
 BenchSchedule schedule_of(const BenchOptions& o) {
   BenchSchedule schedule;
   const bool is_quick = o.quick || (!o.sweep && o.shapes.empty());
@@ -91,6 +124,7 @@ BenchSchedule schedule_of(const BenchOptions& o) {
   } else {
     schedule.cases = o.sweep_kind == SweepKind::tall     ? tall_sweep()
                      : o.sweep_kind == SweepKind::shapes ? shapes_sweep()
+                     : o.solve                           ? solve_sweep(task_of(o), is_quick)
                      : is_quick                          ? quick_sweep()
                                                          : standard_sweep();
   }
@@ -115,6 +149,31 @@ double bench_flops(const Problem& p) {
   double flops = flops_of_r(static_cast<double>(std::max(p.m, p.n)), k);
   if (p.wants_q()) flops += flops_of_r(static_cast<double>(p.m), k);
   return flops * static_cast<double>(p.count);
+}
+
+double case_flops(const BenchCase& size, Mode mode, BenchTask task) {
+  const Problem problem = problem_of(size, ElementType::float64, mode);
+  if (task == BenchTask::factor) return bench_flops(problem);
+  const auto m = static_cast<double>(size.m), n = static_cast<double>(size.n);
+  const double of_r = flops_of_r(std::max(m, n), std::min(m, n)), of_x = 4 * m * n - n * n;
+  const auto batch = static_cast<double>(size.batch);
+  return of_r * (task == BenchTask::solve_shared ? 1 : batch) + of_x * batch;
+}
+
+index_t systems_at_once(const Problem& p, BenchTask task, const Limits& limits) {
+  constexpr std::size_t target_bytes = std::size_t{64} << 20;
+  const bool is_shared = task == BenchTask::solve_shared;
+  // A: what is drawn, and two copies by columns, or one for each thread. The vectors: b twice, x.
+  const std::size_t of_vectors =
+      size_of(p.type) * static_cast<std::size_t>(2 * std::max(p.m, p.n) + p.m + p.n);
+  const std::size_t fixed =
+      is_shared ? p.input_bytes() * (static_cast<std::size_t>(limits.threads) + 2) : 0;
+  const std::size_t each = of_vectors + (is_shared ? 0 : 3 * p.input_bytes());
+  if (fixed + each > limits.host_bytes)
+    throw LimitError(fmt::format("one system needs {} of host memory; the limit is {}",
+                                 format_bytes(fixed + each), format_bytes(limits.host_bytes)));
+  const std::size_t room = std::min(limits.host_bytes - fixed, target_bytes);
+  return std::clamp<index_t>(static_cast<index_t>(room / each), 1, p.count);
 }
 
 std::string objection_to_residence(const Problem& p, std::size_t device_bytes_per_matrix,

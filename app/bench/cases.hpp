@@ -12,7 +12,13 @@
 
 namespace qrtool {
 
-/// `batch` matrices m x n.
+/// What is measured: factors; one least-squares problem for each matrix; or one matrix for all
+/// right sides.
+enum class BenchTask { factor, solve, solve_shared };
+/// The word of CSV and JSON: the mode for factors, else "solve" or "solve-shared".
+std::string_view name_of(BenchTask task, Mode mode);
+
+/// `batch` matrices m x n; of solve_shared, right sides.
 struct BenchCase {
   index_t m = 0, n = 0, batch = 0;
   int threads = 0;  // of the tool on the CPU; 0: as many as it may use
@@ -30,6 +36,9 @@ std::vector<BenchCase> shapes_sweep();
 /// The part of the published table that two CPU cores can measure within a minute.
 std::vector<BenchCase> quick_sweep();
 
+/// The same for least squares. quick: the part for a minute.
+std::vector<BenchCase> solve_sweep(BenchTask task, bool quick);
+
 /// The number of runs that are not timed, and then of those that are.
 struct Repeats {
   int warm_up = 2, timed = 5;
@@ -42,6 +51,7 @@ struct BenchSchedule {
   double cell_seconds = 0;              // the longest running time of one cell of the table
   std::optional<double> total_seconds;  // the longest wall time of all cells
 };
+BenchTask task_of(const BenchOptions& options);
 BenchSchedule schedule_of(const BenchOptions& options);
 /// Keeps each shape and batch once. A device does not use the CPU threads of a case.
 void forget_threads(std::vector<BenchCase>& cases);
@@ -51,6 +61,12 @@ Problem problem_of(const BenchCase& size, ElementType type, Mode mode);
 /// Counts the operations of the whole batch as LAPACK does: 2 m n^2 - 2 n^3 / 3 for R (with m and n
 /// exchanged where m < n), and the same again, with k columns, for Q (m x k).
 double bench_flops(const Problem& problem);
+
+/// The operations of a case. For least squares those of LAPACK's gels: R, Q'B, and x from R.
+double case_flops(const BenchCase& size, Mode mode, BenchTask task);
+
+/// How many right sides are in memory at a time: about 64 MiB with all copies. Errors: LimitError.
+index_t systems_at_once(const Problem& problem, BenchTask task, const Limits& limits);
 
 /// Says why a device cannot hold a whole batch; empty where it can. The batch is made in host
 /// memory, and an OpenCL device that is the CPU keeps its copy there, too.

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// device.cpp: times a batch that stays on an OpenCL device, by the device's clock.
+// device.cpp: times batches that stay on an OpenCL device, by the device's clock.
 #include "app/bench/device.hpp"
 
 #include <utility>
 
 #include "app/bench/data.hpp"
+#include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/solve/backward_error.hpp"
 #include "gpu/host/opencl_backend.hpp"
+#include "gpu/solve/resident_systems.hpp"
 
 namespace qrtool {
 namespace {
@@ -49,6 +52,54 @@ std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan, std::uint6
   return std::make_unique<DeviceRun>(backend, std::move(plan), std::move(data));
 }
 
+template <class T>
+class DeviceSystems final : public TimedRun {
+ public:
+  DeviceSystems(OpenclBackend& backend, Plan plan, index_t drawn, std::uint64_t seed)
+      : plan_(std::move(plan)),
+        problem_(systems_of(plan_.problem)),
+        a_(drawn, problem_.m, problem_.n, seed, backend.limits().threads),
+        b_(drawn, 1, problem_.m, seed_of_b(seed), backend.limits().threads),
+        resident_(backend, problem_, plan_, a_.view(),
+                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}) {}
+
+  std::string variant() const override { return std::string(plan_.variant->name); }
+
+  RunSeconds run() override {
+    const auto seconds = resident_.run();
+    return {seconds.factor + seconds.solve, seconds.check};
+  }
+
+  Accuracy accuracy() const override {
+    const double bar = solution_bar(problem_.type, problem_.m, problem_.n);
+    Accuracy accuracy;
+    for (const SolutionErrors& errors : resident_.errors()) {
+      if (errors.error <= bar) {
+        accuracy.add({.backward_error = errors.error, .status = Status::ok});
+      } else {
+        ++accuracy.left_to_cpu;
+      }
+    }
+    return accuracy;
+  }
+
+ private:
+  Plan plan_;  // resident_ refers to it and to problem_
+  SolveProblem problem_;
+  BenchData<T> a_, b_;
+  ResidentSystems<T> resident_;
+};
+
+/// As many different systems as fit this many entries; the others repeat them.
+constexpr index_t most_drawn_entries = index_t{1} << 24;
+
+template <class T>
+std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan, std::uint64_t seed) {
+  const Problem p = plan.problem;
+  const index_t drawn = std::clamp<index_t>(most_drawn_entries / (p.m * p.n), 1, p.count);
+  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), drawn, seed);
+}
+
 }  // namespace
 
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed) {
@@ -56,6 +107,13 @@ std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::ui
   if (plan.problem.type == ElementType::float32)
     return make_run<float>(opencl, std::move(plan), seed);
   return make_run<double>(opencl, std::move(plan), seed);
+}
+
+std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std::uint64_t seed) {
+  auto& opencl = dynamic_cast<OpenclBackend&>(backend);
+  if (plan.problem.type == ElementType::float32)
+    return make_systems<float>(opencl, std::move(plan), seed);
+  return make_systems<double>(opencl, std::move(plan), seed);
 }
 
 }  // namespace qrtool

@@ -15,4 +15,8 @@ namespace qrtool {
 /// Errors: DeviceError, LimitError.
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed);
 
+/// The same for least squares: one right side for each of plan.problem.count matrices, whose R the
+/// plan computes.
+std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std::uint64_t seed);
+
 }  // namespace qrtool

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double gflops(const BenchHeader& header, const BenchRow& row) {
-  return bench_flops(problem_of(row.size, header.type, header.mode)) / row.tool->median() * 1e-9;
+  return case_flops(row.size, header.mode, header.task) / row.tool->median() * 1e-9;
 }
 
 /// The CPU threads that the tool may use.
@@ -51,7 +51,7 @@ std::string csv_line(const BenchResult& result, const BenchRow& row) {
   const BenchHeader& h = result.header;
   std::string line = fmt::format(
       "{},{},{},{},{},{},{},{},{}", h.backend, csv_text(h.device), precision_name(h.type),
-      name_of(h.mode), row.size.m, row.size.n, row.size.batch,
+      name_of(h.task, h.mode), row.size.m, row.size.n, row.size.batch,
       h.is_on_device() ? "" : std::to_string(threads_of(h, row)), row.tool ? row.variant : "");
   const auto add = [&](bool is_known, auto value) {
     line += "," + (is_known ? csv_number(value()) : std::string());
@@ -60,12 +60,12 @@ std::string csv_line(const BenchResult& result, const BenchRow& row) {
   add(has_tool, [&] { return row.tool->median() * 1e3; });
   add(has_tool, [&] { return row.tool->fastest() * 1e3; });
   add(has_tool, [&] { return row.tool->slowest() * 1e3; });
-  add(has_tool, [&] { return row.tool->check_seconds * 1e3; });
+  add(has_tool && h.has_check_time(), [&] { return row.tool->check_seconds * 1e3; });
   for (const std::optional<Timing>& baseline : row.baselines) {
     add(baseline.has_value(), [&] { return baseline->median() * 1e3; });
     add(has_tool && baseline, [&] { return speed_up(row, *baseline); });
   }
-  const bool has_error = row.accuracy.matrices > 0 && h.mode != Mode::r;
+  const bool has_error = row.accuracy.matrices > 0 && h.has_error();
   add(has_tool, [&] { return gflops(h, row); });
   add(has_error, [&] { return row.accuracy.mean(); });
   add(has_error, [&] { return row.accuracy.worst; });
@@ -93,14 +93,15 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
         {"seconds", json_of(timing)},
         {"speed_up", row.tool && timing ? Json(speed_up(row, *timing)) : Json()}};
   }
-  const bool has_error = row.accuracy.matrices > 0 && header.mode != Mode::r;
+  const bool has_error = row.accuracy.matrices > 0 && header.has_error();
   return {{"m", row.size.m},
           {"n", row.size.n},
           {"batch", row.size.batch},
           {"threads", header.is_on_device() ? Json() : Json(threads_of(header, row))},
           {"variant", row.tool ? Json(row.variant) : Json()},
           {"seconds", json_of(row.tool)},
-          {"check_seconds", row.tool ? Json(row.tool->check_seconds) : Json()},
+          {"check_seconds",
+           row.tool && header.has_check_time() ? Json(row.tool->check_seconds) : Json()},
           {"baselines", baselines},
           {"gflops", row.tool ? Json(gflops(header, row)) : Json()},
           {"error_mean", has_error ? Json(row.accuracy.mean()) : Json()},
@@ -132,7 +133,7 @@ std::string to_json(const BenchResult& result) {
       {"host", {{"processor", h.processor}, {"threads", h.threads}, {"ranks", h.ranks}}},
       {"precision", precision_name(h.type)},
       {"arithmetic", name_of(h.arithmetic)},
-      {"mode", name_of(h.mode)},
+      {"mode", name_of(h.task, h.mode)},
       {"seed", h.seed},
       {"timed",
        {{"what", h.is_on_device() && h.ranks == 1 ? "device clock, data resident" : "wall time"},

@@ -3,17 +3,16 @@
 // the library on one matrix.
 #include "app/bench/lapack.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "app/bench/data.hpp"
+#include "app/bench/lapack_library.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
@@ -28,90 +27,6 @@ using Geqrf = void (*)(const int* m, const int* n, T* a, const int* lda, T* tau,
 template <class T>
 using Orgqr = void (*)(const int* m, const int* n, const int* k, T* a, const int* lda, const T* tau,
                        T* work, const int* lwork, int* info);
-
-/// The functions of one library; it stays loaded.
-struct LapackLibrary {
-  std::string file;                        // empty: none was found
-  std::string version;                     // "OpenBLAS 0.3.21", "LAPACK 3.11.0"
-  bool is_reference = false;               // Netlib's, which is not optimised
-  void (*set_own_threads)(int) = nullptr;  // null: the library has no threads to set
-  std::pair<Geqrf<float>, Orgqr<float>> floats{};
-  std::pair<Geqrf<double>, Orgqr<double>> doubles{};
-
-  template <class T>
-  auto functions() const {
-    if constexpr (std::is_same_v<T, float>) return floats;
-    if constexpr (std::is_same_v<T, double>) return doubles;
-  }
-};
-
-/// A library that may give its functions a prefix, as SciPy's OpenBLAS does.
-struct Symbols {
-  void* handle;
-  std::string prefix;
-
-  template <class Function>
-  bool find(const char* name, Function& function) const {
-    function = reinterpret_cast<Function>(dlsym(handle, (prefix + name).c_str()));
-    return function != nullptr;
-  }
-};
-
-bool find_functions(const Symbols& symbols, LapackLibrary& library) {
-  return symbols.find("sgeqrf_", library.floats.first) &&
-         symbols.find("sorgqr_", library.floats.second) &&
-         symbols.find("dgeqrf_", library.doubles.first) &&
-         symbols.find("dorgqr_", library.doubles.second);
-}
-
-/// "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the first two words.
-std::string first_two_words(const std::string& text) {
-  const std::size_t first = text.find(' ');
-  return first == std::string::npos ? text : text.substr(0, text.find(' ', first + 1));
-}
-
-/// Version and threads, by functions that only one library has.
-void identify(const Symbols& symbols, LapackLibrary& library) {
-  char* (*configuration)() = nullptr;
-  void (*mkl_version)(char*, int) = nullptr;
-  void (*lapack_version)(int*, int*, int*) = nullptr;
-  if (symbols.find("openblas_get_config", configuration)) {
-    library.version = first_two_words(configuration());
-    symbols.find("openblas_set_num_threads", library.set_own_threads);
-  } else if (symbols.find("MKL_Get_Version_String", mkl_version)) {
-    // "Intel(R) oneAPI Math Kernel Library Version 2026.2-Product Build ...".
-    char text[256] = {};
-    mkl_version(text, sizeof(text) - 1);
-    const std::string_view all(text), word = "Version ";
-    const std::size_t at = std::min(all.find(word), all.size());
-    const std::string_view number = all.substr(std::min(at + word.size(), all.size()));
-    library.version = fmt::format("MKL {}", number.substr(0, number.find_first_of("- ")));
-    symbols.find("MKL_Set_Num_Threads", library.set_own_threads);
-  } else if (symbols.find("ilaver_", lapack_version)) {
-    int major = 0, minor = 0, patch = 0;
-    lapack_version(&major, &minor, &patch);
-    library.version = fmt::format("LAPACK {}.{}.{}", major, minor, patch);
-    library.is_reference = true;
-  }
-}
-
-LapackLibrary load_lapack(const std::string& file) {
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return {};
-  for (const char* prefix : {"", "scipy_"}) {
-    const Symbols symbols{handle, prefix};
-    LapackLibrary library{.file = file, .version = {}};
-    if (!find_functions(symbols, library)) continue;
-    identify(symbols, library);
-    return library;
-  }
-  return {};
-}
-
-LapackLibrary load_installed_lapack() {
-  LapackLibrary library = load_lapack("libopenblas.so.0");
-  return library.file.empty() ? load_lapack("liblapack.so.3") : library;
-}
 
 /// Bytes of a chunk, so that batches of any size take bounded memory.
 constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
@@ -130,6 +45,8 @@ class LapackRun final : public TimedRun {
         input_(chunk_, problem.n, problem.m),
         work_(chunk_, problem.n, problem.m),
         r_(chunk_, problem.n, problem.k()) {
+    library.find_typed<T>("geqrf", geqrf_);
+    library.find_typed<T>("orgqr", orgqr_);
     // Where there are fewer matrices than threads, the library's own threads share each matrix.
     const bool by_matrix = problem.count >= limits.threads || library.set_own_threads == nullptr;
     workers_ = by_matrix ? limits.threads : 1;
@@ -180,31 +97,32 @@ class LapackRun final : public TimedRun {
   }
 
   std::size_t scratch_size() {
-    const auto [geqrf, orgqr] = library_.functions<T>();
     const int query = -1;
     int info = 0;
     T for_r = 0, for_q = 0;
-    geqrf(&m_, &n_, work_.view().data, &m_, tau_.data(), &for_r, &query, &info);
-    orgqr(&m_, &k_, &k_, work_.view().data, &m_, tau_.data(), &for_q, &query, &info);
+    geqrf_(&m_, &n_, work_.view().data, &m_, tau_.data(), &for_r, &query, &info);
+    orgqr_(&m_, &k_, &k_, work_.view().data, &m_, tau_.data(), &for_q, &query, &info);
     scratch_per_worker_ = std::max({static_cast<int>(for_r), static_cast<int>(for_q), n_, 1});
     return static_cast<std::size_t>(scratch_per_worker_);
   }
 
   /// Factors A into V\R and tau, copies R, and then replaces V by Q.
   void factor(index_t b, int worker) {
-    const auto [geqrf, orgqr] = library_.functions<T>();
     T* a = work_.view()[b].data;
     T* tau = tau_.data() + std::ptrdiff_t{worker} * k_;
     T* scratch = scratch_.data() + std::ptrdiff_t{worker} * scratch_per_worker_;
     int info = 0;
-    geqrf(&m_, &n_, a, &m_, tau, scratch, &scratch_per_worker_, &info);
+    geqrf_(&m_, &n_, a, &m_, tau, scratch, &scratch_per_worker_, &info);
     for (int j = 0; j < n_; ++j)
       std::copy_n(a + std::ptrdiff_t{j} * m_, std::min(j + 1, k_), r_.view()[b].data + j * k_);
-    if (problem_.wants_q()) orgqr(&m_, &k_, &k_, a, &m_, tau, scratch, &scratch_per_worker_, &info);
+    if (problem_.wants_q())
+      orgqr_(&m_, &k_, &k_, a, &m_, tau, scratch, &scratch_per_worker_, &info);
     if (info != 0) throw InternalError(fmt::format("{} returned info {}", library_.file, info));
   }
 
   const LapackLibrary& library_;
+  Geqrf<T> geqrf_ = nullptr;
+  Orgqr<T> orgqr_ = nullptr;
   Problem problem_;
   int m_, n_, k_;
   index_t chunk_;
@@ -216,8 +134,8 @@ class LapackRun final : public TimedRun {
 class LapackContestant final : public Contestant {
  public:
   LapackContestant(const Limits& limits, std::uint64_t seed, const std::string& file)
-      : wanted_(file.empty() ? "libopenblas.so.0 or liblapack.so.3" : file),
-        library_(file.empty() ? load_installed_lapack() : load_lapack(file)),
+      : wanted_(wanted_lapack(file)),
+        library_(load_lapack(file, {"geqrf", "orgqr"})),
         limits_(limits),
         seed_(seed) {}
 
@@ -228,14 +146,12 @@ class LapackContestant final : public Contestant {
     const std::string threads = library_.set_own_threads != nullptr
                                     ? "one matrix per thread, or all threads on one"
                                     : "one matrix per thread";
-    const std::string library = library_.version.empty() ? "" : library_.version + ", ";
-    return fmt::format("{}{}, {}{}", library, escape(library_.file),
-                       library_.is_reference ? "reference, unoptimised, " : "", threads);
+    return fmt::format("{}, {}", library_.text(), threads);
   }
 
   std::unique_ptr<TimedRun> prepare(const Problem& p, int) override {
     if (library_.file.empty())
-      throw DeviceError(fmt::format("geqrf and orgqr were not found in {}", escape(wanted_)));
+      throw DeviceError(fmt::format("geqrf and orgqr were not found in {}", wanted_));
     if (std::max(p.m, p.n) > std::numeric_limits<int>::max())
       throw LimitError("LAPACK counts rows and columns in 32 bits");
     if (p.type == ElementType::float32)

@@ -10,6 +10,10 @@ std::unique_ptr<TimedRun> make_resident_run(Backend&, Plan, std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
+std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, std::uint64_t) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
 ExitCode run_bench_gemm(const BenchOptions&) {
   throw DeviceError("this build has no OpenCL", "products are measured on a device");
 }

@@ -74,19 +74,21 @@ const Baseline* find_baseline(std::string_view name) {
 }
 
 void parse_baselines(const std::string& text, BenchOptions& o) {
-  o.against.clear();
+  std::vector<const Baseline*>& against = o.against.emplace();
   for (const std::string& word : split(text)) {
     if (word == all_variants) o.against_variants = true;
     if (word == "none" || word == all_variants) continue;
     const Baseline* baseline = find_baseline(word);
-    if (std::find(o.against.begin(), o.against.end(), baseline) == o.against.end())
-      o.against.push_back(baseline);
+    if (std::find(against.begin(), against.end(), baseline) == against.end())
+      against.push_back(baseline);
   }
 }
 
 }  // namespace
 
-std::vector<const Baseline*> default_baselines() { return {find_baseline("eigen")}; }
+std::vector<const Baseline*> baselines_of(const BenchOptions& o) {
+  return o.against.value_or(std::vector{find_baseline(o.solve ? "gels" : "eigen")});
+}
 
 constexpr std::string_view bench_about =
     R"(Times the tool against others on matrices made here, and prints a table. Device
@@ -95,6 +97,7 @@ of its own. Without --sweep and --shape it is --quick.
 
   qrtool bench --sweep --export-markdown table.md
   qrtool bench --shape 64x64,128x64 --batch 1000,15000 --against eigen,lapack
+  qrtool bench --solve --shape 288x97 --batch 1000 --against gels,gelsy
   mpirun -n 2 qrtool-mpi bench --mode r --shape 1000000x32      rows over ranks
 )";
 
@@ -113,6 +116,11 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
   line.flag("--gemm", o.gemm,
             "the matrix products behind opencl/large instead, every body, beside the peak of its "
             "instruction");
+  line.flag(
+      "--solve", o.solve,
+      "least squares instead, one right side for each matrix, as solve solves and checks them");
+  line.flag("--shared", o.shared,
+            "with --solve: one matrix for all right sides, which --batch counts then");
   line.list("--shape", "MxN,...", "your own cases: rows and columns; may be repeated",
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
@@ -124,7 +132,8 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
               arithmetics);
   line.choice("--mode", o.mode, "what is computed", modes);
   line.list("--against", "NAME,...",
-            "default eigen; eigen, lapack, textbook, none; variants: all of the backend's",
+            "default eigen; eigen, lapack, textbook, none; variants: all of the backend's; with "
+            "--solve gels (the default), gelsy, normal-equations, all by LAPACK",
             [&o](const std::string& text) { parse_baselines(text, o); });
   line.suggest("--against", [] {
     std::vector<Candidate> names;
@@ -165,6 +174,16 @@ void check(const BenchOptions& o) {
   if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
     throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
                      "leave --sweep, --quick, --shape and --backend cpu away");
+  if (o.shared && !o.solve)
+    throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
+  if (o.solve && (o.gemm || o.mode != Mode::reduced || o.arithmetic != Arithmetic::any))
+    throw UsageError("--solve measures solutions: it takes no --gemm, --mode or --arithmetic");
+  for (const Baseline* baseline : baselines_of(o))
+    if (baseline->solves != o.solve)
+      throw UsageError(
+          fmt::format("--against {}: {}", baseline->name,
+                      o.solve ? "it computes factors" : "it solves least squares"),
+          o.solve ? "with --solve: gels, gelsy, normal-equations, variants, none" : "--solve");
   if (!o.batches.empty() && o.shapes.empty())
     throw UsageError("--batch needs --shape", "for example --shape 64x64 --batch 100,1000");
   for (const auto& [m, n] : o.shapes)

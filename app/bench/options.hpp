@@ -16,15 +16,12 @@
 namespace qrtool {
 
 struct Baseline;
-/// Eigen, which every build has.
-std::vector<const Baseline*> default_baselines();
-
 /// The cases of --sweep. shapes: small and large, square, tall and wide, for the choice among
 /// variants.
 enum class SweepKind { standard, tall, shapes };
 
 struct BenchOptions : PrintOptions {
-  bool sweep = false, quick = false, gemm = false;
+  bool sweep = false, quick = false, gemm = false, solve = false, shared = false;
   SweepKind sweep_kind = SweepKind::standard;
   std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
   std::vector<index_t> batches;                     // of each shape
@@ -32,7 +29,7 @@ struct BenchOptions : PrintOptions {
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;  // or r
   BackendRequest backend;
-  std::vector<const Baseline*> against = default_baselines();
+  std::optional<std::vector<const Baseline*>> against;
   bool against_variants = false;
   std::optional<double> limit_seconds;
   std::optional<std::uint64_t> memory_bytes;
@@ -41,6 +38,9 @@ struct BenchOptions : PrintOptions {
   std::string export_json, export_csv, export_markdown;
   bool force = false;
 };
+
+/// --against, or by default Eigen, which every build has, and gels for least squares.
+std::vector<const Baseline*> baselines_of(const BenchOptions& options);
 
 class CommandLine;
 

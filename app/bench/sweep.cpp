@@ -45,7 +45,7 @@ Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const B
     : options_(options), schedule_(schedule) {
   columns_.push_back({comm.size() > 1 ? make_ranked_tool(setup, comm) : make_tool(setup),
                       CostHistory(setup.backend.limits().is_cpu)});
-  for (const Baseline* baseline : options.against)
+  for (const Baseline* baseline : baselines_of(options))
     columns_.push_back({baseline->make(setup), CostHistory()});
   if (options.against_variants) {
     for (std::unique_ptr<Contestant>& variant : make_variants(setup))
@@ -62,6 +62,7 @@ BenchHeader Sweep::header(const BenchSetup& setup) const {
                      .type = options_.type,
                      .arithmetic = options_.arithmetic,
                      .mode = options_.mode,
+                     .task = task_of(options_),
                      .seed = options_.seed,
                      .repeats = schedule_.repeats,
                      .processor = CpuBackend(setup.limits).device(),
@@ -102,7 +103,7 @@ Timing Sweep::time(Column& column, BenchRow& row) {
   const std::string name = column.contestant->name();
   Problem problem = problem_of(row.size, options_.type, options_.mode);
   problem.arithmetic = options_.arithmetic;
-  const double flops = bench_flops(problem);
+  const double flops = case_flops(row.size, options_.mode, result_.header.task);
   const double limit = seconds_left();
   refuse_if_too_slow(column.history.predict(row.size, flops), limit);
   const StatusLine status(
@@ -112,7 +113,12 @@ Timing Sweep::time(Column& column, BenchRow& row) {
   const std::unique_ptr<TimedRun> run = column.contestant->prepare(problem, row.size.threads);
   Timing timing = time_runs(*run, schedule_.repeats, limit);
   column.history.add(row.size, flops, timing.median() + timing.check_seconds);
-  if (&column == &columns_.front()) keep_quality(*run, row);
+  if (&column == &columns_.front()) {
+    keep_quality(*run, row);
+  } else if (const Accuracy of_baseline = run->accuracy(); of_baseline.failed > 0) {
+    result_.add_note(row, fmt::format("{}: {} of {} failed", name, format_count(of_baseline.failed),
+                                      format_count(of_baseline.matrices)));
+  }
   add_timing_notes(name, timing, row);
   return timing;
 }
@@ -137,8 +143,12 @@ void Sweep::keep_quality(const TimedRun& run, BenchRow& row) {
   row.accuracy = run.accuracy();
   if (row.accuracy.failed > 0)
     result_.add_note(
-        row, fmt::format("{}: {} of {} matrices above their bar", run.variant(),
-                         format_count(row.accuracy.failed), format_count(row.accuracy.matrices)));
+        row, fmt::format("{}: {} of {} {} above their bar", run.variant(),
+                         format_count(row.accuracy.failed), format_count(row.accuracy.matrices),
+                         options_.solve ? "solutions" : "matrices"));
+  if (row.accuracy.left_to_cpu > 0)
+    result_.add_note(row, fmt::format("{}: {} systems are left to the CPU, which is not timed",
+                                      run.variant(), format_count(row.accuracy.left_to_cpu)));
 }
 
 void Sweep::add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row) {

@@ -64,10 +64,13 @@ void add_tool_columns(std::vector<Column>& columns, const BenchResult& result) {
                      .width = 9,
                      .is_text = false,
                      .cell = [](const BenchRow& row) { return milliseconds(row.tool); }});
-  columns.push_back(
-      {.heading = "check ms", .width = 9, .is_text = false, .cell = [](const BenchRow& row) {
-         return row.tool ? format_figure(row.tool->check_seconds * 1e3) : std::string(skipped);
-       }});
+  columns.push_back({.heading = "check ms",
+                     .width = 9,
+                     .is_text = false,
+                     .cell = [has_time = result.header.has_check_time()](const BenchRow& row) {
+                       return row.tool && has_time ? format_figure(row.tool->check_seconds * 1e3)
+                                                   : std::string(skipped);
+                     }});
 }
 
 void add_baseline_columns(std::vector<Column>& columns, const BenchResult& result) {
@@ -92,12 +95,11 @@ void add_quality_columns(std::vector<Column>& columns, const BenchResult& result
   columns.push_back(
       {.heading = "GFLOP/s", .width = 8, .is_text = false, .cell = [header](const BenchRow& row) {
          if (!row.tool) return std::string(skipped);
-         const Problem problem = problem_of(row.size, header.type, header.mode);
-         return format_figure(bench_flops(problem) / row.tool->median() * 1e-9);
+         return format_figure(case_flops(row.size, header.mode, header.task) / row.tool->median() *
+                              1e-9);
        }});
   const auto error = [header](const BenchRow& row, double value) {
-    // R alone has no ||QR - A||.
-    const bool is_measured = row.accuracy.matrices > 0 && header.mode != Mode::r;
+    const bool is_measured = row.accuracy.matrices > 0 && header.has_error();
     return is_measured ? fmt::format("{:.2e}", value) : std::string(skipped);
   };
   columns.push_back(
@@ -134,6 +136,17 @@ std::string text_line(const std::vector<Column>& columns, Cell cell) {
   return line + "\n";
 }
 
+std::string task_text(const BenchHeader& h) {
+  switch (h.task) {
+    case BenchTask::solve:
+      return "least squares, one right side for each matrix";
+    case BenchTask::solve_shared:
+      return "least squares, one matrix for all right sides";
+    default:
+      return fmt::format("mode {}", name_of(h.mode));
+  }
+}
+
 /// The lines of the header, each with its label.
 std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
@@ -142,8 +155,8 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
                                      : fmt::format(", arithmetic {}", name_of(h.arithmetic));
   std::vector<std::pair<std::string, std::string>> lines;
   lines.emplace_back("qrtool",
-                     fmt::format("{}, {}{}, mode {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
-                                 name_of(h.type), arithmetic, name_of(h.mode), h.seed));
+                     fmt::format("{}, {}{}, {}, Gaussian matrices, seed {}", QRTOOL_VERSION,
+                                 name_of(h.type), arithmetic, task_text(h), h.seed));
   if (h.ranks > 1) {
     lines.emplace_back("ranks", fmt::format("{}, each {}; rows shared, data resident; wall time "
                                             "until R is on rank 0",
@@ -152,19 +165,24 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
     lines.emplace_back("device", fmt::format("{}; its own clock, data resident, without the check",
                                              escape(h.device)));
   } else {
-    lines.emplace_back("cpu", fmt::format("{}, {}; wall time less the share of the check",
-                                          escape(h.device), threads));
+    lines.emplace_back("cpu",
+                       fmt::format("{}, {}; wall time {} the check", escape(h.device), threads,
+                                   h.has_check_time() ? "less the share of" : "with"));
   }
   for (const BenchHeader::Baseline& baseline : h.baselines)
     lines.emplace_back(baseline.name, escape(baseline.text));
   if (h.is_on_device() && !h.baselines.empty())
-    lines.emplace_back("baselines", fmt::format("{}, {}; wall time less the share of any check",
-                                                escape(h.processor), threads));
+    lines.emplace_back(
+        "baselines",
+        fmt::format("{}, {}; wall time{}", escape(h.processor), threads,
+                    h.task == BenchTask::factor ? " less the share of any check" : ""));
   lines.emplace_back("each time",
                      fmt::format("median of {} after {} warm-up{}", h.repeats.timed,
                                  h.repeats.warm_up, h.repeats.warm_up == 1 ? "" : "s"));
-  lines.emplace_back("error", h.mode == Mode::r ? "not measured: there is no Q"
-                                                : "||QR - A||, Frobenius norm, of one matrix");
+  lines.emplace_back("error", h.task != BenchTask::factor
+                                  ? "backward error of x, as solve reports it"
+                              : h.has_error() ? "||QR - A||, Frobenius norm, of one matrix"
+                                              : "not measured: there is no Q");
   return lines;
 }
 

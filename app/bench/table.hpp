@@ -21,6 +21,7 @@ struct BenchHeader {
   ElementType type = ElementType::float32;
   Arithmetic arithmetic = Arithmetic::any;
   Mode mode = Mode::reduced;
+  BenchTask task = BenchTask::factor;
   std::uint64_t seed = 0;
   Repeats repeats;
   std::string processor;  // of the host, where the baselines run
@@ -29,6 +30,10 @@ struct BenchHeader {
   std::vector<Baseline> baselines;
 
   bool is_on_device() const { return backend != "cpu"; }
+  /// On the CPU x and its check are computed together.
+  bool has_check_time() const { return task == BenchTask::factor || is_on_device(); }
+  /// R alone has no ||QR - A||.
+  bool has_error() const { return task != BenchTask::factor || mode != Mode::r; }
 };
 
 /// One case. A cell without a timing was skipped, and a note says why.

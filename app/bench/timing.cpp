@@ -10,10 +10,15 @@
 namespace qrtool {
 
 void Accuracy::add(const MatrixReport& line, double norm) {
-  ++matrices;
   routes.include(line);
-  if (line.status != Status::ok && line.status != Status::unchecked) ++failed;
-  const double error = line.residual * norm;
+  add_error(line.residual * norm, line.status);
+}
+
+void Accuracy::add(const SolutionReport& line) { add_error(line.backward_error, line.status); }
+
+void Accuracy::add_error(double error, Status status) {
+  ++matrices;
+  if (status != Status::ok && status != Status::unchecked) ++failed;
   sum += error;
   if (std::isnan(error) || error > worst) worst = error;  // once NaN, always NaN
 }

@@ -11,6 +11,7 @@
 #include "app/bench/cases.hpp"
 #include "core/batch.hpp"
 #include "core/report.hpp"
+#include "core/solve/system_solver.hpp"
 
 namespace qrtool {
 
@@ -19,14 +20,18 @@ struct RunSeconds {
   double factor = 0, check = 0;
 };
 
-/// ||QR - A||_F over a batch, how many matrices failed, and the routes that they took.
+/// ||QR - A||_F, or the backward error of x, over a batch, how many of them failed, and the routes
+/// that the matrices took.
 struct Accuracy {
   index_t matrices = 0, failed = 0;
+  index_t left_to_cpu = 0;  // systems that the device does not answer for
   double sum = 0, worst = 0;
   RouteCounts routes = {};
 
   /// `norm`: ||A||_F.
   void add(const MatrixReport& line, double norm);
+  void add(const SolutionReport& line);
+  void add_error(double error, Status status);
   double mean() const { return matrices > 0 ? sum / static_cast<double>(matrices) : 0; }
 };
 

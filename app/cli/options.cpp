@@ -221,6 +221,9 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.choice("--check", o.check,
               "how errors are found; probe: estimated with random vectors where that is faster",
               checks);
+  line.flag("--pivot", o.pivot,
+            "pivoted columns: A[:, P] = Q R with a falling diagonal of R, P, and the rank");
+  line.flag("--condition", o.condition, "an estimate of the condition number in the report");
   add_input_options(line, o);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
@@ -267,6 +270,8 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_system_options(line, o.system);
   line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
   line.flag("--no-se", o.no_se, "leave the standard errors out");
+  line.flag("--covariance", o.covariance,
+            "the covariance of the entries of every x, n x n, beside their standard errors");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
               solution_precisions);
   line.choice("--order", o.order,
@@ -440,6 +445,14 @@ void check(const FactorOptions& o) {
   if (is_standard_output(o.output) && o.mode != Mode::r)
     throw UsageError("OUT - is R alone, as CSV on standard output",
                      "give --mode r, or name a file");
+  if (o.pivot && o.mode == Mode::raw)
+    throw UsageError("--pivot contradicts --mode raw: there is no V of Q with pivoted columns",
+                     "use --mode reduced, complete or r");
+  if (o.pivot && o.mode == Mode::r && o.sign == Sign::lapack)
+    throw UsageError("--pivot --mode r has no Q, from which --sign lapack would be found",
+                     "leave --sign away, or use --mode reduced");
+  if (o.pivot && is_standard_output(o.output))
+    throw UsageError("--pivot writes R and P, and standard output takes R alone", "name a file");
   if (o.mode == Mode::raw && o.sign == Sign::positive)
     throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
                      "leave --sign away");
@@ -460,6 +473,11 @@ void check(SolveOptions& o) {
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");
+  if (o.covariance && o.no_se)
+    throw UsageError("--covariance and --no-se contradict each other", "leave one of them away");
+  if (o.covariance && s.ridge.value_or(0) > 0)
+    throw UsageError("--covariance contradicts --ridge, whose x is biased",
+                     "leave one of them away");
   if (!s.response.empty()) o.output = std::exchange(o.b, "");
   refuse_standard_output(o.output);
 }

@@ -37,6 +37,7 @@ struct FactorOptions : PrintOptions {
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;      // 0: all cores
   std::string scratch;  // directory; empty: none
+  bool pivot = false, condition = false;
   bool force = false, explain = false, dry_run = false;
   std::string report;
 };
@@ -66,7 +67,7 @@ struct SolveOptions : PrintOptions {
   Order order = Order::automatic;
   CsvOptions csv;
   std::optional<ElementType> precision;
-  bool basic = false, no_se = false;
+  bool basic = false, no_se = false, covariance = false;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool force = false, dry_run = false;

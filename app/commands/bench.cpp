@@ -54,18 +54,18 @@ class Exports {
 
 /// Returns the case with the most work, which decides whether `auto` takes a device.
 Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
-  const auto flops = [&](const BenchCase& size) {
-    return bench_flops(problem_of(size, o.type, o.mode));
-  };
+  const auto flops = [&](const BenchCase& size) { return case_flops(size, o.mode, task_of(o)); };
   return problem_of(*std::max_element(schedule.cases.begin(), schedule.cases.end(),
                                       [&](const BenchCase& a, const BenchCase& b) {
                                         return flops(a) < flops(b);
                                       }),
-                    o.type, o.mode);
+                    o.type, o.solve ? Mode::r : o.mode);
 }
 
 std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
                                          const Limits& limits, const Comm& comm) {
+  // solve takes one A for all right sides to the CPU.
+  if (o.shared && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
   BackendRequest request = o.backend;
   request.rank = comm.rank();
   request.ranks = comm.size();
@@ -128,6 +128,8 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
   }
   BenchSchedule schedule = schedule_of(o);
   const Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
+  if (o.solve && comm.size() > 1)
+    throw UsageError("bench --solve measures one process", "run it without mpirun");
   std::unique_ptr<Backend> backend;
   together(comm, [&] {
     backend = backend_of_rank(o, schedule, limits, comm);
@@ -137,7 +139,8 @@ ExitCode run_bench(const BenchOptions& o, Comm& comm) {
   const BenchSetup setup{.backend = *backend,
                          .variant = o.backend.variant,
                          .limits = limits,
-                         .seed = o.seed + static_cast<std::uint64_t>(comm.rank())};
+                         .seed = o.seed + static_cast<std::uint64_t>(comm.rank()),
+                         .task = task_of(o)};
   together(comm, [&] {
     if (comm.is_root()) {
       code = run_sweep(o, schedule, setup, comm);

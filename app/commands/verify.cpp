@@ -80,7 +80,7 @@ std::string unit_text(Precision precision) {
 std::string stored_shapes(const StoredFactors& f) {
   std::string text;
   const std::pair<const char*, const Reader*> named[] = {
-      {"Q", f.q.get()}, {"R", f.r.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
+      {"Q", f.q.get()}, {"R", f.r.get()}, {"P", f.p.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
   for (const auto& [name, reader] : named) {
     if (reader == nullptr) continue;
     const Source& s = reader->source();
@@ -122,6 +122,7 @@ std::string verdict_line(const VerifyResult& result) {
 std::string text_of(const VerifyResult& result) {
   std::string text;
   const FactoredInput& input = result.input;
+  if (input.factors.p) text += "pivoted: A[:, P] is compared with the factors\n";
   if (!input.has_q()) text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
   if (const std::string worst = worst_line(result.verdict, result.leading()); !worst.empty())
     text += fmt::format("{}{}\n", worst,
@@ -161,6 +162,7 @@ Json to_json(const VerifyResult& result) {
             {"kind", input.has_reflectors() ? "reflectors"
                      : input.has_q()        ? "qr"
                                             : "r"},
+            {"pivoted", input.factors.p != nullptr},
             {"by_qrtool", input.factors.by_qrtool}}},
           {"criteria", result.options.criteria == Criteria::bar ? "bar" : "m-eps"},
           {"unit_roundoff", input.precision().u},
@@ -306,10 +308,10 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
                       .stages = {}};
   if (o.verbose) print_notes(result, plan);
   std::unique_ptr<ReportFile> report;
-  if (!o.report.empty()) report = create_report_file(o.report, o.force);
+  if (!o.report.empty()) report = create_report_file(o.report, o.force, report_columns({}));
   measure_all(plan, report.get(), result);
   a->require_unchanged();
-  for (const auto* factor : {&factors.q, &factors.r, &factors.v, &factors.tau})
+  for (const auto* factor : {&factors.q, &factors.r, &factors.p, &factors.v, &factors.tau})
     if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();

@@ -95,6 +95,11 @@ void check_solutions(const SolveInputs& inputs, const Reader& x) {
                                join(dims_of(inputs.b->source()), "x"), join(expected, "x")));
 }
 
+/// The type that x is judged by. Text is read as float64, but may say that it holds float32.
+ElementType type_of_solutions(const Source& x) {
+  return x.stored_type == name_of(ElementType::float32) ? ElementType::float32 : x.type;
+}
+
 /// The solutions that are listed one by one.
 struct Listed {
   index_t solution;
@@ -200,7 +205,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const SolveInputs inputs = open_solve_inputs(files_of(o), options, o.order, limits.threads);
   const std::unique_ptr<Reader> x = open_solutions(o.solutions, limits.threads);
   check_solutions(inputs, *x);
-  SolveProblem problem = solve_problem(inputs, options, x->source().type);
+  SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
   // Only this tool promises the least norm.
   problem.rank.is_basic = recorded.solution != "least-norm";

@@ -35,6 +35,8 @@ std::vector<NamedValue> deciding_options(const FactorOptions& o) {
           {"--precision", precision},
           {"--arithmetic", std::string(name_of(o.arithmetic))},
           {"--order", std::string(name_of(o.order))},
+          {"--pivot", o.pivot ? "yes" : ""},
+          {"--condition", o.condition ? "yes" : ""},
           {"--dataset", o.dataset},
           {"options of CSV", csv}};
 }

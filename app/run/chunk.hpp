@@ -13,10 +13,14 @@ template <class T, class Findings>
 struct Chunk {
   index_t first = 0, count = 0;
   Batch<T> a, q, r, v, tau;
+  Batch<double> p;  // the numbers of P
   Findings found;
 
   /// The matrices that a part holds.
-  BatchView<T> matrices(const Batch<T>& part) const { return part.view().slice(0, count); }
+  template <class U>
+  BatchView<U> matrices(const Batch<U>& part) const {
+    return part.view().slice(0, count);
+  }
   /// The rows that a part holds.
   MatrixView<T> rows(const Batch<T>& part) const { return part.view()[0].row_block(0, count); }
 };

@@ -231,7 +231,7 @@ void enter_output(const OutputSpec& spec, Cost& cost) {
     for (const index_t extent : dataset.leading.value_or(spec.leading))
       each *= static_cast<std::uint64_t>(extent);
     numbers += each;
-    bytes += each * size_of(dataset.type);
+    bytes += each * dataset.stored_bytes();
   }
   for (const NumberDataset& column : spec.numbers) {
     std::uint64_t each = 8;

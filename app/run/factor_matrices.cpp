@@ -12,9 +12,9 @@
 namespace qrtool {
 namespace {
 
-template <class T>
-BatchView<T> part_of(const MatrixChunk<T>& chunk, const Batch<T>& part) {
-  return part.view().data == nullptr ? BatchView<T>{} : chunk.matrices(part);
+template <class T, class U>
+BatchView<U> part_of(const MatrixChunk<T>& chunk, const Batch<U>& part) {
+  return part.view().data == nullptr ? BatchView<U>{} : chunk.matrices(part);
 }
 
 }  // namespace
@@ -24,7 +24,8 @@ Factors<T> factors_of(const MatrixChunk<T>& chunk) {
   return {.q = part_of(chunk, chunk.q),
           .r = part_of(chunk, chunk.r),
           .v = part_of(chunk, chunk.v),
-          .tau = part_of(chunk, chunk.tau)};
+          .tau = part_of(chunk, chunk.tau),
+          .p = part_of(chunk, chunk.p)};
 }
 
 template <class T>
@@ -46,6 +47,7 @@ MatrixChunk<T> allocate_matrices(Backend& backend, const Plan& plan) {
   if (p.mode != Mode::raw) chunk.r = allocate(p.r_rows(), p.n);
   if (p.mode == Mode::raw) chunk.v = allocate(p.m, p.n);
   if (p.mode == Mode::raw) chunk.tau = allocate(1, p.k());
+  if (p.pivots) chunk.p = Batch<double>(matrices, 1, p.n);
   chunk.found.resize(static_cast<std::size_t>(matrices));
   return chunk;
 }
@@ -65,6 +67,7 @@ void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                  .errors = errors,
                  .bars = standard_bars(problem.m, problem.n, precision_of(problem), errors)});
     verdict.add_route(line);
+    verdict.add_rank(line, problem.k());
   }
 }
 
@@ -96,6 +99,7 @@ void MatrixSteps<T>::keep(MatrixChunk<T>& chunk) {
       {"Q", f.q}, {"R", f.r}, {"V", f.v}, {"tau", f.tau}};
   for (const auto& [name, values] : named)
     if (values.data != nullptr) outputs.factors->write(name, chunk.first, values);
+  if (f.p.data != nullptr) outputs.factors->write("P", chunk.first, BatchView<const double>(f.p));
   outputs.write_report(chunk.first, lines_of(chunk));
   add_to_verdict(verdict, plan.problem, chunk.first, lines_of(chunk));
   progress.add(chunk.count);
@@ -110,6 +114,8 @@ std::vector<std::span<std::byte>> MatrixSteps<T>::parts(MatrixChunk<T>& chunk) c
     const auto entries = static_cast<std::size_t>(part.count * part.rows * part.cols);
     pieces.push_back(writable_bytes_of(part.data, entries));
   }
+  if (f.p.data != nullptr)
+    pieces.push_back(writable_bytes_of(f.p.data, static_cast<std::size_t>(f.p.count * f.p.cols)));
   const std::span<MatrixReport> lines = lines_of(chunk);
   pieces.push_back(writable_bytes_of(lines.data(), lines.size()));
   return pieces;

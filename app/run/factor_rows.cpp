@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "core/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/gram_probe.hpp"
+#include "core/pivoted_r.hpp"
 #include "core/ratios.hpp"
 #include "io/file/scratch_file.hpp"
 
@@ -67,6 +69,7 @@ struct RowFactor<T>::State {
         r(1, problem.k(), problem.n),
         stream(by_reflectors ? nullptr : open_stream<T>(job, shape)),
         cut(shape, choose_leaves_per_chunk()) {
+    if (problem.ranks()) pivoted.emplace(problem);
     if (!problem.wants_q() && problem.check != Check::none)
       probe.emplace(shape, [&](std::size_t bytes) { return allocate_state(bytes); });
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
@@ -95,9 +98,13 @@ struct RowFactor<T>::State {
 
   MatrixReport factor(index_t matrix);
   LeafOutcome factor_leaves(index_t matrix);
-  bool form_r(index_t matrix);
+  bool form_r(index_t matrix, MatrixReport& report);
+  void rank(index_t matrix, MatrixReport& report);
+  void pivot(index_t matrix);
+  MatrixView<T> read_top(index_t matrix);
   Errors form_q(index_t matrix, int scale);
   void write_nan(index_t matrix);
+  void write_permutation(index_t matrix, const MatrixReport& report);
   template <class Pass>
   void run(Pass& pass);
   /// For Q and R, with R as it is.
@@ -106,6 +113,7 @@ struct RowFactor<T>::State {
     meter.start(MatrixView<const T>(r.view()[0]), scale);
     return meter;
   }
+  Errors probe_errors(int scale);
 
   const RowJob job;
   Comm& comm;
@@ -115,6 +123,7 @@ struct RowFactor<T>::State {
   const TallShape shape;
   TallTree<T> tree;
   std::optional<GramProbe<T>> probe;  // for R alone
+  std::optional<PivotedR> pivoted;    // where rank or condition are asked for
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
@@ -168,16 +177,51 @@ LeafOutcome RowFactor<T>::State::factor_leaves(index_t matrix) {
   return total;
 }
 
+/// The rows of A in the first leaf.
+template <class T>
+MatrixView<T> RowFactor<T>::State::read_top(index_t matrix) {
+  const MatrixView<T> top = buffers.front().a.view()[0].row_block(0, shape.rows_of_leaf(0));
+  job.input.read_rows(matrix, 0, top);
+  return top;
+}
+
+/// Rank and condition, on rank 0.
+template <class T>
+void RowFactor<T>::State::rank(index_t matrix, MatrixReport& report) {
+  pivoted->set<T>(r.view()[0], report.scale);
+  pivoted->enter(report);
+  if (problem.pivots) pivot(matrix);
+}
+
+/// R P = Q2 R2: R2 replaces R.
+template <class T>
+void RowFactor<T>::State::pivot(index_t matrix) {
+  pivoted->pivot();
+  if (problem.wants_q() && problem.sign == Sign::lapack) {
+    const MatrixView<T> top = read_top(matrix);
+    const Batch<T> top_of_q(1, top.rows, problem.k());
+    const MatrixView<T> q = top_of_q.view()[0];
+    MatrixView<T> z = tree.nodes(0, 1);
+    z.cols = problem.k();
+    leaves->form_q(top, z, q);
+    pivoted->multiply(q, job.plan.threads);
+    pivoted->apply_signs(lapack_signs<T>(q.row_block(0, problem.k())));
+  }
+  pivoted->store_r(r.view()[0]);
+}
+
 /// R and the Z_i on rank 0, then everywhere. False where R overflows.
 template <class T>
-bool RowFactor<T>::State::form_r(index_t matrix) {
+bool RowFactor<T>::State::form_r(index_t matrix, MatrixReport& report) {
   std::uint64_t fits = 1;
   together(comm, [&] {
     if (!comm.is_root()) return;
     const Stopwatch watch;
-    const MatrixView<T> top = buffers.front().a.view()[0].row_block(0, shape.rows_of_leaf(0));
-    if (problem.sign == Sign::lapack) job.input.read_rows(matrix, 0, top);
-    fits = finish_r<T>(tree, problem.sign, problem.wants_q(), *leaves, top, r.view()[0]);
+    // The signs of pivoted columns are found later.
+    const Sign sign = problem.pivots ? Sign::positive : problem.sign;
+    const MatrixView<T> top = sign == Sign::lapack ? read_top(matrix) : MatrixView<T>{};
+    fits = finish_r<T>(tree, sign, problem.wants_q(), *leaves, top, r.view()[0]);
+    if (fits != 0 && pivoted) rank(matrix, report);
     seconds.chunks.factor += watch.seconds();
   });
   broadcast(comm, &fits, 1);
@@ -185,6 +229,7 @@ bool RowFactor<T>::State::form_r(index_t matrix) {
     const MatrixView<T> z = tree.nodes(0, shape.leaves());
     broadcast(comm, z.data, size_of(z));
     broadcast(comm, r.view().data, size_of(r.view()[0]));
+    if (problem.pivots) pivoted->share(comm);
   }
   return fits != 0;
 }
@@ -200,10 +245,24 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .threads = job.plan.threads,
                 .output = job.output,
                 .total = new_meter(scale),
+                .pivoted = problem.pivots ? &*pivoted : nullptr,
                 .measures = problem.check != Check::none,
                 .done = added};
   run(pass);
   return pass.total.finish();
+}
+
+/// Of R alone. The sums are those of A, so that R gets its columns back in A's order.
+template <class T>
+Errors RowFactor<T>::State::probe_errors(int scale) {
+  if (!problem.pivots) return probe->finish(r.view()[0], scale);
+  const Batch<T> ordered(1, problem.k(), problem.n);
+  const MatrixView<T> from = r.view()[0], to = ordered.view()[0];
+  for (index_t i = 0; i < from.rows; ++i)
+    for (index_t j = 0; j < from.cols; ++j) to(i, pivoted->permutation()[j]) = from(i, j);
+  Errors errors = probe->finish(to, scale);
+  errors.diagonal_ratio = pivoted->diagonal_ratio();
+  return errors;
 }
 
 /// Fills in for factors that do not exist.
@@ -219,6 +278,19 @@ void RowFactor<T>::State::write_nan(index_t matrix) {
                            MatrixView<const T>(q.row_block(0, cut.rows(number))));
 }
 
+/// Of the columns that there are, where there are no factors.
+template <class T>
+void RowFactor<T>::State::write_permutation(index_t matrix, const MatrixReport& report) {
+  const Batch<double> numbers(1, 1, problem.n);
+  const MatrixView<double> p = numbers.view()[0];
+  if (report.rank < 0) {
+    std::iota(p.data, p.data + p.cols, 0.0);
+  } else {
+    std::copy(pivoted->permutation().begin(), pivoted->permutation().end(), p.data);
+  }
+  job.output->write("P", matrix, BatchView<const double>(numbers.view()));
+}
+
 /// R is in `r` afterwards, and Q in the output, unless the status says that they do not exist.
 /// Every rank gets the report.
 template <class T>
@@ -228,14 +300,14 @@ MatrixReport RowFactor<T>::State::factor(index_t matrix) {
   report.scale = found.magnitude.scale();
   report.route = found.route;
   report.tries = found.tries;
-  const bool has_r = found.magnitude.finite && found.r_fits && form_r(matrix);
+  const bool has_r = found.magnitude.finite && found.r_fits && form_r(matrix, report);
   if (!has_r) {
     report.status = found.magnitude.finite ? Status::r_overflows : Status::non_finite;
   } else if (problem.wants_q()) {
     const Errors errors = form_q(matrix, report.scale);
     if (problem.check != Check::none) enter_errors(problem, errors, report);
   } else if (comm.is_root() && probe) {  // the other ranks have neither R nor all sums
-    enter_errors(problem, probe->finish(r.view()[0], report.scale), report);
+    enter_errors(problem, probe_errors(report.scale), report);
   }
   broadcast(comm, &report, 1);
   return report;
@@ -295,6 +367,7 @@ MatrixReport RowFactor<T>::run(index_t matrix) {
     if (report.status == Status::non_finite || report.status == Status::r_overflows)
       s.write_nan(matrix);
     s.job.output->write("R", matrix, BatchView<const T>(s.r.view()));
+    if (s.problem.pivots) s.write_permutation(matrix, report);
   });
   return report;
 }

@@ -26,9 +26,17 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
   const MatrixDataset v{.name = "V", .type = p.type, .rows = p.m, .cols = p.n};
   const MatrixDataset tau{
       .name = "tau", .type = p.type, .rows = 1, .cols = p.k(), .is_vector = true};
+  const MatrixDataset permutation{.name = "P",
+                                  .type = ElementType::float64,
+                                  .rows = 1,
+                                  .cols = p.n,
+                                  .is_vector = true,
+                                  .is_whole = true};
   if (p.mode == Mode::raw) return {v, tau};
-  if (p.mode == Mode::r) return {r};
-  return {q, r};
+  std::vector<MatrixDataset> datasets{r};
+  if (p.mode != Mode::r) datasets.insert(datasets.begin(), q);
+  if (p.pivots) datasets.push_back(permutation);
+  return datasets;
 }
 
 /// How text was read, as attributes of the output.
@@ -59,6 +67,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
       {"check", std::string(name_of(p.check))},
       {"eps", precision_of(p).u}};
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
+  if (p.pivots) spec.attributes.emplace_back("pivot", "yes");
   spec.attributes = with_details(std::move(spec.attributes), source);
   return spec;
 }
@@ -131,7 +140,9 @@ Problem problem_of(const Source& source, const FactorOptions& o) {
           .mode = o.mode,
           .sign = o.sign.value_or(usual),
           .arithmetic = o.precision.is_mixed ? Arithmetic::mixed : o.arithmetic,
-          .check = o.check};
+          .check = o.check,
+          .pivots = o.pivot,
+          .wants_condition = o.condition};
 }
 
 FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backend,
@@ -140,6 +151,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
       input_(input),
       backend_(backend),
       tries_(backend),
+      ranks_(tries_),
       watch_(watch),
       result_{.source = input.source(),
               .plan = {},
@@ -207,7 +219,7 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   Progress progress("factor", plan().problem.count, mode);
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
-                       .backend = tries_,
+                       .backend = ranks_,
                        .outputs = outputs_,
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,

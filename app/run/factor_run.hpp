@@ -12,6 +12,7 @@
 #include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
+#include "core/ranked_backend.hpp"
 #include "core/second_try.hpp"
 #include "io/reader.hpp"
 
@@ -58,7 +59,8 @@ class FactorRun {
   const FactorOptions& options_;
   Reader& input_;
   Backend& backend_;
-  SecondTry tries_;  // on backend_
+  SecondTry tries_;      // on backend_
+  RankedBackend ranks_;  // on tries_
   const Stopwatch& watch_;
   Outputs outputs_;
   FactorResult result_;

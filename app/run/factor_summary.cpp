@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -96,6 +97,45 @@ std::string published_bars(const FactorResult& result) {
                      one("orthogonality", result.verdict.orthogonality().error));
 }
 
+/// "rank: all 64" or "rank: 3 of 1,000 below 64, the least 12 (matrix 7)", and the worst condition.
+std::string rank_text(const FactorResult& result) {
+  const RankSummary& ranks = result.verdict.ranks();
+  const Problem& problem = result.plan.problem;
+  const auto name = [&](index_t matrix) { return matrix_name(result.source.leading, matrix); };
+  std::string text;
+  if (ranks.matrices > 0)
+    text += ranks.deficient == 0
+                ? fmt::format("rank {}{}\n", problem.k(), ranks.matrices > 1 ? " of all" : "")
+                : fmt::format("rank below {} of {} of {}, the least {} (matrix {})\n", problem.k(),
+                              format_count(ranks.deficient), format_count(ranks.matrices),
+                              ranks.least, name(ranks.least_matrix));
+  if (ranks.worst_matrix >= 0)
+    text += fmt::format("largest condition number {} (matrix {})\n",
+                        std::isinf(ranks.worst_condition)
+                            ? "infinite"
+                            : fmt::format("about {:.2g}", ranks.worst_condition),
+                        name(ranks.worst_matrix));
+  return text;
+}
+
+Json rank_json(const FactorResult& result) {
+  const RankSummary& ranks = result.verdict.ranks();
+  if (!result.plan.problem.pivots) return nullptr;
+  const bool is_known = ranks.matrices > 0;
+  return {{"full", result.plan.problem.k()},
+          {"deficient", ranks.deficient},
+          {"least", is_known ? Json(ranks.least) : Json()},
+          {"matrix", is_known ? Json(ranks.least_matrix) : Json()}};
+}
+
+Json condition_json(const FactorResult& result) {
+  const RankSummary& ranks = result.verdict.ranks();
+  if (!result.plan.problem.wants_condition) return nullptr;
+  const bool is_known = ranks.worst_matrix >= 0;
+  return {{"largest", is_known ? Json(ranks.worst_condition) : Json()},
+          {"matrix", is_known ? Json(ranks.worst_matrix) : Json()}};
+}
+
 }  // namespace
 
 std::string summary(const FactorResult& result, bool verbose) {
@@ -109,6 +149,7 @@ std::string summary(const FactorResult& result, bool verbose) {
                       format_seconds(result.chunks.factor + result.chunks.check));
   if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
+  text += rank_text(result);
   if (verbose && result.verdict.routes().has_choice())
     text += fmt::format("routes: {}\n", route_text(result.verdict.routes()));
   if (const index_t again = result.verdict.routes().second_try; again > 0)
@@ -149,7 +190,7 @@ Json to_json(const FactorResult& result) {
   for (const MatrixDataset& dataset : result.datasets)
     datasets.push_back({{"name", path_of(dataset.name, result)},
                         {"shape", shape_of(dataset, source.leading)},
-                        {"type", name_of(dataset.type)}});
+                        {"type", dataset.is_whole ? "int32" : name_of(dataset.type)}});
   return {{"schema", "qrtool.factor/1"},
           {"version", QRTOOL_VERSION},
           {"input",
@@ -165,7 +206,8 @@ Json to_json(const FactorResult& result) {
             {"datasets", datasets},
             {"mode", name_of(problem.mode)},
             {"sign", name_of(problem.sign)},
-            {"precision", precision_name(problem)}}},
+            {"precision", precision_name(problem)},
+            {"pivoted", problem.pivots}}},
           {"backend",
            {{"name", result.backend},
             {"device", result.device},
@@ -190,6 +232,8 @@ Json to_json(const FactorResult& result) {
             {"total", result.total_seconds}}},
           {"ranks", result.ranks},
           {"check", to_json(result.verdict, problem.check)},
+          {"rank", rank_json(result)},
+          {"condition", condition_json(result)},
           {"first_failures", to_json(result.verdict.failures(), result.verdict.has_q())},
           {"routes", to_json(result.verdict.routes())},
           {"unit_roundoff", precision_of(problem).u},

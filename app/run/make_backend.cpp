@@ -11,22 +11,16 @@
 #include "app/run/opencl.hpp"
 #include "app/run/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/cpu_rates.hpp"
 #include "core/error.hpp"
-#include "core/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
 namespace {
 
-/// The operations of one core per second on small matrices, and the seconds in which a device makes
-/// its platform, context and kernels. Both are rough, since the choice matters only where the two
-/// ways differ much.
-constexpr double cpu_core_flops = 2e10;
+/// The seconds in which a device makes its platform and context and takes its kernels from the
+/// driver's cache. This is rough, since the choice matters only where the two ways differ much.
 constexpr double device_start_seconds = 0.5;
-
-double cpu_seconds(const Problem& problem, const Limits& host) {
-  return operations(problem) / (cpu_core_flops * std::max(1, host.threads));
-}
 
 /// Takes the devices that --device names in turn, by the rank's number.
 DeviceInfo device_of_rank(const BackendRequest& request) {
@@ -123,7 +117,7 @@ const BackendKind& requested_backend(const BackendRequest& request) {
 }  // namespace
 
 bool is_worth_a_device(const Problem& problem, const Limits& host) {
-  return cpu_seconds(problem, host) > device_start_seconds;
+  return cpu_seconds(problem, host.threads) > device_start_seconds;
 }
 
 AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
@@ -135,7 +129,7 @@ AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
   if (gpu == devices.end()) return {nullptr, "there is no GPU"};
   if (!gpu->limits.has_float64)
     return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
-  const double on_cpu = cpu_seconds(problem, host);
+  const double on_cpu = cpu_seconds(problem, host.threads);
   const double on_gpu = device_start_seconds + opencl_seconds(problem, *gpu);
   const std::string times =
       fmt::format("about {:.1f} s with its start and copies, the CPU {:.1f} s", on_gpu, on_cpu);

@@ -9,6 +9,7 @@
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
+#include "core/pivoted_r.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -31,6 +32,7 @@ std::size_t matrix_bytes(const FactoredInput& input) {
   std::size_t bytes = bytes_of(s.m, s.n) + sizeof(Measurement);
   if (input.has_reflectors()) return bytes + bytes_of(s.m, s.n) + bytes_of(1, input.k());
   if (input.has_q()) bytes += bytes_of(s.m, input.q_cols());
+  if (input.factors.p) bytes += bytes_of(1, s.n);
   return bytes + bytes_of(input.r_rows(), s.n);
 }
 
@@ -38,7 +40,7 @@ std::size_t matrix_bytes(const FactoredInput& input) {
 std::size_t reading_bytes(const FactoredInput& input) {
   const StoredFactors& f = input.factors;
   std::size_t bytes = input.a.workspace_bytes(ElementType::float64);
-  for (const Reader* reader : {f.q.get(), f.r.get(), f.v.get(), f.tau.get()})
+  for (const Reader* reader : {f.q.get(), f.r.get(), f.p.get(), f.v.get(), f.tau.get()})
     if (reader != nullptr) bytes += reader->workspace_bytes(ElementType::float64);
   return bytes;
 }
@@ -118,7 +120,7 @@ void check_shapes(const FactoredInput& input) {
 
   std::string shapes = "A is " + shape_text(input.a);
   const std::pair<const char*, const Reader*> named[] = {
-      {"Q", f.q.get()}, {"R", f.r.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
+      {"Q", f.q.get()}, {"R", f.r.get()}, {"P", f.p.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
   for (const auto& [name, reader] : named)
     if (reader != nullptr) shapes += fmt::format(", {} {}", name, shape_text(*reader));
   const bool looks_transposed = f.q && f.q->source().n == a.m && f.q->source().m == k;
@@ -163,6 +165,18 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
       std::min(room / static_cast<std::size_t>(plan.buffers), chunk_target_bytes);
   plan.chunk_matrices = std::clamp<index_t>(chunk_bytes / per_matrix, 1, count);
   return plan;
+}
+
+std::vector<index_t> stored_permutation(const FactoredInput& input, const double* numbers,
+                                        index_t matrix) {
+  const auto n = static_cast<std::size_t>(input.a.source().n);
+  std::vector<index_t> permutation = permutation_of({numbers, n});
+  if (permutation.size() != n)
+    throw InputError(fmt::format("{}: P of matrix {} does not hold each of 0 to {} once",
+                                 escape(input.factors.file), matrix, n - 1),
+                     "its numbers count the columns from 0; MATLAB, Octave, Julia and R count "
+                     "from 1");
+  return permutation;
 }
 
 void judge_measurement(Measurement& result, bool a_is_finite, const BarsOf& bars_of, bool has_q) {

@@ -7,6 +7,7 @@
 #include "app/run/measure_ways.hpp"
 #include "app/run/stages.hpp"
 #include "core/parallel.hpp"
+#include "core/pivoted_r.hpp"
 
 namespace qrtool {
 namespace {
@@ -36,6 +37,9 @@ class Worker {
       q = formed_q_.view()[0];
       r = upper_part(v);
     }
+    if (input_.factors.p)
+      permute_columns<double>(a,
+                              stored_permutation(input_, chunk.p.view()[i].data, chunk.first + i));
     Measurement& result = chunk.found[static_cast<std::size_t>(i)];
     result = {.matrix = chunk.first + i, .errors = {}};
     const Magnitude magnitude = magnitude_of<double>(a);
@@ -73,6 +77,7 @@ MeasuredChunk allocate_chunk(const FactoredInput& input, index_t matrices) {
   chunk.a = Batch<double>(matrices, input.a.source().m, input.a.source().n);
   chunk.q = allocate_for(f.q, matrices);
   chunk.r = allocate_for(f.r, matrices);
+  chunk.p = allocate_for(f.p, matrices);
   if (input.has_reflectors()) chunk.v = allocate_for(f.v, matrices);
   if (input.has_reflectors()) chunk.tau = allocate_for(f.tau, matrices);
   chunk.found.resize(static_cast<std::size_t>(matrices));
@@ -100,6 +105,7 @@ struct MeasureSteps {
     read_part(input.a, chunk.a);
     if (f.q) read_part(*f.q, chunk.q);
     if (f.r) read_part(*f.r, chunk.r);
+    if (f.p) read_part(*f.p, chunk.p);
     if (input.has_reflectors()) read_part(*f.v, chunk.v);
     if (input.has_reflectors()) read_part(*f.tau, chunk.tau);
   }

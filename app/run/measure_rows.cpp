@@ -5,6 +5,7 @@
 
 #include "app/run/measure_ways.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/pivoted_r.hpp"
 
 namespace qrtool {
 namespace {
@@ -28,6 +29,11 @@ class RowMeasurer {
     Measurement result{.matrix = matrix, .errors = {}};
     const MatrixView<double> r = r_.view()[0];
     input_.factors.r->read(matrix, r_.view());
+    if (input_.factors.p) {
+      const Batch<double> numbers(1, 1, input_.a.source().n);
+      input_.factors.p->read(matrix, numbers.view());
+      permutation_ = stored_permutation(input_, numbers.view().data, matrix);
+    }
     if (magnitude.finite && magnitude_of<double>(r).finite) {
       measure_rows(magnitude.scale(), result);
     } else {
@@ -46,6 +52,7 @@ class RowMeasurer {
     for (index_t row = 0; row < m; row += all.rows) {
       const MatrixView<double> block = all.row_block(0, std::min(all.rows, m - row));
       input_.a.read_rows(matrix, row, block);
+      if (!permutation_.empty()) permute_columns<double>(block, permutation_);
       step(row, block);
       listener_.done(block.rows);
     }
@@ -77,6 +84,7 @@ class RowMeasurer {
   const Listener& listener_;
   ErrorMeter meter_;
   Batch<double> a_, q_, r_;
+  std::vector<index_t> permutation_;  // empty: the columns are not pivoted
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ Outputs Outputs::create(const OutputSpec& spec, const std::string& report) {
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   Outputs outputs;
   outputs.factors = create_output(spec);
-  if (!report.empty()) outputs.report = create_report_file(report, spec.force);
+  if (!report.empty()) outputs.report = create_report_file(report, spec.force, spec.report_columns);
   return outputs;
 }
 

@@ -80,7 +80,9 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   const Stopwatch watch;
   const MatrixView<T> a = chunk.rows(chunk.a), q = chunk.rows(chunk.q);
   leaves.form_q(a, cut.nodes(tree, chunk), q);
+  if (pivoted != nullptr) pivoted->multiply(q, threads);
   const double formed = watch.seconds();
+  if (measures && pivoted != nullptr) permute_columns(a, pivoted->permutation());
   if (measures) chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
   seconds.factor += formed;
   seconds.check += watch.seconds() - formed;

@@ -9,6 +9,7 @@
 
 #include "app/run/chunk.hpp"
 #include "app/run/leaf_stream.hpp"
+#include "core/pivoted_r.hpp"
 #include "core/ratios.hpp"
 #include "core/tall.hpp"
 #include "io/reader.hpp"
@@ -120,10 +121,11 @@ struct QPass {
   LeafQr<T>& leaves;
   const TallTree<T>& tree;
   MatrixView<const T> r;
-  int threads;       // that measure
-  Writer* output;    // of the rank that keeps; null elsewhere
-  ErrorMeter total;  // started with R, without any rows
-  bool measures;     // else `total` gets no rows
+  int threads;              // that measure
+  Writer* output;           // of the rank that keeps; null elsewhere
+  ErrorMeter total;         // started with R, without any rows
+  const PivotedR* pivoted;  // with the columns in another order; null: as they are
+  bool measures;            // else `total` gets no rows
   const RowsDone& done;
   const std::size_t sums_of_a_leaf = measures ? total.sums().size() : 0;
   PassSeconds seconds = {};

@@ -14,6 +14,19 @@ void WorstError::include(double measured, double bar, index_t of_matrix) {
   *this = {.error = measured, .ratio = measured_ratio, .matrix = of_matrix};
 }
 
+void RankSummary::include(index_t matrix, const MatrixReport& line, index_t full_rank) {
+  if (!std::isnan(line.condition) && !(line.condition <= worst_condition)) {
+    worst_condition = line.condition;
+    worst_matrix = matrix;
+  }
+  if (line.rank < 0) return;
+  ++matrices;
+  if (line.rank < full_rank) ++deficient;
+  if (least >= 0 && line.rank >= least) return;
+  least = line.rank;
+  least_matrix = matrix;
+}
+
 void Verdict::add(const Measurement& measured) {
   const auto& [matrix, status, errors, bars] = measured;
   const auto s = static_cast<std::size_t>(status);

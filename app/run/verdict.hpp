@@ -28,6 +28,17 @@ struct Measurement {
   Bars bars{};
 };
 
+/// What is known of the rank and the condition of the matrices, where it was asked for.
+struct RankSummary {
+  index_t matrices = 0;   // with a rank
+  index_t deficient = 0;  // of them, whose rank is less than min(m, n)
+  index_t least = -1, least_matrix = -1;
+  double worst_condition = not_measured;
+  index_t worst_matrix = -1;
+
+  void include(index_t matrix, const MatrixReport& line, index_t full_rank);
+};
+
 class Verdict {
  public:
   explicit Verdict(bool has_q) : has_q_(has_q) {}
@@ -44,6 +55,11 @@ class Verdict {
   /// Counts the matrix of this line under the route that it took.
   void add_route(const MatrixReport& line) { routes_.include(line); }
   const RouteCounts& routes() const { return routes_; }
+  /// Adds rank and condition of the matrix that was added last; its full rank is min(m, n).
+  void add_rank(const MatrixReport& line, index_t full_rank) {
+    ranks_.include(matrices_ - 1, line, full_rank);
+  }
+  const RankSummary& ranks() const { return ranks_; }
   /// Above the bar, not finite, or R too large.
   index_t failed() const;
   /// The first of them.
@@ -59,6 +75,7 @@ class Verdict {
   std::array<index_t, 5> counts_{}, firsts_{};
   WorstError residual_, orthogonality_, lower_;
   RouteCounts routes_;
+  RankSummary ranks_;
   std::vector<Measurement> failures_;
 };
 

@@ -17,6 +17,7 @@ namespace {
 std::string objection_to(const SolveInputs& inputs, const SolveProblem& problem,
                          const SolvePlan& plan) {
   if (inputs.w) return "the rows have weights";
+  if (problem.wants_covariance) return "covariances are asked for";
   if (inputs.sides.shares_a()) return "one A serves all right sides";
   if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
   if (plan.factor.by_rows()) return "a matrix does not fit the memory";

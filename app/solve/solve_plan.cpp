@@ -16,10 +16,6 @@
 namespace qrtool {
 namespace {
 
-/// Right sides up to which they are factored with A: R of [A B] takes 4 m n p operations for them,
-/// as Q'B does, but p more columns are to be reduced among themselves, too.
-index_t most_appended(index_t n) { return std::max<index_t>(n, 8); }
-
 /// Bytes of a chunk, at the least and usually: they stay in the last cache.
 constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
 /// The same for a device, which cuts them again: several parts overlap.
@@ -34,7 +30,8 @@ auto by_type(ElementType type, F f) {
 std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
-  const index_t of_x = p.n * plan.group_size * (p.wants_se ? 2 : 1);
+  const index_t of_x =
+      p.n * plan.group_size * ((p.wants_se ? 2 : 1) + (p.wants_covariance ? p.n : 0));
   return static_cast<std::size_t>(of_a + of_b + of_x) * size_of(p.type) +
          static_cast<std::size_t>(plan.group_size) *
              (sizeof(SolutionReport) + sizeof(MatrixFindings) + 6 * sizeof(double));
@@ -91,12 +88,29 @@ std::string_view name_of(SolveRoute route) {
   return route == SolveRoute::each ? "each" : route == SolveRoute::shared ? "shared" : "tall";
 }
 
+/// R of [A B] takes 4 m n p operations for the right sides, as Q'B does, but p more columns are to
+/// be reduced among themselves, too.
+bool pays_as_shared(index_t n, index_t right_sides) {
+  return right_sides > std::max<index_t>(n, 8);
+}
+
+Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
+                 std::string_view forced) {
+  const Problem factored = by_type(problem.type, [&](auto zero) {
+    return SystemEngine<decltype(zero)>::factored_problem(problem, systems, p);
+  });
+  const bool is_free = forced.empty() && pays_as_pack(problem, systems, p);
+  Limits own = limits;
+  own.host_bytes = (limits.host_bytes + tree_bytes(factored, limits)) / 2;
+  return plan_factors(factored, own, is_free ? "cpu/batched" : forced);
+}
+
 SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
                      std::string_view forced) {
   const RightSides& sides = inputs.sides;
   const index_t all = sides.items() * sides.p;
   const bool has_own_weights = inputs.w && !inputs.w_is_shared;
-  const bool shares = sides.shares_a() && all > most_appended(problem.n);
+  const bool shares = sides.shares_a() && pays_as_shared(problem.n, all);
   SolvePlan plan;
   plan.threads = limits.threads;
   plan.splits = has_own_weights || problem.skips_missing;
@@ -105,19 +119,9 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   plan.groups = are_single ? all : sides.items();
   plan.group_size = are_single ? 1 : sides.p;
   const bool is_shared =
-      (shares && !has_own_weights) || (!plan.splits && sides.p > most_appended(problem.n));
+      (shares && !has_own_weights) || (!plan.splits && pays_as_shared(problem.n, sides.p));
   plan.route = is_shared ? SolveRoute::shared : SolveRoute::each;
-  Limits half = limits;
-  half.host_bytes = limits.host_bytes / 2;
-  const auto plan_systems = [&](index_t p) {
-    const Problem factored = by_type(problem.type, [&](auto zero) {
-      return SystemEngine<decltype(zero)>::factored_problem(problem, all, p);
-    });
-    const bool is_free = forced.empty() && pays_as_pack(problem, all, p);
-    Limits own = half;
-    own.host_bytes = (limits.host_bytes + tree_bytes(factored, limits)) / 2;
-    return plan_factors(factored, own, is_free ? "cpu/batched" : forced);
-  };
+  const auto plan_systems = [&](index_t p) { return plan_factor(problem, all, p, limits, forced); };
   if (!is_shared) {
     plan.factor = plan_systems(std::max<index_t>(plan.system_size(), 1));
     if (plan.factor.variant->row_state_bytes != nullptr) {

@@ -27,6 +27,14 @@ struct SolvePlan {
   index_t system_size() const { return splits ? 1 : group_size; }
 };
 
+/// Whether this many right sides of one A are taken by products with Q, not factored with A.
+bool pays_as_shared(index_t n, index_t right_sides);
+
+/// How the CPU factors [A b] of `systems` systems with p right sides each. `forced` as below.
+/// Errors: as plan_solve().
+Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
+                 std::string_view forced);
+
 /// Errors: LimitError where one group does not fit the memory; UsageError where the forced variant
 /// does not take the problem.
 /// `forced`: the CPU's variant that factors; empty: the planner's choice.

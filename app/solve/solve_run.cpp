@@ -13,6 +13,7 @@
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
 #include "core/ratios.hpp"
 #include "core/text.hpp"
 
@@ -54,6 +55,12 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
               .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n)} {
   problem_.rank.is_basic = options.basic;
   problem_.wants_se = !options.no_se && problem_.m > problem_.n && problem_.ridge == 0;
+  problem_.wants_covariance = options.covariance;
+  if (options.covariance && problem_.m <= problem_.n)
+    throw InputError(
+        fmt::format("{}: --covariance needs more rows than columns, and A is {}x{}",
+                    escape(result_.a.file), problem_.m, problem_.n),
+        "without spare rows nothing says how large the errors of b are; leave --covariance away");
 }
 
 void SolveRun::make_plan() {
@@ -85,6 +92,12 @@ OutputSpec SolveRun::output_spec() const {
   const Dims of_a = findings_dims();
   std::vector<MatrixDataset> datasets{solutions_dataset("X", sides, problem_.type)};
   if (problem_.wants_se) datasets.push_back(solutions_dataset("se", sides, problem_.type));
+  if (problem_.wants_covariance)
+    datasets.push_back({.name = "covariance",
+                        .type = problem_.type,
+                        .rows = problem_.n,
+                        .cols = problem_.n,
+                        .leading = sides.solution_dims});
   OutputSpec spec{
       .path = options_.output,
       .force = options_.force,
@@ -176,6 +189,12 @@ void SolveRun::run_typed() {
             for (const MatrixFindings& each : findings)
               result_.verdict.add_matrix(each, problem_.k());
             if (is_table) result_.freedom = problem_.m - findings.front().rank;
+          },
+      .keep_covariance =
+          [&](index_t first, index_t solutions, const T* values) {
+            if (problem_.n > 0)
+              output_->write("covariance", first,
+                             packed(values, solutions, problem_.n, problem_.n));
           }};
   const SolveTimes times = run_solve_stages<T>({.inputs = inputs_,
                                                 .problem = problem_,

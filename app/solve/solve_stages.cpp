@@ -20,7 +20,7 @@ namespace {
 template <class T>
 struct GroupChunk {
   index_t first = 0, count = 0;
-  Batch<T> a, b, w, x, se;
+  Batch<T> a, b, w, x, se, covariance;
   std::vector<SolutionReport> reports;
   std::vector<MatrixFindings> findings;  // one for each right side
 };
@@ -63,6 +63,7 @@ class GroupSteps {
     if (has_own_weights()) chunk.w = Batch<T>(groups, p.m, size);
     chunk.x = batch(groups, p.n, size);
     if (p.wants_se) chunk.se = batch(groups, p.n, size);
+    if (p.wants_covariance) chunk.covariance = Batch<T>(groups * size, p.n, p.n);
     chunk.reports.resize(static_cast<std::size_t>(groups * size));
     chunk.findings.resize(chunk.reports.size());
     return chunk;
@@ -109,6 +110,9 @@ class GroupSteps {
   void keep(GroupChunk<T>& chunk) {
     const auto count = static_cast<std::size_t>(chunk.count * job_.plan.group_size);
     sink_.keep_x(chunk.first, chunk.count, chunk.x.view().data, chunk.se.view().data);
+    if (job_.problem.wants_covariance)
+      sink_.keep_covariance(chunk.first * job_.plan.group_size, static_cast<index_t>(count),
+                            chunk.covariance.view().data);
     sink_.keep_reports(chunk.first * job_.plan.group_size, std::span(chunk.reports).first(count));
     keep_findings(chunk, count);
   }
@@ -169,7 +173,8 @@ class GroupSteps {
             .se = chunk.se.view().data,
             .x_places = places(p.n),
             .reports = std::span(chunk.reports).first(count),
-            .findings = std::span(chunk.findings).first(count)};
+            .findings = std::span(chunk.findings).first(count),
+            .covariance = chunk.covariance.view().data};
   }
   const T* a_of(const GroupChunk<T>& chunk, index_t group) const {
     return a_.view().data != nullptr ? a_.view().data : chunk.a.view()[group].data;
@@ -224,6 +229,7 @@ class GroupSteps {
     block.b += g * p.m * size;
     block.x += g * p.n * size;
     if (block.se != nullptr) block.se += g * p.n * size;
+    if (block.covariance != nullptr) block.covariance += g * size * p.n * p.n;
     const auto first = static_cast<std::size_t>(g * size), count = static_cast<std::size_t>(size);
     block.reports = block.reports.subspan(first, count);
     block.findings = block.findings.subspan(first, count);
@@ -438,6 +444,8 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
     sweeper.sweep(scales, visit);
   };
   std::vector<T> x(static_cast<std::size_t>(p.n * job.plan.group_size)), se(x.size());
+  std::vector<T> covariance(
+      p.wants_covariance ? static_cast<std::size_t>(p.n * p.n * job.plan.group_size) : 0);
   std::vector<SolutionReport> reports(static_cast<std::size_t>(job.plan.group_size));
   std::vector<MatrixFindings> findings(reports.size());
   const bool as_rows = job.inputs.sides.as_rows;
@@ -451,14 +459,18 @@ SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
       const VectorPlaces places =
           as_rows ? VectorPlaces::rows(p.n) : VectorPlaces::columns(p.n, job.plan.group_size);
       const index_t start = places.start(first);
-      times.seconds += system.run({.count = size,
-                                   .x = x.data() + start,
-                                   .se = p.wants_se ? se.data() + start : nullptr,
-                                   .x_places = places,
-                                   .reports = std::span(reports).subspan(place, count),
-                                   .findings = std::span(findings).subspan(place, count)});
+      times.seconds += system.run(
+          {.count = size,
+           .x = x.data() + start,
+           .se = p.wants_se ? se.data() + start : nullptr,
+           .x_places = places,
+           .reports = std::span(reports).subspan(place, count),
+           .findings = std::span(findings).subspan(place, count),
+           .covariance = p.wants_covariance ? covariance.data() + first * p.n * p.n : nullptr});
     }
     sink.keep_x(g, 1, x.data(), p.wants_se ? se.data() : nullptr);
+    if (p.wants_covariance)
+      sink.keep_covariance(g * job.plan.group_size, job.plan.group_size, covariance.data());
     sink.keep_reports(g * job.plan.group_size, reports);
     sink.keep_findings(g * systems, std::span(findings).first(static_cast<std::size_t>(systems)));
   }

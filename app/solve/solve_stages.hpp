@@ -20,6 +20,9 @@ struct SolveSink {
   std::function<void(index_t first_solution, std::span<const SolutionReport>)> keep_reports;
   /// One for all (shared), for each group, or for each right side (splits).
   std::function<void(index_t first, std::span<const MatrixFindings>)> keep_findings;
+  /// n x n for each solution; only where the problem wants covariances.
+  std::function<void(index_t first_solution, index_t solutions, const T* values)> keep_covariance =
+      {};
 };
 
 /// x: where the solutions of `verify` come from; null for `solve`, which writes them. device: null

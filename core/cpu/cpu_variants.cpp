@@ -156,6 +156,10 @@ Fit blocked_pays(const Problem& p, const Limits&) {
   return {false, "pays from 17 columns on, or to 8 times as many rows as columns"};
 }
 
+std::string blocked_arithmetic(const Problem& p) {
+  return blocked_multiplies_parts(p) ? "float32, products of bfloat16 parts" : arithmetic(p);
+}
+
 std::size_t blocked_workspace_bytes(const Problem& p) {
   return blocked_qr_workspace_bytes(p) + Checker<double>::workspace_bytes(p, machine_cores());
 }
@@ -198,7 +202,7 @@ constexpr std::array variants{
                  .tune = no_params,
                  .host_workspace_bytes = blocked_workspace_bytes,
                  .device_workspace_bytes = no_device_bytes,
-                 .arithmetic = arithmetic,
+                 .arithmetic = blocked_arithmetic,
                  .pays = blocked_pays,
                  .shares_matrix = true,
                  .reflectors = no_params},

@@ -10,4 +10,8 @@ namespace qrtool {
 /// plain x86-64.
 std::size_t unsupported_x86_sets();
 
+/// Whether this process may use the tile registers of AMX with bfloat16, beside AVX-512. The first
+/// call asks the system for them.
+bool has_tile_registers();
+
 }  // namespace qrtool

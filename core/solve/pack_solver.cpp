@@ -167,6 +167,22 @@ bool PackSolver<T>::needs_care(index_t lane) const {
   return false;
 }
 
+/// Those of the system's R.
+template <class T>
+std::vector<double> PackSolver<T>::correlations_of(index_t lane) {
+  const MatrixView<double> r = r_.view()[0];
+  if (shape_.is_factored) {
+    for (index_t i = 0; i < r.rows; ++i)
+      for (index_t j = 0; j < r.cols; ++j)
+        r(i, j) =
+            static_cast<double>(inputs_.r.data[lane * inputs_.r.stride + i * inputs_.r.ld + j]);
+  } else {
+    routine_.take_factor(shape_, workspace_.get(), {.lane = static_cast<int>(lane), .scale = 0},
+                         r.data, z_.view().data);
+  }
+  return inverse_row_correlations(r);
+}
+
 template <class T>
 void PackSolver<T>::store(const SystemRef<T>& system, const RightSideBlock<T>& block,
                           index_t lane) {
@@ -189,6 +205,10 @@ void PackSolver<T>::store(const SystemRef<T>& system, const RightSideBlock<T>& b
                                  problem_.n, 1, 1};
     put_solution<T>(problem_, x, se, 0, block, system.first + j);
   }
+  if (block.covariance == nullptr) return;
+  const std::vector<double> correlations = correlations_of(lane);
+  for (index_t j = 0; j < p_; ++j)
+    put_covariance<T>(problem_, correlations, block, system.first + j);
 }
 
 template <class T>

@@ -65,6 +65,7 @@ class PackSolver {
   void take_packed(BatchView<const T> ab, std::span<const PackedSystem> packed);
   bool needs_care(index_t lane) const;
   void store(const SystemRef<T>& system, const RightSideBlock<T>& block, index_t lane);
+  std::vector<double> correlations_of(index_t lane);
   void solve_with_care(const SystemRef<T>& system, const RightSideBlock<T>& block, index_t lane);
 
   const SolveProblem& problem_;

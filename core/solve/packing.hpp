@@ -22,7 +22,8 @@ struct SolveProblem {
   double ridge = 0;            // min ||A x - b||^2 + ridge ||x||^2
   bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
   bool wants_se = false;
-  bool only_checks = false;  // X is given
+  bool wants_covariance = false;  // with wants_se
+  bool only_checks = false;       // X is given
 
   /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b.
   index_t packed_rows() const { return m + (ridge > 0 ? n : 0); }
@@ -62,6 +63,7 @@ struct RightSideBlock {
   VectorPlaces x_places = {};
   std::span<SolutionReport> reports = {};
   std::span<MatrixFindings> findings = {};  // one for each right side, or empty
+  T* covariance = nullptr;  // n x n for each right side, one after another; null: not wanted
 };
 
 /// The factor of each row: the root of its weight, or 0 for a row that is left out.

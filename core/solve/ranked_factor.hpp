@@ -66,6 +66,10 @@ class RankedFactor {
   double least_norm_error(const double* x) const;
   /// The norm of each row of R^-1. Only with full column rank.
   std::vector<double> inverse_row_norms() const { return qrtool::inverse_row_norms(r_); }
+  /// inverse_row_correlations(R); empty without full column rank.
+  std::vector<double> correlations() const {
+    return complete_ ? std::vector<double>{} : inverse_row_correlations(r_);
+  }
 
  private:
   struct Complete;

@@ -143,6 +143,7 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
   factor();
   for (Worker& worker : workers_) worker.solver.take_factor(MatrixView<const double>(r_.view()[0]));
   prepare_kernel();
+  if (problem_.wants_covariance) correlations_ = workers_.front().solver.factor().correlations();
   return workers_.front().solver.findings();
 }
 
@@ -161,8 +162,9 @@ template <class T>
 void SharedEngine<T>::prepare_gaps() {
   const SolveRules rules = problem_.rules();
   const index_t n = problem_.n;
-  solves_gaps_ = problem_.skips_missing && n > 0 && n <= most_gap_columns && rules.m >= n &&
-                 rules.m <= most_kernel_rows;
+  // The kernel keeps no R for the covariance of each right side.
+  solves_gaps_ = problem_.skips_missing && !problem_.wants_covariance && n > 0 &&
+                 n <= most_gap_columns && rules.m >= n && rules.m <= most_kernel_rows;
   if (!solves_gaps_) return;
   gap_shape_ = {.m = rules.m, .n = n, .p = 1, .data_rows = problem_.m, .is_masked = true};
   gap_rules_ = {
@@ -272,6 +274,7 @@ void SharedEngine<T>::store_tile(const RightSideBlock<T>& block, index_t first,
       report.backward_error = placed.errors[j];
       report.bar = matrix_.bar;
       report.status = Status::ok;
+      put_covariance<T>(problem_, correlations_, block, s);
     } else if (placed.kinds[j] == shared::Kind::refused && problem_.skips_missing &&
                has_nan(block.b + block.b_places.start(s), problem_.m, block.b_places.step)) {
       worker.gaps.push_back(s);
@@ -319,6 +322,7 @@ void SharedEngine<T>::solve_with_care(const RightSideBlock<T>& block, index_t fi
     if (kinds[j] == Kind::refused) refuse_right_side(problem_, block, s);
     if (kinds[j] != Kind::solved) continue;
     put_solution<T>(problem_, tile_of(0), tile_of(1), j, block, s);
+    put_covariance<T>(problem_, correlations_, block, s);
   }
 }
 

@@ -59,7 +59,7 @@ class SharedEngine {
   index_t rows_used_ = 0;
   Batch<T> a_;
   Batch<double> wide_, q_, r_;  // wide_: A in float64
-  std::vector<double> row_factors_, row_norms_;
+  std::vector<double> row_factors_, row_norms_, correlations_;
   shared::Matrix matrix_;
   bool uses_kernel_ = false, solves_gaps_ = false;
   systems::Shape gap_shape_;

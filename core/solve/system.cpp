@@ -52,10 +52,13 @@ void solve_packed(const SolveProblem& problem, const SystemRef<T>& system, Matri
                 .reports = block.reports.subspan(static_cast<std::size_t>(system.first),
                                                  static_cast<std::size_t>(p)),
                 .rows_used = rows_used});
+  const std::vector<double> correlations =
+      block.covariance != nullptr ? solver.factor().correlations() : std::vector<double>{};
   for (index_t j = 0; j < p; ++j) {
     const index_t s = system.first + j;
     if (packed.b_is_finite[j]) {
       put_solution<T>(problem, x, se, j, block, s);
+      put_covariance<T>(problem, correlations, block, s);
     } else {
       refuse_right_side(problem, block, s);
     }
@@ -70,6 +73,7 @@ void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& blo
     for (index_t i = 0; i < problem.n; ++i)
       to[start + i * block.x_places.step] = std::numeric_limits<T>::quiet_NaN();
   }
+  put_covariance<T>(problem, {}, block, s);
   block.reports[s] = {};
   block.reports[s].status = Status::non_finite;
 }
@@ -92,6 +96,22 @@ void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView
 }
 
 template <class T>
+void put_covariance(const SolveProblem& problem, std::span<const double> correlations,
+                    const RightSideBlock<T>& block, index_t s) {
+  if (block.covariance == nullptr) return;
+  const index_t n = problem.n, start = block.x_places.start(s), step = block.x_places.step;
+  const MatrixView<T> to{block.covariance + s * n * n, n, n, n};
+  for (index_t i = 0; i < n; ++i) {
+    const auto of_i = static_cast<double>(block.se[start + i * step]);
+    for (index_t j = 0; j < n; ++j)
+      to(i, j) = static_cast<T>(correlations.empty()
+                                    ? not_measured
+                                    : correlations[i * n + j] * of_i *
+                                          static_cast<double>(block.se[start + j * step]));
+  }
+}
+
+template <class T>
 void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
                    MatrixView<T> x, index_t column) {
   if (!problem.only_checks) return;
@@ -110,6 +130,8 @@ void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, 
                               const RightSideBlock<T>&);                                        \
   template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,     \
                              index_t, const RightSideBlock<T>&, index_t);                       \
+  template void put_covariance(const SolveProblem&, std::span<const double>,                    \
+                               const RightSideBlock<T>&, index_t);                              \
   template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,           \
                               MatrixView<T>, index_t);
 QRTOOL_FOR(float)

@@ -50,6 +50,12 @@ void refuse_system(const SolveProblem& problem, const SystemRef<T>& system, inde
 template <class T>
 void put_solution(const SolveProblem& problem, MatrixView<const T> x, MatrixView<const T> se,
                   index_t column, const RightSideBlock<T>& block, index_t s);
+/// The covariance of a right side's solution from its standard errors, which are in their places,
+/// and the correlations that R gives (n x n; empty: there are none). Nothing where it is not
+/// wanted.
+template <class T>
+void put_covariance(const SolveProblem& problem, std::span<const double> correlations,
+                    const RightSideBlock<T>& block, index_t s);
 template <class T>
 void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
                    MatrixView<T> x, index_t column);

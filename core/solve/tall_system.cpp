@@ -167,12 +167,15 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
                 .se = block.se != nullptr ? solution.view()[1] : MatrixView<T>{},
                 .reports = block.reports,
                 .rows_used = rows_used});
+  const std::vector<double> correlations =
+      block.covariance != nullptr ? solver.factor().correlations() : std::vector<double>{};
   for (index_t j = 0; j < p_; ++j) {
     if (refused[j]) {
       refuse_right_side(problem_, block, j);
       continue;
     }
     put_solution<T>(problem_, solution.view()[0], solution.view()[1], j, block, j);
+    put_covariance<T>(problem_, correlations, block, j);
   }
   seconds.solve = seconds_since(start) - seconds.factor;
   return seconds;

@@ -154,19 +154,46 @@ void solve_upper_transposed(MatrixView<const double> r, MatrixView<double> x) {
   }
 }
 
-std::vector<double> inverse_row_norms(MatrixView<const double> r) {
+namespace {
+
+/// X := R^-1 (n x n).
+void invert_upper(MatrixView<const double> r, MatrixView<double> x) {
   const index_t n = r.cols;
-  const Batch<double> inverse(1, n, n);
-  const MatrixView<double> x = inverse.view()[0];
-  std::vector<double> norms(static_cast<std::size_t>(n));
   for (index_t i = n - 1; i >= 0; --i) {
     std::fill_n(&x(i, 0), n, 0.0);
     x(i, i) = 1;
     for (index_t k = i + 1; k < n; ++k) subtract(&x(i, k), r(i, k), &x(k, k), n - k);
     divide(&x(i, i), r(i, i), n - i);
-    norms[i] = norm_of(&x(i, i), n - i);
   }
+}
+
+}  // namespace
+
+std::vector<double> inverse_row_norms(MatrixView<const double> r) {
+  const Batch<double> inverse(1, r.cols, r.cols);
+  const MatrixView<double> x = inverse.view()[0];
+  invert_upper(r, x);
+  std::vector<double> norms(static_cast<std::size_t>(r.cols));
+  for (index_t i = 0; i < r.cols; ++i) norms[i] = norm_of(&x(i, i), r.cols - i);
   return norms;
+}
+
+std::vector<double> inverse_row_correlations(MatrixView<const double> r) {
+  const index_t n = r.cols;
+  const Batch<double> inverse(1, n, n);
+  const MatrixView<double> x = inverse.view()[0];
+  invert_upper(r, x);
+  for (index_t i = 0; i < n; ++i) divide(&x(i, i), norm_of(&x(i, i), n - i), n - i);
+  std::vector<double> correlations(static_cast<std::size_t>(n * n));
+  for (index_t i = 0; i < n; ++i) {
+    correlations[i * n + i] = 1;
+    for (index_t j = i + 1; j < n; ++j) {
+      double sum = 0;
+      for (index_t k = j; k < n; ++k) sum += x(i, k) * x(j, k);
+      correlations[i * n + j] = correlations[j * n + i] = sum;
+    }
+  }
+  return correlations;
 }
 
 double SingularValues::condition() const {

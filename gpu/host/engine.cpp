@@ -29,9 +29,24 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
   const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
   Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
   variant.enqueue(job, launch);
+  if (variant.leading.variant != nullptr) {
+    factor_leading(variant, job);
+    variant.leading.enqueue(job, launch);
+  }
   compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.again != nullptr && enqueue_again(variant, job))
     compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::factor_leading(const GpuVariant& variant, const FactorJob& job) {
+  const Problem block = leading_problem(job.problem);
+  const GpuVariant of_block = variant.leading.variant(job.problem);
+  Params params = of_block.plan.tune(block, info.limits);
+  if (const auto found = job.params.find(unguarded); found != job.params.end()) {
+    params.insert(*found);
+  }
+  cl::Event factored;
+  factor(of_block, variant.leading.job(job, block, params), factored);
 }
 
 /// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
@@ -81,14 +96,14 @@ std::vector<cl_int> Engine::read_routes(const FactorJob& job) {
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const GpuVariant variant = first.again(job.problem);
-  std::vector<cl_int> routes;
-  if (first.host_decides || !variant.takes_flags) {
-    routes = read_routes(job);
-    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
-  }
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
   const Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
+  std::vector<cl_int> routes;
+  if (first.host_decides || !variant.takes_flags || !session.programs.has(variant.file, defines)) {
+    routes = read_routes(job);
+    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
+  }
   FactorJob flagged{
       job.problem, params, job.count, job.a,          job.q,
       job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},

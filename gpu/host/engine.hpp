@@ -36,6 +36,7 @@ struct Engine {
  private:
   /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
+  void factor_leading(const GpuVariant& variant, const FactorJob& job);
   bool enqueue_again(const GpuVariant& first, const FactorJob& job);
   /// A job for one matrix, with A, Q and R of its own.
   FactorJob own_job(const FactorJob& job) const;

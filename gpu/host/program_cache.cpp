@@ -64,9 +64,18 @@ std::string ProgramCache::options_for(const Defines& defines) const {
   return options;
 }
 
+std::string ProgramCache::key_of(std::string_view file, const Defines& defines) const {
+  return fmt::format("{} {}", file, options_for(defines));
+}
+
+bool ProgramCache::has(std::string_view file, const Defines& defines) {
+  const std::lock_guard lock(mutex_);
+  return programs_.contains(key_of(file, defines));
+}
+
 cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
                               std::string_view user) {
-  const std::string key = fmt::format("{} {}", file, options_for(defines));
+  const std::string key = key_of(file, defines);
   const std::lock_guard lock(mutex_);
   auto found = programs_.find(key);
   if (found == programs_.end()) {

@@ -29,6 +29,9 @@ class ProgramCache {
   /// error messages. Errors: DeviceError with the first lines of the build log.
   cl::Program get(std::string_view file, const Defines& defines, std::string_view user);
 
+  /// Whether get() will return without building anything.
+  bool has(std::string_view file, const Defines& defines);
+
   /// Builds a program from the caller's text and does not keep it.
   cl::Program build(std::string_view text, const Defines& defines, std::string_view user) const;
 
@@ -36,6 +39,7 @@ class ProgramCache {
 
  private:
   std::string options_for(const Defines& defines) const;
+  std::string key_of(std::string_view file, const Defines& defines) const;
 
   cl::Context context_;
   cl::Device device_;

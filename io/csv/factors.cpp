@@ -89,7 +89,8 @@ std::optional<std::size_t> find_difference(const OpenSet& set,
 }
 
 void require_one_run(const std::string& path, const StoredFactors& factors, const OpenSet& set) {
-  const bool has_qr = factors.q || factors.r, has_reflectors = factors.v || factors.tau;
+  const bool has_qr = factors.q || factors.r || factors.p,
+             has_reflectors = factors.v || factors.tau;
   if (has_qr && has_reflectors) throw_two_runs(path, set.names);
   const std::string report = csv_name(path, "report");
   if (!exists(report)) return;
@@ -103,7 +104,7 @@ void require_one_run(const std::string& path, const StoredFactors& factors, cons
 /// last of its files.
 TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   TextPairs pairs;
-  for (const char* dataset : {"R", "tau", "se", "X"}) {
+  for (const char* dataset : {"P", "R", "tau", "covariance", "se", "X"}) {
     const std::string name = csv_name(path, dataset);
     if (!exists(name)) continue;
     TextLines lines(open_rereadable(name), escape(name));
@@ -150,6 +151,7 @@ StoredFactors open_csv_factors(const std::string& path) {
   factors.file = path;
   factors.q = open_factor(path, "Q", set);
   factors.r = open_factor(path, "R", set);
+  factors.p = open_factor(path, "P", set);
   factors.v = open_factor(path, "V", set);
   factors.tau = open_factor(path, "tau", set);
   if (!factors.r && !factors.v) {

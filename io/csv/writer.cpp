@@ -172,7 +172,7 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
   if (!spec.with_report || is_standard_output(spec.path)) return;
   report_path_ = csv_name(spec.path, "report");
   const ReportOfSet set{.attributes = spec.attributes};
-  report_ = create_report_file(report_path_, spec.force, &set);
+  report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
 }
 
 template <class T>

@@ -500,7 +500,7 @@ struct Place {
 
 std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, const char* upper,
                                     const char* lower, const Place& place) {
-  const bool is_vector = std::string_view(upper) == "/tau";
+  const bool is_vector = std::string_view(upper) == "/tau" || std::string_view(upper) == "/P";
   const auto vector = is_vector ? Hdf5Reader::Vector::row : Hdf5Reader::Vector::no;
   Order order = place.order;
   for (const char* group : {upper, lower}) {
@@ -678,10 +678,11 @@ StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& s
   factors.is_mixed = recorded.is_mixed;
   factors.q = open_factor(file, "/Q", "/q", place);
   factors.r = open_factor(file, "/R", "/r", place);
+  factors.p = open_factor(file, "/P", "/P", place);
   factors.v = open_factor(file, "/V", "/v", place);
   factors.tau = open_factor(file, "/tau", "/Tau", place);
   if (factors.by_qrtool) {
-    require_factors_of_mode(file->shown, recorded.mode, factors);
+    require_factors_of_mode(file->shown, {recorded.mode, recorded.is_pivoted}, factors);
     factors.tries = read_tries(*file, report);
   }
   return factors;

@@ -51,6 +51,7 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
   if (!order.empty()) recorded.order = order == "row" ? Order::row : Order::column;
   recorded.is_mixed =
       known_value(file, object, "precision", {"single", "double", "mixed"}) == "mixed";
+  recorded.is_pivoted = known_value(file, object, "pivot", {"yes"}) == "yes";
   for (const char* name : csv_option_names) {
     if (std::string word = string_attribute(file, object, name); !word.empty())
       recorded.details.emplace_back(name, std::move(word));

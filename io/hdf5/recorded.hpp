@@ -15,7 +15,7 @@ struct Recorded {
   bool by_qrtool = false;
   std::string source_file, source_dataset, mode;
   Order order = Order::automatic;
-  bool is_mixed = false;
+  bool is_mixed = false, is_pivoted = false;
   TextPairs details = {};  // how the text that was factored was read
 };
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -36,6 +35,7 @@ struct Output {
   std::string name;
   index_t rows = 0, cols = 0;
   std::size_t element_bytes = 0;
+  bool is_whole = false;  // numbers come as float64
   bool is_transposed = false;
   Layout layout;
   Handle handle;
@@ -58,7 +58,8 @@ class Hdf5Writer final : public Writer {
         name_(shared ? spec.name : ""),
         open_(shared ? std::move(shared) : std::make_shared<OpenFile>(spec.path, spec.force)),
         file_(open_->atomic),
-        handle_(open_->handle) {}
+        handle_(open_->handle),
+        report_columns_(spec.report_columns) {}
   ~Hdf5Writer() override;
 
   /// Creates everything that is known in advance, the file too unless it is shared, with room for
@@ -125,9 +126,8 @@ class Hdf5Writer final : public Writer {
   void require_position(const Output& output, index_t first) const;
   void append(Output& output, const void* values, index_t count);
   void finish(Output& output);
-  template <class T, class Field>
-  void write_column(std::string_view name, index_t first, std::span<const MatrixReport> report,
-                    Field field);
+  void append_numbers(Output& output, NumberKind kind, index_t first,
+                      std::span<const double> values);
 
   std::vector<index_t> leading_;
   int threads_;
@@ -138,24 +138,12 @@ class Hdf5Writer final : public Writer {
   Handle report_group_;
   // The datasets of factors, those of the report, and those of a report of solutions.
   std::vector<Output> matrices_, columns_, numbers_;
-  std::vector<NumberDataset::Kind> kinds_;  // of numbers_
+  std::vector<NumberKind> kinds_;             // of numbers_
+  std::vector<ReportColumn> report_columns_;  // of columns_
   HostMemory scratch_;
   std::size_t scratch_size_ = 0;  // bytes
   bool closed_ = false;
 };
-
-/// A dataset of the report, in the order of report_columns().
-struct StoredColumn {
-  const char* name;
-  std::size_t element_bytes;
-};
-constexpr std::array<StoredColumn, 7> stored_columns{{{"residual", 8},
-                                                      {"orthogonality", 8},
-                                                      {"lower", 8},
-                                                      {"diagonal_ratio", 8},
-                                                      {"status", 1},
-                                                      {"scale", 4},
-                                                      {"tries", 1}}};
 
 /// Copies stored rows of a matrix to `block`, beginning with stored row `row`.
 template <class T>
@@ -169,22 +157,18 @@ void gather(bool is_transposed, MatrixView<const T> values, index_t row, MatrixV
   }
 }
 
-hid_t stored_type(ElementType type) {
-  return type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
+hid_t stored_type(const MatrixDataset& dataset) {
+  if (dataset.is_whole) return H5T_STD_I32LE;
+  return dataset.type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
 }
 
-hid_t stored_type(const StoredColumn& column) {
-  if (column.element_bytes == 1) return H5T_STD_U8LE;
-  return column.element_bytes == 4 ? H5T_STD_I32LE : H5T_IEEE_F64LE;
-}
-
-std::size_t bytes_of(NumberDataset::Kind kind) {
-  using Kind = NumberDataset::Kind;
+std::size_t bytes_of(NumberKind kind) {
+  using Kind = NumberKind;
   return kind == Kind::real ? 8 : kind == Kind::whole ? 4 : 1;
 }
 
-hid_t stored_type(NumberDataset::Kind kind) {
-  using Kind = NumberDataset::Kind;
+hid_t stored_type(NumberKind kind) {
+  using Kind = NumberKind;
   return kind == Kind::real ? H5T_IEEE_F64LE : kind == Kind::whole ? H5T_STD_I32LE : H5T_STD_U8LE;
 }
 
@@ -270,7 +254,8 @@ std::vector<Output> plan_matrices(const OutputSpec& spec) {
     planned.name = dataset.name;
     planned.rows = dataset.rows;
     planned.cols = dataset.cols;
-    planned.element_bytes = size_of(dataset.type);
+    planned.element_bytes = dataset.stored_bytes();
+    planned.is_whole = dataset.is_whole;
     planned.is_transposed = spec.order == Order::column && !dataset.is_vector;
     if (planned.is_transposed) std::swap(planned.rows, planned.cols);
     std::vector<index_t> matrix{planned.rows, planned.cols};
@@ -296,13 +281,13 @@ void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
     kinds_.push_back(numbers.kind);
   }
   if (!spec.with_report) return;
-  for (const StoredColumn& column : stored_columns) {
+  for (const ReportColumn& column : spec.report_columns) {
     Output planned;
     planned.name = column.name;
     planned.rows = planned.cols = 1;
-    planned.element_bytes = column.element_bytes;
+    planned.element_bytes = bytes_of(column.kind);
     planned.layout =
-        hdf5::make_layout(leading_.empty() ? single : leading_, {}, column.element_bytes);
+        hdf5::make_layout(leading_.empty() ? single : leading_, {}, planned.element_bytes);
     columns_.push_back(std::move(planned));
   }
 }
@@ -325,7 +310,7 @@ void Hdf5Writer::create(const OutputSpec& spec, std::uint64_t more_bytes) {
   }
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
     create_dataset(handle_, matrices_[i], path_of(matrices_[i].name),
-                   stored_type(spec.datasets[i].type));
+                   stored_type(spec.datasets[i]));
   }
   if (!spec.numbers.empty()) create_numbers(spec);
   if (spec.with_report) create_report(spec);
@@ -365,7 +350,7 @@ void Hdf5Writer::create_numbers(const OutputSpec& spec) {
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const NumberDataset& numbers = spec.numbers[i];
     create_dataset(report_group_, numbers_[i], numbers_[i].name,
-                   kinds_[i] == NumberDataset::Kind::status ? status : stored_type(kinds_[i]));
+                   kinds_[i] == NumberKind::status ? status : stored_type(kinds_[i]));
     const std::pair<const char*, const std::string&> texts[] = {
         {"description", numbers.description},
         {"formula", numbers.formula},
@@ -381,10 +366,9 @@ void Hdf5Writer::create_report(const OutputSpec& spec) {
   const Handle status = enum_type(status_names);
   if (!status) fail();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const bool is_status = columns_[i].name == "status";
-    create_dataset(report_group_, columns_[i], columns_[i].name,
-                   is_status ? status : stored_type(stored_columns[i]));
     const ReportColumn& column = spec.report_columns[i];
+    create_dataset(report_group_, columns_[i], columns_[i].name,
+                   column.kind == NumberKind::status ? status : stored_type(column.kind));
     const std::pair<const char*, std::string_view> texts[] = {{"description", column.description},
                                                               {"formula", column.formula},
                                                               {"unit", column.unit},
@@ -501,15 +485,20 @@ void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
   Output& to = output(dataset);
   const index_t rows = to.is_transposed ? to.cols : to.rows;
   const index_t cols = to.is_transposed ? to.rows : to.cols;
-  if (values.rows != rows || values.cols != cols || sizeof(T) != to.element_bytes) {
+  const std::size_t given_bytes = to.is_whole ? sizeof(double) : to.element_bytes;
+  if (values.rows != rows || values.cols != cols || sizeof(T) != given_bytes) {
     throw InternalError(fmt::format("write: {} has another shape or type", dataset));
   }
   if (values.count == 0 || rows == 0 || cols == 0) return;
   require_position(to, first);
-  if (to.is_transposed || !values.is_packed()) {
+  const index_t count = values.count * rows * cols;
+  if (to.is_whole) {
+    const std::vector<std::int32_t> numbers(values.data, values.data + count);
+    append(to, numbers.data(), count);
+  } else if (to.is_transposed || !values.is_packed()) {
     write_gathered(to, values);
   } else {
-    append(to, values.data, values.count * rows * cols);
+    append(to, values.data, count);
   }
 }
 
@@ -550,47 +539,42 @@ void Hdf5Writer::finish(Output& output) {
   if (!output.handle.close()) fail();
 }
 
-template <class T, class Field>
-void Hdf5Writer::write_column(std::string_view name, index_t first,
-                              std::span<const MatrixReport> report, Field field) {
-  Output& to = output(name);
-  std::vector<T> values;
-  values.reserve(report.size());
-  for (const MatrixReport& line : report) values.push_back(static_cast<T>(line.*field));
-  require_position(to, first);
-  append(to, values.data(), std::ssize(values));
-}
-
 void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> report) {
-  if (report.empty()) return;
-  write_column<double>("residual", first, report, &MatrixReport::residual);
-  write_column<double>("orthogonality", first, report, &MatrixReport::orthogonality);
-  write_column<double>("lower", first, report, &MatrixReport::lower);
-  write_column<double>("diagonal_ratio", first, report, &MatrixReport::diagonal_ratio);
-  write_column<std::uint8_t>("status", first, report, &MatrixReport::status);
-  write_column<std::int32_t>("scale", first, report, &MatrixReport::scale);
-  write_column<std::uint8_t>("tries", first, report, &MatrixReport::tries);
+  std::vector<double> values(report.size());
+  for (std::size_t i = 0; i < report_columns_.size(); ++i) {
+    const ReportColumn& column = report_columns_[i];
+    std::transform(report.begin(), report.end(), values.begin(), column.value);
+    append_numbers(columns_[i], column.kind, first, values);
+  }
 }
 
 void Hdf5Writer::write_numbers(std::string_view name, index_t first,
                                std::span<const double> values) {
-  if (values.empty()) return;
   Output& to = output(name);
+  append_numbers(to, kinds_[static_cast<std::size_t>(&to - numbers_.data())], first, values);
+}
+
+/// NaN becomes -1 in whole numbers.
+template <class T>
+std::vector<T> whole_numbers(std::span<const double> values) {
+  std::vector<T> numbers;
+  numbers.reserve(values.size());
+  for (const double value : values)
+    numbers.push_back(std::isnan(value) ? static_cast<T>(-1) : static_cast<T>(value));
+  return numbers;
+}
+
+void Hdf5Writer::append_numbers(Output& to, NumberKind kind, index_t first,
+                                std::span<const double> values) {
+  if (values.empty()) return;
   require_position(to, first);
-  const auto kind = kinds_[static_cast<std::size_t>(&to - numbers_.data())];
-  const auto append_as = [&](auto zero) {
-    using T = decltype(zero);
-    std::vector<T> numbers;
-    for (const double value : values)
-      numbers.push_back(std::isnan(value) ? static_cast<T>(-1) : static_cast<T>(value));
-    append(to, numbers.data(), std::ssize(numbers));
-  };
-  if (kind == NumberDataset::Kind::real) {
-    append(to, values.data(), std::ssize(values));
-  } else if (kind == NumberDataset::Kind::whole) {
-    append_as(std::int32_t());
+  const index_t count = std::ssize(values);
+  if (kind == NumberKind::real) {
+    append(to, values.data(), count);
+  } else if (kind == NumberKind::whole) {
+    append(to, whole_numbers<std::int32_t>(values).data(), count);
   } else {
-    append_as(std::uint8_t());
+    append(to, whole_numbers<std::uint8_t>(values).data(), count);
   }
 }
 
@@ -639,11 +623,11 @@ class Hdf5OutputFile final : public OutputFile {
     const std::vector<index_t> none{}, single{1};
     for (const MatrixDataset& each : spec.datasets) {
       const std::vector<index_t> matrix{each.rows, each.cols};
-      bytes += hdf5::make_layout(spec.leading, matrix, size_of(each.type)).file_bytes;
+      bytes += hdf5::make_layout(spec.leading, matrix, each.stored_bytes()).file_bytes;
     }
-    for (const StoredColumn& column : stored_columns)
+    for (const ReportColumn& column : spec.report_columns)
       bytes += hdf5::make_layout(spec.leading.empty() ? single : spec.leading, none,
-                                 column.element_bytes)
+                                 bytes_of(column.kind))
                    .file_bytes;
     return bytes;
   }
@@ -672,8 +656,8 @@ std::size_t hdf5_workspace_bytes(const OutputSpec& spec) {
     is_gathered = is_gathered || planned.is_transposed;
   }
   const std::vector<index_t> single{1};
-  for (std::size_t i = 0; spec.with_report && i < stored_columns.size(); ++i) {
-    const std::size_t element_bytes = stored_columns[i].element_bytes;
+  for (std::size_t i = 0; spec.with_report && i < spec.report_columns.size(); ++i) {
+    const std::size_t element_bytes = bytes_of(spec.report_columns[i].kind);
     bytes += waiting_bytes(
         hdf5::make_layout(spec.leading.empty() ? single : spec.leading, {}, element_bytes),
         element_bytes);

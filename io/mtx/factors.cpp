@@ -53,7 +53,7 @@ std::uint64_t hash_of(Reader& reader) {
 std::uint64_t checksum_of(const StoredFactors& factors) {
   NumberHash of_all;
   for (Reader* const reader :
-       {factors.q.get(), factors.r.get(), factors.v.get(), factors.tau.get()}) {
+       {factors.q.get(), factors.r.get(), factors.p.get(), factors.v.get(), factors.tau.get()}) {
     if (reader == nullptr) continue;
     const bool is_single = reader->source().type == ElementType::float32;
     of_all.add_word(is_single ? hash_of<float>(*reader) : hash_of<double>(*reader));
@@ -66,9 +66,11 @@ void require_one_run(const std::string& path, const StoredFactors& factors,
   std::vector<std::string> names;
   for (const auto& [reader, name] :
        {std::pair(factors.q.get(), "Q"), std::pair(factors.r.get(), "R"),
-        std::pair(factors.v.get(), "V"), std::pair(factors.tau.get(), "tau")})
+        std::pair(factors.p.get(), "P"), std::pair(factors.v.get(), "V"),
+        std::pair(factors.tau.get(), "tau")})
     if (reader != nullptr) names.push_back(escape(factor_file(path, name)));
-  if ((factors.q || factors.r) && (factors.v || factors.tau)) throw_two_runs(path, names);
+  if ((factors.q || factors.r || factors.p) && (factors.v || factors.tau))
+    throw_two_runs(path, names);
   if (!report.checksums.empty() && checksum_of(factors) != report.checksums.front())
     throw_not_described(path, 0, names, report_file(path, ".json"));
 }
@@ -80,6 +82,7 @@ StoredFactors open_mtx_factors(const std::string& path) {
   factors.file = path;
   factors.q = open_factor(path, "Q");
   factors.r = open_factor(path, "R");
+  factors.p = open_factor(path, "P");
   factors.v = open_factor(path, "V");
   factors.tau = open_factor(path, "tau");
   if (!factors.r && !factors.v)

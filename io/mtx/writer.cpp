@@ -50,7 +50,8 @@ template <class T>
 void Table::write_text() {
   fmt::memory_buffer& buffer = output.buffer();
   const auto to = std::back_inserter(buffer);
-  fmt::format_to(to, "%%MatrixMarket matrix array real general\n");
+  fmt::format_to(to, "%%MatrixMarket matrix array {} general\n",
+                 dataset.is_whole ? "integer" : "real");
   if (dataset.type == ElementType::float32) fmt::format_to(to, "{}\n", mtx_single_marker);
   fmt::format_to(to, "{} {}\n", dataset.rows, dataset.cols);
   // Some columns at a time, so that each piece of a row is used when it is read.
@@ -127,7 +128,8 @@ MtxWriter::MtxWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
   if (!spec.with_report && spec.numbers.empty()) return;
   report_path_ = report_file(spec.path, ".json");
   const ReportOfSet set{.attributes = spec.attributes};
-  if (spec.with_report) report_ = create_report_file(report_path_, spec.force, &set);
+  if (spec.with_report)
+    report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
   if (!spec.numbers.empty())
     solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);
 }

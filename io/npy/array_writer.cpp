@@ -31,14 +31,17 @@ std::vector<index_t> dims_of(const MatrixDataset& dataset, const std::vector<ind
 }
 
 std::string header_of(const MatrixDataset& dataset, const std::vector<index_t>& leading) {
-  return make_header(dataset.type == ElementType::float32 ? "<f4" : "<f8",
+  const bool is_single = dataset.type == ElementType::float32;
+  return make_header(dataset.is_whole ? "<i4"
+                     : is_single      ? "<f4"
+                                      : "<f8",
                      dims_of(dataset, leading));
 }
 
 }  // namespace
 
 std::uint64_t array_bytes(const MatrixDataset& dataset, const std::vector<index_t>& leading) {
-  index_t bytes = static_cast<index_t>(size_of(dataset.type));
+  auto bytes = static_cast<index_t>(dataset.stored_bytes());
   bool overflow = false;
   for (const index_t extent : dims_of(dataset, leading))
     overflow |= __builtin_mul_overflow(bytes, extent, &bytes);
@@ -118,18 +121,22 @@ void ArrayWriter::write(index_t first, BatchView<const T> values) {
     const auto sum_up = [&](index_t b) {
       checksums_[before + static_cast<std::size_t>(b)] = checksum(values[b]);
     };
-    if (values.is_packed() && values.count > 1) {
+    if (values.is_packed() && values.count > 1 && !dataset_.is_whole) {
       append_matrices(values, sum_up);
       return;
     }
     parallel_for(values.count, threads_, [&](index_t b, int) { sum_up(b); });
   }
-  if (values.is_packed()) {
+  if (dataset_.is_whole) {
+    // Their checksum is that of the numbers as they come.
+    const index_t count = values.count * matrix_elements();
+    const std::vector<std::int32_t> numbers(values.data, values.data + count);
+    append(numbers.data(), count);
+  } else if (values.is_packed()) {
     append(values.data, values.count * matrix_elements());
-    return;
-  }
-  for (index_t b = 0; b < values.count; ++b) {
-    for (index_t i = 0; i < values.rows; ++i) append(&values[b](i, 0), values.cols);
+  } else {
+    for (index_t b = 0; b < values.count; ++b)
+      for (index_t i = 0; i < values.rows; ++i) append(&values[b](i, 0), values.cols);
   }
 }
 

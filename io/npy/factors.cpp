@@ -32,6 +32,7 @@ bool exists(const std::string& name) {
 std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name) {
   if (name == "Q") return factors.q;
   if (name == "R") return factors.r;
+  if (name == "P") return factors.p;
   return name == "V" ? factors.v : factors.tau;
 }
 
@@ -95,7 +96,8 @@ void require_one_run(const std::string& path, StoredFactors& factors, const Stor
     names.push_back(escape(factor_file(path, name)));
     readers.push_back(reader);
   }
-  const bool has_qr = factors.q || factors.r, has_reflectors = factors.v || factors.tau;
+  const bool has_qr = factors.q || factors.r || factors.p,
+             has_reflectors = factors.v || factors.tau;
   if (has_qr && has_reflectors) throw_two_runs(path, names);
   if (report.checksums.empty()) return;
   if (const auto matrix = find_difference(readers, report.checksums))
@@ -130,7 +132,7 @@ StoredFactors open_npy_factors(const std::string& path, int threads) {
     const std::string file = factor_file(path, name);
     if (!exists(file)) continue;
     const InputSpec spec{.path = file, .dataset = {}, .threads = threads, .scratch = {}};
-    const bool is_vector = std::string_view(name) == "tau";
+    const bool is_vector = is_vector_factor(name);
     factor_of(factors, name) = read_array(open_array(file), "", is_vector, spec);
   }
   if (!factors.r && !factors.v) {
@@ -157,10 +159,11 @@ StoredFactors open_npz_factors(const std::string& path, int threads) {
     std::string lower = name;
     lower.front() = static_cast<char>(lower.front() | 0x20);
     index_t member = archive->find(name);
-    if (member < 0) member = archive->find(lower);
+    if (member < 0 && name != "P") member = archive->find(lower);
     if (member < 0) continue;
     const InputSpec spec{.path = path, .dataset = {}, .threads = threads, .scratch = {}};
-    factor_of(factors, name) = read_array(archive->array(member), name, name == "tau", spec);
+    factor_of(factors, name) =
+        read_array(archive->array(member), name, is_vector_factor(name), spec);
   }
   apply_record(record_of(*archive), archive->file().shown, factors);
   if (factors.by_qrtool) factors.tries = tries_of(*archive);

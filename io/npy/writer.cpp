@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -98,7 +97,8 @@ NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
   if (!spec.with_report && spec.numbers.empty()) return;
   report_path_ = report_file(spec.path, ".json");
   const ReportOfSet set{.attributes = spec.attributes};
-  if (spec.with_report) report_ = create_report_file(report_path_, spec.force, &set);
+  if (spec.with_report)
+    report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
   if (!spec.numbers.empty())
     solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);
 }
@@ -121,20 +121,6 @@ std::vector<std::string> NpyWriter::files() const {
   if (report_ || solution_report_) names.push_back(report_path_);
   return names;
 }
-
-using NumberKind = NumberDataset::Kind;
-
-struct ReportMember {
-  const char* name;
-  NumberKind kind;
-};
-constexpr std::array<ReportMember, 7> report_members{{{"residual", NumberKind::real},
-                                                      {"orthogonality", NumberKind::real},
-                                                      {"lower", NumberKind::real},
-                                                      {"diagonal_ratio", NumberKind::real},
-                                                      {"status", NumberKind::status},
-                                                      {"scale", NumberKind::whole},
-                                                      {"tries", NumberKind::byte}}};
 
 const char* descr_of(NumberKind kind) {
   return kind == NumberKind::real ? "<f8" : kind == NumberKind::whole ? "<i4" : "|u1";
@@ -164,20 +150,21 @@ class NpzWriter final : public ArraysWriter {
   Spool& add_spool(const std::string& member, std::uint64_t bytes);
   void add_column(const std::string& name, NumberKind kind, const std::vector<index_t>& dims);
   void add_record(const Attributes& attributes);
-  template <class Field>
-  void write_column(const char* name, index_t first, std::span<const MatrixReport> report,
-                    Field field);
   template <class T>
   void write_as(const Spool& spool, index_t first, std::span<const double> values);
 
   AtomicFile file_;
   std::string shown_, directory_;
+  std::vector<ReportColumn> report_columns_;
   std::vector<Spool> spools_;  // in the order of the members
   std::uint64_t planned_bytes_ = 0;
 };
 
 NpzWriter::NpzWriter(const OutputSpec& spec)
-    : file_(spec.path, spec.force), shown_(escape(spec.path)), directory_(directory_of(spec.path)) {
+    : file_(spec.path, spec.force),
+      shown_(escape(spec.path)),
+      directory_(directory_of(spec.path)),
+      report_columns_(spec.report_columns) {
   for (const MatrixDataset& dataset : spec.datasets) {
     const Spool& spool = add_spool(dataset.name, array_bytes(dataset, spec.leading));
     // The members have checksums of their own.
@@ -188,8 +175,8 @@ NpzWriter::NpzWriter(const OutputSpec& spec)
                                                                    .has_checksums = false}));
   }
   if (spec.with_report)
-    for (const ReportMember& member : report_members)
-      add_column(member.name, member.kind, spec.leading);
+    for (const ReportColumn& column : spec.report_columns)
+      add_column(std::string(column.name), column.kind, spec.leading);
   for (const NumberDataset& numbers : spec.numbers)
     add_column(numbers.name, numbers.kind, numbers.dims);
   add_record(spec.attributes);
@@ -262,23 +249,12 @@ void NpzWriter::write_numbers(std::string_view name, index_t first,
   }
 }
 
-template <class Field>
-void NpzWriter::write_column(const char* name, index_t first, std::span<const MatrixReport> report,
-                             Field field) {
-  std::vector<double> values;
-  values.reserve(report.size());
-  for (const MatrixReport& line : report) values.push_back(static_cast<double>(line.*field));
-  write_numbers(name, first, values);
-}
-
 void NpzWriter::write_report(index_t first, std::span<const MatrixReport> report) {
-  write_column("residual", first, report, &MatrixReport::residual);
-  write_column("orthogonality", first, report, &MatrixReport::orthogonality);
-  write_column("lower", first, report, &MatrixReport::lower);
-  write_column("diagonal_ratio", first, report, &MatrixReport::diagonal_ratio);
-  write_column("status", first, report, &MatrixReport::status);
-  write_column("scale", first, report, &MatrixReport::scale);
-  write_column("tries", first, report, &MatrixReport::tries);
+  std::vector<double> values(report.size());
+  for (const ReportColumn& column : report_columns_) {
+    std::transform(report.begin(), report.end(), values.begin(), column.value);
+    write_numbers(column.name, first, values);
+  }
 }
 
 void NpzWriter::finish(FileSet& files) {

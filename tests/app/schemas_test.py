@@ -80,6 +80,11 @@ class Schemas(unittest.TestCase):
             result = self.run_json("factor", "factor", DIGITS, self.path("q.h5"), "-f", "--mode", mode)
             self.assertEqual((result["ranks"], result["first_failures"]), (1, []))
             self.run_json("verify", "verify", DIGITS, self.path("q.h5"))
+        for name in ("p.h5", "p.npy"):
+            result = self.run_json("factor", "factor", DIGITS, self.path(name), "--pivot", "--condition")
+            self.assertEqual((result["rank"]["full"], result["output"]["datasets"][2]["type"]), (8, "int32"))
+            self.assertTrue(self.run_json("verify", "verify", DIGITS, self.path(name))["factors"]["pivoted"])
+        self.check(pathlib.Path(self.path("p.report.json")).read_text(), "report")
         self.run_json("factor", "factor", LONGLEY, self.path("q.csv"), "--report", self.path("r.json"))
         self.check(pathlib.Path(self.path("r.json")).read_text(), "report")
         self.run_json("verify", "verify", LONGLEY, self.path("q.csv"), "--all")
@@ -174,6 +179,10 @@ class Schemas(unittest.TestCase):
         self.run_json("bench", *bench, "--export-json", self.path("table.json"))
         self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")
         self.run_json("bench", *bench, "--mode", "r", "--against", "none")
+        for more in ((), ("--shared",)):
+            result = self.run_json("bench", *bench, "--solve", *more)
+            self.assertEqual((result["mode"], result["cases"][0]["check_seconds"]),
+                             ("solve-shared" if more else "solve", None))
 
     def test_a_field_without_description_is_found(self):
         schema = json.loads((SCHEMAS / "error-1.schema.json").read_text())

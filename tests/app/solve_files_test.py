@@ -66,6 +66,12 @@ class SolveFiles(unittest.TestCase):
         for name in NUMBERS:
             np.testing.assert_array_equal(self.read("npz.npz", "report_" + name), self.read("h5.h5", "report_" + name))
 
+    def test_single_precision_is_judged_as_such_in_every_format(self):
+        self.write(A=self.random.standard_normal((12, 4)).astype("f4"), b=self.random.standard_normal(12).astype("f4"))
+        for ending in ENDINGS:
+            self.run_tool("solve", "in.h5:/A", "in.h5:/b", f"x.{ending}", "-f")
+            self.assertIn("u = 2^-23", self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"x.{ending}"))
+
     def test_batches_are_written_with_their_shapes(self):
         a, b = self.random.standard_normal((2, 5, 12, 4)), self.random.standard_normal((5, 12, 3)).astype("f4")
         a[1, 2, 3, 0] = np.nan

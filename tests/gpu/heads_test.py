@@ -15,6 +15,7 @@ HOSTS = {
     "small.cl": ["small.cpp"],
     "tall.cl": ["tall.cpp"],
     "textbook.cl": ["textbook.cpp"],
+    "leading.cl": ["leading.cpp"],
     "tiny.cl": ["tiny.cpp"],
     "vector.cl": ["vector.cpp"],
     "gram.cl": ["gram.cpp"],

@@ -21,12 +21,14 @@ SHAPES = {
     "opencl/tall": ["1x530x3"],
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
+    "opencl/leading": ["2x17x90", "1x35x50"],
     "opencl/tiny": ["3x5x3", "65x4x4", "2x3x7"],
     "opencl/vector": ["3x5x3", "17x9x12", "1x33x18"],
 }
 PRECISIONS = {"opencl/gram": ("single",), "opencl/gram_tiles": ("single",)}
 MODES = {"opencl/gram": ("reduced", "r"), "opencl/gram_tiles": ("reduced",), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r"),
-         "opencl/vector": ("reduced", "r"), "opencl/tiny": ("reduced", "r")}
+         "opencl/vector": ("reduced", "r"), "opencl/tiny": ("reduced", "r"),
+         "opencl/leading": ("reduced", "r")}
 
 
 def run(command, status=0):

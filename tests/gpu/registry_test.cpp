@@ -71,6 +71,27 @@ TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(200, 64)), "opencl/small");
 }
 
+TEST(Registry, WideMatricesByTheirLeadingBlockWhereFloat64ProductsAreFast) {
+  Limits units = gpu_limits();
+  const auto pays = [&](index_t m, index_t n) {
+    return leading_variant().plan.pays(problem(m, n), units).ok;
+  };
+  EXPECT_FALSE(pays(64, 256));
+  units.float64_products = true;
+  EXPECT_TRUE(pays(64, 256));
+  EXPECT_TRUE(pays(100, 130));
+  EXPECT_TRUE(pays(16, 64));
+  EXPECT_FALSE(pays(17, 40));
+  const auto fits = [&](index_t m, index_t n, Mode mode) {
+    return leading_variant().plan.fits(problem(m, n, mode), units).ok;
+  };
+  EXPECT_TRUE(fits(16, 17, Mode::complete));
+  EXPECT_FALSE(fits(15, 17, Mode::reduced));
+  EXPECT_FALSE(fits(17, 17, Mode::reduced));
+  EXPECT_FALSE(fits(16, 17, Mode::raw));
+  EXPECT_FALSE(fits(513, 1000, Mode::reduced));
+}
+
 TEST(Registry, GramWhereFloat64ProductsAreFast) {
   EXPECT_FALSE(gram_variant().plan.pays(problem(64, 64), gpu_limits()).ok);
   Limits limits = gpu_limits();

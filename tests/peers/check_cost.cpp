@@ -12,9 +12,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <ctime>
 #include <limits>
 #include <string>
 #include <vector>
@@ -23,18 +21,13 @@
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/matrices.hpp"
+#include "tests/peers/peers.hpp"
 
 namespace qrtool {
 namespace {
 
-struct Options {
+struct CheckOptions : peers::Options {
   std::string blas;
-  std::vector<std::string> precisions{"single", "double"};
-  std::vector<std::string> shapes{"4x4",       "8x8",       "16x16",     "32x32",   "64x64",
-                                  "128x64",    "256x128",   "512x256",   "512x512", "1000x1000",
-                                  "2000x2000", "5000x5000", "1000000x32"};
-  int threads = 0, rounds = 3;
-  bool cpu_time = false;
 };
 
 using Dgemm = void (*)(const char*, const char*, const int*, const int*, const int*, const double*,
@@ -51,20 +44,6 @@ Dgemm load_dgemm(const std::string& library, int threads) {
   for (const char* name : {"dgemm_", "scipy_dgemm_"})
     if (void* dgemm = dlsym(handle, name)) return reinterpret_cast<Dgemm>(dgemm);
   throw InputError(library + ": has no dgemm_");
-}
-
-/// Of the processor, all threads together, or of the clock on the wall.
-double seconds_now(bool cpu_time) {
-  timespec t{};
-  clock_gettime(cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
-}
-
-template <class Body>
-double seconds_of(bool cpu_time, int repeats, Body body) {
-  const double start = seconds_now(cpu_time);
-  for (int i = 0; i < repeats; ++i) body();
-  return (seconds_now(cpu_time) - start) / repeats;
 }
 
 /// dgemm of n x n matrices.
@@ -94,7 +73,7 @@ struct Least {
 };
 
 template <class T>
-void time_case(Problem problem, const Options& o, const Limits& limits, Dgemm dgemm) {
+void time_case(Problem problem, const CheckOptions& o, const Limits& limits, Dgemm dgemm) {
   const std::size_t bytes = problem.input_bytes() + problem.output_bytes();
   constexpr std::size_t cache = std::size_t{1} << 20;
   const auto fitting = std::max<index_t>(1, static_cast<index_t>(cache / bytes));
@@ -126,7 +105,10 @@ void time_case(Problem problem, const Options& o, const Limits& limits, Dgemm dg
   for (std::size_t i : {0U, 1U, 2U}) run(i);
   for (int round = 0; round < o.rounds; ++round) {
     const auto time = [&](double& to, auto body, int times) {
-      to = std::min(to, seconds_of(o.cpu_time, times, body));
+      const double all = peers::seconds_of(o.cpu_time, [&] {
+        for (int i = 0; i < times; ++i) body();
+      });
+      to = std::min(to, all / times);
     };
     time(
         least.none, [&] { run(0); }, repeats);
@@ -154,7 +136,7 @@ void time_case(Problem problem, const Options& o, const Limits& limits, Dgemm dg
   std::fflush(stdout);
 }
 
-void run(const Options& o) {
+void run(const CheckOptions& o) {
   const Limits limits = host_limits({}, o.threads);
   const Dgemm dgemm = load_dgemm(o.blas, limits.threads);
   fmt::print(
@@ -164,39 +146,24 @@ void run(const Options& o) {
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
       CpuBackend(limits).device(), limits.threads, o.cpu_time ? "processor time" : "wall time",
       o.rounds);
-  for (const std::string& shape : o.shapes) {
-    Problem p;
-    if (std::sscanf(shape.c_str(), "%ldx%ld", &p.m, &p.n) != 2 || p.m < 1 || p.n < 1)
-      throw UsageError(fmt::format("--shapes: {} is not MxN", shape));
-    for (const std::string& precision : o.precisions) {
-      p.type = precision == "double" ? ElementType::float64 : ElementType::float32;
-      p.type == ElementType::float64 ? time_case<double>(p, o, limits, dgemm)
-                                     : time_case<float>(p, o, limits, dgemm);
-    }
-  }
+  peers::for_each_case(o, [&](const Problem& p) {
+    p.type == ElementType::float64 ? time_case<double>(p, o, limits, dgemm)
+                                   : time_case<float>(p, o, limits, dgemm);
+  });
 }
 
 }  // namespace
 }  // namespace qrtool
 
 int main(int argc, char** argv) {
-  qrtool::Options o;
-  CLI::App app("Times the CPU's check beside the factoring and beside dgemm.");
+  qrtool::CheckOptions o;
+  o.rounds = 3;
+  o.shapes = {"4x4",     "8x8",     "16x16",     "32x32",     "64x64",     "128x64",    "256x128",
+              "512x256", "512x512", "1000x1000", "2000x2000", "5000x5000", "1000000x32"};
+  CLI::App app("Times the CPU's check beside the factoring and beside dgemm.", "check_cost");
   app.add_option("--blas", o.blas,
                  "file name of a library with dgemm_ of 32-bit sizes, for dlopen");
-  app.add_option("--shapes", o.shapes, "MxN,...")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--precisions", o.precisions, "single,double")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"single", "double"}));
-  app.add_option("--threads", o.threads, "default: all cores");
-  app.add_option("--rounds", o.rounds)->check(CLI::PositiveNumber);
-  app.add_flag("--cpu-time", o.cpu_time, "time of the processor, where other programs run");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    qrtool::run(o);
-  } catch (const qrtool::Error& error) {
-    fmt::print(stderr, "check_cost: {}\n", error.what());
-    return 1;
-  }
+  add_options(app, o);
+  add_cpu_time(app, o);
+  return qrtool::peers::run_main(app, argc, argv, [&] { qrtool::run(o); });
 }

@@ -10,53 +10,30 @@
 // and wrong by the square of the condition. Matrices are Gaussian and already stored by columns;
 // copying them back is not timed. A round times every contestant once on each case, one after the
 // other, and ratios are taken within a round.
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "app/bench/lapack_systems.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/solve/system_engine.hpp"
+#include "tests/peers/peers.hpp"
 
 namespace qrtool {
 namespace {
 
-struct Options {
-  std::vector<std::string> libraries, precisions{"double", "single"};
-  std::vector<std::string> shapes{"8x8", "16x4", "16x16", "32x32", "64x64", "128x64", "288x97"};
-  int threads = 0, rounds = 10;
+using peers::Seconds;
+
+struct SolveOptions : peers::Options {
   double seconds = 0.1;
 };
-
-/// Processor time, of all threads, repeats better than wall time on a machine that does other work.
-bool counts_processor_time = false;
-
-double now() {
-  timespec time;
-  clock_gettime(counts_processor_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double seconds_of(const std::function<void()>& run) {
-  const double start = now();
-  run();
-  return now() - start;
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
 
 /// Gaussian systems with one right side each.
 template <class T>
@@ -115,190 +92,118 @@ class Tool {
   std::vector<SolutionReport> reports_;
 };
 
-/// The functions of one library for one type.
-template <class T>
-class Lapack {
- public:
-  explicit Lapack(void* handle) {
-    const auto find = [&](const char* name, auto& function) {
-      const std::string full = std::string(sizeof(T) == 4 ? "s" : "d") + name + "_";
-      function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(handle, full.c_str()));
-      if (function == nullptr) throw InputError(full + " is missing");
-    };
-    find("gels", gels_);
-    find("gelsy", gelsy_);
-    find("syrk", syrk_);
-    find("gemv", gemv_);
-    find("potrf", potrf_);
-    find("potrs", potrs_);
-  }
-
-  struct Scratch {
-    std::vector<T> work, gram;
-    std::vector<int> pivots;
-  };
-
-  /// a: m x n by columns, and b, which x overwrites.
-  void gels(int m, int n, T* a, T* b, Scratch& s) const {
-    const int one = 1, size = static_cast<int>(s.work.size());
-    int info = 0;
-    gels_("N", &m, &n, &one, a, &m, b, &m, s.work.data(), &size, &info);
-  }
-  void gelsy(int m, int n, T* a, T* b, Scratch& s) const {
-    const int one = 1, size = static_cast<int>(s.work.size());
-    const T tolerance = std::numeric_limits<T>::epsilon() * T(n);
-    int rank = 0, info = 0;
-    std::fill(s.pivots.begin(), s.pivots.end(), 0);
-    gelsy_(&m, &n, &one, a, &m, b, &m, s.pivots.data(), &tolerance, &rank, s.work.data(), &size,
-           &info);
-  }
-  void normal_equations(int m, int n, T* a, T* b, Scratch& s) const {
-    const T one = 1, zero = 0;
-    const int step = 1;
-    int info = 0;
-    syrk_("U", "T", &n, &m, &one, a, &m, &zero, s.gram.data(), &n);
-    gemv_("T", &m, &n, &one, a, &m, b, &step, &zero, s.work.data(), &step);
-    potrf_("U", &n, s.gram.data(), &n, &info);
-    potrs_("U", &n, &step, s.gram.data(), &n, s.work.data(), &n, &info);
-    std::copy_n(s.work.data(), n, b);
-  }
-
- private:
-  void (*gels_)(const char*, const int*, const int*, const int*, T*, const int*, T*, const int*, T*,
-                const int*, int*);
-  void (*gelsy_)(const int*, const int*, const int*, T*, const int*, T*, const int*, int*, const T*,
-                 int*, T*, const int*, int*);
-  void (*syrk_)(const char*, const char*, const int*, const int*, const T*, const T*, const int*,
-                const T*, T*, const int*);
-  void (*gemv_)(const char*, const int*, const int*, const T*, const T*, const int*, const T*,
-                const int*, const T*, T*, const int*);
-  void (*potrf_)(const char*, const int*, T*, const int*, int*);
-  void (*potrs_)(const char*, const int*, const int*, const T*, const int*, T*, const int*, int*);
-};
-
 /// One function of a library, on all systems.
 template <class T>
 class Peer {
  public:
-  using Solve = void (Lapack<T>::*)(int, int, T*, T*, typename Lapack<T>::Scratch&) const;
-  Peer(const Data<T>& data, const Lapack<T>& lapack, Solve solve, int threads)
-      : data_(data), lapack_(lapack), solve_(solve), columns_(data.a.size()) {
+  using Solve = decltype(&LapackSolver<T>::gels);
+  Peer(const Data<T>& data, const LapackSolver<T>& lapack, Solve solve, int threads)
+      : data_(data),
+        size_{.m = static_cast<int>(data.m), .n = static_cast<int>(data.n), .p = 1},
+        lapack_(lapack),
+        solve_(solve),
+        columns_(data.a.size()),
+        workspaces_(static_cast<std::size_t>(threads), lapack.workspace(size_)) {
     const index_t size = data.m * data.n;
     for (index_t s = 0; s < data.count; ++s)
       for (index_t i = 0; i < data.m; ++i)
         for (index_t j = 0; j < data.n; ++j)
           columns_[s * size + j * data.m + i] = data.a[s * size + i * data.n + j];
-    scratch_.resize(static_cast<std::size_t>(threads));
-    for (auto& s : scratch_) {
-      s.work.resize(static_cast<std::size_t>(64 * (data.m + data.n) + 1000));
-      s.gram.resize(static_cast<std::size_t>(data.n * data.n));
-      s.pivots.resize(static_cast<std::size_t>(data.n));
-    }
   }
-  double seconds() {
+  double seconds(bool cpu_time) {
     a_ = columns_;
     b_ = data_.b;
-    const auto m = static_cast<int>(data_.m), n = static_cast<int>(data_.n);
-    return seconds_of([&] {
-#pragma omp parallel for num_threads(static_cast <int>(scratch_.size())) schedule(dynamic, 16)
+    return peers::seconds_of(cpu_time, [&] {
+#pragma omp parallel for num_threads(static_cast <int>(workspaces_.size())) schedule(dynamic, 16)
       for (index_t s = 0; s < data_.count; ++s)
-        (lapack_.*solve_)(m, n, a_.data() + s * data_.m * data_.n, b_.data() + s * data_.m,
-                          scratch_[static_cast<std::size_t>(omp_get_thread_num())]);
+        (lapack_.*solve_)(size_, a_.data() + s * data_.m * data_.n, b_.data() + s * data_.m,
+                          workspaces_[static_cast<std::size_t>(omp_get_thread_num())]);
     });
   }
 
  private:
   const Data<T>& data_;
-  const Lapack<T>& lapack_;
+  SystemSize size_;
+  const LapackSolver<T>& lapack_;
   Solve solve_;
   std::vector<T> columns_, a_, b_;
-  std::vector<typename Lapack<T>::Scratch> scratch_;
+  std::vector<typename LapackSolver<T>::Workspace> workspaces_;
 };
 
-void print_line(const std::string& what, const std::string& who, const std::vector<double>& seconds,
-                const std::vector<double>& tool, index_t count) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < seconds.size(); ++i) ratios.push_back(seconds[i] / tool[i]);
+void print_line(const std::string& what, const std::string& who, const Seconds& seconds,
+                const Seconds& tool, index_t count) {
   fmt::print("| {} | {} | {:.4g} | {:.2f} |\n", what, who,
-             1e6 * median_of(seconds) / static_cast<double>(count), median_of(ratios));
+             1e6 * peers::quantile(seconds, 0.5) / static_cast<double>(count),
+             peers::ratio_to(tool, seconds));
   std::fflush(stdout);
 }
 
 template <class T>
-void time_case(index_t m, index_t n, const Options& o, const Limits& limits) {
+void time_case(index_t m, index_t n, const SolveOptions& o, const Limits& limits) {
   const double each = 3e-6 + 2 * static_cast<double>(m * n * n) / 5e9;
   const auto count = static_cast<index_t>(o.seconds * limits.threads / each) + 1;
   const Data<T> data(m, n, count);
   Tool<T> tool(data, limits);
   std::vector<std::string> names;
-  std::vector<Lapack<T>> libraries;
-  std::vector<Peer<T>> peers;
+  std::vector<LapackLibrary> libraries;
+  std::vector<LapackSolver<T>> solvers;
+  std::vector<Peer<T>> contestants;
   libraries.reserve(o.libraries.size());
+  solvers.reserve(o.libraries.size());
   for (const std::string& file : o.libraries) {
-    void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) throw InputError(fmt::format("{} cannot be loaded", file));
-    libraries.emplace_back(handle);
-    const std::string base = file.substr(file.rfind('/') + 1);
+    libraries.push_back(load_lapack(file, {"gels"}));
+    if (libraries.back().file.empty())
+      throw InputError(fmt::format("{} cannot be loaded, or has no gels", file));
+    if (libraries.back().set_own_threads != nullptr) libraries.back().set_own_threads(1);
+    solvers.emplace_back(libraries.back());
     for (const auto& [name, solve] :
-         {std::pair{"gels", &Lapack<T>::gels}, std::pair{"gelsy", &Lapack<T>::gelsy},
-          std::pair{"normal equations", &Lapack<T>::normal_equations}}) {
-      names.push_back(fmt::format("{} of {}", name, base));
-      peers.emplace_back(data, libraries.back(), solve, limits.threads);
+         {std::pair{"gels", &LapackSolver<T>::gels}, std::pair{"gelsy", &LapackSolver<T>::gelsy},
+          std::pair{"normal equations", &LapackSolver<T>::normal_equations}}) {
+      names.push_back(fmt::format("{} of {}", name, libraries.back().text()));
+      contestants.emplace_back(data, solvers.back(), solve, limits.threads);
     }
   }
-  std::vector<double> own;
-  std::vector<std::vector<double>> theirs(peers.size());
+  Seconds own;
+  std::vector<Seconds> theirs(contestants.size());
   tool.run();
-  for (Peer<T>& peer : peers) peer.seconds();
+  for (Peer<T>& peer : contestants) peer.seconds(o.cpu_time);
   for (int round = 0; round < o.rounds; ++round) {
-    own.push_back(seconds_of([&] { tool.run(); }));
-    for (std::size_t i = 0; i < peers.size(); ++i) theirs[i].push_back(peers[i].seconds());
+    own.push_back(peers::seconds_of(o.cpu_time, [&] { tool.run(); }));
+    for (std::size_t i = 0; i < contestants.size(); ++i)
+      theirs[i].push_back(contestants[i].seconds(o.cpu_time));
   }
   if (tool.failed() > 0) throw InternalError(fmt::format("{} fail", tool.failed()));
   const std::string what =
       fmt::format("{}x{} {}, {} systems", m, n, sizeof(T) == 4 ? "single" : "double", count);
   print_line(what, "qrtool", own, own, count);
-  for (std::size_t i = 0; i < peers.size(); ++i) print_line(what, names[i], theirs[i], own, count);
+  for (std::size_t i = 0; i < contestants.size(); ++i)
+    print_line(what, names[i], theirs[i], own, count);
 }
 
-void run(const Options& o) {
+void run(const SolveOptions& o) {
   const Limits limits = host_limits({}, o.threads);
   fmt::print(
       "{} threads, {} rounds; microseconds for each system, medians\n\n"
       "| case | solver | us | ratio to qrtool |\n| --- | --- | --- | --- |\n",
       limits.threads, o.rounds);
-  for (const std::string& precision : o.precisions) {
-    for (const std::string& shape : o.shapes) {
-      long m = 0, n = 0;
-      if (std::sscanf(shape.c_str(), "%ldx%ld", &m, &n) != 2 || n < 1 || m < n)
-        throw UsageError(fmt::format("--shapes: {} is not MxN with M >= N", shape));
-      precision == "double" ? time_case<double>(m, n, o, limits)
-                            : time_case<float>(m, n, o, limits);
-    }
-  }
+  peers::for_each_case(o, [&](const Problem& p) {
+    if (p.m < p.n) throw UsageError(fmt::format("--shapes: {}x{} is wide", p.m, p.n));
+    p.type == ElementType::float64 ? time_case<double>(p.m, p.n, o, limits)
+                                   : time_case<float>(p.m, p.n, o, limits);
+  });
 }
 
 }  // namespace
 }  // namespace qrtool
 
 int main(int argc, char** argv) {
-  qrtool::Options o;
-  CLI::App app("Times `solve` on the CPU beside LAPACK libraries called from C++.");
-  app.add_option("library", o.libraries, "file names for dlopen, with 32-bit sizes");
-  app.add_option("--shapes", o.shapes, "MxN,...")->delimiter(',')->allow_extra_args(false);
-  app.add_option("--precisions", o.precisions, "single,double")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::IsMember({"single", "double"}));
-  app.add_option("--threads", o.threads, "default: all cores");
-  app.add_flag("--cpu-time", qrtool::counts_processor_time, "processor time, not wall time");
-  app.add_option("--rounds", o.rounds)->check(CLI::PositiveNumber);
+  qrtool::SolveOptions o;
+  o.precisions = {"double", "single"};
+  o.shapes = {"8x8", "16x4", "16x16", "32x32", "64x64", "128x64", "288x97"};
+  CLI::App app("Times `solve` on the CPU beside LAPACK libraries called from C++.", "solve_peers");
+  add_libraries(app, o);
+  add_options(app, o);
+  add_cpu_time(app, o);
   app.add_option("--seconds", o.seconds, "of a run at 5 GFLOP/s for each thread");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    qrtool::run(o);
-  } catch (const qrtool::Error& error) {
-    fmt::print(stderr, "solve_peers: {}\n", error.what());
-    return 1;
-  }
+  return qrtool::peers::run_main(app, argc, argv, [&] { qrtool::run(o); });
 }

@@ -90,7 +90,12 @@ int run_team(int threads, Work work) {
 }  // namespace
 
 std::span<const blocked::Kernels* const> blocked_kernels() {
-#ifdef QRTOOL_X86_KERNELS
+#if defined(QRTOOL_TILE_KERNELS)
+  static constexpr std::array<const blocked::Kernels*, 4> all{
+      &blocked::amx_kernels, &blocked::avx512_kernels, &blocked::avx2_kernels,
+      &blocked::generic_kernels};
+  return std::span(all).subspan(has_tile_registers() ? 0 : 1 + unsupported_x86_sets());
+#elif defined(QRTOOL_X86_KERNELS)
   static constexpr std::array<const blocked::Kernels*, 3> all{
       &blocked::avx512_kernels, &blocked::avx2_kernels, &blocked::generic_kernels};
   return std::span(all).subspan(unsupported_x86_sets());
@@ -98,6 +103,19 @@ std::span<const blocked::Kernels* const> blocked_kernels() {
   static constexpr std::array<const blocked::Kernels*, 1> all{&blocked::generic_kernels};
   return all;
 #endif
+}
+
+const blocked::Kernels& blocked_kernels_for(const Problem& problem) {
+  const auto all = blocked_kernels();
+  const bool must_skip =
+      problem.arithmetic == Arithmetic::strict && all.front()->in_float.uses_parts != nullptr;
+  return *all[must_skip ? 1 : 0];
+}
+
+bool blocked_multiplies_parts(const Problem& problem) {
+  if (problem.type != ElementType::float32) return false;
+  const auto& routine = routine_of<float>(blocked_kernels_for(problem), problem);
+  return routine.uses_parts != nullptr && routine.uses_parts(shape_of(problem));
 }
 
 template <class T>
@@ -134,7 +152,7 @@ template class BlockedQr<float>;
 template class BlockedQr<double>;
 
 std::size_t blocked_qr_workspace_bytes(const Problem& p) {
-  const blocked::Kernels& kernels = *blocked_kernels().front();
+  const blocked::Kernels& kernels = blocked_kernels_for(p);
   const int threads = useful_threads(p, std::numeric_limits<int>::max());
   return p.type == ElementType::float32
              ? routine_of<float>(kernels, p).workspace_bytes(shape_of(p), threads)

@@ -15,6 +15,12 @@ namespace qrtool {
 /// are always among them.
 std::span<const blocked::Kernels* const> blocked_kernels();
 
+/// The first of them whose arithmetic the problem allows: --arithmetic strict has no bfloat16.
+const blocked::Kernels& blocked_kernels_for(const Problem& problem);
+
+/// Whether they multiply parts of float32 that are bfloat16.
+bool blocked_multiplies_parts(const Problem& problem);
+
 /// Factors matrices of one shape, one after another, each on several threads that it starts. The
 /// factors do not depend on the number of threads. Not thread-safe: each caller needs its own
 /// object.
@@ -25,8 +31,9 @@ template <class T>
 class BlockedQr {
  public:
   /// Allocates the workspace for `most_threads` threads.
-  BlockedQr(const Problem& problem, int most_threads,
-            const blocked::Kernels& kernels = *blocked_kernels().front());
+  BlockedQr(const Problem& problem, int most_threads)
+      : BlockedQr(problem, most_threads, blocked_kernels_for(problem)) {}
+  BlockedQr(const Problem& problem, int most_threads, const blocked::Kernels& kernels);
 
   /// `a` is m x n, and `threads` is at most most_threads. The factors of a matrix that is not
   /// finite are undefined; the caller must set them.

@@ -19,6 +19,7 @@
 #include "core/cpu/blocked/kernel.hpp"
 
 #include "core/cpu/blocked/panel.hpp"
+#include "core/cpu/blocked/tile_products.hpp"
 
 namespace qrtool::blocked {
 namespace {
@@ -33,6 +34,14 @@ class Factorization : Lanes<T, C> {
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
 
  public:
+  static constexpr bool has_tiles = TileProducts<C>::exist;
+
+  /// At 256x128 tiles gain nothing, at 512x256 a sixth.
+  static bool uses_tiles(const Shape& shape) {
+    constexpr index_t least_rows = 256, least_columns = 192;
+    return has_tiles && shape.m >= least_rows && shape.k >= least_columns;
+  }
+
   static std::size_t workspace_bytes(const Shape& shape, int size) {
     return Factorization(shape, nullptr, size).bytes_;
   }
@@ -40,8 +49,10 @@ class Factorization : Lanes<T, C> {
   static void factor(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
                      const Team& team) {
     Factorization f(shape, workspace, team.size);
+    if (f.uses_tiles_) Tiles::begin();
     f.factor_strips(matrix, team);
     if (shape.q_cols > 0) f.form_q(matrix.q, team);
+    if (f.uses_tiles_) Tiles::end();
   }
 
   static Outcome outcome(const Shape& shape, std::byte* workspace, int size) {
@@ -56,11 +67,13 @@ class Factorization : Lanes<T, C> {
   }
 
  private:
+  using Tiles = TileProducts<C>;
   static constexpr int row_vectors = width / lanes;
 
   Factorization(const Shape& shape, std::byte* workspace, int size)
       : s_(shape),
-        rows_(round_up(shape.m, tile_rows)),
+        uses_tiles_(uses_tiles(shape)),
+        rows_(round_up(shape.m, uses_tiles_ ? Tiles::block_rows : tile_rows)),
         strips_((shape.n + width - 1) / width),
         panels_((shape.k + width - 1) / width) {
     const auto take = [&]<class E>(E*& member, index_t count) {
@@ -71,6 +84,7 @@ class Factorization : Lanes<T, C> {
     take(strip_, panels_ * rows_ * width);
     take(own_strip_, size * rows_ * width);
     take(own_columns_, size * LeafColumns<C>::entries(rows_));
+    if (uses_tiles_) take(split_, split_blocks(panels_));
     take(top_, panels_ * width * width);
     take(t_, panels_ * width * width);
     take(sign_, panels_ * width);
@@ -91,8 +105,7 @@ class Factorization : Lanes<T, C> {
       load_strip(matrix.a, s, strip);
       for (index_t p = 0; p < lesser(s, panels_); ++p) {
         if (team.size > 1) team.wait_for(team.self, p);
-        Products<C>::template apply<true>(panel(p), {true, true}, strip + p * width * width,
-                                          vectors);
+        apply_panel<true>(p, {true, true}, strip, vectors);
       }
       if (s < panels_) {
         factor_panel(s, own_columns_ + team.worker * LeafColumns<C>::entries(rows_));
@@ -119,10 +132,33 @@ class Factorization : Lanes<T, C> {
       // The strip of I is zero above its ones, and stays zero above row 32 p when panel p is
       // applied.
       for (index_t p = lesser(s, panels_ - 1); p >= 0; --p)
-        Products<C>::template apply<false>(panel(p), {p == s, p != s}, q + p * width * width,
-                                           vectors);
+        apply_panel<false>(p, {p == s, p != s}, q, vectors);
       store_q(out, s, q);
     }
+  }
+
+  /// The strip := (I - V T V') of it, or with T', where V is panel p.
+  template <bool is_transposed>
+  void apply_panel(index_t p, typename Products<C>::Rows filled, C* strip, int vectors) const {
+    C* const c = strip + p * width * width;
+    if (is_split(p)) {
+      Tiles::template apply<is_transposed>(panel(p), split_ + split_blocks(p), filled, c);
+    } else {
+      Products<C>::template apply<is_transposed>(panel(p), filled, c, vectors);
+    }
+  }
+
+  /// Whether the tiles apply panel p. Splitting it takes as long as they save in one strip, or in
+  /// more where it has few rows. The mode does not matter, so that it does not change R.
+  bool is_split(index_t p) const {
+    constexpr index_t least_rows = 96, least_strips = 3;
+    return uses_tiles_ && rows_ - p * width >= least_rows && strips_ - 1 - p >= least_strips;
+  }
+
+  /// The blocks of rows of V in the panels before panel p. Panel p has `blocks` - p of them.
+  index_t split_blocks(index_t p) const {
+    const index_t blocks = rows_ / Tiles::block_rows;
+    return p * blocks - p * (p - 1) / 2;
   }
 
   C* own_strip(const Team& team) const { return own_strip_ + team.worker * rows_ * width; }
@@ -147,6 +183,7 @@ class Factorization : Lanes<T, C> {
                         t_ + p * width * width, columns},
                        rows_ - j, s_.n - j, lesser(width, s_.k - j));
     choose_signs(p);
+    if (is_split(p)) Tiles::split(panel(p), split_ + split_blocks(p));
   }
 
   void choose_signs(index_t p) {
@@ -306,12 +343,14 @@ class Factorization : Lanes<T, C> {
   }
 
   const Shape s_;
+  const bool uses_tiles_;
   const index_t rows_;                // m with the padding
   const index_t strips_, panels_;     // all strips of A, and those that have reflectors
   std::size_t bytes_ = 0;             // of the workspace
   C* strip_;                          // V\R, rows_ x 32 for every panel
   C* own_strip_;                      // rows_ x 32 for every worker
   C* own_columns_;                    // the columns of a leaf for every worker
+  typename Tiles::Rows* split_;       // V split for the tiles, block by block
   C* top_;                            // the first rows of V, 32 x 32 for every panel
   C* t_;                              // T transposed, 32 x 32 for every panel
   C* sign_;                           // the sign of R_ii
@@ -321,8 +360,9 @@ class Factorization : Lanes<T, C> {
 };
 
 template <class T, class C>
-constexpr Routine<T> routine{Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor,
-                             Factorization<T, C>::outcome};
+constexpr Routine<T> routine{
+    Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor, Factorization<T, C>::outcome,
+    Factorization<T, C>::has_tiles ? Factorization<T, C>::uses_tiles : nullptr};
 
 }  // namespace
 

@@ -41,6 +41,8 @@ struct Routine {
   void (*factor)(const Shape&, const Matrix<T>&, std::byte* workspace, const Team&);
   /// The outcome, to be called after every worker has returned.
   Outcome (*outcome)(const Shape&, std::byte* workspace, int size);
+  /// Whether products are those of parts in bfloat16. Null: never.
+  bool (*uses_parts)(const Shape&);
 };
 
 /// The same source compiled for one instruction set.
@@ -52,5 +54,6 @@ struct Kernels {
 
 extern const Kernels generic_kernels;
 extern const Kernels avx2_kernels, avx512_kernels;  // x86-64
+extern const Kernels amx_kernels;                   // AVX-512 with tile registers
 
 }  // namespace qrtool::blocked

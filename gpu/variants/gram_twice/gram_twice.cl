@@ -69,6 +69,23 @@ INLINE TilePlace tile_of_group(int tile) {
   return at;
 }
 
+// R(b, c) := x', the warp's 32 x 32 entries of tile (c, b), and zeros below the diagonal of R.
+INLINE void store_turned(const Place* at, Block x[4], __global double* r, int n, TilePlace tile) {
+  const int down = tile.c * TILE + at->index / 2 * 32, across = tile.b * TILE + at->index % 2 * 32;
+#pragma unroll
+  for (int p = 0; p < 4; ++p) {
+#pragma unroll
+    for (int w = 0; w < BLOCK_WORDS; ++w) {
+      const int col = down + p / 2 * 16 + BLOCK_ROW(w, at->warp.g);
+      const int row = across + p % 2 * 16 + BLOCK_COL(w, at->warp.t);
+      if (row <= col && col < n) {
+        r[row * (index_t)n + col] = x[p][w];
+        if (row < col) r[col * (index_t)n + row] = 0;
+      }
+    }
+  }
+}
+
 // R := L1' with zeros below its diagonal. Groups: tiles per matrix; a warp has 32 x 32 entries.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void store_first_factor(
     __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
@@ -80,20 +97,12 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void store_firs
   r += (first + index) * (index_t)shape.n * shape.n;
   const int down = at.index / 2 * 32, across = at.index % 2 * 32;
   __global const double* factor = tile_at(slot, twice, tile.c, tile.b) + down * TILE + across;
+  Block x[4];
 #pragma unroll
   for (int p = 0; p < 4; ++p) {
-    Block x;
-    load_block(&at.warp, x, factor + p / 2 * 16 * TILE + p % 2 * 16);
-#pragma unroll
-    for (int w = 0; w < BLOCK_WORDS; ++w) {
-      const int col = tile.c * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
-      const int row = tile.b * TILE + across + p % 2 * 16 + BLOCK_COL(w, at.warp.t);
-      if (row < shape.n && col < shape.n) {
-        if (row <= col) r[row * (index_t)shape.n + col] = x[w];
-        if (row < col) r[col * (index_t)shape.n + row] = 0;
-      }
-    }
+    load_block(&at.warp, x[p], factor + p / 2 * 16 * TILE + p % 2 * 16);
   }
+  store_turned(&at, x, r, shape.n, tile);
 }
 
 #define FACTOR_TERMS 8
@@ -225,18 +234,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void turn_facto
                       tile.b * TILE + across + p % 2 * 16);
     }
   }
-#pragma unroll
-  for (int p = 0; p < 4; ++p) {
-#pragma unroll
-    for (int w = 0; w < BLOCK_WORDS; ++w) {
-      const int col = tile.c * TILE + down + p / 2 * 16 + BLOCK_ROW(w, at.warp.g);
-      const int row = tile.b * TILE + across + p % 2 * 16 + BLOCK_COL(w, at.warp.t);
-      if (row <= col && col < shape.n) {
-        r[row * (index_t)shape.n + col] = x[p][w];
-        if (row < col) r[col * (index_t)shape.n + row] = 0;
-      }
-    }
-  }
+  store_turned(&at, x, r, shape.n, tile);
 }
 
 // ---- finish

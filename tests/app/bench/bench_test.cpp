@@ -9,8 +9,10 @@
 #include "app/bench/cases.hpp"
 #include "app/bench/data.hpp"
 #include "app/bench/lapack.hpp"
+#include "app/bench/lapack_systems.hpp"
 #include "app/bench/table.hpp"
 #include "app/bench/timing.hpp"
+#include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "tests/support/run_tool.hpp"
 
@@ -87,6 +89,42 @@ TEST(BenchCases, OperationsAreLapacksCount) {
   EXPECT_DOUBLE_EQ(flops(3, 6, Mode::r), flops(6, 3, Mode::r)) << "m < n: R of the transposed";
   EXPECT_DOUBLE_EQ(flops(3, 6, Mode::reduced), flops(6, 3, Mode::r) + flops(3, 3, Mode::r))
       << "m < n: Q is m x m";
+}
+
+TEST(BenchCases, OperationsOfLeastSquaresAreThoseOfGels) {
+  const BenchCase size{6, 3, 10};
+  const double of_r = 2.0 * 6 * 9 - 2.0 / 3 * 27, of_x = 4.0 * 6 * 3 - 9;
+  EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::solve), 10 * (of_r + of_x));
+  EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::solve_shared), of_r + 10 * of_x)
+      << "A is factored once";
+  EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::factor),
+                   bench_flops(problem_of(size, ElementType::float32, Mode::r)));
+}
+
+TEST(BenchCases, LeastSquaresHaveCasesOfTheirOwn) {
+  BenchOptions o;
+  o.solve = true;
+  EXPECT_EQ(schedule_of(o).cases, solve_sweep(BenchTask::solve, true));
+  o.shared = true;
+  EXPECT_EQ(schedule_of(o).cases, solve_sweep(BenchTask::solve_shared, true));
+  o.sweep = true;
+  EXPECT_EQ(schedule_of(o).cases, solve_sweep(BenchTask::solve_shared, false));
+  for (const BenchTask task : {BenchTask::solve, BenchTask::solve_shared}) {
+    const std::vector<BenchCase> all = solve_sweep(task, false), quick = solve_sweep(task, true);
+    EXPECT_TRUE(std::equal(quick.begin(), quick.end(), all.begin()));
+    EXPECT_LT(quick.size(), all.size());
+  }
+}
+
+TEST(BenchCases, SystemsGoInChunksThatFit) {
+  const Problem p = problem_of({288, 97, 262'144}, ElementType::float64, Mode::r);
+  const Limits limits{.host_bytes = gib, .threads = 2};
+  const index_t chunk = systems_at_once(p, BenchTask::solve, limits);
+  EXPECT_GT(chunk, 50);
+  EXPECT_LT(chunk * 3 * static_cast<index_t>(p.input_bytes()), 65 << 20);
+  EXPECT_GT(systems_at_once(p, BenchTask::solve_shared, limits), 20 * chunk) << "only b and x";
+  EXPECT_EQ(systems_at_once(problem_of({16, 4, 7}, p.type, p.mode), BenchTask::solve, limits), 7);
+  EXPECT_THROW(systems_at_once(p, BenchTask::solve, {.host_bytes = 1 << 16}), LimitError);
 }
 
 TEST(BenchCases, ABatchThatDoesNotFitSaysWhy) {
@@ -275,6 +313,29 @@ TEST(BenchTable, RAloneHasNoError) {
   EXPECT_NE(text_head(result).find("not measured"), std::string::npos);
 }
 
+TEST(BenchTable, LeastSquares) {
+  BenchResult result = example();
+  result.header.task = BenchTask::solve;
+  const std::string on_device = text_head(result) + text_row(result, result.rows[0]);
+  EXPECT_NE(on_device.find("least squares, one right side for each matrix"), std::string::npos);
+  EXPECT_NE(on_device.find("backward error of x"), std::string::npos) << on_device;
+  EXPECT_NE(on_device.find("  0.5000  "), std::string::npos) << "the check has its column";
+  EXPECT_NE(to_csv(result).find(",single,solve,64,64,"), std::string::npos);
+  result.header.task = BenchTask::solve_shared;
+  result.header.backend = "cpu";
+  const std::string on_cpu = text_head(result) + text_row(result, result.rows[0]);
+  EXPECT_NE(on_cpu.find("one matrix for all right sides"), std::string::npos) << on_cpu;
+  EXPECT_NE(on_cpu.find("wall time with the check"), std::string::npos) << on_cpu;
+  EXPECT_EQ(on_cpu.find("  0.5000  "), std::string::npos) << "it is in the other time";
+  EXPECT_NE(
+      to_csv(result).find(",single,solve-shared,64,64,15000,16,opencl/small,1.25,1,1.5,,500,"),
+      std::string::npos)
+      << to_csv(result);
+  const auto json = nlohmann::json::parse(to_json(result));
+  EXPECT_EQ(json["mode"], "solve-shared");
+  EXPECT_EQ(json["cases"][0]["check_seconds"], nullptr);
+}
+
 TEST(BenchTable, Markdown) {
   const std::string text = to_markdown(example());
   const std::string table =
@@ -389,6 +450,105 @@ TEST(Bench, JsonOnStandardOutput) {
   EXPECT_EQ(document["cases"][0]["baselines"].size(), 0u);
 }
 
+/// The cases of a run of `bench --solve --json`.
+nlohmann::json solved(std::vector<std::string> more) {
+  std::vector<std::string> arguments{"bench", "--solve", "--json", "--quick", "--backend", "cpu"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const ToolResult done = run_tool(arguments);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  return nlohmann::json::parse(done.out)["cases"];
+}
+
+TEST(BenchSolve, EveryRouteOfTheToolSolvesAndChecks) {
+  const std::pair<std::vector<std::string>, std::string> routes[] = {
+      {{"--shape", "16x4", "--batch", "100"}, "cpu/batched"},
+      {{"--shape", "100000x16", "--batch", "2"}, "cpu/tall"},
+      {{"--shape", "300x200", "--batch", "2"}, "cpu/"},
+      {{"--shape", "5x9", "--batch", "3"}, "cpu/"},
+      {{"--shape", "40x3", "--batch", "1000", "--shared"}, "one QR for all"},
+      {{"--shape", "40x30", "--batch", "3", "--shared"}, "cpu/"},
+  };
+  for (const char* precision : {"single", "double"}) {
+    for (auto [arguments, variant] : routes) {
+      arguments.insert(arguments.end(), {"--precision", precision, "--against", "none"});
+      const nlohmann::json cases = solved(arguments);
+      ASSERT_EQ(cases.size(), 1u);
+      const nlohmann::json& one = cases[0];
+      EXPECT_EQ(one["variant"].get<std::string>().find(variant), 0u) << one["variant"];
+      EXPECT_GT(one["error_worst"], 0) << one;
+      EXPECT_LT(one["error_worst"], precision == std::string("double") ? 1e-14 : 1e-5) << one;
+      EXPECT_EQ(one["failed"], 0);
+    }
+  }
+}
+
+TEST(BenchSolve, ADeviceSolvesWhatSolveGivesIt) {
+  const ToolResult done =
+      run_tool({"bench", "--solve", "--json", "--backend", "opencl", "--shape", "16x4,4x16",
+                "--batch", "50", "--precision", "double", "--against", "none"});
+  if (done.exit_code == 4) GTEST_SKIP() << done.err;
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const auto document = nlohmann::json::parse(done.out);
+  const auto &tall = document["cases"][0], &wide = document["cases"][1];
+  EXPECT_GT(tall["error_worst"], 0);
+  EXPECT_LT(tall["error_worst"], 1e-14);
+  EXPECT_GT(tall["check_seconds"], 0) << "by the device's clock";
+  EXPECT_EQ(wide["seconds"], nullptr);
+  const int number = wide["notes"][0];
+  EXPECT_EQ(document["notes"][static_cast<std::size_t>(number - 1)],
+            "device: solve takes such systems to the CPU: fewer rows than columns");
+}
+
+TEST(BenchSolve, LapackIsNamedAndTimed) {
+  CpuBackend backend(Limits{});
+  const BenchSetup setup{.backend = backend, .variant = {}, .limits = {}};
+  if (make_lapack_solver(LapackMethod::gels, setup)->text() == "not found")
+    GTEST_SKIP() << "no LAPACK";
+  for (const char* shared : {"", "--shared"}) {
+    std::vector<std::string> arguments{"--shape", "30x5,64x4", "--batch",
+                                       "3,500",   "--against", "gels,gelsy,normal-equations"};
+    if (*shared != 0) arguments.push_back(shared);
+    for (const nlohmann::json& one : solved(arguments)) {
+      ASSERT_EQ(one["baselines"].size(), 3u);
+      for (const auto& [name, cell] : one["baselines"].items())
+        EXPECT_GT(cell["speed_up"], 0) << name;
+    }
+  }
+}
+
+/// Which columns of Q'A a solver gets right: x of a system with a known solution.
+template <class T>
+void expect_known_solution(typename LapackSolver<T>::Workspace w, const LapackSolver<T>& solver,
+                           bool (LapackSolver<T>::*solve)(const SystemSize&, T*, T*,
+                                                          typename LapackSolver<T>::Workspace&)
+                               const) {
+  // Columns (1 1 1 1) and (0 1 2 3); b = 1 + 2 t and 3 - t, with residuals that A'r does not see.
+  std::vector<T> a{1, 1, 1, 1, 0, 1, 2, 3};
+  std::vector<T> b{2, 2, 4, 8, 3, 2, 1, 0};
+  ASSERT_TRUE((solver.*solve)({.m = 4, .n = 2, .p = 2}, a.data(), b.data(), w));
+  EXPECT_NEAR(b[0], 1, 1e-5);
+  EXPECT_NEAR(b[1], 2, 1e-5);
+  EXPECT_NEAR(b[4], 3, 1e-5);
+  EXPECT_NEAR(b[5], -1, 1e-5);
+}
+
+TEST(LapackSolver, EveryMethodFindsAKnownSolution) {
+  const LapackLibrary library = load_lapack("", {"gels", "gelsy", "syrk", "potrf"});
+  if (library.file.empty()) GTEST_SKIP() << "no LAPACK";
+  const auto check = [&]<class T>(const LapackSolver<T>& solver) {
+    const auto workspace = solver.workspace({.m = 4, .n = 2, .p = 2});
+    for (const auto solve :
+         {&LapackSolver<T>::gels, &LapackSolver<T>::gelsy, &LapackSolver<T>::normal_equations})
+      expect_known_solution<T>(workspace, solver, solve);
+    std::vector<T> a{1, 1, 1, 1, 1, 1, 1, 1}, b{1, 2, 3, 4};
+    auto w = workspace;
+    EXPECT_FALSE(solver.normal_equations({.m = 4, .n = 2, .p = 1}, a.data(), b.data(), w))
+        << "equal columns";
+  };
+  check(LapackSolver<float>(library));
+  check(LapackSolver<double>(library));
+}
+
 TEST(Bench, ACellThatCannotBeMeasuredSaysWhyAndTheRestGoesOn) {
   const ToolResult done = run_tool({"bench", "--shape", "3000x3000,8x8", "--backend", "cpu",
                                     "--memory", "1MiB", "--against", "eigen,lapack,textbook"});
@@ -410,6 +570,11 @@ TEST(Bench, WhatContradictsIsAUsageError) {
       {{"bench", "--shape", "8x8", "--batch", "0"}, "is not a whole number"},
       {{"bench", "--sweep", "--shape", "8x8"}, "--sweep contradicts --shape"},
       {{"bench", "--gemm", "--sweep"}, "--gemm measures products on an OpenCL device"},
+      {{"bench", "--shared"}, "--shared needs --solve"},
+      {{"bench", "--solve", "--against", "eigen"}, "hint: with --solve: gels"},
+      {{"bench", "--against", "gels"}, "--against gels: it solves least squares"},
+      {{"bench", "--solve", "--mode", "r"}, "--solve measures solutions"},
+      {{"bench", "--solve", "--gemm"}, "--solve measures solutions"},
       {{"bench", "--export-json", "-"}, "cannot be standard output"},
       {{"bench", "--export-json", "x", "--export-csv", "x"}, "cannot both be 'x'"},
       {{"bench", "--shape", "8x8", "--variant", "cpu/eigne"}, "did you mean 'cpu/eigen'?"},

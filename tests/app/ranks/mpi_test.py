@@ -85,6 +85,18 @@ class Ranks(unittest.TestCase):
             self.ranks(3, "factor", self.a, self.path("q.h5"), "-f", "--mode", "r", "--sign", sign)
             np.testing.assert_array_equal(self.result("one.h5")["R"], self.result("q.h5")["R"])
 
+    def test_pivoted_columns_are_those_of_one_process(self):
+        for shape in ("101x12x7", "50021x20", "2x30000x8"):
+            self.generate("--shape", shape, "--kind", "graded-columns", "--precision", "single")
+            for options in ([], ["--mode", "r"], ["--sign", "lapack"]):
+                given = (*options, "--pivot", "--condition", "-f")
+                self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu", *given)
+                self.ranks(3, "factor", self.a, self.path("q.h5"), *given)
+                self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
+                with h5py.File(self.path("one.h5")) as one, h5py.File(self.path("q.h5")) as found:
+                    for name in ("P", "R", *(["Q"] if "Q" in one else []), "report/rank", "report/condition"):
+                        np.testing.assert_array_equal(found[name], one[name], f"{shape} {options} {name}")
+
     def test_arrays_of_numpy(self):
         random = np.random.default_rng(3)
         arrays = {"tall.npy": random.standard_normal((50021, 8)), "batch.npy": random.standard_normal((101, 12, 7))}

@@ -22,6 +22,7 @@ class CsvFactorsTest : public FileTest {
     spec.leading = {2};
     spec.datasets = {{"Q", element_type<T>, 1, 1}, {"R", element_type<T>, 1, 1}};
     spec.with_report = true;
+    spec.report_columns = report_columns({});
     const auto writer = create_output(spec);
     const std::vector<T> q{x, x + 1}, r{2 * x, 2 * x + 2};
     writer->write("Q", 0, packed(q.data(), 2, 1, 1));

@@ -28,6 +28,7 @@ OutputSpec factors_spec(const std::string& path) {
   OutputSpec spec = matrix_spec(path, {2}, 2, 1, ElementType::float64);
   spec.datasets = {{"Q", ElementType::float64, 2, 1}, {"R", ElementType::float64, 1, 1}};
   spec.with_report = true;
+  spec.report_columns = report_columns({});
   return spec;
 }
 

@@ -19,6 +19,7 @@ OutputSpec spec_of(ElementType type, bool force = false) {
   spec.datasets = {{.name = "Q", .type = type, .rows = m, .cols = k},
                    {.name = "R", .type = type, .rows = k, .cols = k}};
   spec.with_report = true;
+  spec.report_columns = report_columns({});
   return spec;
 }
 

@@ -19,6 +19,7 @@ OutputSpec spec_of(const std::string& path, std::vector<index_t> leading, index_
   spec.leading = std::move(leading);
   spec.datasets = {{"Q", ElementType::float64, m, n}, {"R", ElementType::float64, n, n}};
   spec.with_report = true;
+  spec.report_columns = report_columns({});
   spec.attributes = {{"format", "qrtool"}, {"mode", "reduced"}, {"source_file", "a\xff.npy"}};
   spec.threads = 3;
   return spec;

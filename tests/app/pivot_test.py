@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`qrtool factor --pivot` and `--condition`: A[:, P] = Q R with a falling diagonal, the rank and the condition, on
+every route and in every format, and `verify` knows P."""
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+
+QRTOOL = os.path.abspath(sys.argv[1])
+ENDINGS = ("h5", "npz", "npy", "csv", "tsv", "mtx")
+# LAPACK's and Eigen's columns norms are updated, so that a choice may be off by the root of the unit.
+FALLS = 1 + 1e-7
+
+
+class Pivot(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="qrtool-pivot-")
+        self.addCleanup(folder.cleanup)
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(folder.name)
+        self.random = np.random.default_rng(23)
+
+    def run_tool(self, *args, status=0):
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
+        return done.stdout + done.stderr
+
+    def write(self, a, name="a.h5"):
+        with h5py.File(name, "w") as file:
+            file["A"] = a
+
+    def factor(self, a, *options, status=0, order="row"):
+        """Q (None in mode r), R and P of matrices, and the report."""
+        self.write(np.swapaxes(a, -1, -2) if order == "column" else a)
+        said = self.run_tool("factor", "a.h5", "q.h5", "-f", "--pivot", "--order", order, *options, status=status)
+        self.run_tool("verify", "a.h5", "q.h5", status=status)
+        with h5py.File("q.h5") as file:
+            parts = [file[name][...] if name in file else None for name in ("Q", "R", "P")]
+            report = {name: file["report"][name][...] for name in file["report"]}
+            self.assertEqual(file.attrs["pivot"], "yes")
+        if order == "column":
+            parts[:2] = [None if part is None else np.swapaxes(part, -1, -2) for part in parts[:2]]
+        return (*parts, report, said)
+
+    def expect_pivoted(self, a, q, r, p, positive=True):
+        k = min(a.shape[-2:])
+        self.assertEqual(p.dtype, np.int32)
+        self.assertEqual(p.shape, a.shape[:-2] + a.shape[-1:])
+        np.testing.assert_array_equal(np.sort(p, axis=-1), np.broadcast_to(np.arange(a.shape[-1]), p.shape))
+        permuted = np.take_along_axis(a, p[..., None, :], axis=-1).astype(float)
+        u = np.finfo(r.dtype).eps
+        size = np.linalg.norm(permuted, axis=(-2, -1))
+        if q is None:
+            gap = np.swapaxes(permuted, -1, -2) @ permuted - np.swapaxes(r, -1, -2).astype(float) @ r.astype(float)
+            self.assertTrue(np.all(np.linalg.norm(gap, axis=(-2, -1)) <= 30 * k * u * size**2))
+        else:
+            gap = permuted - q.astype(float) @ r.astype(float)
+            self.assertTrue(np.all(np.linalg.norm(gap, axis=(-2, -1)) <= 30 * k * u * size))
+        diagonal = np.abs(np.diagonal(r, axis1=-2, axis2=-1).astype(float))
+        self.assertTrue(np.all(diagonal[..., 1:] <= FALLS * diagonal[..., :-1] + 1e-300), diagonal)
+        # Every column has no more left than the one that was chosen.
+        for i in range(k):
+            left = np.linalg.norm(r[..., i:, i:].astype(float), axis=-2).max(axis=-1)
+            self.assertTrue(np.all(left <= (1 + 1e-5) * diagonal[..., i] + 1e-300))
+        if positive:
+            self.assertTrue(np.all(np.diagonal(r, axis1=-2, axis2=-1) >= 0))
+
+    def test_shapes_types_modes_and_orders(self):
+        shapes = [(7, 16, 5), (3, 2, 40, 40), (5, 12), (6, 3, 9), (4, 1), (1, 4), (2, 200, 130), (3, 700, 6)]
+        for shape in shapes:
+            for kind in ("f4", "f8"):
+                a = self.random.standard_normal(shape).astype(kind)
+                for mode in ("reduced", "complete", "r"):
+                    q, r, p, report, said = self.factor(a, "--mode", mode)
+                    self.expect_pivoted(a, q, r, p)
+                    np.testing.assert_array_equal(report["rank"], min(shape[-2:]))
+                    self.assertIn(f"rank {min(shape[-2:])}", said)
+        a = self.random.standard_normal((3, 8, 6))
+        self.expect_pivoted(a, *self.factor(a, order="column")[:3])
+
+    def test_the_permutation_is_that_of_the_largest_columns(self):
+        a = np.diag([1.0, 5.0, 3.0, 9.0])
+        q, r, p, _, _ = self.factor(a)
+        np.testing.assert_array_equal(p, [3, 1, 2, 0])
+        np.testing.assert_array_equal(np.diagonal(r), [9, 5, 3, 1])
+        np.testing.assert_array_equal(q @ r, a[:, p])
+
+    def test_ranks_do_not_depend_on_units(self):
+        a = self.random.standard_normal((6, 60, 8))
+        a[1, :, 3] = a[1, :, 0] - 2 * a[1, :, 5]
+        a[2] = np.outer(a[2, :, 0], np.arange(8.0))
+        a[3] = 0
+        a[4] *= 10.0 ** -np.arange(0, 16, 2)
+        a[5, :, 2:5] = 0
+        for kind in ("f4", "f8"):
+            for mode in ("reduced", "r"):
+                q, r, p, report, said = self.factor(a.astype(kind), "--mode", mode)
+                np.testing.assert_array_equal(report["rank"], [8, 7, 1, 0, 8, 5])
+                self.expect_pivoted(a.astype(kind), q, r, p)
+                self.assertIn("rank below 8 of 4 of 6, the least 0 (matrix 3)", said)
+
+    def test_signs_of_lapack_are_those_of_the_permuted_matrix(self):
+        for shape in ((4, 12, 7), (4, 6, 6), (3, 5, 9), (2, 3000, 4)):
+            a = self.random.standard_normal(shape)
+            for mode in ("reduced", "complete"):
+                q, r, p, _, _ = self.factor(a, "--sign", "lapack", "--mode", mode)
+                self.expect_pivoted(a, q, r, p, positive=False)
+                for i in range(shape[0]):
+                    reference = np.linalg.qr(a[i][:, p[i]])[1]
+                    np.testing.assert_array_equal(np.sign(np.diagonal(r[i])), np.sign(np.diagonal(reference)))
+
+    def test_by_rows(self):
+        a = self.random.standard_normal((90000, 12)) * 10.0 ** self.random.permutation(12)
+        a[:, 4] = a[:, 7]
+        for kind in ("f4", "f8"):
+            b = a.astype(kind)
+            for options in ([], ["--mode", "r"], ["--sign", "lapack"]):
+                q, r, p, report, said = self.factor(b, "--variant", "cpu/tall", *options)
+                self.expect_pivoted(b, q, r, p, positive="--sign" not in options)
+                small = self.factor(b, "--memory", "8MiB", "--verbose", "--explain", *options)
+                self.assertIn("rows of a matrix at a time", small[4])
+                for one, other in zip((q, r, p), small[:3]):
+                    np.testing.assert_array_equal(one, other)
+                np.testing.assert_array_equal(report["rank"], [11])
+                np.testing.assert_array_equal(small[3]["rank"], [11])
+                self.assertLess(small[3]["diagonal_ratio"][0], 1e-5)
+
+    def test_range(self):
+        for kind, sizes in (("f4", (1e-30, 1e37)), ("f8", (1e-290, 1e300))):
+            for size in sizes:
+                a = (self.random.uniform(-1, 1, (2, 9, 4)) * size).astype(kind)
+                q, r, p, report, _ = self.factor(a)
+                np.testing.assert_array_equal(report["rank"], 4)
+                scale = kind == "f8" and size or 1
+                self.expect_pivoted(a / scale, q, (r / scale).astype(r.dtype), p)
+
+    def test_a_bad_matrix_stays_alone(self):
+        a = self.random.standard_normal((3, 9, 4))
+        alone = self.factor(a, "--condition")
+        a[1, 2, 3] = np.nan
+        q, r, p, report, _ = self.factor(a, "--condition", status=1)
+        self.assertTrue(np.isnan(q[1]).all() and np.isnan(r[1]).all() and np.isnan(report["condition"][1]))
+        np.testing.assert_array_equal(p[1], np.arange(4))
+        np.testing.assert_array_equal(report["rank"], [4, -1, 4])
+        for i in (0, 2):
+            for one, other in zip((q, r, p), alone[:3]):
+                np.testing.assert_array_equal(one[i], other[i])
+
+    def test_empty_matrices(self):
+        for shape, r_shape in (((0, 3, 2), (0, 2, 2)), ((3, 0), (0, 0)), ((0, 3), (0, 3))):
+            _, r, p, _, _ = self.factor(np.zeros(shape))
+            self.assertEqual((r.shape, p.shape), (r_shape, shape[:-2] + shape[-1:]))
+
+    def test_every_format(self):
+        a = self.random.standard_normal((9, 5))
+        a[:, 2] = a[:, 0]
+        self.write(a)
+        for ending in ENDINGS:
+            out = f"{ending}.{ending}"
+            said = self.run_tool("factor", "a.h5", out, "--pivot", "--condition")
+            self.assertIn("rank below 5 of 1 of 1, the least 4 (matrix 0)", said)
+            answer = self.run_tool("verify", "a.h5", out)
+            self.assertIn("pivoted: A[:, P] is compared", answer)
+            self.assertIn("it passes", answer)
+        with h5py.File("h5.h5") as file:
+            p, rank, condition = file["P"][...], file["report/rank"][...], file["report/condition"][...]
+        self.assertEqual((p.dtype, rank.dtype), (np.int32, np.int32))
+        for each in (np.load("npy.P.npy"), np.load("npz.npz")["P"]):
+            self.assertEqual(each.dtype, np.int32)
+            np.testing.assert_array_equal(each, p)
+        np.testing.assert_array_equal(np.loadtxt("csv.P.csv", delimiter=",", dtype=int), p)
+        with open("tsv.P.tsv", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "\t".join(map(str, p)) + "\n")
+        with open("mtx.P.mtx", encoding="utf-8") as file:
+            self.assertEqual(file.read().split(), ["%%MatrixMarket", "matrix", "array", "integer", "general", "1", "5",
+                                                   *map(str, p)])
+        with np.load("npz.npz") as file:
+            np.testing.assert_array_equal(file["report_rank"], rank)
+            np.testing.assert_array_equal(file["report_condition"], condition)
+        with open("csv.report.csv", encoding="utf-8") as file:
+            line = next(csv.DictReader(file))
+        self.assertEqual((line["rank"], float(line["condition"])), ("4", condition[0]))
+        for name in ("o.npy", "p.mtx"):
+            self.run_tool("factor", "a.h5", name, "-f", "--pivot")
+            with open(f"{name[0]}.report.json", encoding="utf-8") as file:
+                line = json.load(file)["matrices"][0]
+            self.assertEqual((line["rank"], "condition" in line), (4, False))
+
+    def test_a_run_without_pivots_takes_the_old_permutation_away(self):
+        a = self.random.standard_normal((6, 3))
+        self.write(a)
+        self.run_tool("factor", "a.h5", "o.csv", "--pivot")
+        self.assertTrue(os.path.exists("o.P.csv"))
+        self.assertIn("exists", self.run_tool("factor", "a.h5", "o.csv", status=5))
+        self.run_tool("factor", "a.h5", "o.csv", "-f")
+        self.assertFalse(os.path.exists("o.P.csv"))
+        self.run_tool("verify", "a.h5", "o.csv")
+
+    def test_verify_sees_a_wrong_permutation(self):
+        a = self.random.standard_normal((2, 9, 4))
+        self.factor(a)
+        with h5py.File("q.h5", "a") as file:
+            p = file["P"][...]
+            file["P"][1] = np.roll(p[1], 1)
+        self.assertIn("1 of 2 fail", self.run_tool("verify", "a.h5", "q.h5", status=1))
+        for wrong in (p + 1, np.zeros_like(p), p - 1):
+            with h5py.File("q.h5", "a") as file:
+                file["P"][...] = wrong
+            self.assertIn("count the columns from 0", self.run_tool("verify", "a.h5", "q.h5", status=3))
+        with h5py.File("q.h5", "a") as file:
+            del file["P"]
+        self.assertIn("holds no P", self.run_tool("verify", "a.h5", "q.h5", status=3))
+        self.run_tool("factor", "a.h5", "o.npy", "--pivot")
+        stored = np.load("o.P.npy")
+        np.save("o.P.npy", np.roll(stored, 1, axis=-1))
+        self.assertIn("is not the one that", self.run_tool("verify", "a.h5", "o.npy", status=3))
+
+    def test_verify_takes_the_permutation_of_others(self):
+        a = self.random.standard_normal((30, 4))
+        p = np.array([2, 0, 3, 1])
+        q, r = np.linalg.qr(a[:, p])
+        self.write(a)
+        with h5py.File("other.h5", "w") as file:
+            file["Q"], file["R"], file["P"] = q, r, p
+        self.run_tool("verify", "a.h5", "other.h5")
+        self.run_tool("verify", "a.h5", "other.h5", "--memory", "1MiB")
+        with h5py.File("other.h5", "a") as file:
+            del file["P"]
+            file["P"] = p[:3]
+        self.assertIn("P", self.run_tool("verify", "a.h5", "other.h5", status=3))
+
+    def test_verify_by_rows(self):
+        a = self.random.standard_normal((200000, 6)) * [1, 5, 2, 7, 3, 9]
+        self.write(a)
+        self.run_tool("factor", "a.h5", "q.h5", "--pivot")
+        said = self.run_tool("verify", "a.h5", "q.h5", "--memory", "4MiB", "--verbose")
+        self.assertIn("rows at a time", said)
+        self.assertIn("it passes", said)
+
+    def test_several_datasets(self):
+        with h5py.File("a.h5", "w") as file:
+            file["one"], file["two"] = self.random.standard_normal((3, 5, 4)), self.random.standard_normal((6, 2))
+        self.run_tool("factor", "a.h5", "q.h5", "--dataset", "one", "--dataset", "two", "--pivot", "--condition")
+        self.run_tool("verify", "a.h5", "q.h5")
+        with h5py.File("q.h5") as file:
+            self.assertEqual((file["P/one"].shape, file["P/two"].shape), ((3, 4), (2,)))
+            self.assertEqual(file["report/one/rank"][...].tolist(), [4, 4, 4])
+
+    def test_threads_do_not_change_it(self):
+        a = self.random.standard_normal((500, 20, 7)).astype("f4")
+        one = self.factor(a, "--threads", "1")[:3]
+        for part, other in zip(one, self.factor(a, "--threads", "2", "--memory", "4MiB")[:3]):
+            np.testing.assert_array_equal(part, other)
+
+    def test_condition(self):
+        for n in (1, 2, 5, 12, 40):
+            left, right = (np.linalg.qr(self.random.standard_normal((3, size, n)))[0] for size in (3 * n, n))
+            for exponent in (0, 3, 6, 10):
+                values = np.logspace(0, -exponent, n) if n > 1 else np.ones(1)
+                a = (left * values) @ np.swapaxes(right, -1, -2)
+                self.write(a)
+                for mode in ("reduced", "r", "raw"):
+                    said = self.run_tool("factor", "a.h5", "q.h5", "-f", "--condition", "--mode", mode)
+                    self.assertIn("largest condition number about", said)
+                    with h5py.File("q.h5") as file:
+                        found = file["report/condition"][...]
+                        self.assertNotIn("rank", file["report"])
+                    true = np.linalg.cond(a)
+                    self.assertTrue(np.all(found <= 1.001 * true) and np.all(found >= 0.7 * true), (n, found, true))
+
+    def test_condition_of_singular_matrices_is_infinite_or_huge(self):
+        a = np.ones((2, 5, 3))
+        a[1] = 0
+        self.write(a)
+        result = json.loads(self.run_tool("factor", "a.h5", "q.h5", "--condition", "--pivot", "--json"))
+        with h5py.File("q.h5") as file:
+            self.assertTrue(np.all(file["report/condition"][...] > 1e14))
+        self.assertIn("condition number infinite (matrix 1)",
+                      self.run_tool("factor", "a.h5", "q.h5", "-f", "--condition"))
+        self.assertEqual(result["rank"], {"full": 3, "deficient": 2, "least": 0, "matrix": 1})
+        self.assertIsNone(result["condition"]["largest"])
+
+    def test_contradictions_are_refused(self):
+        self.write(np.eye(3))
+        for options in (["--mode", "raw"], ["--mode", "r", "--sign", "lapack"]):
+            self.assertIn("hint:", self.run_tool("factor", "a.h5", "q.h5", "--pivot", *options, status=2))
+        self.assertIn("hint:", self.run_tool("factor", "a.h5", "-", "--mode", "r", "--pivot", status=2))
+        self.assertFalse(os.path.exists("q.h5"))
+
+    def test_check_none_and_probe(self):
+        a = self.random.standard_normal((2, 300, 220))
+        for check in ("none", "probe"):
+            q, r, p, report, _ = self.factor(a, "--check", check)
+            self.expect_pivoted(a, q, r, p)
+            self.assertEqual(np.isnan(report["residual"]).all(), check == "none")
+            np.testing.assert_array_equal(report["rank"], 220)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
