@@ -413,8 +413,8 @@ inline constexpr std::int64_t large_least_gram_slabs = 16;
 inline constexpr std::int64_t large_product_rows = 128;
 inline constexpr std::int64_t large_panel_slabs = 32;
 inline constexpr std::int64_t large_product_groups = 264;
-/// Cost of a slab of V'C as a share of its product of at most so many rows: its part of Z is written
-/// and later summed. Not measured.
+/// Cost of a slab of V'C as a share of its product of at most so many rows: its part of Z is
+/// written and later summed. Not measured.
 inline constexpr double large_slab_cost = 0.003;
 inline constexpr std::int64_t large_slab_cost_depth = 16384;
 /// The number of slabs of a block's Z for which its buffer has room: four for 16384 rows, within
@@ -465,10 +465,29 @@ inline constexpr ProductTile product_halves_tile{128, 128, 64, 32, 32, 1};
 /// faster. With 32 x 32 per warp and eight warps they take a quarter longer.
 inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
 
+// ---- least squares by normal equations (solve/normal.cl). NVIDIA H200, driver 580, 2026-11; the
+// numbers are in NOTES.md.
+
+/// Largest number of columns. Up to normal_small_columns blocks have 4 columns, up to
+/// normal_middle_columns 8, and beyond 6.
+inline constexpr std::int64_t normal_most_columns = 128, normal_small_columns = 32,
+                              normal_middle_columns = 64;
+/// Rows of A in local memory; half as many up to 4 columns.
+inline constexpr int normal_tile_rows = 8;
+/// Work-items of a group, unless a system needs more, and the share of the work-items of its warps
+/// that is enough.
+inline constexpr int normal_least_group = 56, normal_most_group = 128;
+inline constexpr double normal_share = 0.9;
+/// float64: below this the Gram matrix does not tell the smallest singular value (columns scaled to
+/// norm 1), whose square has an error of about n u.
+inline constexpr double normal_least_value = 1e-6;
+
 // ---- least squares (solve/). Not yet measured.
 
 /// Bytes of A, b and x that are transferred together.
 inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
+/// Bytes of A of the systems that are copied to be solved again by factors.
+inline constexpr std::size_t solve_again_bytes = std::size_t{16} << 20;
 /// Largest number of columns of a system, and of rows that one work-group takes alone.
 inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
 /// Rows of a slab of a system with more rows, at least; the most slabs; work-items of a slab, at

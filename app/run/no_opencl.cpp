@@ -23,14 +23,17 @@ std::string opencl_system_objection(const Backend&, const SolveProblem&) {
   return "this build has no OpenCL";
 }
 
+bool opencl_has_normal_equations(const Backend&, const SolveProblem&, index_t) { return false; }
+
 template <class T>
-std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend&, const SolveProblem&, const Plan&) {
+std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend&, const SolveProblem&, const Plan&,
+                                                     SystemRoute) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, const SolveProblem&,
-                                                                  const Plan&);
+                                                                  const Plan&, SystemRoute);
 template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
-                                                                   const Plan&);
+                                                                   const Plan&, SystemRoute);
 
 double opencl_seconds(const Problem&, const DeviceInfo&) {
   return std::numeric_limits<double>::infinity();

@@ -6,6 +6,7 @@
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/rates.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/solve/normal.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
@@ -36,15 +37,20 @@ std::string opencl_system_objection(const Backend& backend, const SolveProblem& 
   return system_objection(problem, backend.limits());
 }
 
+bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& problem,
+                                 index_t sides) {
+  return takes_normal_equations(problem, sides, backend.limits());
+}
+
 template <class T>
 std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend& backend, const SolveProblem& problem,
-                                                     const Plan& factor) {
-  return make_system_device<T>(dynamic_cast<OpenclBackend&>(backend), problem, factor);
+                                                     const Plan& factor, SystemRoute route) {
+  return make_system_device<T>(dynamic_cast<OpenclBackend&>(backend), problem, factor, route);
 }
 template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, const SolveProblem&,
-                                                                  const Plan&);
+                                                                  const Plan&, SystemRoute);
 template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
-                                                                   const Plan&);
+                                                                   const Plan&, SystemRoute);
 
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
   return measure_products(device);

@@ -33,11 +33,15 @@ double opencl_seconds(const Problem& problem, const DeviceInfo& device);
 /// Why the device of `backend` does not solve such systems; empty where it does.
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem);
 
-/// `backend` is one of make_opencl_backend(), `factor` its plan of R. All arguments outlive the
-/// result.
+/// Calls takes_normal_equations().
+bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& problem,
+                                 index_t sides);
+
+/// `backend` is one of make_opencl_backend(), `factor` its plan of R. Both and the problem outlive
+/// the result.
 template <class T>
 std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend& backend, const SolveProblem& problem,
-                                                     const Plan& factor);
+                                                     const Plan& factor, SystemRoute route);
 
 /// Times the matrix products that `large` uses. Errors: DeviceError.
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);

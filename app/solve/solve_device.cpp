@@ -60,6 +60,10 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
   }
   device.factor =
       make_plan(factored, device.backend->variants(), device.backend->limits(), o.backend.variant);
+  // A variant that was named is the one that runs.
+  if (o.backend.variant.empty() &&
+      opencl_has_normal_equations(*device.backend, problem, inputs.sides.p))
+    device.route = SystemRoute::normal_equations;
   return device;
 }
 

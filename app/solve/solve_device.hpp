@@ -4,17 +4,25 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "app/cli/options.hpp"
 #include "app/solve/solve_plan.hpp"
 #include "core/backend.hpp"
+#include "core/solve/system_device.hpp"
 
 namespace qrtool {
 
-/// The device, and the plan of R for the matrices of the run.
+/// The device, the plan of R for the matrices of the run, and whether R comes first.
 struct SolveDevice {
   std::unique_ptr<Backend> backend;
   Plan factor;
+  SystemRoute route = SystemRoute::factors;
+
+  /// As the output's attribute names it.
+  std::string variant() const {
+    return route == SystemRoute::factors ? std::string(factor.variant->name) : "normal equations";
+  }
 };
 
 /// None where the CPU solves: where it is asked for, where the device's start is not worth it, or

@@ -90,9 +90,9 @@ void SolveRun::make_plan() {
   device_ = choose_solve_device(options_, inputs_, problem_, plan_, limits_);
   if (device_) take_device(inputs_, problem_, limits_, plan_);
   result_.route = std::string(name_of(plan_.route));
-  const Plan& factor = device_ ? device_->factor : plan_.factor;
-  result_.variant =
-      plan_.route == SolveRoute::shared ? "one QR for all" : std::string(factor.variant->name);
+  result_.variant = device_                             ? device_->variant()
+                    : plan_.route == SolveRoute::shared ? "one QR for all"
+                                                        : std::string(plan_.factor.variant->name);
   result_.backend = device_ ? device_->backend->name() : "cpu";
   result_.threads = plan_.threads;
   if (options_.verbose)

@@ -47,7 +47,8 @@ class GroupSteps {
     if (plan.route == SolveRoute::each || plan.splits)
       engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
     if (job.device != nullptr)
-      device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor);
+      device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
+                                       job.device->route);
     if (!job.inputs.sides.shares_a()) return;
     a_ = Batch<T>(1, job.problem.m, job.problem.n);
     read_numbers(*job.inputs.a, 0, 1);

@@ -11,6 +11,10 @@
 
 namespace qrtool {
 
+/// How a device gets x: by normal equations in float64 where it has them for the shape, and what
+/// they leave by R of a variant; or by R alone.
+enum class SystemRoute { normal_equations, factors };
+
 template <class T>
 class SystemDevice {
  public:

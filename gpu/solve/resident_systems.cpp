@@ -8,6 +8,7 @@
 #include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/solve/normal.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/systems.hpp"
 
@@ -16,17 +17,18 @@ namespace qrtool {
 template <class T>
 struct ResidentSystems<T>::State {
   State(Engine& used_engine, const SolveProblem& solved, const Plan& plan, BatchView<const T> a,
-        std::span<const T> b)
+        std::span<const T> b, SystemRoute first)
       : engine(used_engine),
         problem(solved),
         factor(plan),
-        variant(gpu_variant(*plan.variant)),
-        params(solved.n, solved.type, engine.info.limits),
+        setup(used_engine, solved, gpu_variant(*plan.variant)),
         sides(std::ssize(b) / (solved.m * a.count)),
-        layout(solved, sides, params.group, engine.info.limits),
+        route(takes_normal_equations(solved, sides, engine.info.limits) ? first
+                                                                        : SystemRoute::factors),
+        layout(solved, sides, setup.params.group, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
-    const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
+    const MatrixBytes bytes = matrix_bytes(setup.variant, plan.problem);
     guard([&] {
       factored.emplace(factor_pool.get(plan.problem, plan.params, bytes, count(), 0));
       system.emplace(system_pool.get(layout, count(), 0));
@@ -75,9 +77,9 @@ struct ResidentSystems<T>::State {
   Engine& engine;
   const SolveProblem& problem;
   const Plan& factor;
-  const GpuVariant& variant;
-  SystemParams params;
+  SystemSetup setup;
   index_t sides;
+  SystemRoute route;
   SystemLayout layout;
   BufferPool factor_pool;
   SystemPool system_pool;
@@ -87,8 +89,9 @@ struct ResidentSystems<T>::State {
 
 template <class T>
 ResidentSystems<T>::ResidentSystems(OpenclBackend& backend, const SolveProblem& problem,
-                                    const Plan& factor, BatchView<const T> a, std::span<const T> b)
-    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b)) {}
+                                    const Plan& factor, BatchView<const T> a, std::span<const T> b,
+                                    SystemRoute route)
+    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b, route)) {}
 
 template <class T>
 ResidentSystems<T>::~ResidentSystems() = default;
@@ -96,23 +99,31 @@ ResidentSystems<T>::~ResidentSystems() = default;
 template <class T>
 typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
   State& s = *state_;
-  cl::Event begun, factored, solved, checked;
+  SystemEvents events;
   s.guard([&] {
-    const SystemJob job =
-        s.system->job(s.factored->job, s.params,
-                      system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
-                                   VectorPlaces::rows(s.problem.n)));
-    s.system->poison(s.engine.compute, s.count());
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
-    s.engine.factor(s.variant, s.factored->job, factored);
-    enqueue_solve(s.engine, job);
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &solved);
-    enqueue_check(s.engine, job);
-    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &checked);
+    events =
+        enqueue_systems(s.setup, s.factored->job, *s.system,
+                        system_shape(s.problem, s.count(), s.sides, VectorPlaces::rows(s.problem.m),
+                                     VectorPlaces::rows(s.problem.n)),
+                        s.route);
     s.engine.compute.finish();
   });
-  return {seconds_between(begun, factored), seconds_between(factored, solved),
-          seconds_between(solved, checked)};
+  const bool is_normal = s.route == SystemRoute::normal_equations;
+  return {is_normal ? 0 : seconds_between(events.begun, events.factored),
+          seconds_between(events.factored, events.solved),
+          seconds_between(events.solved, events.checked)};
+}
+
+template <class T>
+double ResidentSystems<T>::factor_seconds() {
+  State& s = *state_;
+  cl::Event begun, factored;
+  s.guard([&] {
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    s.engine.factor(s.setup.variant, s.factored->job, factored);
+    s.engine.compute.finish();
+  });
+  return seconds_between(begun, factored);
 }
 
 template <class T>

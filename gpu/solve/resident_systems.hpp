@@ -9,6 +9,7 @@
 #include "core/solve/packing.hpp"
 #include "gpu/common/shapes.clh"
 #include "gpu/host/opencl_backend.hpp"
+#include "gpu/solve/systems.hpp"
 
 namespace qrtool {
 
@@ -16,20 +17,25 @@ namespace qrtool {
 template <class T>
 class ResidentSystems {
  public:
-  /// By the device's clock: R of A alone; x, given R; findings, errors and standard errors.
+  /// By the device's clock: R of A alone, 0 where x is had by normal equations; x; findings, errors
+  /// and standard errors.
   struct Seconds {
     double factor = 0, solve = 0, check = 0;
   };
 
   /// Uploads a and b, `sides` rows of m for each matrix of `a`, and repeats them on the device up
   /// to factor.problem.count systems. `problem` and `factor`, the plan of R, outlive the run.
+  /// Normal equations leave some systems, whose errors are then NaN or above the bar.
   /// Errors: DeviceError, LimitError.
   ResidentSystems(OpenclBackend& backend, const SolveProblem& problem, const Plan& factor,
-                  BatchView<const T> a, std::span<const T> b);
+                  BatchView<const T> a, std::span<const T> b,
+                  SystemRoute route = SystemRoute::normal_equations);
   ~ResidentSystems();
 
   /// Overwrites the last results with NaN, solves and checks. Returns when the device has finished.
   Seconds run();
+  /// The time of R alone by the plan's variant. The solutions of the last run remain.
+  double factor_seconds();
   /// The solutions of the last run, rows of n, and what its check found.
   std::vector<T> solutions() const;
   std::vector<SolutionErrors> errors() const;

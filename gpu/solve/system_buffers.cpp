@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "gpu/check/device_sums.hpp"
+#include "gpu/solve/normal.hpp"
 #include "gpu/solve/systems.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
@@ -50,7 +51,10 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Par
 }
 
 SystemParams::SystemParams(index_t n, ElementType of, const Limits& limits)
-    : type(of), group(system_params(n, of, limits)), tall(tall_system_params(n, of, limits)) {}
+    : type(of),
+      group(system_params(n, of, limits)),
+      tall(tall_system_params(n, of, limits)),
+      normal(normal_params(n, of)) {}
 
 SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params,
                              const SystemShape& shape) const {
@@ -68,6 +72,7 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params
           .errors = errors,
           .factor_groups = layout.factor_groups,
           .tall_params = params.tall,
+          .normal_params = params.normal,
           .tall = tall};
 }
 

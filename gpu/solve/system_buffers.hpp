@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/solve/packing.hpp"
+#include "core/solve/system_device.hpp"
 #include "gpu/gpu_variant.hpp"
 #include "gpu/host/engine.hpp"
 
@@ -24,14 +25,15 @@ struct SystemJob {
   const Params& params;
   ElementType type;
   SystemShape shape;
-  cl::Buffer a, r;            // input, and its factor
-  cl::Buffer b, x, se;        // se: only where it is wanted
-  cl::Buffer findings;        // FactorFindings of each system
-  cl::Buffer inverse_norms;   // n of each system, where se is wanted
-  cl::Buffer scratch;         // n^2 for each team of factor_groups
-  cl::Buffer errors;          // SolutionErrors of each right side
-  index_t factor_groups = 0;  // work-groups of measure_factors
-  const Params& tall_params;  // of tall_systems.cl
+  cl::Buffer a, r;              // input, and its factor
+  cl::Buffer b, x, se;          // se: only where it is wanted
+  cl::Buffer findings;          // FactorFindings of each system
+  cl::Buffer inverse_norms;     // n of each system, where se is wanted
+  cl::Buffer scratch;           // n^2 for each team of factor_groups
+  cl::Buffer errors;            // SolutionErrors of each right side
+  index_t factor_groups = 0;    // work-groups of measure_factors
+  const Params& tall_params;    // of tall_systems.cl
+  const Params& normal_params;  // of normal.cl
   TallBuffers tall;
 };
 
@@ -39,16 +41,30 @@ struct SystemJob {
 SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sides,
                          const VectorPlaces& of_b, const VectorPlaces& of_x);
 
-/// Enqueues x for every right side, from A, b and R.
-void enqueue_solve(Engine& engine, const SystemJob& job);
-/// Enqueues the findings, the errors and the standard errors.
-void enqueue_check(Engine& engine, const SystemJob& job);
-
-/// The defines of both programs.
+/// The defines of all programs.
 struct SystemParams {
   SystemParams(index_t n, ElementType of, const Limits& limits);
   ElementType type;
-  Params group, tall;
+  Params group, tall, normal;
+};
+
+/// What is the same for all sub-chunks: the problem, the variant of R, the defines.
+struct SystemSetup {
+  SystemSetup(Engine& used, const SolveProblem& solved, const GpuVariant& of_r)
+      : engine(used),
+        problem(solved),
+        variant(of_r),
+        params(solved.n, solved.type, used.info.limits) {}
+  Engine& engine;
+  const SolveProblem& problem;
+  const GpuVariant& variant;
+  SystemParams params;
+};
+
+/// Moments of a sub-chunk on the device; R alone is there at `factored`, and is not computed alone
+/// by normal equations.
+struct SystemEvents {
+  cl::Event begun, factored, solved, checked;
 };
 
 /// The sizes of the buffers for systems with `sides` right sides each.
@@ -77,6 +93,10 @@ struct SystemBuffers {
   /// where a kernel does not run.
   void poison(const cl::CommandQueue& queue, index_t count) const;
 };
+
+/// Enqueues x, and then the findings, the errors and the standard errors, from A and b.
+SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
+                             const SystemBuffers& system, SystemShape shape, SystemRoute route);
 
 /// Buffers that grow if needed and are kept for the next chunks.
 class SystemPool {

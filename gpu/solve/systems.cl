@@ -68,13 +68,7 @@ __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void solve_sy
       add_rows(room, a, b, shape.b_step, 0, shape.m, &sums);
     }
     collect_gradient(room, &sums, room.y);
-    // d = R^-1 R^-T g
-    take_triangle(room, r);
-    solve_transposed(room, r);
-    solve_triangle(room, r);
-    for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] += is_done ? 0 : room.y[c];
-    const double of_d = squared_norm(room, room.y), of_x = squared_norm(room, room.x);
-    const bool is_enough = !(of_d > shape.enough * shape.enough * of_x);
+    const bool is_enough = take_a_step(room, r, is_done, shape.enough);
     is_done |= (int)(step == MOST_STEPS - 1) | ((int)(step > 0) & (int)is_enough);
     if (ITEM == 0 && !is_done) atomic_inc(open);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
+#include "gpu/solve/normal.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/tall_systems.hpp"
@@ -110,12 +111,15 @@ Launcher group_launcher(Engine& engine, const SystemJob& job) {
   return launcher(engine, job, "gpu/solve/systems.cl", job.params);
 }
 
+Launcher normal_launcher(Engine& engine, const SystemJob& job) {
+  return launcher(engine, job, "gpu/solve/normal.cl", job.normal_params);
+}
+
 Launcher tall_launcher(Engine& engine, const SystemJob& job) {
   return launcher(engine, job, "gpu/solve/tall_systems.cl", job.tall_params);
 }
 
-}  // namespace
-
+/// x for every right side, from A, b and R.
 void enqueue_solve(Engine& engine, const SystemJob& job) {
   if (is_tall_system(job.shape.m)) {
     Launcher launch = tall_launcher(engine, job);
@@ -128,6 +132,13 @@ void enqueue_solve(Engine& engine, const SystemJob& job) {
          job.b, job.r, job.x, job.shape);
 }
 
+/// x and R, from A and b.
+void enqueue_normal(Engine& engine, const SystemJob& job) {
+  Launcher launch = normal_launcher(engine, job);
+  enqueue_normal_solve(job, launch);
+}
+
+/// The findings, the errors and the standard errors.
 void enqueue_check(Engine& engine, const SystemJob& job) {
   const int group = group_size(job.params), teams = job.params.at("TEAMS");
   const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
@@ -143,19 +154,89 @@ void enqueue_check(Engine& engine, const SystemJob& job) {
          job.findings, job.inverse_norms, job.errors, job.se, job.shape);
 }
 
+}  // namespace
+
+SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
+                             const SystemBuffers& system, SystemShape shape, SystemRoute route) {
+  Engine& engine = setup.engine;
+  const bool is_normal = route == SystemRoute::normal_equations;
+  if (is_normal) shape.least_value = normal_least_value(setup.problem.type, shape.least_value);
+  const SystemJob job = system.job(factor, setup.params, shape);
+  system.poison(engine.compute, shape.count);
+  SystemEvents events;
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
+  if (is_normal) {
+    engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
+    enqueue_normal(engine, job);
+  } else {
+    engine.factor(setup.variant, factor, events.factored);
+    enqueue_solve(engine, job);
+  }
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
+  enqueue_check(engine, job);
+  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
+  return events;
+}
+
 namespace {
+
+/// Some of the systems of a block, one after another, and room for their results.
+template <class T>
+struct SystemCopies {
+  SystemCopies(const SolveProblem& p, index_t right_sides, std::span<const index_t> systems,
+               BatchView<const T> from, const RightSideBlock<T>& block)
+      : m(p.m), n(p.n), sides(right_sides) {
+    for (const index_t i : systems) {
+      a.insert(a.end(), from[i].data, from[i].data + m * n);
+      b.insert(b.end(), block.b + i * m * sides, block.b + (i + 1) * m * sides);
+    }
+    const std::size_t count = systems.size() * static_cast<std::size_t>(sides);
+    x.resize(count * static_cast<std::size_t>(n));
+    if (block.se != nullptr) se.resize(x.size());
+    reports.resize(count);
+    if (!block.findings.empty()) findings.resize(count);
+  }
+
+  RightSideBlock<T> block(const RightSideBlock<T>& of) {
+    RightSideBlock<T> block = of;
+    block.count = std::ssize(reports);
+    block.b = b.data();
+    block.x = x.data();
+    block.se = se.empty() ? nullptr : se.data();
+    block.reports = reports;
+    block.findings = findings;
+    return block;
+  }
+
+  /// Copies the results to where those of the systems belong.
+  void give_back(std::span<const index_t> systems, const RightSideBlock<T>& to) const {
+    for (index_t i = 0; i < std::ssize(systems); ++i) {
+      const index_t s = systems[static_cast<std::size_t>(i)], each = n * sides;
+      std::copy_n(x.data() + i * each, each, to.x + s * each);
+      if (!se.empty()) std::copy_n(se.data() + i * each, each, to.se + s * each);
+      std::copy_n(reports.begin() + i * sides, sides, to.reports.begin() + s * sides);
+      if (!findings.empty())
+        std::copy_n(findings.begin() + i * sides, sides, to.findings.begin() + s * sides);
+    }
+  }
+
+  index_t m, n, sides;
+  std::vector<T> a, b, x, se;
+  std::vector<SolutionReport> reports;
+  std::vector<MatrixFindings> findings;
+};
 
 template <class T>
 class SystemsOnDevice final : public SystemDevice<T> {
  public:
-  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan)
+  SystemsOnDevice(Engine& engine, const SolveProblem& problem, const Plan& plan, SystemRoute first)
       : engine_(engine),
         problem_(problem),
         plan_(plan),
-        variant_(gpu_variant(*plan.variant)),
-        factor_bytes_(matrix_bytes(variant_, plan.problem)),
+        first_(first),
+        setup_(engine, problem, gpu_variant(*plan.variant)),
+        factor_bytes_(matrix_bytes(setup_.variant, plan.problem)),
         sums_of_a_(plan.problem),
-        params_(problem.n, problem.type, engine.info.limits),
         pool_(engine.session.context),
         sample_(problem, plan.threads) {}
 
@@ -169,7 +250,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
     std::unique_ptr<DeviceBuffers> factor;
     std::optional<SystemBuffers> system;
     std::vector<cl::Event> downloads;
-    cl::Event begun, factored, checked;
+    SystemEvents events;
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
     std::vector<std::uint64_t> a_sums, b_sums, x_sums;  // by the device
@@ -180,10 +261,15 @@ class SystemsOnDevice final : public SystemDevice<T> {
     BatchView<const T> a;
     const RightSideBlock<T>& block;
     index_t sides;
+    SystemRoute route;
     std::vector<index_t> refused = {};
     index_t open = 0;  // the first system without results
   };
 
+  std::vector<index_t> try_all(BatchView<const T> a, const RightSideBlock<T>& block,
+                               SystemRoute route);
+  std::vector<index_t> try_again(BatchView<const T> a, const RightSideBlock<T>& block,
+                                 std::span<const index_t> systems);
   SubChunks cut(const Call& call, std::size_t wanted_bytes) const;
   void run_from_first_open(Call& call, SubChunks cut, std::vector<Flight>& flights);
   void start(const Call& call, Flight& flight, int set);
@@ -194,7 +280,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void judge(Call& call, const Flight& flight);
 
   SystemLayout layout(index_t sides) const {
-    return {problem_, sides, params_.group, engine_.info.limits};
+    return {problem_, sides, setup_.params.group, engine_.info.limits};
   }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
@@ -206,10 +292,10 @@ class SystemsOnDevice final : public SystemDevice<T> {
   Engine& engine_;
   const SolveProblem& problem_;
   const Plan& plan_;
-  const GpuVariant& variant_;
+  SystemRoute first_;
+  SystemSetup setup_;
   MatrixBytes factor_bytes_;
   SumLayout sums_of_a_;
-  SystemParams params_;
   SystemPool pool_;
   SystemSample<T> sample_;
   SolveSeconds seconds_;
@@ -218,8 +304,41 @@ class SystemsOnDevice final : public SystemDevice<T> {
 template <class T>
 std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSideBlock<T>& block) {
   const DriverScope driver;
-  Call call{.a = a, .block = block, .sides = a.count > 0 ? block.count / a.count : 0};
-  if (call.sides == 0) return {};
+  if (block.count < a.count || a.count == 0) return {};
+  if (first_ == SystemRoute::factors ||
+      !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
+    return try_all(a, block, SystemRoute::factors);
+  const std::vector<index_t> refused = try_all(a, block, SystemRoute::normal_equations);
+  return try_again(a, block, refused);
+}
+
+/// Solves some systems by factors, in copies of at most solve_again_bytes or one system. Returns
+/// those that are refused again.
+template <class T>
+std::vector<index_t> SystemsOnDevice<T>::try_again(BatchView<const T> a,
+                                                   const RightSideBlock<T>& block,
+                                                   std::span<const index_t> systems) {
+  const index_t m = problem_.m, n = problem_.n, sides = block.count / a.count;
+  const auto step = static_cast<std::size_t>(std::max<index_t>(
+      1, static_cast<index_t>(tuning::solve_again_bytes / plan_.problem.input_bytes())));
+  std::vector<index_t> refused;
+  for (std::size_t from = 0; from < systems.size(); from += step) {
+    const auto part = systems.subspan(from, std::min(step, systems.size() - from));
+    const index_t count = std::ssize(part);
+    SystemCopies<T> copies(problem_, sides, part, a, block);
+    for (const index_t i :
+         try_all(packed(copies.a.data(), count, m, n), copies.block(block), SystemRoute::factors))
+      refused.push_back(part[static_cast<std::size_t>(i)]);
+    copies.give_back(part, block);
+  }
+  return refused;
+}
+
+template <class T>
+std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
+                                                 const RightSideBlock<T>& block,
+                                                 SystemRoute route) {
+  Call call{.a = a, .block = block, .sides = block.count / a.count, .route = route};
   std::size_t wanted_bytes = tuning::solve_sub_chunk_bytes;
   while (call.open < a.count) {
     const SubChunks parts = cut(call, wanted_bytes);
@@ -291,15 +410,10 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
   engine_.upload.flush();
 
   engine_.compute.enqueueBarrierWithWaitList(&uploaded);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
-  engine_.factor(variant_, flight.factor->job, flight.factored);
-  const SystemJob job = flight.system->job(
-      flight.factor->job, params_,
-      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places));
-  flight.system->poison(engine_.compute, flight.count);
-  enqueue_solve(engine_, job);
-  enqueue_check(engine_, job);
-  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.checked);
+  flight.events = enqueue_systems(
+      setup_, flight.factor->job, *flight.system,
+      system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places),
+      call.route);
   enqueue_sums_of(flight);
   download(call, flight);
 }
@@ -347,8 +461,8 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
 template <class T>
 void SystemsOnDevice<T>::collect(Call& call, Flight& flight) {
   cl::Event::waitForEvents(flight.downloads);
-  seconds_.factor += seconds_between(flight.begun, flight.factored);
-  seconds_.solve += seconds_between(flight.factored, flight.checked);
+  seconds_.factor += seconds_between(flight.events.begun, flight.events.factored);
+  seconds_.solve += seconds_between(flight.events.factored, flight.events.checked);
   compare_sums(call, flight);
   judge(call, flight);
   call.open = flight.first + flight.count;
@@ -413,12 +527,15 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
 
 template <class T>
 std::unique_ptr<SystemDevice<T>> make_system_device(OpenclBackend& backend,
-                                                    const SolveProblem& problem, const Plan& plan) {
-  return std::make_unique<SystemsOnDevice<T>>(backend.engine(), problem, plan);
+                                                    const SolveProblem& problem, const Plan& plan,
+                                                    SystemRoute first) {
+  return std::make_unique<SystemsOnDevice<T>>(backend.engine(), problem, plan, first);
 }
 template std::unique_ptr<SystemDevice<float>> make_system_device(OpenclBackend&,
-                                                                 const SolveProblem&, const Plan&);
+                                                                 const SolveProblem&, const Plan&,
+                                                                 SystemRoute);
 template std::unique_ptr<SystemDevice<double>> make_system_device(OpenclBackend&,
-                                                                  const SolveProblem&, const Plan&);
+                                                                  const SolveProblem&, const Plan&,
+                                                                  SystemRoute);
 
 }  // namespace qrtool

@@ -95,13 +95,7 @@ __attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void take_step(
   }
   // All have read the flag before it is written at the end.
   barrier(CLK_GLOBAL_MEM_FENCE);
-  // d = R^-1 R^-T g
-  take_triangle(room, r);
-  solve_transposed(room, r);
-  solve_triangle(room, r);
-  for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] += was_done ? 0 : room.y[c];
-  const double of_d = squared_norm(room, room.y), of_x = squared_norm(room, room.x);
-  const bool is_enough = !(of_d > shape.enough * shape.enough * of_x);
+  const bool is_enough = take_a_step(room, r, was_done, shape.enough);
   const bool is_done = was_done || is_last || (step > 0 && is_enough);
   // The check needs x as it is stored.
   for (int c = ITEM; c < COLUMNS; c += TEAM) {

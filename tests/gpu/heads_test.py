@@ -23,6 +23,7 @@ HOSTS = {
     "gram_twice.cl": ["gram_twice.cpp"],
     "systems.cl": ["systems.cpp"],
     "tall_systems.cl": ["tall_systems.cpp"],
+    "normal.cl": ["normal.cpp"],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 

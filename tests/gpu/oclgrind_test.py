@@ -53,17 +53,18 @@ def check(folder, variant, shape, precision, mode):
 
 
 def check_solve(folder, variant, shape, precision):
-    """R's kernels are checked above, those of solve here."""
+    """R's kernels are checked above, those of solve here: with two right sides by a variant, or with one by normal
+    equations."""
     a, b, x, log = (os.path.join(folder, name) for name in ("a.h5", "b.h5", "x.h5", "log"))
     count, m, n = shape.split("x")
     run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q"])
-    run([QRTOOL, "generate", "--shape", f"{count}x{m}x2", "--precision", precision, "--seed", "1", b, "--force", "-q"])
+    run([QRTOOL, "generate", "--shape", f"{count}x{m}x{2 if variant else 1}", "--precision", precision, "--seed", "1", b, "--force", "-q"])
     if os.path.exists(log):
         os.remove(log)
     run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
-         QRTOOL, "solve", a, b, x, "--variant", variant, "--force", "-q"])
+         QRTOOL, "solve", a, b, x, *(["--variant", variant] if variant else ["--backend", "opencl"]), "--force", "-q"])
     with h5py.File(x) as file:
-        assert file.attrs["backend"] == "opencl"
+        assert file.attrs["backend"] == "opencl" and file.attrs["variant"] == (variant or "normal equations")
     run([QRTOOL, "verify", a, b, x])
     with open(log) as file:
         found = file.read()
@@ -86,7 +87,8 @@ def main():
     ]
     silent += [check_solve(folder, variant, shape, precision)
                for variant, shape in (("opencl/small", "3x7x3"), ("opencl/small", "2x40x17"), ("opencl/small", "1x36x33"),
-                                      ("opencl/tall", "1x4100x3"))
+                                      ("opencl/tall", "1x4100x3"), (None, "3x8x5"), (None, "3x30x9"),
+                                      (None, "1x40x33"))
                for precision in ("single", "double")]
     shutil.rmtree(folder)
     print(f"{len(silent)} runs")

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// normal.cpp: the sizes of blocks and teams, and the launch. Device half: normal.cl.
+#include "gpu/solve/normal.hpp"
+
+#include <algorithm>
+
+#include "gpu/solve/tall_systems.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Blocks of columns, and the work-items of a system.
+int blocks_across(const Params& params) {
+  const int block = params.at("BLOCK");
+  return (params.at("COLUMNS") + block - 1) / block;
+}
+int team_size(const Params& params) {
+  const int across = blocks_across(params);
+  return across * (across + 1) / 2;
+}
+
+/// The part of the work-items of whole warps that work.
+double share_of_warps(int items) { return items / (32.0 * ((items + 31) / 32)); }
+
+/// The fewest teams whose group nearly fills its warps.
+int teams_of_group(int team) {
+  int best = 1;
+  for (int teams = 1; teams * team <= std::max(tuning::normal_most_group, team); ++teams) {
+    if (best * team >= tuning::normal_least_group &&
+        share_of_warps(best * team) >= tuning::normal_share)
+      break;
+    if (best * team < tuning::normal_least_group ||
+        share_of_warps(teams * team) > share_of_warps(best * team))
+      best = teams;
+  }
+  return best;
+}
+
+}  // namespace
+
+namespace {
+
+int block_columns(index_t n) {
+  return n <= tuning::normal_small_columns ? 4 : n <= tuning::normal_middle_columns ? 8 : 6;
+}
+
+}  // namespace
+
+Params normal_params(index_t n, ElementType type) {
+  Params params{{"COLUMNS", static_cast<int>(n)},
+                {"BLOCK", block_columns(n)},
+                {"TILE_ROWS", n <= 4 ? tuning::normal_tile_rows / 2 : tuning::normal_tile_rows},
+                // Products of float32 are exact in float64, and need no correction.
+                {"MOST_STEPS", type == ElementType::float32 ? 1 : tuning::solve_most_steps}};
+  params["TEAMS"] = teams_of_group(team_size(params));
+  return params;
+}
+
+namespace {
+
+int group_size(const Params& params) { return params.at("TEAMS") * team_size(params); }
+
+/// The arrays of SolveRoom.
+std::size_t local_bytes(ElementType type, const Params& params) {
+  const int across = blocks_across(params), width = across * params.at("BLOCK");
+  const int team = team_size(params), rows = params.at("TILE_ROWS");
+  const int parts = team > rows ? team / rows : 1;
+  const auto tile = static_cast<std::size_t>((rows * (width | 1)) | 1);
+  const std::size_t tile_bytes = tile * (across == 1 ? size_of(type) : sizeof(double));
+  const auto numbers = static_cast<std::size_t>(rows + 6 * width + std::max(parts * rows, team));
+  return static_cast<std::size_t>(params.at("TEAMS")) * (tile_bytes + numbers * sizeof(double)) +
+         2 * sizeof(int);
+}
+
+}  // namespace
+
+bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& limits) {
+  if (sides != 1 || p.n > tuning::normal_most_columns || is_tall_system(p.m)) return false;
+  const Params params = normal_params(p.n, p.type);
+  return group_objection(group_size(params), local_bytes(p.type, params), limits).empty();
+}
+
+double normal_least_value(ElementType type, double least_value) {
+  return type == ElementType::float32 ? least_value
+                                      : std::max(least_value, tuning::normal_least_value);
+}
+
+void enqueue_normal_solve(const SystemJob& job, Launcher& launch) {
+  const index_t groups = ceil_divide(job.shape.count, job.normal_params.at("TEAMS"));
+  launch("solve_normal", groups, group_size(job.normal_params), job.a, job.b, job.r, job.x,
+         job.shape);
+}
+
+}  // namespace qrtool
