@@ -93,7 +93,7 @@ class System:
             self.extra += ["--precision", self.random.choice(("single", "double"))]
         self.extra += ["--threads", self.random.choice("12")]
         if pick() < 0.2:
-            self.extra += ["--memory", self.random.choice(("40MiB", "100MiB", "1MiB"))]
+            self.extra += ["--memory", self.random.choice(("40MiB", "100MiB", "16MiB"))]
         self.rows = {"vectors": "last", "matrices": "matrix", "shared rows": "last", "shared first": "first"}[self.layout]
         self.options += ["--rows", self.rows]
         self.ending = self.random.choice(tuple(PARTS))
