@@ -116,4 +116,8 @@ std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std
   return make_systems<double>(opencl, std::move(plan), seed);
 }
 
+double device_rate(Backend& backend, std::size_t bytes) {
+  return device_moved_bytes_per_second(dynamic_cast<OpenclBackend&>(backend), bytes);
+}
+
 }  // namespace qrtool

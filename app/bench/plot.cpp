@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "app/bench/floor.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -24,15 +25,18 @@ std::string number(bool is_known, double value) {
 }
 
 /// One line for each case, with a heading. Columns are separated by tabs.
-std::string times_of(const BenchResult& result) {
+std::string times_of(const BenchResult& result, double bytes_per_second) {
   std::string table = "$times << END\ncase\tqrtool";
   for (const auto& baseline : result.header.baselines)
     table += fmt::format("\t{}", escape(baseline.name));
+  if (bytes_per_second > 0) table += "\tdata moved once";
   for (const BenchRow& row : result.rows) {
     table += "\n" + case_text(row.size) +
              number(row.tool.has_value(), row.tool ? row.tool->median() * 1e3 : 0);
     for (const std::optional<Timing>& each : row.baselines)
       table += number(each.has_value(), each ? each->median() * 1e3 : 0);
+    if (bytes_per_second > 0)
+      table += number(true, floor_seconds(result.header, row.size, bytes_per_second) * 1e3);
   }
   return table + "\nEND\n";
 }
@@ -62,9 +66,10 @@ PictureSize plot_size(const BenchResult& result) {
           .height = result.header.baselines.empty() ? 460 : 820};
 }
 
-std::string plot_script(const BenchResult& result) {
+std::string plot_script(const BenchResult& result, double bytes_per_second) {
   const std::size_t baselines = result.header.baselines.size();
-  std::string script = times_of(result);
+  const std::size_t lines = baselines + (bytes_per_second > 0 ? 2 : 1);
+  std::string script = times_of(result, bytes_per_second);
   if (baselines > 0) script += speed_ups_of(result);
   script += fmt::format(
       "set datafile separator \"\\t\"\nset datafile missing 'NaN'\n"
@@ -76,7 +81,7 @@ std::string plot_script(const BenchResult& result) {
       "plot for [i=2:{}] $times using 0:i:xtic(1) with linespoints linewidth 2 pointtype 7 "
       "title columnheader(i)\n",
       baselines > 0 ? 2 : 1, gnuplot_text(title_of(result.header)),
-      static_cast<double>(result.rows.size()) - 0.4, baselines + 2);
+      static_cast<double>(result.rows.size()) - 0.4, lines + 1);
   if (baselines > 0)
     script += fmt::format(
         "set ylabel 'times as fast'\nset yrange [0.1<*<0.5:*]\n"

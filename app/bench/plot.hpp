@@ -9,9 +9,10 @@
 
 namespace qrtool {
 
-/// A script for gnuplot: the milliseconds of every contestant over the cases, and bars of how many
-/// times the tool is as fast.
-std::string plot_script(const BenchResult& result);
+/// A script for gnuplot: the milliseconds of every contestant over the cases, the floor, and bars
+/// of how many times the tool is as fast. The floor has the bytes of a case moved at this rate; 0:
+/// it is left out.
+std::string plot_script(const BenchResult& result, double bytes_per_second);
 PictureSize plot_size(const BenchResult& result);
 
 }  // namespace qrtool

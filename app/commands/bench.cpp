@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "app/bench/floor.hpp"
 #include "app/bench/gemm.hpp"
 #include "app/bench/plot.hpp"
 #include "app/bench/ranks.hpp"
@@ -47,16 +48,18 @@ class Exports {
   }
 
   /// Pictures are drawn once, when all cases are done.
-  void draw(const BenchResult& result) const {
+  bool has_pictures() const { return !plot_.empty() || (!html_.empty() && has_gnuplot()); }
+  void draw(const BenchResult& result, double bytes_per_second) const {
     if (plot_.empty() && html_.empty()) return;
-    if (!plot_.empty()) draw_picture(plot_, force_, plot_size(result), plot_script(result));
+    if (!plot_.empty())
+      draw_picture(plot_, force_, plot_size(result), plot_script(result, bytes_per_second));
     if (html_.empty()) return;
     if (!has_gnuplot()) {
       print_message(
           fmt::format("note: {} has no picture: gnuplot is not installed", escape(html_)));
       return;
     }
-    const std::string picture = draw_svg(plot_size(result), plot_script(result));
+    const std::string picture = draw_svg(plot_size(result), plot_script(result, bytes_per_second));
     write(html_, to_html(result, picture.substr(picture.find("<svg"))));
   }
 
@@ -135,7 +138,8 @@ ExitCode run_sweep(const BenchOptions& o, const BenchSchedule& schedule, const B
     if (prints_table) write_stdout_now(text_row(sweep.result(), row));
   }
   if (prints_table) write_stdout(text_notes(sweep.result()));
-  exports.draw(sweep.result());
+  const bool has_floor = exports.has_pictures() && comm.size() == 1;
+  exports.draw(sweep.result(), has_floor ? moved_bytes_per_second(setup.backend) : 0);
   if (o.json) write_stdout(to_json(sweep.result()));
   if (!sweep.result().has_failed()) return ExitCode::good;
   print_failure("bench: matrices are above their bar; the notes say in which cases");

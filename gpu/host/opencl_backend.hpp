@@ -60,6 +60,10 @@ class OpenclBackend : public Backend {
   std::unique_ptr<Engine> engine_;
 };
 
+/// Bytes that the device reads and writes in a second when it copies within its memory: the best of
+/// three copies of `bytes`, or of what it allocates, by its clock. Errors: DeviceError.
+double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes);
+
 /// Factors data that stays on the device, for measurements: it is uploaded once and may be factored
 /// any number of times. All matrices must fit on the device at once.
 class ResidentRun {

@@ -135,4 +135,24 @@ std::vector<MatrixReport> ResidentRun::report() const {
   return lines;
 }
 
+double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) {
+  const Engine& engine = backend.engine();
+  bytes = std::min(bytes, engine.info.limits.max_allocation_bytes / 2);
+  try {
+    const cl::Buffer from(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    const cl::Buffer to(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    engine.compute.enqueueFillBuffer(from, cl_uint{1}, 0, bytes / 4 * 4);
+    double least = std::numeric_limits<double>::infinity();
+    for (int turn = 0; turn < 4; ++turn) {  // the first is slower
+      std::vector<cl::Event> copied(1);
+      engine.compute.enqueueCopyBuffer(from, to, 0, 0, bytes, nullptr, &copied[0]);
+      copied[0].wait();
+      if (turn > 0) least = std::min(least, seconds_of(copied));
+    }
+    return 2 * static_cast<double>(bytes) / least;
+  } catch (const cl::Error& error) {
+    throw_device_error(error, engine.info, "in a copy");
+  }
+}
+
 }  // namespace qrtool

@@ -92,7 +92,7 @@ class Plot(unittest.TestCase):
     def test_times_and_speed_ups(self):
         run(*BENCH, "--plot", "t.svg")
         texts = texts_of_svg("t.svg")
-        for word in ("3 of 8x4", "3 of 16x4", "qrtool", "eigen / qrtool", "times as fast"):
+        for word in ("3 of 8x4", "3 of 16x4", "qrtool", "eigen / qrtool", "times as fast", "data moved once"):
             self.assertIn(word, texts)
         run(*BENCH[:-1], "none", "--plot", "t.png", "-q")
         self.assertEqual(pathlib.Path("t.png").read_bytes()[:4], b"\x89PNG")
