@@ -65,4 +65,22 @@ class Backend {
                               const Factors<double>& out, std::span<MatrixReport> report) = 0;
 };
 
+/// A backend that does more than another one, which outlives it. It takes a pointer: given as a
+/// reference, another object of this class would be copied instead.
+class BackendAround : public Backend {
+ public:
+  explicit BackendAround(Backend* backend) : backend_(*backend) {}
+  BackendAround(const BackendAround&) = delete;
+  BackendAround& operator=(const BackendAround&) = delete;
+
+  std::string name() const override { return backend_.name(); }
+  std::string device() const override { return backend_.device(); }
+  std::span<const Variant> variants() const override { return backend_.variants(); }
+  Limits limits() const override { return backend_.limits(); }
+  HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
+
+ protected:
+  Backend& backend_;
+};
+
 }  // namespace qrtool

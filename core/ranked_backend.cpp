@@ -114,7 +114,9 @@ struct RankedBackend::Workers {
 };
 
 RankedBackend::RankedBackend(SecondTry& backend)
-    : backend_(backend), workers_(std::make_unique<Workers>()) {}
+    : BackendAround(&backend),
+      reflectors_(backend.reflectors()),
+      workers_(std::make_unique<Workers>()) {}
 
 RankedBackend::~RankedBackend() = default;
 
@@ -141,7 +143,7 @@ ChunkSeconds RankedBackend::decide_by_reflectors(const Plan& plan, BatchView<con
                                                  const Factors<T>& out,
                                                  std::span<MatrixReport> report) {
   const std::uint8_t tries = report.front().tries;
-  const ChunkSeconds seconds = backend_.reflectors().factor(plan, a, out, report);
+  const ChunkSeconds seconds = reflectors_.factor(plan, a, out, report);
   report.front().route = Route::reflectors;
   report.front().tries = tries;
   workers<T>(plan).front().rank(out, 0, report.front());

@@ -15,17 +15,11 @@ namespace qrtool {
 
 /// Does what problem.pivots and problem.wants_condition ask for, on the host. Without them it does
 /// nothing else than that backend. Factors with pivoted columns are measured again, as A[:, P].
-class RankedBackend final : public Backend {
+class RankedBackend final : public BackendAround {
  public:
   /// `backend` outlives this object.
   explicit RankedBackend(SecondTry& backend);
   ~RankedBackend() override;
-
-  std::string name() const override { return backend_.name(); }
-  std::string device() const override { return backend_.device(); }
-  std::span<const Variant> variants() const override { return backend_.variants(); }
-  Limits limits() const override { return backend_.limits(); }
-  HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
 
   ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
                       std::span<MatrixReport> report) override;
@@ -48,7 +42,7 @@ class RankedBackend final : public Backend {
   template <class T>
   std::vector<Worker<T>>& workers(const Plan& plan);
 
-  SecondTry& backend_;
+  Reflectors& reflectors_;
   std::unique_ptr<Workers> workers_;  // made with the first chunk
 };
 

@@ -83,7 +83,7 @@ struct Reflectors::Way {
   Plan plan;
 };
 
-Reflectors::Reflectors(Backend& backend) : backend_(backend) {}
+Reflectors::Reflectors(Backend& backend) : BackendAround(&backend) {}
 
 Reflectors::~Reflectors() = default;
 

@@ -23,17 +23,11 @@ bool is_better(const Problem& problem, const MatrixReport& second, const MatrixR
 /// Sends matrices to reflectors alone: to a variant of the given backend, or to the CPU where no
 /// variant there takes them. What a plan says of variant and arithmetic does not count; the
 /// arithmetic is that of the element type.
-class Reflectors final : public Backend {
+class Reflectors final : public BackendAround {
  public:
   /// `backend` outlives this object.
   explicit Reflectors(Backend& backend);
   ~Reflectors() override;
-
-  std::string name() const override { return backend_.name(); }
-  std::string device() const override { return backend_.device(); }
-  std::span<const Variant> variants() const override { return backend_.variants(); }
-  Limits limits() const override { return backend_.limits(); }
-  HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
 
   /// Errors: LimitError where no way succeeds, or the memory that `plan` leaves is too small for
   /// it.
@@ -67,23 +61,16 @@ class Reflectors final : public Backend {
   ChunkSeconds factor_somehow(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                               std::span<MatrixReport> report);
 
-  Backend& backend_;
   std::unique_ptr<Backend> cpu_;  // where backend_ is a device; made when it is needed
 };
 
 /// Puts the second try behind another backend: factor() gives the better of two results where the
 /// first is above its bar, and says in the report which one it is. Where a run has no such matrix,
 /// it does nothing else than that backend.
-class SecondTry final : public Backend {
+class SecondTry final : public BackendAround {
  public:
   /// `backend` outlives this object.
-  explicit SecondTry(Backend& backend) : backend_(backend), reflectors_(backend) {}
-
-  std::string name() const override { return backend_.name(); }
-  std::string device() const override { return backend_.device(); }
-  std::span<const Variant> variants() const override { return backend_.variants(); }
-  Limits limits() const override { return backend_.limits(); }
-  HostMemory allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
+  explicit SecondTry(Backend& backend) : BackendAround(&backend), reflectors_(backend) {}
 
   ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
                       std::span<MatrixReport> report) override;
@@ -101,7 +88,6 @@ class SecondTry final : public Backend {
   ChunkSeconds try_again(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                          std::span<MatrixReport> report);
 
-  Backend& backend_;
   Reflectors reflectors_;
 };
 

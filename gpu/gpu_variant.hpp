@@ -70,9 +70,9 @@ struct GpuVariant {
   /// Null: the variant has no routes.
   const cl::Buffer* (*routes)(const FactorJob&) = nullptr;
   /// True: the host reads the routes and enqueues `again` only if a matrix needs it. This is worth
-  /// the wait if `again` has many launches. False: the host does so until the kernels of `again` are
-  /// built, which takes seconds; from then on `again` is always enqueued, and its groups read the
-  /// routes.
+  /// the wait if `again` has many launches. False: the host does so until the kernels of `again`
+  /// are built, which takes seconds; from then on `again` is always enqueued, and its groups read
+  /// the routes.
   bool host_decides = false;
   /// Whether the kernels can be built with FLAGGED. If not, flagged matrices are factored one at a
   /// time.
