@@ -20,6 +20,9 @@ constexpr index_t tile = shared::most_right_sides;
 /// Beyond this the kernel's plain sums would err by more than a small part of the bar.
 constexpr index_t most_kernel_rows = 4096;
 
+/// The scale up to which a device takes A.
+constexpr int most_device_exponent = 300;
+
 const shared::Kernels& best_kernels() {
 #ifdef QRTOOL_X86_KERNELS
   static constexpr std::array<const shared::Kernels*, 3> all{
@@ -203,6 +206,21 @@ void SharedEngine<T>::prepare_kernel() {
              .scale = of_a_.scale,
              .bar = solution_bar(rules.type, rules.m, n),
              .is_given = rules.only_checks};
+}
+
+template <class T>
+std::optional<SharedFactors> SharedEngine<T>::factors() const {
+  // Devices do not scale, and squares must stay in range.
+  if (!uses_kernel_ || std::abs(of_a_.scale) > most_device_exponent) return std::nullopt;
+  const bool counts_once = matrix_.row_factors == nullptr;
+  return SharedFactors{.data_rows = problem_.m,
+                       .a = wide_.view()[0],
+                       .q = q_.view()[0],
+                       .r = r_.view()[0],
+                       .row_factors = counts_once ? std::span<const double>{} : row_factors_,
+                       .inverse_norms = row_norms_,
+                       .freedom = matrix_.freedom,
+                       .scale = of_a_.scale};
 }
 
 /// Right sides are taken where they are, or, where they lie apart, are copied to rows.
@@ -395,6 +413,24 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
+  return finish_gaps(block);
+}
+
+/// A right side at a time: they are few.
+template <class T>
+std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
+                                               std::span<const index_t> sides) {
+  for (Worker& worker : workers_) worker.gaps.clear();
+  for_each_in_team(std::ssize(sides), static_cast<int>(workers_.size()),
+                   [&](index_t i, int worker) {
+                     solve_tile(block, sides[static_cast<std::size_t>(i)], 1, workers_[worker]);
+                   });
+  return finish_gaps(block);
+}
+
+/// Solves for the right sides with gaps, and returns those that are left.
+template <class T>
+std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block) {
   const std::vector<index_t> gaps = collect_gaps();
   if (!solves_gaps_ || gaps.empty()) return gaps;
   const index_t lanes = gap_routine<T>().lanes, all = std::ssize(gaps);
