@@ -53,6 +53,8 @@ class SharedEngine {
   void solve_with_care(const RightSideBlock<T>& block, index_t first, index_t count,
                        Worker& worker);
   void prepare_gaps();
+  std::vector<std::span<const index_t>> group_gaps(const RightSideBlock<T>& block,
+                                                   std::vector<index_t>& gaps) const;
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
   std::vector<index_t> collect_gaps();
   std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);

@@ -12,13 +12,15 @@
 //
 // Rows are only added, never taken out of a sum. G has an error of about 2^-53 cond(A)^2: shape
 // .least_value keeps matrices with a smaller least singular value (columns scaled) for the host.
-// A is as in shared.cl, with BLOCK >= COLUMNS.
+// A row of `a` has BLOCK entries: first the products a_i a_j, i >= j, of a row of A, then this row,
+// and zeros; A is otherwise as in shared.cl.
 //
 // Condition numbers: as in systems.cl, by one work-item, with L' for R.
 //
 // Defines, set in masked.cpp and shared_systems.cpp   range   meaning
 //   STORED                        common.clh
-//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh
+//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh; BLOCK is
+//                                 even and at least COLUMNS (COLUMNS + 3) / 2
 //   CORRECTS             0, 1     1: x is corrected once
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
 #include "gpu/common/common.clh"
@@ -33,25 +35,22 @@
 #define TRIANGLE_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
 #define LOWER(i, j) ((i) * ((i) + 1) / 2 + (j))
 
-// Row `row` of the slab.
-INLINE void take_row(const SharedRoom room, int row, double a[BLOCK]) {
+// Row `row` of the slab: the products of a row a of A, which are the lower triangle of a a', and a.
+#define ROW_OF_A (TRIANGLE_ENTRIES)
+INLINE void take_row(const SharedRoom room, int row, double entries[BLOCK]) {
 #pragma unroll
   for (int pair = 0; pair < BLOCK / 2; ++pair) {
-    const double2 entries = pair_of_slab(room, row, pair);
-    a[2 * pair] = entries.x;
-    a[2 * pair + 1] = entries.y;
+    const double2 two = pair_of_slab(room, row, pair);
+    entries[2 * pair] = two.x;
+    entries[2 * pair + 1] = two.y;
   }
 }
 
 // gram += mask a a'
-INLINE void add_square(const double a[BLOCK], bool counts, double* gram) {
+INLINE void add_square(const double entries[BLOCK], bool counts, double* gram) {
+  const double mask = counts ? 1 : 0;
 #pragma unroll
-  for (int i = 0; i < COLUMNS; ++i) {
-    const double masked = counts ? a[i] : 0;
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j)
-      if (j <= i) gram[LOWER(i, j)] = fma(masked, a[j], gram[LOWER(i, j)]);
-  }
+  for (int e = 0; e < TRIANGLE_ENTRIES; ++e) gram[e] = fma(mask, entries[e], gram[e]);
 }
 
 // G -> L, with the reciprocals of its diagonal in `inverse`.
@@ -97,6 +96,64 @@ INLINE void solve_lower_transposed(const double* l, const double inverse[COLUMNS
   }
 }
 
+// One pass over b: y = A'M b and G, or, for x, y = A'M (b - A x).
+INLINE void pass_over_b(const SharedRoom room, __global const STORED* b, __global const double* a,
+                        __global const double* weights, const SharedShape* shape,
+                        const bool forms_gram, double gram[SIDES * TRIANGLE_ENTRIES],
+                        const double x[SIDES * COLUMNS], double y[SIDES * COLUMNS]) {
+  STORED next[TAKEN];
+  begin_rows(next, b, shape);
+#pragma unroll
+  for (int e = 0; e < SIDES * COLUMNS; ++e) y[e] = 0;
+#pragma unroll 1
+  for (int first = 0; first < shape->m; first += SLAB_ROWS) {
+    const int rows = min(SLAB_ROWS, shape->m - first);
+    take_slab(room, a, weights, 0, first, rows, shape->m);
+#pragma unroll 1
+    for (int row = 0; row < rows; row += ROWS) {
+      STORED stored[TAKEN];
+      take_rows(room, stored, next, b, first + row, shape);
+#pragma unroll
+      for (int k = 0; k < ROWS; ++k) {
+        double entries[BLOCK];
+        take_row(room, row + k, entries);
+#pragma unroll
+        for (int s = 0; s < SIDES; ++s) {
+          const STORED entry = stored[s * ROWS + k];
+          const bool counts = !isnan(entry);
+          double r = weighted(room, counts ? entry : 0, row + k);
+          if (forms_gram) {
+            add_square(entries, counts, gram + s * TRIANGLE_ENTRIES);
+          } else {
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j)
+              r = fma(-entries[ROW_OF_A + j], x[s * COLUMNS + j], r);
+            r = counts ? r : 0;
+          }
+#pragma unroll
+          for (int j = 0; j < COLUMNS; ++j)
+            y[s * COLUMNS + j] = fma(entries[ROW_OF_A + j], r, y[s * COLUMNS + j]);
+        }
+      }
+    }
+  }
+}
+
+// x += L'^-1 L^-1 y
+INLINE void add_step(const double gram[SIDES * TRIANGLE_ENTRIES],
+                     const double inverse[SIDES * COLUMNS], double y[SIDES * COLUMNS],
+                     double x[SIDES * COLUMNS]) {
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s) {
+    const double* l = gram + s * TRIANGLE_ENTRIES;
+    double* v = y + s * COLUMNS;
+    solve_lower(l, inverse + s * COLUMNS, v);
+    solve_lower_transposed(l, inverse + s * COLUMNS, v);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) x[s * COLUMNS + j] += v[j];
+  }
+}
+
 __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_masked(
     __global const STORED* b, __global const double* a, __global const double* weights,
     __global STORED* all_x, SharedShape shape) {
@@ -107,51 +164,15 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_masked(
   for (int e = 0; e < SIDES * TRIANGLE_ENTRIES; ++e) gram[e] = 0;
 #pragma unroll
   for (int e = 0; e < SIDES * COLUMNS; ++e) x[e] = 0;
-#pragma unroll 1
-  for (int step = 0; step <= CORRECTS; ++step) {
+  pass_over_b(room, b, a, weights, &shape, true, gram, x, y);
 #pragma unroll
-    for (int e = 0; e < SIDES * COLUMNS; ++e) y[e] = 0;
-#pragma unroll 1
-    for (int first = 0; first < shape.m; first += SLAB_ROWS) {
-      const int rows = min(SLAB_ROWS, shape.m - first);
-      take_slab(room, a, weights, 0, first, rows, shape.m);
-#pragma unroll 1
-      for (int row = 0; row < rows; row += ROWS) {
-        STORED stored[SIDES * ROWS];
-        take_rows(room, stored, b, first + row, &shape);
-#pragma unroll
-        for (int k = 0; k < ROWS; ++k) {
-          double from[BLOCK];
-          take_row(room, row + k, from);
-#pragma unroll
-          for (int s = 0; s < SIDES; ++s) {
-            const STORED entry = stored[s * ROWS + k];
-            const bool counts = !isnan(entry);
-            double r = weighted(room, counts ? entry : 0, row + k);
-            if (step == 0) {
-              add_square(from, counts, gram + s * TRIANGLE_ENTRIES);
-            } else {
-#pragma unroll
-              for (int j = 0; j < COLUMNS; ++j) r = fma(-from[j], x[s * COLUMNS + j], r);
-              r = counts ? r : 0;
-            }
-#pragma unroll
-            for (int j = 0; j < COLUMNS; ++j)
-              y[s * COLUMNS + j] = fma(from[j], r, y[s * COLUMNS + j]);
-          }
-        }
-      }
-    }
-#pragma unroll
-    for (int s = 0; s < SIDES; ++s) {
-      double *l = gram + s * TRIANGLE_ENTRIES, *l_inverse = inverse + s * COLUMNS;
-      if (step == 0) factor_gram_matrix(l, l_inverse);
-      solve_lower(l, l_inverse, y + s * COLUMNS);
-      solve_lower_transposed(l, l_inverse, y + s * COLUMNS);
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j) x[s * COLUMNS + j] += y[s * COLUMNS + j];
-    }
-  }
+  for (int s = 0; s < SIDES; ++s)
+    factor_gram_matrix(gram + s * TRIANGLE_ENTRIES, inverse + s * COLUMNS);
+  add_step(gram, inverse, y, x);
+#if CORRECTS
+  pass_over_b(room, b, a, weights, &shape, false, gram, x, y);
+  add_step(gram, inverse, y, x);
+#endif
 #pragma unroll
   for (int s = 0; s < SIDES; ++s) {
 #pragma unroll
@@ -172,15 +193,15 @@ INLINE double norm_of_columns(const double v[COLUMNS]) {
 
 // v := v / ||v||; returns ||v||.
 INLINE double scale_to_one(double v[COLUMNS]) {
-  const double norm = norm_of_columns(v);
+  const double norm = norm_of_columns(v), factor = norm > 0 && isfinite(norm) ? 1 / norm : 1;
 #pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) v[j] = norm > 0 && isfinite(norm) ? v[j] / norm : v[j];
+  for (int j = 0; j < COLUMNS; ++j) v[j] *= factor;
   return norm;
 }
 
-INLINE void divide_entries(double v[COLUMNS], const double weight[COLUMNS]) {
+INLINE void multiply_entries(double v[COLUMNS], const double factor[COLUMNS]) {
 #pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) v[j] /= weight[j];
+  for (int j = 0; j < COLUMNS; ++j) v[j] *= factor[j];
 }
 
 #define STEPS_OF_ESTIMATES 3
@@ -188,13 +209,16 @@ INLINE void divide_entries(double v[COLUMNS], const double weight[COLUMNS]) {
 // An estimate of the smallest singular value, never below it; 0 where L is singular.
 INLINE double least_value_of(const double* l, const double inverse[COLUMNS],
                              const double weight[COLUMNS]) {
-  double v[COLUMNS];
+  // D has powers of two.
+  double v[COLUMNS], unweight[COLUMNS];
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) unweight[j] = 1 / weight[j];
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j) v[j] = 0;
   // The growing solution: each sign lets the next entry grow.
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
-    v[i] = (v[i] > 0 ? v[i] + 1 : v[i] - 1) * inverse[i] / weight[i];
+    v[i] = (v[i] > 0 ? v[i] + 1 : v[i] - 1) * inverse[i] * unweight[i];
 #pragma unroll
     for (int j = 0; j < COLUMNS; ++j)
       if (j > i) v[j] = fma(-v[i], l[LOWER(j, i)] * weight[j], v[j]);
@@ -204,9 +228,9 @@ INLINE double least_value_of(const double* l, const double inverse[COLUMNS],
 #pragma unroll 1
   for (int step = 0; step < STEPS_OF_ESTIMATES; ++step) {
     solve_lower_transposed(l, inverse, v);
-    divide_entries(v, weight);
+    multiply_entries(v, unweight);
     const double forward = scale_to_one(v);
-    divide_entries(v, weight);
+    multiply_entries(v, unweight);
     solve_lower(l, inverse, v);
     const double backward = scale_to_one(v);
     is_finite = is_finite && isfinite(forward) && isfinite(backward);
@@ -321,27 +345,29 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_masked(
   }
   double b_squares = 0, r_squares = 0, data_squares = 0;
   int used = 0;
+  STORED next[TAKEN];
+  begin_rows(next, b, &shape);
 #pragma unroll 1
   for (int first = 0; first < shape.m; first += SLAB_ROWS) {
     const int rows = min(SLAB_ROWS, shape.m - first);
     take_slab(room, a, weights, 0, first, rows, shape.m);
 #pragma unroll 1
     for (int row = 0; row < rows; row += ROWS) {
-      STORED stored[SIDES * ROWS];
-      take_rows(room, stored, b, first + row, &shape);
+      STORED stored[TAKEN];
+      take_rows(room, stored, next, b, first + row, &shape);
 #pragma unroll
       for (int k = 0; k < ROWS; ++k) {
-        double from[BLOCK];
-        take_row(room, row + k, from);
+        double entries[BLOCK];
+        take_row(room, row + k, entries);
         const bool counts = !isnan(stored[k]), is_data = first + row + k < shape.data_rows;
         const double right = weighted(room, counts ? stored[k] : 0, row + k);
         double r = right;
 #pragma unroll
-        for (int j = 0; j < COLUMNS; ++j) r = fma(-from[j], x[j], r);
+        for (int j = 0; j < COLUMNS; ++j) r = fma(-entries[ROW_OF_A + j], x[j], r);
         r = counts ? r : 0;
-        add_square(from, counts, gram);
+        add_square(entries, counts, gram);
 #pragma unroll
-        for (int j = 0; j < COLUMNS; ++j) g[j] = fma(from[j], r, g[j]);
+        for (int j = 0; j < COLUMNS; ++j) g[j] = fma(entries[ROW_OF_A + j], r, g[j]);
         b_squares = fma(right, right, b_squares);
         r_squares = fma(r, r, r_squares);
         data_squares += is_data ? r * r : 0;

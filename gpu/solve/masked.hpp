@@ -2,6 +2,8 @@
 // masked.hpp: right sides of one matrix with gaps, for which masked.cl leaves rows out.
 #pragma once
 
+#include <vector>
+
 #include "core/solve/packing.hpp"
 #include "gpu/gpu_variant.hpp"
 
@@ -11,9 +13,9 @@ namespace qrtool {
 /// side. For matrices with more columns the device solves right sides without gaps alone.
 bool masks_on_device(const SolveProblem& problem);
 
-/// Right sides of a work-item of solve_masked, whose Gram matrices lie in its registers.
-int masked_sides(index_t n);
-/// The defines of masked.cl besides those of shared.cl.
-Params masked_params(ElementType type);
+/// The defines of masked.cl that differ from those of shared.cl.
+Params masked_params(const SolveProblem& problem);
+/// Rows of BLOCK entries: the products of the entries of each row of A (m x n), and the row.
+std::vector<double> masked_rows(MatrixView<const double> a, const Params& params);
 
 }  // namespace qrtool

@@ -27,7 +27,7 @@
 #include "gpu/solve/shared_rows.clh"
 
 // sums[s][j] += the product of column j of the slab and rows of right side s.
-INLINE void add_products(const SharedRoom room, const double rows[SIDES * ROWS], int slab_row,
+INLINE void add_products(const SharedRoom room, const double rows[TAKEN], int slab_row,
                          double sums[SIDES * BLOCK]) {
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
@@ -45,7 +45,7 @@ INLINE void add_products(const SharedRoom room, const double rows[SIDES * ROWS],
 }
 
 // rows[s][k] -= row k of the slab times x of right side s.
-INLINE void subtract_products(const SharedRoom room, double rows[SIDES * ROWS], int slab_row,
+INLINE void subtract_products(const SharedRoom room, double rows[TAKEN], int slab_row,
                               const double x[SIDES * BLOCK]) {
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
@@ -62,8 +62,8 @@ INLINE void subtract_products(const SharedRoom room, double rows[SIDES * ROWS], 
   }
 }
 
-INLINE void widen_rows(const SharedRoom room, const STORED rows[SIDES * ROWS], int slab_row,
-                       double wide[SIDES * ROWS]) {
+INLINE void widen_rows(const SharedRoom room, const STORED rows[TAKEN], int slab_row,
+                       double wide[TAKEN]) {
 #pragma unroll
   for (int k = 0; k < ROWS; ++k) {
 #pragma unroll
@@ -134,16 +134,18 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_shared(
 #pragma unroll 1
   for (int block = BLOCKS - 1; block >= 0; --block) {
     double sums[SIDES * BLOCK];
+    STORED next[TAKEN];
     clear_sums(sums, SIDES * BLOCK);
+    begin_rows(next, b, &shape);
 #pragma unroll 1
     for (int first = 0; first < shape.data_rows; first += SLAB_ROWS) {
       const int rows = min(SLAB_ROWS, shape.data_rows - first);
       take_slab(room, q, weights, block, first, rows, shape.data_rows);
 #pragma unroll 1
       for (int row = 0; row < rows; row += ROWS) {
-        STORED stored[SIDES * ROWS];
-        double wide[SIDES * ROWS];
-        take_rows(room, stored, b, first + row, &shape);
+        STORED stored[TAKEN];
+        double wide[TAKEN];
+        take_rows(room, stored, next, b, first + row, &shape);
         widen_rows(room, stored, row, wide);
         add_products(room, wide, row, sums);
       }
@@ -225,15 +227,17 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_shared(
   clear_sums(b_squares, SIDES);
   clear_sums(r_squares, SIDES);
   clear_sums(data_squares, SIDES);
+  STORED next[TAKEN];
+  begin_rows(next, b, &shape);
 #pragma unroll 1
   for (int first = 0; first < shape.m; first += SLAB_ROWS) {
     const int rows = min(SLAB_ROWS, shape.m - first);
     take_slab(room, a, weights, 0, first, rows, shape.m);
 #pragma unroll 1
     for (int row = 0; row < rows; row += ROWS) {
-      STORED stored[SIDES * ROWS];
-      double residual[SIDES * ROWS];
-      take_rows(room, stored, b, first + row, &shape);
+      STORED stored[TAKEN];
+      double residual[TAKEN];
+      take_rows(room, stored, next, b, first + row, &shape);
       widen_rows(room, stored, row, residual);
 #pragma unroll
       for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
@@ -271,12 +275,14 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void find_residuals(
     __global const STORED* all_x, __global double* scratch, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   double b_squares[SIDES];
+  STORED next[TAKEN];
   clear_sums(b_squares, SIDES);
+  begin_rows(next, b, &shape);
 #pragma unroll 1
   for (int first = 0; first < shape.m; first += ROWS) {
-    STORED stored[SIDES * ROWS];
-    double residual[SIDES * ROWS];
-    take_rows(room, stored, b, first, &shape);
+    STORED stored[TAKEN];
+    double residual[TAKEN];
+    take_rows(room, stored, next, b, first, &shape);
 #pragma unroll 1
     for (int block = 0; block < BLOCKS; ++block) {
       take_slab(room, a, weights, block, first, min(ROWS, shape.m - first), shape.m);
@@ -339,7 +345,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_residuals
       take_slab(room, a, weights, block, first, rows, shape.m);
 #pragma unroll 1
       for (int row = 0; row < rows; row += ROWS) {
-        double residual[SIDES * ROWS];
+        double residual[TAKEN];
 #pragma unroll
         for (int k = 0; k < ROWS; ++k) {
           const int i = first + row + k;

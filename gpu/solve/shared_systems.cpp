@@ -44,21 +44,21 @@ std::size_t local_bytes(ElementType type, const Params& params) {
 
 SharedParams::SharedParams(const SolveProblem& p, SidesLayout layout, bool weighs) {
   const bool in_rows = layout == SidesLayout::rows, is_masked = masks_on_device(p);
-  const int block = block_of(p.n);
   const int rows =
       in_rows ? tuning::shared_row_bytes / static_cast<int>(size_of(p.type)) : tuning::shared_rows;
-  const int slab = tuning::shared_slab_bytes / static_cast<int>(sizeof(double)) / block;
   solve = {{"COLUMNS", static_cast<int>(p.n)},
-           {"BLOCK", block},
+           {"BLOCK", block_of(p.n)},
            {"GROUP", tuning::shared_group},
-           {"SIDES", is_masked ? masked_sides(p.n) : 2},
+           {"SIDES", 2},
            {"ROWS", rows},
-           {"SLAB_ROWS", std::max(1, slab / rows) * rows},
            {"IN_ROWS", in_rows},
            {"WEIGHS", weighs}};
-  if (is_masked) solve.merge(masked_params(p.type));
+  if (is_masked)
+    for (const auto& [name, value] : masked_params(p)) solve[name] = value;
+  const int slab = tuning::shared_slab_bytes / static_cast<int>(sizeof(double)) / solve.at("BLOCK");
+  solve["SLAB_ROWS"] = std::max(1, slab / rows) * rows;
   check = solve;
-  check["SIDES"] = is_masked || block > 8 ? 1 : 2;
+  check["SIDES"] = is_masked || solve.at("BLOCK") > 8 ? 1 : 2;
 }
 
 std::string shared_objection(const SolveProblem& p, index_t side_by_side, const Limits& limits) {
@@ -122,7 +122,8 @@ struct SharedSetup {
     if (engine.info.limits.is_cpu)
       params.solve["GROUP"] = params.check["GROUP"] = tuning::shared_group_on_cpu;
     const index_t m = problem.packed_rows(), n = problem.n, width = width_of(n);
-    a = uploaded(engine, padded(factors.a, m, width, factors.scale));
+    const std::vector<double> rows = padded(factors.a, m, width, factors.scale);
+    a = uploaded(engine, is_masked ? masked_rows({rows.data(), m, n, width}, params.solve) : rows);
     q = uploaded(engine, padded(factors.q, m, width, 0));
     r = uploaded(engine, triangle(factors, n, width));
     std::vector<double> of_rows(factors.row_factors.begin(), factors.row_factors.end());
