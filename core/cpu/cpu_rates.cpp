@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/operations.hpp"
+#include "core/tall_shape.hpp"
 
 namespace qrtool {
 namespace {
@@ -116,6 +117,8 @@ constexpr double beside_others = 0.07, beside_others_on_one = 0.1;
 /// The largest number of threads that share one matrix, and the operations from which they do.
 constexpr index_t threads_of_large_matrix = 16;
 constexpr double large_matrix_flops = 1e8;
+/// Rows for each column beyond which a matrix goes by leaves.
+constexpr index_t rows_of_tall = 32;
 /// The rate of a thread for the products of further right sides.
 constexpr double side_flops_per_second = 8e9;
 
@@ -128,15 +131,23 @@ double distance(const Problem& p, const MeasuredMatrix& matrix) {
   return apart(p.m, matrix.m) + apart(p.n, matrix.n) + other_type;
 }
 
-/// How many times as fast as one thread all of them are together.
-double speed_of(const Problem& p, int threads) {
+/// The threads that share one matrix: those of a tall one share its leaves.
+index_t sharing_threads(const Problem& p) {
   Problem one = p;
   one.count = 1;
-  const bool is_shared = operations(one) >= large_matrix_flops && p.count < threads;
-  const index_t per_matrix = is_shared ? threads_of_large_matrix : 1;
+  if (operations(one) < large_matrix_flops) return 1;
+  if (p.m <= rows_of_tall * p.n) return threads_of_large_matrix;
+  return std::min(threads_of_large_matrix, TallShape(p.m, p.n).leaves());
+}
+
+/// How many times as fast as one thread all of them are together.
+double speed_of(const Problem& p, int threads) {
+  const bool is_shared = p.count < threads;
+  const index_t per_matrix = is_shared ? sharing_threads(p) : 1;
   const auto busy =
       static_cast<double>(std::clamp<index_t>(p.count * per_matrix, 1, std::max(threads, 1)));
-  return busy / (1 + (busy - 1) * (is_shared ? beside_others_on_one : beside_others));
+  const double each = per_matrix > 1 ? beside_others_on_one : beside_others;
+  return busy / (1 + (busy - 1) * each);
 }
 
 /// The seconds of one thread for all of `p`, from those of the nearest matrix.
