@@ -112,8 +112,10 @@ constexpr MeasuredMatrix measured[] = {
 // clang-format on
 /// How much longer threads take that work beside others, for each of the others: batches of 64 x 64
 /// to 512 x 256 take a seventh to an eighth of the time with 16 threads; one matrix that 16 threads
-/// share takes a fifth (1024 x 1024) to a tenth (5000 x 5000 in float64). H200 machine, 2026-11-23.
-constexpr double beside_others = 0.07, beside_others_on_one = 0.1;
+/// share takes a fifth (1024 x 1024), and from huge_matrix_flops on an eleventh (5000 x 5000 in
+/// float64). Host of an H200, 2026-11-23.
+constexpr double beside_others = 0.07, beside_others_on_one = 0.1, beside_others_on_huge = 0.03;
+constexpr double huge_matrix_flops = 1e11;
 /// The largest number of threads that share one matrix, and the operations from which they do.
 constexpr index_t threads_of_large_matrix = 16;
 constexpr double large_matrix_flops = 1e8;
@@ -146,7 +148,10 @@ double speed_of(const Problem& p, int threads) {
   const index_t per_matrix = is_shared ? sharing_threads(p) : 1;
   const auto busy =
       static_cast<double>(std::clamp<index_t>(p.count * per_matrix, 1, std::max(threads, 1)));
-  const double each = per_matrix > 1 ? beside_others_on_one : beside_others;
+  const bool is_huge = operations(p) >= huge_matrix_flops * static_cast<double>(p.count);
+  const double each = per_matrix == 1 ? beside_others
+                      : is_huge       ? beside_others_on_huge
+                                      : beside_others_on_one;
   return busy / (1 + (busy - 1) * each);
 }
 
