@@ -9,6 +9,8 @@ namespace qrtool {
 
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
+std::vector<DeviceTimes> opencl_times() { return {}; }
+
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
@@ -53,8 +55,16 @@ template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, cons
                                                                   const SharedFactors&,
                                                                   SidesLayout);
 
-double opencl_seconds(const Problem&, const DeviceInfo&) {
-  return std::numeric_limits<double>::infinity();
+DeviceWork opencl_factor_work(const Problem&, const DeviceInfo&) {
+  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
+
+DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&) {
+  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
+}
+
+double opencl_copy_seconds(const Problem&) { return std::numeric_limits<double>::infinity(); }
+
+bool opencl_is_measured(const DeviceInfo&) { return false; }
 
 }  // namespace qrtool

@@ -53,8 +53,13 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
                          .n = problem.n,
                          .type = problem.type,
                          .mode = Mode::r};
-  SolveDevice device{.backend = choose_backend(o.backend, factored, limits, o.verbose).backend,
-                     .is_shared = is_shared(inputs, plan)};
+  const bool shares = is_shared(inputs, plan);
+  Problem estimated = factored;
+  if (shares) estimated.count = 1;
+  const index_t sides = inputs.sides.p * (shares ? factored.count : 1);
+  SolveDevice device{
+      .backend = choose_backend(o.backend, {estimated, sides}, limits, o.verbose).backend,
+      .is_shared = shares};
   if (device.backend->name() != "opencl") return std::nullopt;
   if (!objection.empty()) {
     say_why_not(o, objection);
