@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -17,6 +18,7 @@
 #include "app/run/factor_matrices.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
+#include "core/host.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/file/atomic_file.hpp"
@@ -146,6 +148,22 @@ std::string text_of(const OutputRoom& room) {
                      where, format_bytes(room.bytes));
 }
 
+/// The mean number of threads that wanted a core in the last minute, of all programs; NaN where it
+/// is not known.
+double machine_load() {
+  double load = unknown;
+  return getloadavg(&load, 1) == 1 ? load : unknown;
+}
+
+/// What the times take for granted, where it does not hold.
+std::string text_of_load() {
+  const double load = machine_load();
+  const int cores = machine_cores();
+  if (!(load > 0.25 * cores)) return "";
+  return fmt::format("load      {:.1f} on {} core{}: with other work the run may take longer\n",
+                     load, cores, cores == 1 ? "" : "s");
+}
+
 Json json_of(double seconds) { return std::isnan(seconds) ? Json() : Json(seconds); }
 
 Json json_of(const Cost& cost) {
@@ -268,12 +286,14 @@ void print_costs(const PrintOptions& o, const char* command, const std::string& 
                 {"output_bytes", room.bytes},
                 {"free_bytes", room.free_bytes ? Json(*room.free_bytes) : Json()},
                 {"suffices", room.suffices()},
+                {"load", json_of(machine_load())},
                 {"runs", runs},
                 {"exit", 0}});
     return;
   }
   if (o.quiet) return;
   for (const Cost& cost : costs) write_stdout(text_of(cost));
+  write_stdout(text_of_load());
   write_stdout(text_of(room));
   write_stdout("a dry run: nothing was written\n");
 }
