@@ -184,7 +184,7 @@ void Builders::start_processes() {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return;
     // A builder that does not read is as good as gone.
-    const timeval most_time{.tv_sec = 2, .tv_usec = 0};
+    const timeval most_time{.tv_sec = 1, .tv_usec = 0};
     setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &most_time, sizeof(most_time));
     const pid_t id = start_process(command, ends[1]);
     close(ends[1]);

@@ -40,6 +40,7 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
       pool(session.context) {}
 
 void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked) {
+  if (!session.programs.has_parts()) return;
   const FactorJob& job = buffers.job;
   std::vector<WantedKernels> wanted;
   add_wanted(variant, job, wanted);
@@ -164,9 +165,11 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
       job.problem, params, job.count, job.a,          job.q,
       job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
       {}};
-  std::vector<WantedKernels> wanted;
-  add_wanted(variant, flagged, wanted);
-  session.programs.prepare(wanted);
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    std::vector<WantedKernels> wanted;
+    add_wanted(variant, flagged, wanted);
+    session.programs.prepare(wanted);
+  }
   if (variant.takes_flags) {
     Launcher launch(kernels, compute, session.programs, source, job.work[0]);
     variant.enqueue(flagged, launch);

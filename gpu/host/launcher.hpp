@@ -39,12 +39,13 @@ class Launcher {
 
   /// Enqueues nothing, but takes down the names of the kernels.
   explicit Launcher(std::set<std::string>& names) : names_(&names) {}
+  bool only_takes_names() const { return names_ != nullptr; }
 
   /// Enqueues `groups` work-groups of `group_size` work-items; does nothing if `groups` is 0.
   template <class... Args>
   void operator()(const char* name, index_t groups, int group_size, const Args&... args) {
     if (groups == 0) return;
-    if (names_ != nullptr) {
+    if (only_takes_names()) {
       names_->insert(name);
       return;
     }

@@ -48,6 +48,9 @@ class ProgramCache {
  public:
   ProgramCache(cl::Context context, cl::Device device, DeviceInfo info);
 
+  /// Whether a run's kernels are built in parts, by prepare().
+  bool has_parts() const { return has_parts_; }
+
   /// Builds what is missing of these kernels; kernel() then has them. Errors: as of get().
   void prepare(std::span<const WantedKernels> wanted);
 
