@@ -16,6 +16,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <system_error>
 
 #include "gpu/host/opencl_device.hpp"
 
@@ -116,7 +117,10 @@ Builders::Builders(std::vector<BuildJob> jobs, const BuilderLimits& limits, int 
     : jobs_(std::move(jobs)), limits_(limits), device_(device), begun_(Clock::now()) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) open_.push_back(i);
   if (limits_.command.empty() || limits_.most_processes < 1 || jobs_.size() < 2) return;
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  } catch (const std::system_error&) {  // there is no room for a thread, nor for builders
+  }
 }
 
 Builders::~Builders() {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
@@ -47,8 +48,12 @@ BuilderLimits builders_for(const DeviceInfo& info) {
   const char* is_off = std::getenv("CUDA_CACHE_DISABLE");
   const bool has_cache = is_off == nullptr || std::strcmp(is_off, "0") == 0;
   if (info.limits.is_cpu || info.sub_groups != SubGroups::nvidia_ptx || !has_cache) return {};
+  const std::size_t by_memory = info.limits.host_bytes / tuning::builder_bytes;
+  const int most = std::min(tuning::most_builders, info.limits.threads - 1);
   return {.command = builder_command(),
-          .most_processes = std::min(tuning::most_builders, info.limits.threads - 1),
+          .most_processes = by_memory < tuning::most_builders
+                                ? std::min(most, static_cast<int>(by_memory))
+                                : most,
           .patience = tuning::builder_patience};
 }
 
@@ -117,25 +122,26 @@ void ProgramCache::prepare(std::span<const WantedKernels> wanted) {
   build_parts(missing_parts(wanted));
 }
 
+/// The heavy kernels come first: with them, whoever builds has the long builds behind it early.
 std::vector<ProgramCache::Part> ProgramCache::missing_parts(
     std::span<const WantedKernels> wanted) const {
-  std::vector<Part> parts;
+  std::vector<Part> parts, parts_of_others;
   for (const WantedKernels& of_file : wanted) {
-    const ProgramSource& source = of_file.source;
-    const std::string key = key_of(source.file, source.defines);
+    const std::string key = key_of(of_file.source.file, of_file.source.defines);
     const auto built = of_kernels_.find(key);
-    Part others{&source, {}};
+    Part others{&of_file.source, {}};
     for (const std::string& kernel : of_file.kernels) {
-      if (programs_.contains(key)) continue;
-      if (built != of_kernels_.end() && built->second.contains(kernel)) continue;
+      const bool is_in_part = built != of_kernels_.end() && built->second.contains(kernel);
+      if (programs_.contains(key) || is_in_part) continue;
       if (std::ranges::find(of_file.heavy, kernel) != of_file.heavy.end()) {
-        parts.push_back({&source, {kernel}});
+        parts.push_back({&of_file.source, {kernel}});
       } else {
         others.kernels.insert(kernel);
       }
     }
-    if (!others.kernels.empty()) parts.push_back(others);
+    if (!others.kernels.empty()) parts_of_others.push_back(std::move(others));
   }
+  std::ranges::move(parts_of_others, std::back_inserter(parts));
   return parts;
 }
 
