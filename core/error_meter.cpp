@@ -25,6 +25,9 @@
 // shape. Up to 32 rows an orthogonality above 0.75 of the bar is therefore measured again in twice
 // the precision. The entries of A - QR are such sums with |Q| |R| in place of |Q|'|Q|, where runs
 // are subtracted from A one after another; relative to ||A|| they have a smaller part of the bar.
+// Their runs may therefore be twice as long, and where the bar is 1024 u or more four times: an
+// eighth of the bar. With independent roundings the error of a square matrix does not depend on L
+// there: eps (L/6 + n/(3 L))^(1/2), since longer runs are subtracted fewer times.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,11 +51,15 @@ constexpr index_t call_rows = strips::tile_rows;
 /// The rows that are packed before their products are formed. More rows read and write Q'Q less
 /// often.
 constexpr index_t slab_rows = 2 * call_rows;
-/// The rows of A - QR that are a task, and those of packing.
-constexpr index_t residual_rows = 128, pack_rows = 32;
-/// The most strips of columns that are a task together. Four strips of A - QR stay in a cache of
-/// 256 KiB.
-constexpr index_t most_group_strips = 4;
+/// The rows that are packed in a task.
+constexpr index_t pack_rows = 32;
+/// The most strips of columns that are a task of Q'Q together, and one of A - QR. Of A - QR, 256
+/// rows of 8 strips take a quarter of a second-level cache of 2 MiB. Q and R come from the cache
+/// behind it, and half of the rows or strips would need them twice as often.
+constexpr index_t most_group_strips = 4, most_tile_strips = 8;
+/// From this number of strips on there are enough tasks with 256 rows of A - QR; with fewer, a task
+/// has 128.
+constexpr index_t many_strips = 32;
 
 /// The sizes of what a meter works in. Strip sizes count doubles.
 struct Layout {
@@ -61,13 +68,15 @@ struct Layout {
         x_columns(q_cols > 0 ? q_cols : n),
         x_strips(ceiling(x_columns, width)),
         n_strips(ceiling(n, width)),
-        group_strips(std::clamp<index_t>(n_strips / 8, 1, most_group_strips)),
+        group_strips(std::clamp<index_t>(x_strips / 8, 1, most_group_strips)),
         x_groups(ceiling(x_strips, group_strips)),
-        n_groups(ceiling(n_strips, group_strips)),
+        tile_rows(n_strips < many_strips ? 128 : 256),
+        tile_strips(std::clamp<index_t>(n_strips / 8, 1, most_tile_strips)),
+        n_groups(ceiling(n_strips, tile_strips)),
         rows(keeps_a ? m : std::min(m, x_strips > 1 ? slab_rows : call_rows)),
         x_strip_size(strip_size_of(rows)),
         r_strip_size(strip_size_of(r_rows)),
-        a_strip_size(q_cols > 0 ? strip_size_of(std::min(rows, residual_rows)) : 0),
+        a_strip_size(q_cols > 0 ? strip_size_of(std::min(rows, tile_rows)) : 0),
         squares(keeps_a ? 0 : x_strips * (x_strips + 1) / 2),
         packs(ceiling(std::max(rows, r_rows), pack_rows)),
         threads(static_cast<int>(std::min<index_t>(std::min(most_threads, machine_cores()),
@@ -78,9 +87,9 @@ struct Layout {
   index_t gram_size() const {
     return squares * std::min(width, ceiling(x_columns, unit) * unit) * width;
   }
-  index_t tile_size() const { return group_strips * a_strip_size; }
+  index_t tile_size() const { return tile_strips * a_strip_size; }
   /// Of A - QR, in a slab.
-  index_t tiles() const { return ceiling(rows, residual_rows) * n_groups; }
+  index_t tiles() const { return ceiling(rows, tile_rows) * n_groups; }
   /// Two numbers for each tile, and one for every other task.
   index_t slots() const { return std::max({2 * tiles(), packs, group_pairs()}); }
   index_t size() const {
@@ -92,7 +101,8 @@ struct Layout {
   /// all rows of A, and none is stored.
   bool keeps_a;
   index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q
-  index_t group_strips, x_groups, n_groups;  // the strips that one task takes
+  index_t group_strips, x_groups;            // the strips that one task of X'X takes
+  index_t tile_rows, tile_strips, n_groups;  // those that one task of A - QR takes
   index_t rows;                              // of X that are packed at a time
   index_t x_strip_size, r_strip_size, a_strip_size;
   index_t squares;  // 32 x 32, of X'X
@@ -220,7 +230,7 @@ struct ErrorMeter::State {
       pack_some(q, task * pack_rows, unscaled, x, layout.x_strip_size);
     });
     prepare_gram(a.rows);
-    const index_t pairs = layout.group_pairs(), tiles = ceiling(a.rows, residual_rows);
+    const index_t pairs = layout.group_pairs(), tiles = ceiling(a.rows, layout.tile_rows);
     const index_t tasks = pairs + tiles * layout.n_groups;
     for_tasks(tasks, entries(a.rows, layout.x_columns) * 2 * static_cast<double>(n),
               [&](index_t task, int worker) {
@@ -287,12 +297,12 @@ struct ErrorMeter::State {
   /// ||A||^2 and ||A - QR||^2 of some rows and strips.
   template <class T>
   void add_residual(MatrixView<const T> a, index_t tile, double* packed) const {
-    const index_t first_row = tile / layout.n_groups * residual_rows;
+    const index_t first_row = tile / layout.n_groups * layout.tile_rows;
     // The groups on the right, which have more rows of R, come first.
     const index_t group = layout.n_groups - 1 - tile % layout.n_groups;
-    const index_t first_strip = group * layout.group_strips, column = first_strip * width;
-    const index_t rows = std::min(residual_rows, a.rows - first_row);
-    const index_t columns = std::min(layout.group_strips * width, n - column);
+    const index_t first_strip = group * layout.tile_strips, column = first_strip * width;
+    const index_t rows = std::min(layout.tile_rows, a.rows - first_row);
+    const index_t columns = std::min(layout.tile_strips * width, n - column);
     slots[2 * tile] = pack({.from = a.data + first_row * a.ld + column,
                             .ld = a.ld,
                             .rows = rows,

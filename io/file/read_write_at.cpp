@@ -50,17 +50,17 @@ int write_at(int descriptor, std::uint64_t position, TwoParts parts) {
   return errno != 0 ? errno : EIO;
 }
 
-void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes) {
+void begin_sync(int descriptor, const FileRange& range) {
   constexpr std::uint64_t page = 4096;
-  const std::uint64_t end = (position + bytes) / page * page;
+  const std::uint64_t position = range.position, end = (position + range.bytes) / page * page;
   if (end <= position) return;
   // Only a hint: what fails to reach the disk is an error of fsync.
   sync_file_range(descriptor, static_cast<off_t>(position), static_cast<off_t>(end - position),
                   SYNC_FILE_RANGE_WRITE);
 }
 
-int useful_io_threads(int threads) {
-  constexpr int most = 4;
+int useful_writing_threads(int threads) {
+  constexpr int most = 3;
   return std::clamp(threads, 1, most);
 }
 

@@ -20,15 +20,20 @@ std::size_t read_at(int descriptor, std::uint64_t position, TwoParts parts);
 /// Writes both parts. 0 or errno.
 int write_at(int descriptor, std::uint64_t position, TwoParts parts);
 
-/// Has the system begin to bring these bytes of the file to the disk, and does not wait for it: the
-/// sync at the end then finds little left to do. The last page is left out where more is to be
-/// written to it.
-void begin_sync(int descriptor, std::uint64_t position, std::uint64_t bytes);
+/// A part of a file.
+struct FileRange {
+  std::uint64_t position = 0, bytes = 0;
+};
 
-/// How many of `threads` threads should write one file at once: they allocate pages of the system's
-/// cache, which more than a few do no faster.
-int useful_io_threads(int threads);
-/// The same for reading. More than a few copy faster out of the cache: io/NOTES.md has the times.
+/// Has the system begin to bring these bytes of the file to the disk: the sync at the end then
+/// finds little left to do. It waits only where the disk has too much to do already. The last page
+/// is left out where more is to be written to it.
+void begin_sync(int descriptor, const FileRange& range);
+
+/// How many of `threads` threads are of use for writing one file, where one writes, one computes
+/// checksums and one has the system begin to sync (prepare_and_write).
+int useful_writing_threads(int threads);
+/// The same for reading. Several copy faster out of the system's cache: io/NOTES.md has the times.
 int useful_reading_threads(int threads);
 
 }  // namespace qrtool

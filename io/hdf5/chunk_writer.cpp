@@ -9,13 +9,14 @@
 #include <cstring>
 #include <utility>
 
-#include "core/parallel.hpp"
-#include "io/file/read_write_at.hpp"
+#include "io/file/prepare_and_write.hpp"
 #include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 
 constexpr std::size_t checksum_bytes = 4;
+// What is written before the system is told to bring it to the disk. Less would be told too often.
+constexpr std::size_t group_bytes = std::size_t{16} << 20;
 
 ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
                          std::size_t element_bytes, int threads)
@@ -24,7 +25,7 @@ ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
       chunks_(Stretches::of(layout.dims, layout.chunk).value()),
       element_bytes_(element_bytes),
       chunk_bytes_(static_cast<std::size_t>(chunks_.chunk_elements()) * element_bytes),
-      threads_(useful_io_threads(threads)) {}
+      threads_(useful_writing_threads(threads)) {}
 
 bool ChunkWriter::allocate() {
   addresses_.reserve(static_cast<std::size_t>(chunks_.size()));
@@ -77,6 +78,7 @@ void ChunkWriter::go_back(index_t position) {
 }
 
 void ChunkWriter::finish() {
+  begin_sync(descriptor_, std::exchange(written_, {}));
   const Stretch last = chunks_[chunks_.size() - 1];
   if (position_ == last.first + last.count) return;
   const index_t chunk = chunks_.containing(position_);
@@ -97,19 +99,31 @@ ChunkWriter::Ready ChunkWriter::take_waiting(index_t chunk, index_t elements) {
   return {chunk, taken_.get()};
 }
 
-void ChunkWriter::write(std::span<const Ready> chunks) const {
-  parallel_for(std::ssize(chunks), threads_, [&](index_t i, int) {
-    std::uint32_t checksum = fletcher32(chunks[i].bytes, chunk_bytes_);
-    static_assert(sizeof checksum == checksum_bytes && std::endian::native == std::endian::little);
-    const TwoParts parts{
-        {{const_cast<std::byte*>(chunks[i].bytes), chunk_bytes_}, {&checksum, checksum_bytes}}};
-    const int error = write_at(descriptor_, addresses_[chunks[i].chunk], parts);
-    if (error != 0) throw FailedWrite(error);
-  });
-  if (chunks.empty()) return;
+/// While a group is written, the system begins to sync the one before it.
+void ChunkWriter::write(std::span<const Ready> chunks) {
+  const std::size_t each = std::max<std::size_t>(group_bytes / chunk_bytes_, 1);
+  for (; !chunks.empty(); chunks = chunks.subspan(std::min(each, chunks.size())))
+    write_group(chunks.first(std::min(each, chunks.size())));
+}
+
+void ChunkWriter::write_group(std::span<const Ready> chunks) {
+  static_assert(std::endian::native == std::endian::little);
+  std::vector<std::uint32_t> checksums(chunks.size());
+  static_assert(sizeof checksums[0] == checksum_bytes);
+  prepare_and_write(
+      std::ssize(chunks), threads_,
+      [&](index_t i) { checksums[i] = fletcher32(chunks[i].bytes, chunk_bytes_); },
+      [&](index_t i) {
+        const TwoParts parts{{{const_cast<std::byte*>(chunks[i].bytes), chunk_bytes_},
+                              {&checksums[i], checksum_bytes}}};
+        const int error = write_at(descriptor_, addresses_[chunks[i].chunk], parts);
+        if (error != 0) throw FailedWrite(error);
+      },
+      [&] { begin_sync(descriptor_, written_); });
   const std::uint64_t first = addresses_[chunks.front().chunk];
   const std::uint64_t last = addresses_[chunks.back().chunk];
-  if (first < last) begin_sync(descriptor_, first, last + chunk_bytes_ + checksum_bytes - first);
+  written_ = {};
+  if (first < last) written_ = {first, last + chunk_bytes_ + checksum_bytes - first};
 }
 
 }  // namespace qrtool::hdf5

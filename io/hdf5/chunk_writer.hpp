@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/hdf5/driver.hpp"
 #include "io/hdf5/layout.hpp"
 
@@ -21,13 +22,13 @@ class FailedWrite : public std::system_error {
 };
 
 /// Writes the elements of a dataset of fletcher32 chunks in their flat order. HDF5 only assigns the
-/// places of the chunks, before the first is written; several threads compute the checksums and
-/// write. Only one thread at a time may use a writer.
+/// places of the chunks, before the first is written; while one thread writes, another computes
+/// checksums. Only one thread at a time may use a writer.
 class ChunkWriter {
  public:
   /// `dataset` has the chunks of `layout`, which are stretches. It is in a file that was created
   /// with set_locating_driver, and must stay open as long as the writer exists. `descriptor` is
-  /// that file, open for writing. At most `threads` threads write at once.
+  /// that file, open for writing. At most `threads` threads take part.
   ChunkWriter(hid_t dataset, int descriptor, const Layout& layout, std::size_t element_bytes,
               int threads);
 
@@ -57,7 +58,8 @@ class ChunkWriter {
   };
   std::byte* waiting_at(index_t element_of_chunk);
   Ready take_waiting(index_t chunk, index_t elements);
-  void write(std::span<const Ready> chunks) const;
+  void write(std::span<const Ready> chunks);
+  void write_group(std::span<const Ready> chunks);
 
   hid_t dataset_;
   int descriptor_;
@@ -68,6 +70,7 @@ class ChunkWriter {
   index_t position_ = 0;
   HostMemory waiting_;  // the elements of the chunk of position_ that have come so far
   HostMemory taken_;    // the chunk that take_waiting returned last
+  FileRange written_;   // by the last group of several chunks
 };
 
 }  // namespace qrtool::hdf5

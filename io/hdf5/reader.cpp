@@ -37,6 +37,8 @@ using hdf5::Session;
 constexpr index_t most_scratch_bytes = index_t{8} << 20, least_scratch_bytes = index_t{1} << 18;
 // The bytes in which HDF5 converts numbers.
 constexpr std::size_t conversion_bytes = std::size_t{2} << 20;
+// Each of these threads holds a chunk twice, packed and unpacked.
+constexpr int most_decoding_threads = 4;
 
 /// A block of stored rows and columns of every matrix.
 struct Block {
@@ -212,7 +214,7 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part pa
     throw InputError(fmt::format("{}: dataset {} is damaged and cannot be opened", file_->shown,
                                  dataset_.shown));
   }
-  storage_.emplace(*file_, dataset_, useful_io_threads(part_.threads));
+  storage_.emplace(*file_, dataset_, std::clamp(part_.threads, 1, most_decoding_threads));
   open_direct();
   unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_,
                                    {.threads = part_.threads,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// array_writer.cpp: several threads write pieces, and sum them up.
+// array_writer.cpp: one thread writes pieces while another one sums up the next.
 #include "io/npy/array_writer.hpp"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include "core/checksum.hpp"
 #include "core/error.hpp"
 #include "core/parallel.hpp"
-#include "io/file/read_write_at.hpp"
+#include "io/file/prepare_and_write.hpp"
 #include "io/npy/header.hpp"
 
 namespace qrtool::npy {
@@ -20,6 +20,8 @@ namespace {
 
 // The bytes that one call writes: many enough that the cost of the call does not matter.
 constexpr index_t piece_bytes = index_t{1} << 20;
+// What is written before the system is told to bring it to the disk. Less would be told too often.
+constexpr index_t group_bytes = index_t{16} << 20;
 
 static_assert(std::endian::native == std::endian::little, "headers say '<'");
 
@@ -63,7 +65,7 @@ void write_fully(const OutputFile& file, std::uint64_t position, const void* byt
 ArrayWriter::ArrayWriter(MatrixDataset dataset, Target target)
     : file_(std::move(target.file)),
       dataset_(std::move(dataset)),
-      threads_(useful_io_threads(target.threads)),
+      threads_(useful_writing_threads(target.threads)),
       has_checksums_(target.has_checksums) {
   const std::string header = header_of(dataset_, target.leading);
   write_fully(file_, 0, header.data(), header.size());
@@ -72,22 +74,30 @@ ArrayWriter::ArrayWriter(MatrixDataset dataset, Target target)
 
 template <class T>
 void ArrayWriter::append(const T* values, index_t count) {
+  constexpr auto group = group_bytes / static_cast<index_t>(sizeof(T));
+  for (index_t done = 0; done < count; done += group)
+    append_group(values + done, std::min(group, count - done));
+}
+
+/// While a group is written, the system begins to sync the one before it.
+template <class T>
+void ArrayWriter::append_group(const T* values, index_t count) {
   constexpr auto element = static_cast<index_t>(sizeof(T)), step = piece_bytes / element;
   const auto place_of = [&](index_t done) {
     return start_ + static_cast<std::uint64_t>((position_ + done) * element);
   };
-  parallel_for((count + step - 1) / step, threads_, [&](index_t piece, int) {
-    const index_t done = piece * step;
-    write_fully(file_, place_of(done), values + done,
-                static_cast<std::size_t>(std::min(step, count - done) * element));
-  });
-  if (count >= step)
-    begin_sync(file_.descriptor, place_of(0), static_cast<std::uint64_t>(count * element));
+  prepare_and_write((count + step - 1) / step, threads_, [](index_t) {},
+                    [&](index_t piece) {
+                      const index_t done = piece * step;
+                      write_fully(file_, place_of(done), values + done,
+                                  static_cast<std::size_t>(std::min(step, count - done) * element));
+                    },
+                    [&] { begin_sync(file_.descriptor, written_); });
+  written_ = {};
+  if (count >= step) written_ = {place_of(0), static_cast<std::uint64_t>(count * element)};
   position_ += count;
 }
 
-/// Sums up and writes a piece at a time: one thread sums up, with the piece still in its cache
-/// afterwards, while another one writes. A file is written by one thread at a time.
 template <class T>
 void ArrayWriter::append_matrices(BatchView<const T> values,
                                   const std::function<void(index_t)>& sum_up) {
@@ -97,15 +107,21 @@ void ArrayWriter::append_matrices(BatchView<const T> values,
   const auto place_of = [&](index_t b) {
     return start_ + static_cast<std::uint64_t>((position_ + b * size) * element);
   };
-  parallel_for((values.count + at_once - 1) / at_once, threads_, [&](index_t piece, int) {
-    const index_t from = piece * at_once, to = std::min(from + at_once, values.count);
-    for (index_t b = from; b < to; ++b) sum_up(b);
-    write_fully(file_, place_of(from), values.data + from * size,
-                static_cast<std::size_t>((to - from) * size * element));
-  });
+  const auto end_of = [&](index_t piece) { return std::min((piece + 1) * at_once, values.count); };
+  prepare_and_write((values.count + at_once - 1) / at_once, threads_,
+                    [&](index_t piece) {
+                      for (index_t b = piece * at_once; b < end_of(piece); ++b) sum_up(b);
+                    },
+                    [&](index_t piece) {
+                      const index_t from = piece * at_once;
+                      write_fully(
+                          file_, place_of(from), values.data + from * size,
+                          static_cast<std::size_t>((end_of(piece) - from) * size * element));
+                    },
+                    [&] { begin_sync(file_.descriptor, written_); });
   const index_t bytes = values.count * size * element;
-  if (bytes >= piece_bytes)
-    begin_sync(file_.descriptor, place_of(0), static_cast<std::uint64_t>(bytes));
+  written_ = {};
+  if (bytes >= piece_bytes) written_ = {place_of(0), static_cast<std::uint64_t>(bytes)};
   position_ += values.count * size;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool::npy {
@@ -28,7 +29,8 @@ void write_fully(const OutputFile& file, std::uint64_t position, const void* byt
                  std::size_t count);
 
 /// Writes an array in C order from the start of a file. The matrices come in ascending order,
-/// without gaps; several threads write. Only one thread at a time may use a writer.
+/// without gaps; while one thread writes, another sums up. Only one thread at a time may use a
+/// writer.
 class ArrayWriter {
  public:
   /// What a dataset goes to.
@@ -61,6 +63,8 @@ class ArrayWriter {
   void append_matrices(BatchView<const T> values, const std::function<void(index_t)>& sum_up);
   template <class T>
   void append(const T* values, index_t count);
+  template <class T>
+  void append_group(const T* values, index_t count);
 
   OutputFile file_;
   MatrixDataset dataset_;
@@ -68,6 +72,7 @@ class ArrayWriter {
   bool has_checksums_;
   std::uint64_t start_ = 0;  // where the numbers begin
   index_t position_ = 0;     // elements written
+  FileRange written_;        // by the last group of at least a piece
   std::uint64_t sum_ = 0;    // of the rows of the matrix that is not complete
   std::vector<std::uint64_t> checksums_;
 };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/cpu/check/lane_meter.hpp"
@@ -196,7 +197,7 @@ TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarOnHardMatrices) {
 TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarWhereAllTermsAreEqual) {
   for (index_t n = 1; n <= 140; n += n < 40 ? 1 : 7)
     expect_accurate(of_equal_terms<TypeParam>(n, n), "square", n < 32 ? 0.15 : 0.1);
-  for (const index_t n : {255, 256, 300})
+  for (const index_t n : {255, 256, 300, 1030})
     expect_accurate(of_equal_terms<TypeParam>(n, n), "square");
   for (const index_t n : {1, 2, 3, 4, 8, 9, 40})
     for (const index_t m : {50, 129, 511, 1000, 5000, 20001})
@@ -210,6 +211,44 @@ TYPED_TEST(ErrorMeterTest, IsWithinATenthOfTheBarWhereQIsPerfect) {
   }
   for (const index_t n : {1, 2, 4, 16})
     expect_accurate(of_walsh_functions<TypeParam>(65536, n), "walsh");
+}
+
+/// The residual is that of one known entry, wherever the tile of A - QR begins or ends.
+TYPED_TEST(ErrorMeterTest, SeesAnErrorInAnyTile) {
+  constexpr index_t n = 1050;
+  const Factored<TypeParam> f(n, n);
+  for (const MatrixView<TypeParam>& x : {f.view_a(), f.view_q(), f.view_r()})
+    fill_matrix<TypeParam>({"identity", 1, 0}, 0, x);
+  for (const auto& [i, j] : {std::pair<index_t, index_t>{0, 0},
+                             {0, 1049},
+                             {1049, 0},
+                             {127, 255},
+                             {128, 256},
+                             {255, 15},
+                             {256, 16},
+                             {511, 511},
+                             {512, 127},
+                             {1023, 128},
+                             {1049, 1049}}) {
+    TypeParam& entry = f.view_a()(i, j);
+    const TypeParam before = std::exchange(entry, entry + TypeParam(0.5));
+    const double squares = n + (i == j ? 1.25 : 0.25);  // of A's entries
+    EXPECT_NEAR(f.measure().residual, 0.5 / std::sqrt(squares), 1e-12) << i << ' ' << j;
+    entry = before;
+  }
+}
+
+/// The matrices need not be factors.
+TYPED_TEST(ErrorMeterTest, LargeTilesDoNotDependOnThreads) {
+  const Factored<TypeParam> f(1100, 1050);
+  for (const MatrixView<TypeParam>& x : {f.view_a(), f.view_q(), f.view_r()})
+    fill_matrix<TypeParam>({"gauss", 1, 7}, 0, x);
+  const Errors one = f.measure(1);
+  for (const int threads : {2, 7}) {
+    const Errors other = f.measure(threads);
+    EXPECT_EQ(one.residual, other.residual) << threads;
+    EXPECT_EQ(one.orthogonality, other.orthogonality) << threads;
+  }
 }
 
 TYPED_TEST(ErrorMeterTest, ErrorsDoNotDependOnThreads) {

@@ -24,6 +24,9 @@ constexpr int low_tile = tile / 2;
 constexpr int most_levels = 8;
 /// The rows up to which such tiles are faster.
 constexpr index_t most_low_rows = 64;
+/// The columns of Q whose products are subtracted together: sixteen columns of so many rows of R
+/// take a third of a first-level cache.
+constexpr index_t residual_inner = 128;
 
 V load(const double* x) { return Products::load(x); }
 void store(double* x, V value) { Products::store(x, value); }
@@ -182,6 +185,55 @@ int first_vector(const Gram& g, index_t p) {
   }
 }
 
+/// Products::sum_tile() for the first `count` columns of X, with ahead(p) loaded into the
+/// first-level cache for each.
+template <int Rows, int N, class Ahead>
+[[gnu::always_inline]] inline void sum_tile_and_load(index_t count, const double* x, index_t down,
+                                                     index_t across, const double* y,
+                                                     V (&sum)[Rows][N], Ahead ahead) {
+  for (index_t p = 0; p < count; ++p) {
+    __builtin_prefetch(ahead(p));
+    V row[N];
+#pragma GCC unroll 2
+    for (int c = 0; c < N; ++c) row[c] = load(y + p * width + c * lanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 2
+      for (int c = 0; c < N; ++c) sum[r][c] += x[r * down + p * across] * row[c];
+  }
+}
+
+/// The lines of memory in a run of two strips, and those that are loaded during one of its tiles.
+constexpr index_t numbers_per_line = 8;
+constexpr index_t lines_of_strip = blocked::sum_rows * width / numbers_per_line;
+constexpr index_t tiles_of_run = width / tile * (width / (2 * lanes));
+constexpr index_t lines_of_tile = 2 * lines_of_strip / tiles_of_run;
+
+/// W += V'C of a run, while the next run is loaded into the first-level cache: the strips come from
+/// the second-level cache at best.
+void add_run(const Gram& g, index_t first, index_t rows, double* w) {
+  const double *v = g.v + first * width, *c = g.c + first * width;
+  const double* const next[2] = {v + rows * width, c + rows * width};
+  index_t line = 0;
+  for_tiles(0, vectors_of(round_up(g.c_columns, unit)), [&]<int N>(int q) {
+    for (index_t p = 0; p < round_up(g.v_columns, unit); p += tile, line += lines_of_tile) {
+      const double* const ahead =
+          next[line / lines_of_strip % 2] + line % lines_of_strip * numbers_per_line;
+      V sum[tile][N] = {};
+      sum_tile_and_load(rows, v + p, 1, width, c + q * lanes, sum, [&](index_t i) {
+        return ahead + i * lines_of_tile / blocked::sum_rows * numbers_per_line;
+      });
+#pragma GCC unroll 8
+      for (int r = 0; r < tile; ++r)
+#pragma GCC unroll 2
+        for (int l = 0; l < N; ++l) {
+          double* at = w + (p + r) * width + (q + l) * lanes;
+          store(at, load(at) + sum[r][l]);
+        }
+    }
+  });
+}
+
 /// W := V'C of a tile of rows, by runs.
 [[gnu::noinline]] void sum_tile(const Gram& g, double* w) {
   if (g.run < blocked::sum_rows || g.rows <= most_low_rows) return sum_low_tiles(g, w);
@@ -193,7 +245,7 @@ int first_vector(const Gram& g, index_t p) {
     const index_t count = lesser(g.run, g.rows - i);
     const double *v = g.v + i * width, *c = g.c + i * width;
     if (!g.on_diagonal) {
-      Products::add_products(count, v_columns, v, c, vectors, w);
+      add_run(g, i, count, w);
       continue;
     }
     for (index_t p = 0; p < v_columns; p += unit) {
@@ -229,11 +281,22 @@ void add_gram(const Gram& g) {
 
 // ---- A - QR
 
-/// A tile of A minus its tile of Q R. Between runs A stays in registers where `Rows` leaves room
-/// for it, and otherwise in the first-level cache.
+/// A strip of A minus the product of some strips of Q and their rows of a strip of R.
+struct StripProduct {
+  const double* q;
+  index_t q_strip_size;
+  const double* r;
+  double* a;
+  index_t rows, inner, run;
+  int vectors;
+  index_t filled_rows;  // of R's first column; every other column may have one row more
+};
+
+/// A tile of A minus its tile of Q R, whose first `inner` rows of R are not zero. Between runs A
+/// stays in registers where `Rows` leaves room for it, and otherwise in the first-level cache.
 template <int Rows, int N>
-[[gnu::always_inline]] inline void subtract_tile(index_t inner, index_t run, const double* q,
-                                                 const double* r, double* a) {
+[[gnu::always_inline]] inline void subtract_tile(const StripProduct& f, index_t inner,
+                                                 const double* q, const double* r, double* a) {
   constexpr bool in_registers = Rows < tile;
   V x[Rows][N];
 #pragma GCC unroll 8
@@ -241,10 +304,17 @@ template <int Rows, int N>
 #pragma GCC unroll 2
     for (int c = 0; c < N; ++c)
       if constexpr (in_registers) x[i][c] = load(a + i * width + c * lanes);
-  for (index_t first = 0; first < inner; first += run) {
-    const index_t end = lesser(first + run, inner);
+  for (index_t first = 0; first < inner; first += f.run) {
+    const index_t end = lesser(first + f.run, inner);
     V sum[Rows][N] = {};
-    Products::sum_tile(first, end, q, width, 1, r, sum);
+    for (index_t p = first; p < end;) {
+      const index_t strip = p / width, start = strip * width, stop = lesser(start + width, end);
+      const double* const rows = q + strip * f.q_strip_size;
+      const double* const below = rows + Rows * width;
+      sum_tile_and_load(stop - p, rows + p - start, width, 1, r + p * width, sum,
+                        [&](index_t i) { return below + i * Rows; });
+      p = stop;
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 2
@@ -264,25 +334,15 @@ template <int Rows, int N>
       if constexpr (in_registers) store(a + i * width + c * lanes, x[i][c]);
 }
 
-/// A strip of A minus the product of a strip of Q and 32 rows of a strip of R.
-struct StripProduct {
-  const double *q, *r;
-  double* a;
-  index_t rows, inner, run;
-  int vectors;
-  bool on_diagonal;  // the rows of R are upper triangular
-};
-
+/// A tile's rows of R stay in the first-level cache for all rows of Q.
 template <int Rows>
 [[gnu::noinline]] void subtract_strip(const StripProduct& f) {
-  for (index_t i = 0; i < f.rows; i += Rows) {
-    for_tiles(0, f.vectors, [&]<int N>(int first) {
-      const index_t column = first * lanes;
-      const index_t needed = f.on_diagonal ? lesser(f.inner, column + N * lanes) : f.inner;
-      subtract_tile<Rows, N>(needed, f.run, f.q + i * width, f.r + column,
-                             f.a + i * width + column);
-    });
-  }
+  for_tiles(0, f.vectors, [&]<int N>(int first) {
+    const index_t column = first * lanes;
+    const index_t inner = lesser(f.inner, f.filled_rows + column + N * lanes - 1);
+    for (index_t i = 0; i < f.rows; i += Rows)
+      subtract_tile<Rows, N>(f, inner, f.q + i * width, f.r + column, f.a + i * width + column);
+  });
 }
 
 double squares_of_strip(const double* a, index_t rows, int vectors) {
@@ -297,23 +357,23 @@ double squares_of_strip(const double* a, index_t rows, int vectors) {
 }
 
 double residual_squares(const Residual& f) {
-  const index_t inner_strips = (f.inner + width - 1) / width;
   const bool is_low = f.run < blocked::sum_rows || f.rows <= most_low_rows;
   const auto vectors_from = [&](index_t j) {
     return vectors_of(round_up(lesser(width, f.columns - j), unit));
   };
-  for (index_t p = 0; p < inner_strips; ++p) {
+  for (index_t p = 0; p < f.inner; p += residual_inner) {
     for (index_t j = 0; j < f.columns; j += width) {
-      const index_t diagonal = (f.first_column + j) / width;
-      if (f.is_upper && p > diagonal) continue;
-      const StripProduct product{.q = f.q + p * f.q_strip_size,
-                                 .r = f.r + j / width * f.r_strip_size + p * width * width,
+      const index_t filled = f.is_upper ? f.first_column + j + 1 - p : f.inner;
+      if (filled + width <= 1) continue;
+      const StripProduct product{.q = f.q + p / width * f.q_strip_size,
+                                 .q_strip_size = f.q_strip_size,
+                                 .r = f.r + j / width * f.r_strip_size + p * width,
                                  .a = f.a + j / width * f.a_strip_size,
                                  .rows = f.rows,
-                                 .inner = lesser(width, f.inner - p * width),
+                                 .inner = lesser(residual_inner, f.inner - p),
                                  .run = f.run,
                                  .vectors = vectors_from(j),
-                                 .on_diagonal = f.is_upper && p == diagonal};
+                                 .filled_rows = filled};
       (is_low ? subtract_strip<low_tile> : subtract_strip<tile>)(product);
     }
   }

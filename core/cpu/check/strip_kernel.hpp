@@ -50,7 +50,7 @@ struct Residual {
   index_t a_strip_size;
   index_t rows, columns, inner;  // rows: a multiple of `unit`
   index_t first_column;          // a multiple of 32
-  index_t run;                   // as in Gram
+  index_t run;                   // products in a plain sum, a power of two, at most 128
   bool is_upper;                 // all entries of R below its diagonal are zero
 };
 

@@ -76,16 +76,17 @@ void for_tasks(index_t tasks, double operations, int threads, Body body) {
 /// The products in a plain sum of Q'Q, and of A - QR. In float32 the errors of sums in float64 do
 /// not matter.
 struct Runs {
-  index_t gram = 32, residual = 32;
+  index_t gram = 32, residual = 128;
 };
 inline Runs choose_runs(bool is_float64, index_t m, index_t n) {
   if (!is_float64) return {};
   const index_t bar_in_u = std::min(std::max<index_t>(m, 16), 30 * std::min(m, n));
-  return bar_in_u < 48    ? Runs{.gram = 2, .residual = 8}
-         : bar_in_u < 128 ? Runs{.gram = 4, .residual = 8}
-         : bar_in_u < 256 ? Runs{.gram = 8, .residual = 16}
-         : bar_in_u < 512 ? Runs{.gram = 16, .residual = 32}
-                          : Runs{};
+  return bar_in_u < 48     ? Runs{.gram = 2, .residual = 8}
+         : bar_in_u < 128  ? Runs{.gram = 4, .residual = 8}
+         : bar_in_u < 256  ? Runs{.gram = 8, .residual = 16}
+         : bar_in_u < 512  ? Runs{.gram = 16, .residual = 32}
+         : bar_in_u < 1024 ? Runs{.gram = 32, .residual = 32}
+                           : Runs{};
 }
 
 /// Whether the orthogonality of a float64 matrix of few rows is so close to its bar that it is
