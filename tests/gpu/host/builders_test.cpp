@@ -5,10 +5,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -81,12 +85,12 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"no_command", {}},
                     Case{"cannot_start", {.command = {"/no/such/program"}, .most_processes = 3}},
                     Case{"fails_at_once", shell("exit 1")},
-                    Case{"never_is_ready", shell("sleep 60")},
-                    Case{"says_something_else", shell("printf x >&0; sleep 60")},
-                    Case{"does_not_read", shell("printf r >&0; sleep 60")},
+                    Case{"never_is_ready", shell("exec sleep 60")},
+                    Case{"says_something_else", shell("printf x >&0; exec sleep 60")},
+                    Case{"does_not_read", shell("printf r >&0; exec sleep 60")},
                     Case{"ends_after_reading", shell("printf r >&0; head -c 100 >&2")},
                     Case{"is_killed", shell("printf r >&0; head -c 1000000 >&2; kill -9 $$")},
-                    Case{"takes_too_long", shell("printf r >&0; cat >&2", 100ms)}),
+                    Case{"takes_too_long", shell("printf r >&0; exec cat >&2", 100ms)}),
     [](const auto& used) { return std::string(used.param.name); });
 
 TEST(Builders, BuildJobsForTheCaller) {
@@ -112,7 +116,7 @@ TEST(Builders, DoNotStartWhereBuildsAreShort) {
 }
 
 TEST(Builders, CanBeGivenUpWhileTheyBuild) {
-  Builders builders(jobs(6), shell("printf r >&0; cat >&2"), 0);
+  Builders builders(jobs(6), shell("printf r >&0; exec cat >&2"), 0);
   std::set<std::size_t> had;
   had.insert(builders.next()->job);
   std::this_thread::sleep_for(500ms);  // the builders have jobs now
@@ -126,7 +130,7 @@ TEST(Builders, CanBeGivenUpWhileTheyBuild) {
 
 TEST(Builders, EndWithTheirCaller) {
   {
-    Builders builders(jobs(6), shell("printf r >&0; cat >&2"), 0);
+    Builders builders(jobs(6), shell("printf r >&0; exec cat >&2"), 0);
     builders.next();
     std::this_thread::sleep_for(200ms);
     EXPECT_TRUE(has_child());
@@ -142,12 +146,50 @@ TEST(Builders, OfTheProgramItselfBuild) {
                              .most_processes = 1,
                              .patience = 0ms,
                              .most_time = 60s};
-  Builders builders(jobs(3), limits, device_under_test().index);
-  ASSERT_TRUE(builders.next());
-  std::this_thread::sleep_for(5s);  // its start, and two builds
-  const Had had = take_all(builders, 0ms);
-  EXPECT_EQ(had.jobs.size(), 2U);
-  EXPECT_EQ(had.built, 2);
+  int built = 0;
+  for (const auto time : {1s, 5s, 60s}) {  // a machine may be busy
+    Builders builders(jobs(3), limits, device_under_test().index);
+    ASSERT_TRUE(builders.next());
+    std::this_thread::sleep_for(time);  // its start, and two builds
+    const Had had = take_all(builders, 0ms);
+    EXPECT_EQ(had.jobs.size(), 2U);
+    built = had.built;
+    if (built == 2) break;
+  }
+  EXPECT_EQ(built, 2);
+}
+
+/// The parent is killed while the other end of the builder's input stays open.
+TEST(Builders, OfTheProgramItselfAreKilledWithTheirParent) {
+  SKIP_WITHOUT_OPENCL();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);  // who then waits for the builder
+  std::array<int, 2> ends{}, numbers{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  ASSERT_EQ(pipe(numbers.data()), 0);
+  const std::string device = std::to_string(device_under_test().index);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const std::string self = std::to_string(getpid());
+    const pid_t builder = fork();
+    if (builder == 0) {
+      dup2(ends[1], STDIN_FILENO);
+      execl(QRTOOL_BINARY, QRTOOL_BINARY, "--build-kernels", device.c_str(), self.c_str(), nullptr);
+      _exit(127);
+    }
+    char ready = 0;
+    const bool is_ready = read(ends[0], &ready, 1) == 1 && ready == 'r';
+    if (is_ready && write(numbers[1], &builder, sizeof(builder)) > 0) kill(getpid(), SIGKILL);
+    _exit(1);
+  }
+  close(numbers[1]);
+  pid_t builder = -1;
+  ASSERT_EQ(read(numbers[0], &builder, sizeof(builder)), static_cast<ssize_t>(sizeof(builder)));
+  int status = 0;
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);
+  ASSERT_EQ(waitpid(builder, &status, 0), builder);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << status;
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+  for (const int end : {ends[0], ends[1], numbers[0]}) close(end);
 }
 
 TEST(Builders, OfTheProgramItselfEndWithoutTheirParent) {
