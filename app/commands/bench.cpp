@@ -98,7 +98,8 @@ std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSched
   request.rank = comm.rank();
   request.ranks = comm.size();
   try {
-    return make_backend(request, largest_problem(o, schedule), limits).backend;
+    const Work work(largest_problem(o, schedule), o.solve ? 1 : 0);
+    return make_backend(request, work, limits).backend;
   } catch (const DeviceError& error) {
     if (o.backend.asks_for_device()) throw;
     print_message(fmt::format("note: {}; the CPU is measured", error.what()));

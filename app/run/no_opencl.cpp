@@ -11,6 +11,8 @@ std::optional<int> build_opencl_kernels(int, char**) { return {}; }
 
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
+std::vector<DeviceTimes> opencl_times() { return {}; }
+
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
@@ -37,8 +39,16 @@ template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, cons
 template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
                                                                    const Plan&, SystemRoute);
 
-double opencl_seconds(const Problem&, const DeviceInfo&) {
-  return std::numeric_limits<double>::infinity();
+DeviceWork opencl_factor_work(const Problem&, const DeviceInfo&) {
+  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
 }
+
+DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&) {
+  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
+}
+
+double opencl_copy_seconds(const Problem&) { return std::numeric_limits<double>::infinity(); }
+
+bool opencl_is_measured(const DeviceInfo&) { return false; }
 
 }  // namespace qrtool

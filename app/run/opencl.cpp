@@ -7,7 +7,6 @@
 #include "app/process/signals.hpp"
 #include "gpu/host/builders.hpp"
 #include "gpu/host/opencl_backend.hpp"
-#include "gpu/rates.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/systems.hpp"
@@ -35,6 +34,8 @@ std::vector<DeviceInfo> opencl_devices() {
   return devices;
 }
 
+std::vector<DeviceTimes> opencl_times() { return device_times(); }
+
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
   return choose_devices(opencl_devices(), wanted);
 }
@@ -47,9 +48,17 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
-double opencl_seconds(const Problem& problem, const DeviceInfo& device) {
-  return device_seconds(problem, device.limits);
+DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device) {
+  return factor_work(problem, device);
 }
+
+DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device) {
+  return solve_work(problem, sides, device);
+}
+
+double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }
+
+bool opencl_is_measured(const DeviceInfo& device) { return is_measured(device); }
 
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem) {
   return system_objection(problem, backend.limits());

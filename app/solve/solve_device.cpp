@@ -46,8 +46,9 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
                          .n = problem.n,
                          .type = problem.type,
                          .mode = Mode::r};
-  SolveDevice device{.backend = choose_backend(o.backend, factored, limits, o.verbose).backend,
-                     .factor = {}};
+  SolveDevice device{
+      .backend = choose_backend(o.backend, {factored, inputs.sides.p}, limits, o.verbose).backend,
+      .factor = {}};
   if (device.backend->name() != "opencl") return std::nullopt;
   if (!objection.empty()) {
     say_why_not(o, objection);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -25,6 +26,28 @@ std::string_view text_of(std::string_view file) {
     if (source.name == file) return source.text;
   }
   throw InternalError(fmt::format("there is no kernel file {}", file));
+}
+
+std::string text_for(const DeviceInfo& info, std::string_view text) {
+  return info.limits.is_cpu ? without_unrolling(text) : std::string(text);
+}
+
+std::string options_for(const DeviceInfo& info, const Defines& defines) {
+  std::string options = "-cl-std=CL1.2";
+  if (info.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info.sub_groups));
+  for (const auto& [name, value] : defines) {
+    const bool is_limit = name == most_registers;
+    options += is_limit ? fmt::format(" -cl-nv-maxrregcount={}", value)
+                        : fmt::format(" -D{}={}", name, value);
+  }
+  return options;
+}
+
+/// FNV-1a, 64 bits.
+std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
 }
 
 /// The first lines of a build log that are not blank, indented.
@@ -71,20 +94,13 @@ void ProgramCache::set_builders(bool has_parts, BuilderLimits limits) {
   builders_ = std::move(limits);
 }
 
-std::string ProgramCache::options_for(const Defines& defines) const {
-  std::string options = "-cl-std=CL1.2";
-  if (info_.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info_.sub_groups));
-  for (const auto& [name, value] : defines) {
-    const bool is_limit = name == most_registers;
-    options += is_limit ? fmt::format(" -cl-nv-maxrregcount={}", value)
-                        : fmt::format(" -D{}={}", name, value);
-  }
-  return options;
+std::string program_id(const DeviceInfo& info, std::string_view file, const Defines& defines) {
+  const std::uint64_t of_text = hash_of(text_for(info, text_of(file)));
+  return fmt::format("{:016x}", hash_of(options_for(info, defines), of_text));
 }
 
 std::string ProgramCache::key_of(std::string_view file, const Defines& defines) const {
-  return fmt::format("{} {}", file, options_for(defines));
+  return fmt::format("{} {}", file, options_for(info_, defines));
 }
 
 bool ProgramCache::has(std::string_view file, const Defines& defines) {
@@ -99,7 +115,10 @@ cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
   const std::lock_guard lock(mutex_);
   auto found = programs_.find(key);
   if (found == programs_.end()) {
+    const auto start = std::chrono::steady_clock::now();
     found = programs_.emplace(key, build(text_of(file), defines, user)).first;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    add_time({file, defines, user}, seconds.count());
   }
   return found->second;
 }
@@ -146,33 +165,50 @@ std::vector<ProgramCache::Part> ProgramCache::missing_parts(
 }
 
 std::string ProgramCache::text_of_part(const Part& part) const {
-  const std::string text = with_kernels(text_of(part.source->file), part.kernels);
-  return info_.limits.is_cpu ? without_unrolling(text) : text;
+  return text_for(info_, with_kernels(text_of(part.source->file), part.kernels));
 }
 
 void ProgramCache::build_parts(const std::vector<Part>& parts) {
   std::vector<BuildJob> jobs;
   for (const Part& part : parts) {
-    jobs.push_back({options_for(part.source->defines), text_of_part(part)});
+    jobs.push_back({options_for(info_, part.source->defines), text_of_part(part)});
   }
   Builders builders(jobs, builders_, info_.index);
+  auto waited = std::chrono::steady_clock::now();  // until then, for what was built before
   while (const auto next = builders.next()) {
     const auto start = std::chrono::steady_clock::now();
     const ProgramSource& source = *parts[next->job].source;
     const BuildJob& job = jobs[next->job];
     const cl::Program program = build_text(job.text, job.options, source.user);
+    const auto end = std::chrono::steady_clock::now();
     // What a builder has built comes from the driver's cache, unless there is none.
-    const bool is_slow = std::chrono::steady_clock::now() - start > tuning::slowest_cached_program;
-    if (next->is_built && is_slow) builders.give_up();
+    if (next->is_built && end - start > tuning::slowest_cached_program) builders.give_up();
     std::map<std::string, cl::Program>& kernels = of_kernels_[key_of(source.file, source.defines)];
     for (const std::string& kernel : parts[next->job].kernels) kernels.emplace(kernel, program);
+    add_time(source, std::chrono::duration<double>(end - waited).count());
+    waited = end;
   }
+}
+
+/// All parts of a file count as one program.
+void ProgramCache::add_time(const ProgramSource& source, double seconds) {
+  const std::string id = program_id(info_, source.file, source.defines);
+  const auto found = std::ranges::find(times_, id, &ProgramTime::id);
+  if (found == times_.end()) {
+    times_.push_back({id, std::string(source.user), seconds});
+  } else {
+    found->seconds += seconds;
+  }
+}
+
+std::vector<ProgramTime> ProgramCache::times() {
+  const std::lock_guard lock(mutex_);
+  return times_;
 }
 
 cl::Program ProgramCache::build(std::string_view text, const Defines& defines,
                                 std::string_view user) const {
-  return build_text(info_.limits.is_cpu ? without_unrolling(text) : std::string(text),
-                    options_for(defines), user);
+  return build_text(text_for(info_, text), options_for(info_, defines), user);
 }
 
 cl::Program ProgramCache::build_text(const std::string& text, const std::string& options,

@@ -44,6 +44,10 @@ struct WantedKernels {
   std::span<const std::string_view> heavy;
 };
 
+/// The name of a program on a device of this kind: a hash of its text and of the compiler's
+/// options.
+std::string program_id(const DeviceInfo& info, std::string_view file, const Defines& defines);
+
 class ProgramCache {
  public:
   ProgramCache(cl::Context context, cl::Device device, DeviceInfo info);
@@ -65,6 +69,10 @@ class ProgramCache {
   /// Whether the file, or what a run needs of it, is built.
   bool has(std::string_view file, const Defines& defines);
 
+  /// The seconds in which every program was built, or was taken from the driver's own cache; all
+  /// parts of a file are one program.
+  std::vector<ProgramTime> times();
+
   /// Builds a program from the caller's text and does not keep it.
   cl::Program build(std::string_view text, const Defines& defines, std::string_view user) const;
 
@@ -83,12 +91,12 @@ class ProgramCache {
     std::set<std::string> kernels;
   };
 
-  std::string options_for(const Defines& defines) const;
   std::string text_of_part(const Part& part) const;
   cl::Program build_text(const std::string& text, const std::string& options,
                          std::string_view user) const;
   std::vector<Part> missing_parts(std::span<const WantedKernels> wanted) const;
   void build_parts(const std::vector<Part>& parts);
+  void add_time(const ProgramSource& source, double seconds);
 
   cl::Context context_;
   cl::Device device_;
@@ -99,6 +107,7 @@ class ProgramCache {
   std::map<std::string, cl::Program> programs_;  // key: file and options
   std::map<std::string, std::map<std::string, cl::Program>>
       of_kernels_;  // the key, then the kernel
+  std::vector<ProgramTime> times_;
 };
 
 }  // namespace qrtool
