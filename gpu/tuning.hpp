@@ -583,6 +583,29 @@ inline constexpr double solve_rank_margin = 4;
 /// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
 
+// ---- many right sides of one matrix (solve/shared.cl, solve/masked.cl)
+
+/// Largest number of columns, and of columns where each right side has a Gram matrix in registers.
+inline constexpr std::int64_t shared_most_columns = 128, masked_most_columns = 8;
+/// Columns up to which a work-item takes two of these right sides.
+inline constexpr std::int64_t masked_pair_columns = 4;
+/// Rows of A beyond which plain sums would err by more than a small part of the bar.
+inline constexpr std::int64_t shared_most_rows = 4096;
+/// Columns that are taken at a time, even: B is read once for each block.
+inline constexpr int shared_block = 16;
+/// Work-items of a group; on a CPU device their private arrays lie in its caches.
+inline constexpr int shared_group = 128, shared_group_on_cpu = 32;
+/// Bytes of a right side that are fetched at a time where it is a row in memory, and rows that are
+/// taken at a time where right sides are columns.
+inline constexpr int shared_row_bytes = 64, shared_rows = 8;
+/// Bytes of the slab of A or Q in local memory.
+inline constexpr int shared_slab_bytes = 8 << 10;
+/// Right sides of a column layout from which a copy of some of them moves long rows.
+inline constexpr std::int64_t shared_least_side_by_side = 4096;
+/// The largest condition, with scaled columns, of the matrices with masks that float64 Gram
+/// matrices and one correction solve as well as reflectors.
+inline constexpr double masked_most_condition = 1e4;
+
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 
 /// Bytes of a vector, whose entries belong to different matrices. 32 .. 64: OpenCL C has no wider

@@ -92,7 +92,7 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
 
 std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
                                          const Limits& limits, const Comm& comm) {
-  // solve takes one A for all right sides to the CPU.
+  // solve takes one A for all right sides to the CPU unless a device is asked for.
   if (o.shared && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
   BackendRequest request = o.backend;
   request.rank = comm.rank();

@@ -9,6 +9,7 @@
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/shared_systems.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
@@ -78,6 +79,26 @@ template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, cons
                                                                   const Plan&, SystemRoute);
 template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
                                                                    const Plan&, SystemRoute);
+
+std::string opencl_shared_objection(const Backend& backend, const SolveProblem& problem,
+                                    index_t side_by_side) {
+  return shared_objection(problem, side_by_side, backend.limits());
+}
+
+template <class T>
+std::unique_ptr<SharedDevice<T>> make_opencl_shared(Backend& backend, const SolveProblem& problem,
+                                                    MatrixView<const T> a,
+                                                    const SharedFactors& factors,
+                                                    SidesLayout layout) {
+  return make_shared_device<T>(dynamic_cast<OpenclBackend&>(backend), problem, a, factors, layout);
+}
+template std::unique_ptr<SharedDevice<float>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                                 MatrixView<const float>,
+                                                                 const SharedFactors&, SidesLayout);
+template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                                  MatrixView<const double>,
+                                                                  const SharedFactors&,
+                                                                  SidesLayout);
 
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
   return measure_products(device);

@@ -55,6 +55,17 @@ template <class T>
 std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend& backend, const SolveProblem& problem,
                                                      const Plan& factor, SystemRoute route);
 
+/// Calls shared_objection() for one A that serves all right sides.
+std::string opencl_shared_objection(const Backend& backend, const SolveProblem& problem,
+                                    index_t side_by_side);
+
+/// Calls make_shared_device(). `backend` is one of make_opencl_backend().
+template <class T>
+std::unique_ptr<SharedDevice<T>> make_opencl_shared(Backend& backend, const SolveProblem& problem,
+                                                    MatrixView<const T> a,
+                                                    const SharedFactors& factors,
+                                                    SidesLayout layout);
+
 /// Times the matrix products that `large` uses. Errors: DeviceError.
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);
 
