@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
 #include "app/ranks/world.hpp"
+#include "app/run/opencl.hpp"
 #include "app/run/several.hpp"
 #include "app/run/timings.hpp"
 #include "core/text.hpp"
@@ -172,6 +174,7 @@ ExitCode run_command(int argc, char** argv, Comm& world) {
 
 int main(int argc, char** argv) {
   using namespace qrtool;
+  if (const std::optional<int> code = build_opencl_kernels(argc, argv)) _exit(*code);
   open_standard_streams();
   install_signal_handlers();
   std::unique_ptr<Comm> world;

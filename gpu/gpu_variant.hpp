@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,8 @@ struct GpuVariant {
   bool takes_flags = false;
   /// Bytes of local memory of the work-group that needs most. Null: not stated.
   std::size_t (*local_bytes)(const Problem&, const Limits&) = nullptr;
+  /// Kernels that take long to build, half a second and more on NVIDIA's compiler.
+  std::span<const std::string_view> heavy_kernels = {};
   /// Whether the errors can also be measured without barriers (check_vector.cl), for CPU devices.
   bool checks_by_vectors = false;
 };

@@ -7,6 +7,8 @@
 
 namespace qrtool {
 
+std::optional<int> build_opencl_kernels(int, char**) { return {}; }
+
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
 std::vector<DeviceTimes> opencl_times() { return {}; }

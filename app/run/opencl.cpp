@@ -2,7 +2,10 @@
 // opencl.cpp: the gpu layer as app sees it.
 #include "app/run/opencl.hpp"
 
+#include <cstdlib>
+
 #include "app/process/signals.hpp"
+#include "gpu/host/builders.hpp"
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
@@ -10,6 +13,21 @@
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
+namespace {
+
+/// The first argument of a process that builds kernels; the device's index and the number of the
+/// process that wants them follow. Users have no need of it.
+constexpr std::string_view build_option = "--build-kernels";
+
+}  // namespace
+
+std::optional<int> build_opencl_kernels(int argc, char** argv) {
+  if (argc != 4 || argv[1] != build_option) {
+    set_builder_command({"/proc/self/exe", std::string(build_option)});
+    return {};
+  }
+  return run_builder(std::atoi(argv[2]), std::atoi(argv[3]));
+}
 
 std::vector<DeviceInfo> opencl_devices() {
   std::vector<DeviceInfo> devices = list_devices();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,10 @@
 #include "gpu/rates.hpp"
 
 namespace qrtool {
+
+/// Whether this process was started to build kernels for another qrtool: then it does that, and the
+/// result is its exit code. If not, this process may start such ones (gpu/host/builders.hpp).
+std::optional<int> build_opencl_kernels(int argc, char** argv);
 
 /// Every OpenCL device; empty where there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();

@@ -2,6 +2,8 @@
 // device_check.hpp: measures the errors of every matrix of a sub-chunk on the device (check.cl).
 #pragma once
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 #include "gpu/gpu_variant.hpp"
@@ -10,6 +12,10 @@ namespace qrtool {
 
 /// Sizes of the check's work buffers in bytes per matrix. They are the same on all devices.
 std::vector<std::size_t> check_workspace(const Problem& problem);
+
+/// Kernels of check.cl and check_rows.cl that take long to build.
+inline constexpr std::array<std::string_view, 2> heavy_check_kernels{"measure_gram",
+                                                                     "measure_rows"};
 
 struct CheckProgram {
   std::string_view file;  // "gpu/check/check.cl"

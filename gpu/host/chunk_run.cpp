@@ -206,6 +206,8 @@ template <class T>
 void ChunkRun<T>::launch(Flight& flight) {
   const DeviceBuffers& buffers = *flight.buffers;
   const index_t first = flight.first, count = flight.count;
+  if (!is_prepared_) engine_.prepare(variant_, buffers, is_checked());
+  is_prepared_ = true;
   // A separate marker, because some drivers give no times for a command that waits for another
   // queue.
   engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);

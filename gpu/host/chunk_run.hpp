@@ -78,6 +78,7 @@ class ChunkRun {
   const Factors<T>& out_;
   std::span<MatrixReport> report_;
   HostCheck<T> host_check_;
+  bool is_prepared_ = false;  // the kernels are built
   ChunkSeconds seconds_;
   index_t open_ = 0;  // first matrix whose results are not yet on the host
 };

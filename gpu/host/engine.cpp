@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "gpu/check/device_check.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {
@@ -13,6 +12,21 @@ namespace {
 
 cl::CommandQueue make_queue(const Session& session) {
   return {session.context, session.device, CL_QUEUE_PROFILING_ENABLE};
+}
+
+/// The kernels that enqueue(launcher) would launch.
+template <class Enqueue>
+WantedKernels wanted_by(const ProgramSource& source, std::span<const std::string_view> heavy,
+                        Enqueue enqueue) {
+  WantedKernels wanted{source, {}, heavy};
+  Launcher recorder(wanted.kernels);
+  enqueue(recorder);
+  return wanted;
+}
+
+ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const Params& params) {
+  return {variant.file, defines_for(problem, params, variant.computes_in(problem)),
+          variant.plan.name};
 }
 
 }  // namespace
@@ -25,9 +39,38 @@ Engine::Engine(const DeviceInfo& device_info, Session& device_session)
       download(make_queue(session)),
       pool(session.context) {}
 
+void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked) {
+  if (!session.programs.has_parts()) return;
+  const FactorJob& job = buffers.job;
+  std::vector<WantedKernels> wanted;
+  add_wanted(variant, job, wanted);
+  if (is_checked) {
+    const CheckProgram program = program_of_check(variant, job.problem);
+    wanted.push_back(
+        wanted_by({program.file, program.defines, "the check"}, heavy_check_kernels,
+                  [&](Launcher& launch) { enqueue_errors(variant, buffers, launch); }));
+  }
+  wanted.push_back({{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}});
+  session.programs.prepare(wanted);
+}
+
+void Engine::add_wanted(const GpuVariant& variant, const FactorJob& job,
+                        std::vector<WantedKernels>& wanted) const {
+  wanted.push_back(wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
+                             [&](Launcher& launch) {
+                               variant.enqueue(job, launch);
+                               if (variant.leading.variant != nullptr)
+                                 variant.leading.enqueue(job, launch);
+                             }));
+  if (variant.leading.variant == nullptr) return;
+  const Problem block = leading_problem(job.problem);
+  const GpuVariant of_block = variant.leading.variant(job.problem);
+  const Params params = params_of_leading(of_block, job, block);
+  add_wanted(of_block, variant.leading.job(job, block, params), wanted);
+}
+
 void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after) {
-  const Defines defines = defines_for(job.problem, job.params, variant.computes_in(job.problem));
-  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  Launcher launch(kernels, compute, session.programs, source_of(variant, job.problem, job.params));
   variant.enqueue(job, launch);
   if (variant.leading.variant != nullptr) {
     factor_leading(variant, job);
@@ -38,13 +81,19 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
     compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
-void Engine::factor_leading(const GpuVariant& variant, const FactorJob& job) {
-  const Problem block = leading_problem(job.problem);
-  const GpuVariant of_block = variant.leading.variant(job.problem);
+Params Engine::params_of_leading(const GpuVariant& of_block, const FactorJob& job,
+                                 const Problem& block) const {
   Params params = of_block.plan.tune(block, info.limits);
   if (const auto found = job.params.find(unguarded); found != job.params.end()) {
     params.insert(*found);
   }
+  return params;
+}
+
+void Engine::factor_leading(const GpuVariant& variant, const FactorJob& job) {
+  const Problem block = leading_problem(job.problem);
+  const GpuVariant of_block = variant.leading.variant(job.problem);
+  const Params params = params_of_leading(of_block, job, block);
   cl::Event factored;
   factor(of_block, variant.leading.job(job, block, params), factored);
 }
@@ -61,25 +110,32 @@ void Engine::poison(const DeviceBuffers& buffers) const {
   }
 }
 
-void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
-  const FactorJob& job = buffers.job;
-  poison(buffers);
-  const CheckProgram program = variant.checks_by_vectors ? vector_check_program(job.problem)
-                                                         : check_program(job.problem, info.limits);
-  Launcher launch(kernels, compute,
-                  session.programs.get(program.file, program.defines, "the check"));
+CheckProgram Engine::program_of_check(const GpuVariant& variant, const Problem& problem) const {
+  return variant.checks_by_vectors ? vector_check_program(problem)
+                                   : check_program(problem, info.limits);
+}
+
+void Engine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                            Launcher& launch) const {
   if (variant.checks_by_vectors) {
-    enqueue_vector_check(job, buffers.errors, launch);
+    enqueue_vector_check(buffers.job, buffers.errors, launch);
   } else {
-    enqueue_check(job, info.limits, buffers.check_work, buffers.errors, launch);
+    enqueue_check(buffers.job, info.limits, buffers.check_work, buffers.errors, launch);
   }
+}
+
+void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
+  poison(buffers);
+  const CheckProgram program = program_of_check(variant, buffers.job.problem);
+  Launcher launch(kernels, compute, session.programs, {program.file, program.defines, "the check"});
+  enqueue_errors(variant, buffers, launch);
   compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
 
 void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
   const FactorJob& job = buffers.job;
   const SumLayout layout(job.problem);
-  Launcher launch(kernels, compute, session.programs.get(sum_file, sum_defines(), "checksums"));
+  Launcher launch(kernels, compute, session.programs, {sum_file, sum_defines(), "checksums"});
   const std::array summed{job.a, job.q, job.r, job.v, job.tau, buffers.errors};
   static_assert(summed.size() == summed_buffers);
   for (const Summed one : which) {
@@ -98,9 +154,10 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   const GpuVariant variant = first.again(job.problem);
   Params params = variant.plan.tune(job.problem, info.limits);
   if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
-  const Defines defines = defines_for(job.problem, params, variant.computes_in(job.problem));
+  const ProgramSource source = source_of(variant, job.problem, params);
   std::vector<cl_int> routes;
-  if (first.host_decides || !variant.takes_flags || !session.programs.has(variant.file, defines)) {
+  if (first.host_decides || !variant.takes_flags ||
+      !session.programs.has(source.file, source.defines)) {
     routes = read_routes(job);
     if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
   }
@@ -108,13 +165,17 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
       job.problem, params, job.count, job.a,          job.q,
       job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
       {}};
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    std::vector<WantedKernels> wanted;
+    add_wanted(variant, flagged, wanted);
+    session.programs.prepare(wanted);
+  }
   if (variant.takes_flags) {
-    Launcher launch(kernels, compute,
-                    session.programs.get(variant.file, defines, variant.plan.name), job.work[0]);
+    Launcher launch(kernels, compute, session.programs, source, job.work[0]);
     variant.enqueue(flagged, launch);
     return true;
   }
-  Launcher launch(kernels, compute, session.programs.get(variant.file, defines, variant.plan.name));
+  Launcher launch(kernels, compute, session.programs, source);
   if (job.count == 1) {
     variant.enqueue(flagged, launch);
     return true;

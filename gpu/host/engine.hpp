@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/host/buffers.hpp"
 #include "gpu/host/device.hpp"
@@ -18,6 +19,9 @@ namespace qrtool {
 struct Engine {
   Engine(const DeviceInfo& device_info, Session& device_session);
 
+  /// Builds the kernels that the steps below need for these buffers, but not those for flagged
+  /// matrices. Without it they are built at their first launch, one after another.
+  void prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked);
   /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
   /// the end.
   void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
@@ -34,6 +38,14 @@ struct Engine {
   BufferPool pool;
 
  private:
+  void add_wanted(const GpuVariant& variant, const FactorJob& job,
+                  std::vector<WantedKernels>& wanted) const;
+  Params params_of_leading(const GpuVariant& of_block, const FactorJob& job,
+                           const Problem& block) const;
+  CheckProgram program_of_check(const GpuVariant& variant, const Problem& problem) const;
+  /// Enqueues the kernels that measure the errors.
+  void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                      Launcher& launch) const;
   /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
   /// Returns false if the host has read the routes and none is `reflectors`.
   void factor_leading(const GpuVariant& variant, const FactorJob& job);

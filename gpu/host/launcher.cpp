@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// launcher.cpp: enqueues kernels of a program.
+// launcher.cpp: enqueues kernels of a file.
 #include "gpu/host/launcher.hpp"
 
 namespace qrtool {
 
-cl::Kernel& KernelCache::get(const cl::Program& program, const std::string& name) {
-  cl::Kernel& kernel = kernels_[{program(), name}];
-  if (kernel() == nullptr) kernel = cl::Kernel(program, name.c_str());
-  return kernel;
+cl::Kernel& Launcher::kernel_of(const char* name) {
+  auto found = kernels_->find(name);
+  if (found == kernels_->end()) {
+    const cl::Program program = programs_->kernel(source_, name);
+    found = kernels_->emplace(name, cl::Kernel(program, name)).first;
+  }
+  return found->second;
 }
 
 void Launcher::enqueue(const cl::Kernel& kernel, index_t groups, int group_size) {

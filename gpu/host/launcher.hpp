@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// launcher.hpp: enqueues kernels of a program.
+// launcher.hpp: enqueues kernels of a file.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
-#include <utility>
 
 #include "core/batch.hpp"
 #include "gpu/host/opencl.hpp"
+#include "gpu/host/program_cache.hpp"
 
 namespace qrtool {
 
@@ -15,25 +17,39 @@ namespace qrtool {
 /// is not thread-safe.
 class KernelCache {
  public:
-  cl::Kernel& get(const cl::Program& program, const std::string& name);
+  using Kernels = std::map<std::string, cl::Kernel, std::less<>>;
+  /// The kernels of a file with defines, by name (ProgramCache::key_of).
+  Kernels& of(const std::string& key) { return kernels_[key]; }
 
  private:
-  std::map<std::pair<cl_program, std::string>, cl::Kernel> kernels_;
+  std::map<std::string, Kernels> kernels_;
 };
 
 class Launcher {
  public:
   /// `routes`: the routes of the matrices, for a program built with FLAGGED; they are the last
   /// argument of every kernel.
-  Launcher(KernelCache& kernels, const cl::CommandQueue& queue, const cl::Program& program,
-           const cl::Buffer& routes = {})
-      : kernels_(kernels), queue_(queue), program_(program), routes_(routes) {}
+  Launcher(KernelCache& kernels, const cl::CommandQueue& queue, ProgramCache& programs,
+           const ProgramSource& source, const cl::Buffer& routes = {})
+      : programs_(&programs),
+        source_(source),
+        kernels_(&kernels.of(programs.key_of(source.file, source.defines))),
+        queue_(queue),
+        routes_(routes) {}
+
+  /// Enqueues nothing, but takes down the names of the kernels.
+  explicit Launcher(std::set<std::string>& names) : names_(&names) {}
+  bool only_takes_names() const { return names_ != nullptr; }
 
   /// Enqueues `groups` work-groups of `group_size` work-items; does nothing if `groups` is 0.
   template <class... Args>
   void operator()(const char* name, index_t groups, int group_size, const Args&... args) {
     if (groups == 0) return;
-    cl::Kernel& kernel = kernels_.get(program_, name);
+    if (only_takes_names()) {
+      names_->insert(name);
+      return;
+    }
+    cl::Kernel& kernel = kernel_of(name);
     cl_uint index = 0;
     (kernel.setArg(index++, args), ...);
     if (routes_() != nullptr) kernel.setArg(index, routes_);
@@ -41,11 +57,14 @@ class Launcher {
   }
 
  private:
+  cl::Kernel& kernel_of(const char* name);
   void enqueue(const cl::Kernel& kernel, index_t groups, int group_size);
 
-  KernelCache& kernels_;
+  std::set<std::string>* names_ = nullptr;
+  ProgramCache* programs_ = nullptr;
+  ProgramSource source_;
+  KernelCache::Kernels* kernels_ = nullptr;
   cl::CommandQueue queue_;
-  cl::Program program_;
   cl::Buffer routes_;
 };
 

@@ -4,13 +4,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
 
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/host/kernel_sources.hpp"
+#include "gpu/host/kernel_text.hpp"
+#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -20,22 +26,6 @@ std::string_view text_of(std::string_view file) {
     if (source.name == file) return source.text;
   }
   throw InternalError(fmt::format("there is no kernel file {}", file));
-}
-
-/// Removes `unroll` pragmas for CPUs. Unrolled loops over register tiles take the CPU compiler ten
-/// times as long and are not faster. Line numbers do not change, and `unroll 1` is kept.
-std::string without_unrolling(std::string_view text) {
-  constexpr std::string_view pragma = "#pragma unroll";
-  std::string result;
-  while (true) {
-    const std::size_t at = text.find(pragma);
-    result += text.substr(0, at);
-    if (at == std::string_view::npos) return result;
-    text.remove_prefix(at);
-    const std::size_t end = text.find('\n');
-    if (text.substr(pragma.size(), end - pragma.size()) == " 1") result += text.substr(0, end);
-    text.remove_prefix(end);
-  }
 }
 
 std::string text_for(const DeviceInfo& info, std::string_view text) {
@@ -75,7 +65,34 @@ std::string first_lines(std::string_view log, int lines) {
   return text;
 }
 
+/// How builders are used: where the driver keeps what it builds on disk, which is known of
+/// NVIDIA's.
+BuilderLimits builders_for(const DeviceInfo& info) {
+  const char* is_off = std::getenv("CUDA_CACHE_DISABLE");
+  const bool has_cache = is_off == nullptr || std::strcmp(is_off, "0") == 0;
+  if (info.limits.is_cpu || info.sub_groups != SubGroups::nvidia_ptx || !has_cache) return {};
+  const std::size_t by_memory = info.limits.host_bytes / tuning::builder_bytes;
+  const int most = std::min(tuning::most_builders, info.limits.threads - 1);
+  return {.command = builder_command(),
+          .most_processes = by_memory < tuning::most_builders
+                                ? std::min(most, static_cast<int>(by_memory))
+                                : most,
+          .patience = tuning::builder_patience};
+}
+
 }  // namespace
+
+ProgramCache::ProgramCache(cl::Context context, cl::Device device, DeviceInfo info)
+    : context_(std::move(context)),
+      device_(std::move(device)),
+      info_(std::move(info)),
+      has_parts_(!info_.limits.is_cpu),
+      builders_(builders_for(info_)) {}
+
+void ProgramCache::set_builders(bool has_parts, BuilderLimits limits) {
+  has_parts_ = has_parts;
+  builders_ = std::move(limits);
+}
 
 std::string program_id(const DeviceInfo& info, std::string_view file, const Defines& defines) {
   const std::uint64_t of_text = hash_of(text_for(info, text_of(file)));
@@ -87,8 +104,9 @@ std::string ProgramCache::key_of(std::string_view file, const Defines& defines) 
 }
 
 bool ProgramCache::has(std::string_view file, const Defines& defines) {
+  const std::string key = key_of(file, defines);
   const std::lock_guard lock(mutex_);
-  return programs_.contains(key_of(file, defines));
+  return programs_.contains(key) || of_kernels_.contains(key);
 }
 
 cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
@@ -100,9 +118,87 @@ cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
     const auto start = std::chrono::steady_clock::now();
     found = programs_.emplace(key, build(text_of(file), defines, user)).first;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    times_.push_back({program_id(info_, file, defines), std::string(user), seconds.count()});
+    add_time({file, defines, user}, seconds.count());
   }
   return found->second;
+}
+
+cl::Program ProgramCache::kernel(const ProgramSource& source, const std::string& name) {
+  if (has_parts_) {
+    const std::lock_guard lock(mutex_);
+    const auto of_file = of_kernels_.find(key_of(source.file, source.defines));
+    if (of_file != of_kernels_.end()) {
+      const auto found = of_file->second.find(name);
+      if (found != of_file->second.end()) return found->second;
+    }
+  }
+  return get(source.file, source.defines, source.user);
+}
+
+void ProgramCache::prepare(std::span<const WantedKernels> wanted) {
+  if (!has_parts_) return;
+  const std::lock_guard lock(mutex_);
+  build_parts(missing_parts(wanted));
+}
+
+/// The heavy kernels come first: with them, whoever builds has the long builds behind it early.
+std::vector<ProgramCache::Part> ProgramCache::missing_parts(
+    std::span<const WantedKernels> wanted) const {
+  std::vector<Part> parts, parts_of_others;
+  for (const WantedKernels& of_file : wanted) {
+    const std::string key = key_of(of_file.source.file, of_file.source.defines);
+    const auto built = of_kernels_.find(key);
+    Part others{&of_file.source, {}};
+    for (const std::string& kernel : of_file.kernels) {
+      const bool is_in_part = built != of_kernels_.end() && built->second.contains(kernel);
+      if (programs_.contains(key) || is_in_part) continue;
+      if (std::ranges::find(of_file.heavy, kernel) != of_file.heavy.end()) {
+        parts.push_back({&of_file.source, {kernel}});
+      } else {
+        others.kernels.insert(kernel);
+      }
+    }
+    if (!others.kernels.empty()) parts_of_others.push_back(std::move(others));
+  }
+  std::ranges::move(parts_of_others, std::back_inserter(parts));
+  return parts;
+}
+
+std::string ProgramCache::text_of_part(const Part& part) const {
+  return text_for(info_, with_kernels(text_of(part.source->file), part.kernels));
+}
+
+void ProgramCache::build_parts(const std::vector<Part>& parts) {
+  std::vector<BuildJob> jobs;
+  for (const Part& part : parts) {
+    jobs.push_back({options_for(info_, part.source->defines), text_of_part(part)});
+  }
+  Builders builders(jobs, builders_, info_.index);
+  auto waited = std::chrono::steady_clock::now();  // until then, for what was built before
+  while (const auto next = builders.next()) {
+    const auto start = std::chrono::steady_clock::now();
+    const ProgramSource& source = *parts[next->job].source;
+    const BuildJob& job = jobs[next->job];
+    const cl::Program program = build_text(job.text, job.options, source.user);
+    const auto end = std::chrono::steady_clock::now();
+    // What a builder has built comes from the driver's cache, unless there is none.
+    if (next->is_built && end - start > tuning::slowest_cached_program) builders.give_up();
+    std::map<std::string, cl::Program>& kernels = of_kernels_[key_of(source.file, source.defines)];
+    for (const std::string& kernel : parts[next->job].kernels) kernels.emplace(kernel, program);
+    add_time(source, std::chrono::duration<double>(end - waited).count());
+    waited = end;
+  }
+}
+
+/// All parts of a file count as one program.
+void ProgramCache::add_time(const ProgramSource& source, double seconds) {
+  const std::string id = program_id(info_, source.file, source.defines);
+  const auto found = std::ranges::find(times_, id, &ProgramTime::id);
+  if (found == times_.end()) {
+    times_.push_back({id, std::string(source.user), seconds});
+  } else {
+    found->seconds += seconds;
+  }
 }
 
 std::vector<ProgramTime> ProgramCache::times() {
@@ -112,9 +208,13 @@ std::vector<ProgramTime> ProgramCache::times() {
 
 cl::Program ProgramCache::build(std::string_view text, const Defines& defines,
                                 std::string_view user) const {
-  const std::string options = options_for(info_, defines);
+  return build_text(text_for(info_, text), options_for(info_, defines), user);
+}
+
+cl::Program ProgramCache::build_text(const std::string& text, const std::string& options,
+                                     std::string_view user) const {
   const DriverScope driver;
-  cl::Program program(context_, text_for(info_, text));
+  cl::Program program(context_, text);
   try {
     program.build({device_}, options.c_str());
   } catch (const cl::Error& error) {

@@ -59,6 +59,12 @@ struct ResidentRun::State {
     }
   }
 
+  /// Builds the kernels before the first run.
+  void prepare(bool is_checked) {
+    if (!is_prepared) engine.prepare(variant, *buffers, is_checked);
+    is_prepared = true;
+  }
+
   /// Sets every byte of the results to that of a NaN, so that a run which does not write a result
   /// cannot pass with the result of the previous run. The host enqueues the run during this time.
   void poison_results() const {
@@ -79,6 +85,7 @@ struct ResidentRun::State {
   const GpuVariant& variant;
   BufferPool pool;
   index_t count;
+  bool is_prepared = false;
   std::optional<DeviceBuffers> buffers;
 };
 
@@ -91,9 +98,10 @@ ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<con
 ResidentRun::~ResidentRun() = default;
 
 ResidentRun::Seconds ResidentRun::run() {
-  const State& s = *state_;
+  State& s = *state_;
   cl::Event begun, factored, checked;
   s.guard([&] {
+    s.prepare(/*is_checked=*/true);
     s.poison_results();
     s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
     s.engine.factor(s.variant, s.buffers->job, factored);
@@ -104,9 +112,10 @@ ResidentRun::Seconds ResidentRun::run() {
 }
 
 void ResidentRun::run_to_r(std::span<std::byte> to) {
-  const State& s = *state_;
+  State& s = *state_;
   cl::Event factored;
   s.guard([&] {
+    s.prepare(/*is_checked=*/false);
     s.engine.factor(s.variant, s.buffers->job, factored);
     s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
   });

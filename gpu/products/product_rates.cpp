@@ -27,10 +27,9 @@ class Bench {
         params_(product_params(element_type<T>, body, 4, 64, device.limits.has_nvidia_mma)) {
     Problem problem;
     problem.type = element_type<T>;
-    launch_.emplace(
-        kernels_, queue_,
-        session_.programs.get("gpu/products/gemm.cl",
-                              defines_for(problem, params_, element_type<T>), "bench --gemm"));
+    launch_.emplace(kernels_, queue_, session_.programs,
+                    ProgramSource{"gpu/products/gemm.cl",
+                                  defines_for(problem, params_, element_type<T>), "bench --gemm"});
     // Buffers of rows x rows entries are large enough for each operand of both products.
     std::mt19937 random(1);
     std::uniform_real_distribution<double> uniform(-1, 1);

@@ -141,10 +141,11 @@ struct SharedSetup {
 
   Launcher launcher(const Params& of) const {
     const Problem typed{.type = problem.type};
-    return {engine.kernels, engine.compute,
-            engine.session.programs.get(is_masked ? "gpu/solve/masked.cl" : "gpu/solve/shared.cl",
-                                        defines_for(typed, of, ElementType::float64),
-                                        "solving systems")};
+    return {engine.kernels,
+            engine.compute,
+            engine.session.programs,
+            {is_masked ? "gpu/solve/masked.cl" : "gpu/solve/shared.cl",
+             defines_for(typed, of, ElementType::float64), "solving systems"}};
   }
 
   /// b_ld and x_ld: those of `count` right sides, packed.
@@ -430,8 +431,8 @@ void SharedOnDevice<T>::start(const RightSideBlock<T>& block, Flight& flight, in
 
 template <class T>
 void SharedOnDevice<T>::enqueue_sums_of(Flight& flight, int set) {
-  Launcher launch(engine_.kernels, engine_.compute,
-                  engine_.session.programs.get(sum_file, sum_defines(), "checksums"));
+  Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
+                  {sum_file, sum_defines(), "checksums"});
   const auto enqueue = [&](index_t length, const cl::Buffer& of, std::size_t entry) {
     const SumLayout layout = sums_of(length, flight.part.count);
     const cl::Buffer sums = pool_.grown({set, entry}, layout.bytes());

@@ -102,9 +102,10 @@ namespace {
 
 Launcher launcher(Engine& engine, const SystemJob& job, const char* file, const Params& params) {
   const Problem problem{.type = job.type};
-  return {engine.kernels, engine.compute,
-          engine.session.programs.get(file, defines_for(problem, params, ElementType::float64),
-                                      "solving systems")};
+  return {engine.kernels,
+          engine.compute,
+          engine.session.programs,
+          {file, defines_for(problem, params, ElementType::float64), "solving systems"}};
 }
 
 Launcher group_launcher(Engine& engine, const SystemJob& job) {
@@ -422,8 +423,8 @@ template <class T>
 void SystemsOnDevice<T>::enqueue_sums_of(const Flight& flight) {
   const index_t p = flight.system->layout.sides;
   engine_.sum(*flight.factor, std::array{Summed::a});
-  Launcher launch(engine_.kernels, engine_.compute,
-                  engine_.session.programs.get(sum_file, sum_defines(), "checksums"));
+  Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
+                  {sum_file, sum_defines(), "checksums"});
   enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.count,
                flight.system->b_sums, launch);
   enqueue_sums(vector_sums(problem_.n, p), Summed::a, flight.system->x, flight.count,

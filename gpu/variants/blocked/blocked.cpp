@@ -2,6 +2,7 @@
 // blocked.cpp: the host half of blocked.cl: strips of 32 columns in registers; panels, T, the
 // update of the other strips, then Q from the last panel to the first (LAPACK geqrf, orgqr).
 #include <algorithm>
+#include <array>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/common/tile_lanes.hpp"
@@ -12,6 +13,9 @@ namespace qrtool {
 namespace {
 
 constexpr int panel_width = 32;
+
+constexpr std::array<std::string_view, 3> heavy_kernels{"factor_first", "factor_step",
+                                                        "form_q_step"};
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem& p) { return std::string(name_of(p.type)); }
@@ -191,7 +195,8 @@ GpuVariant blocked_variant() {
           .enqueue = enqueue,
           .computes_in = computes_in,
           .takes_flags = true,
-          .local_bytes = local_bytes};
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
 }
 
 }  // namespace qrtool

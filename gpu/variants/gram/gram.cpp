@@ -3,6 +3,7 @@
 // two for float64 (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device
 // half: gram.cl.
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "gpu/check/host_check.hpp"
@@ -11,6 +12,8 @@
 
 namespace qrtool {
 namespace {
+
+constexpr std::array<std::string_view, 2> heavy_kernels{"factor_gram", "factor_gram_twice"};
 
 constexpr index_t block_columns = 16;
 constexpr int most_lanes = 32;  // work-items of a group
@@ -180,7 +183,8 @@ GpuVariant gram_variant() {
           .computes_in = computes_in,
           .again = again,
           .routes = flagged_routes,
-          .local_bytes = local_bytes};
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
 }
 
 }  // namespace qrtool

@@ -2,6 +2,7 @@
 // gram_tiles.cpp: float32 by Gram matrices in float64 (CholeskyQR) in tiles of 64 columns, with a
 // guard; what it stops goes to Householder reflectors. Device half: gram_tiles.cl.
 #include <algorithm>
+#include <array>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/host/program_cache.hpp"
@@ -13,6 +14,9 @@ namespace {
 
 constexpr int warps = 4;
 constexpr int square_warps = 8;
+
+constexpr std::array<std::string_view, 3> heavy_kernels{"factor_whole", "update_trailing",
+                                                        "form_panel"};
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
@@ -164,7 +168,8 @@ GpuVariant gram_tiles_variant() {
           .again = again,
           .routes = flagged_routes,
           .host_decides = true,
-          .local_bytes = local_bytes};
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
 }
 
 }  // namespace qrtool

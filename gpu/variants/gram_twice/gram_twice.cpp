@@ -2,6 +2,7 @@
 // gram_twice.cpp: float64 by Gram matrices in two passes (CholeskyQR2), any number of columns, with
 // a guard; what it stops goes to Householder reflectors. Device half: gram_twice.cl.
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "gpu/check/host_check.hpp"
@@ -20,6 +21,9 @@ constexpr index_t side = 128;            // SIDE
 constexpr int sum_group_size = 256;      // SUM_GROUP
 constexpr index_t sum_parts = 8;         // SUM_PARTS
 constexpr std::size_t block_room = 288;  // BLOCK_ROOM
+
+constexpr std::array<std::string_view, 4> heavy_kernels{"factor_squares", "divide_panel",
+                                                        "judge_first_pass", "divide_rows"};
 
 ElementType computes_in(const Problem&) { return ElementType::float64; }
 std::string arithmetic(const Problem&) { return "float64"; }
@@ -341,7 +345,8 @@ GpuVariant gram_twice_variant() {
           .again = again,
           .routes = flagged_routes,
           .host_decides = true,
-          .local_bytes = local_bytes};
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
 }
 
 }  // namespace qrtool

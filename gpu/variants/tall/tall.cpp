@@ -2,6 +2,7 @@
 // tall.cpp: the host half of tall.cl: m >> n; Cholesky of A'A in float64 if it is accurate enough,
 // else a tree of Householder factorizations (LAPACK latsqr, getsqrhrt).
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
 #include <numeric>
@@ -19,6 +20,8 @@ constexpr int plain_group = 256;
 constexpr index_t product_rows = 64;  // PRODUCT_ROWS of multiply_level
 
 /// The type in which the tree computes.
+constexpr std::array<std::string_view, 1> heavy_kernels{"factor_level"};
+
 ElementType computes_in(const Problem& p) {
   return p.n <= tuning::tall_few_columns ? ElementType::float64 : p.type;
 }
@@ -356,7 +359,8 @@ GpuVariant tall_variant() {
       .enqueue = enqueue,
       .computes_in = computes_in,
       .routes = routes_of,
-      .local_bytes = local_bytes};
+      .local_bytes = local_bytes,
+      .heavy_kernels = heavy_kernels};
 }
 
 }  // namespace qrtool

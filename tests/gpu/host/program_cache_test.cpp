@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -53,6 +54,87 @@ TEST_F(Programs, ThreadsShareOneBuild) {
   }
   for (const cl::Program& program : got) EXPECT_EQ(program(), got[0]());
   EXPECT_EQ(session_for(device).programs.size(), before + 1);
+}
+
+/// The kernels of the check that a run needs, in a cache of its own that builds in parts.
+class Parts : public Programs {
+ protected:
+  void SetUp() override {
+    Programs::SetUp();
+    if (IsSkipped()) return;
+    const DeviceInfo device = device_under_test();
+    Session& session = session_for(device);
+    programs_.emplace(session.context, session.device, device);
+  }
+
+  void prepare(const BuilderLimits& limits = {}) {
+    programs_->set_builders(true, limits);
+    programs_->prepare(std::array{wanted_});
+  }
+  std::size_t kernels_beside(const std::string& name) {
+    const cl::Program program = programs_->kernel(wanted_.source, name);
+    EXPECT_NO_THROW(cl::Kernel(program, name.c_str()));
+    return program.getInfo<CL_PROGRAM_NUM_KERNELS>();
+  }
+
+  static constexpr std::array<std::string_view, 2> heavy_{"measure_gram", "measure_rows"};
+  WantedKernels wanted_{.source = {.file = "gpu/check/check.cl",
+                                   .defines = {{"STORED", "float"}, {"FACTOR", "float"}},
+                                   .user = "the test"},
+                        .kernels = {"measure_gram", "measure_r", "finish_errors"},
+                        .heavy = heavy_};
+  std::optional<ProgramCache> programs_;
+};
+
+TEST_F(Parts, AHeavyKernelIsAProgramAndTheOthersAreOne) {
+  EXPECT_FALSE(programs_->has(wanted_.source.file, wanted_.source.defines));
+  prepare();
+  EXPECT_TRUE(programs_->has(wanted_.source.file, wanted_.source.defines));
+  EXPECT_EQ(kernels_beside("measure_gram"), 1U);
+  EXPECT_EQ(kernels_beside("measure_r"), 2U);
+  EXPECT_EQ(kernels_beside("finish_errors"), 2U);
+  EXPECT_EQ(programs_->size(), 0U);
+}
+
+TEST_F(Parts, AreBuiltOnce) {
+  prepare();
+  const cl::Program before = programs_->kernel(wanted_.source, "measure_r");
+  wanted_.kernels.insert("measure_residual");
+  prepare();
+  EXPECT_EQ(programs_->kernel(wanted_.source, "measure_r")(), before());
+  EXPECT_EQ(kernels_beside("measure_residual"), 1U);
+}
+
+TEST_F(Parts, AKernelThatNobodyPreparedComesFromTheWholeFile) {
+  prepare();
+  EXPECT_GT(kernels_beside("measure_residual"), 4U);
+  EXPECT_EQ(programs_->size(), 1U);
+}
+
+TEST_F(Parts, AreBuiltWithBuildersThatFail) {
+  prepare({.command = {"/bin/false"}, .most_processes = 2});
+  EXPECT_EQ(kernels_beside("measure_gram"), 1U);
+  EXPECT_EQ(kernels_beside("measure_r"), 2U);
+}
+
+TEST_F(Parts, AreBuiltWithBuildersThatWork) {
+  prepare({.command = {QRTOOL_BINARY, "--build-kernels"}, .most_processes = 2});
+  EXPECT_EQ(kernels_beside("measure_gram"), 1U);
+  EXPECT_EQ(kernels_beside("measure_r"), 2U);
+}
+
+TEST_F(Parts, FailureNamesTheVariantAndTheRestCanBeBuiltLater) {
+  wanted_.source.defines["STORED"] = "no_such_type";
+  try {
+    prepare({.command = {QRTOOL_BINARY, "--build-kernels"}, .most_processes = 2});
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("no_such_type"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("the test"), std::string::npos) << error.what();
+  }
+  wanted_.source.defines["STORED"] = "float";
+  prepare();
+  EXPECT_EQ(kernels_beside("measure_gram"), 1U);
 }
 
 TEST_F(Programs, FailureNamesVariantDeviceAndLine) {

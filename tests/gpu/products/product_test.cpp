@@ -36,8 +36,7 @@ class Products {
     params_["A_ALIGNMENT"] = 1;
     Problem problem;
     problem.type = element_type<T>;
-    program_ = session_.programs.get("gpu/products/gemm.cl",
-                                     defines_for(problem, params_, element_type<T>), "the test");
+    source_ = {"gpu/products/gemm.cl", defines_for(problem, params_, element_type<T>), "the test"};
   }
 
   cl::Buffer buffer(const std::vector<T>& from) const {
@@ -48,7 +47,7 @@ class Products {
   void read(const cl::Buffer& from, std::vector<T>& to) const {
     queue_.enqueueReadBuffer(from, CL_TRUE, 0, to.size() * sizeof(T), to.data());
   }
-  Launcher launcher() { return {kernels_, queue_, program_}; }
+  Launcher launcher() { return {kernels_, queue_, session_.programs, source_}; }
   const Params& params() const { return params_; }
 
  private:
@@ -56,7 +55,7 @@ class Products {
   cl::CommandQueue queue_;
   Params params_;
   KernelCache kernels_;
-  cl::Program program_;
+  ProgramSource source_;
 };
 
 template <class T>
