@@ -157,6 +157,23 @@ TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
       << said.out;
 }
 
+TEST_F(Factor, ProbeEstimatesByRowsWhateverTheMemory) {
+  const std::string a = make<float>("a.h5", 1, 30000, 192);
+  const auto with = [&](const std::string& memory, const std::string& check) {
+    return factor(a, check + memory + ".h5", {"--check", check, "--memory", memory});
+  };
+  const std::string full = with("48MiB", "full"), probe = with("48MiB", "probe"),
+                    more = with("64MiB", "probe");
+  EXPECT_TRUE(same_bits(read_dataset(full, "/Q"), read_dataset(probe, "/Q")));
+  EXPECT_EQ(read_attribute(probe, "check"), "probe");
+  for (const char* name : {"residual", "orthogonality"}) {
+    const double measured = read_report(full, name)[0], found = read_report(probe, name)[0];
+    EXPECT_NE(found, measured) << name;
+    EXPECT_NEAR(found, measured, 0.2 * measured) << name;
+    EXPECT_EQ(found, read_report(more, name)[0]) << name;
+  }
+}
+
 TEST_F(Factor, ProbeMeasuresWhereThatIsAsFast) {
   for (const auto& [m, n, more] : {std::tuple<index_t, index_t, Strings>{12, 8, {}},
                                    {200, 200, {"--mode", "raw"}},

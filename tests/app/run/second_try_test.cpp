@@ -82,6 +82,7 @@ struct SpoiledRun {
   std::string variant = {};
   float first_error = 0.01F, second_error = 0;  // of the tries
   bool marks_first = false;
+  Check check = Check::full;
 
   friend std::ostream& operator<<(std::ostream& out, const SpoiledRun& run) {
     return out << run.name;
@@ -123,6 +124,7 @@ FactorOptions options_of(const SpoiledRun& run, const TemporaryDirectory& dir) {
   o.order = run.order;
   o.precision = run.precision;
   o.backend.variant = run.variant;
+  o.check = run.check;
   o.quiet = o.force = true;
   return o;
 }
@@ -263,6 +265,13 @@ const std::vector<SpoiledRun> runs{
      .n = 20,
      .spoil = Spoil::leaves,
      .host_bytes = 12 << 20},
+    {.name = "RowsProbe",  // whose bound is above the bar
+     .count = 1,
+     .m = 30000,
+     .n = 192,
+     .spoil = Spoil::leaves,
+     .host_bytes = 56 << 20,
+     .check = Check::probe},
     {.name = "RowsLapack",
      .count = 1,
      .m = 60000,
