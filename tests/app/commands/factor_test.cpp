@@ -157,6 +157,17 @@ TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
       << said.out;
 }
 
+TEST_F(Factor, ProbeEstimatesWhateverTheVariant) {
+  const std::string a = make<double>("a.h5", 1, 2500, 200);
+  for (const char* variant : {"cpu/eigen", "cpu/blocked", "cpu/tall"}) {
+    const Strings by{"--variant", variant};
+    const std::string full = factor(a, "full.h5", by),
+                      probe = factor(a, "probe.h5", by + Strings{"--check", "probe"});
+    EXPECT_EQ(read_attribute(probe, "check"), "probe") << variant;
+    EXPECT_NE(read_report(probe, "orthogonality"), read_report(full, "orthogonality")) << variant;
+  }
+}
+
 TEST_F(Factor, ProbeEstimatesByRowsWhateverTheMemory) {
   const std::string a = make<float>("a.h5", 1, 30000, 192);
   const auto with = [&](const std::string& memory, const std::string& check) {
