@@ -216,14 +216,13 @@ void fit_rows(Plan& plan, const Limits& limits) {
 }
 
 /// What the plan does where the user asked for estimates: a device measures by itself, and so does
-/// the pass over the rows for R alone. Reflectors are measured through their Q, which costs more
-/// than the check.
+/// the pass over the rows for R alone. The Q of reflectors is formed for either.
 Check check_of(const Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
   if (p.check != Check::probe) return p.check;
   if (plan.by_rows()) return estimates_rows(p, limits) ? Check::probe : Check::full;
-  const bool is_estimated =
-      limits.device_bytes == 0 && p.mode != Mode::raw && ErrorProbe::pays(p.m, p.n, p.q_cols());
+  const index_t q_cols = p.mode == Mode::raw ? p.k() : p.q_cols();
+  const bool is_estimated = limits.device_bytes == 0 && ErrorProbe::pays(p.m, p.n, q_cols);
   return is_estimated ? Check::probe : Check::full;
 }
 

@@ -160,8 +160,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
   const std::size_t per_matrix = matrix_bytes(input);
   const ErrorFinder::Shape shape = input.shape(1);
   MeasurePlan plan;
-  const bool is_estimated =
-      !input.has_reflectors() && ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
+  const bool is_estimated = ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
   plan.check = is_estimated ? check : Check::full;
   plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
   plan.threads_per_matrix = limits.threads / plan.threads;

@@ -276,6 +276,8 @@ TEST_F(Verify, ProbeFindsByRowsWhatTheCheckFinds) {
     const ToolResult result =
         verify({"--json", "--all", "--check", check, "--memory", memory, "--progress", "always"});
     EXPECT_EQ(result.err.find("rows") != std::string::npos, memory == "8MiB") << result.err;
+    EXPECT_EQ(result.err.find("15,000/12,000"), std::string::npos)
+        << "reading again is no progress";
     const auto json = nlohmann::json::parse(result.out);
     EXPECT_EQ(json["check"]["kind"], check);
     EXPECT_EQ(json["check"]["passed"], 2);
