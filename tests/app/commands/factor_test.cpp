@@ -164,7 +164,10 @@ TEST_F(Factor, ProbeEstimatesWhateverTheVariant) {
     const std::string full = factor(a, "full.h5", by),
                       probe = factor(a, "probe.h5", by + Strings{"--check", "probe"});
     EXPECT_EQ(read_attribute(probe, "check"), "probe") << variant;
-    EXPECT_NE(read_report(probe, "orthogonality"), read_report(full, "orthogonality")) << variant;
+    const double measured = read_report(full, "orthogonality")[0];
+    const double found = read_report(probe, "orthogonality")[0];
+    EXPECT_NE(found, measured) << variant;
+    EXPECT_NEAR(found, measured, 0.2 * measured) << variant;
   }
 }
 
