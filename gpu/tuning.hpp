@@ -140,6 +140,9 @@ inline constexpr int sum_group = 256;
 /// of 4 bytes per work-item. QR of some 30 million entries, here / in `small`, ms: 4 x 4 0.18 /
 /// 0.71 (float64 0.23 / 1.2), 8 x 8 0.50 / 0.72 (0.53 / 0.77); 16 x 8 in float32 0.35 / 0.15.
 inline constexpr std::int64_t tiny_entries = 64;
+/// With more rows than the first number and more entries than the second, `small` is faster: 8 x 8
+/// takes 0.27 ms with the tiles that it has now.
+inline constexpr std::int64_t tiny_fast_rows = 6, tiny_fast_entries = 49;
 /// Largest number of rows: R of 1000000 of 16 x 4 takes 0.32 ms, and 0.19 in `small`.
 inline constexpr std::int64_t tiny_rows = 8;
 /// Work-items, and matrices, of a group. 32 .. 256; a group's matrices are in local memory.
@@ -169,8 +172,13 @@ inline constexpr std::int64_t gram_columns = 80;
 /// 32 x 32 takes 0.153 ms, the same as in `small`, and 33 x 17 takes 0.124 instead of 0.106 ms.
 inline constexpr std::int64_t gram_least_columns = 33;
 /// From this number of columns on, and from this number of entries of the batch on, it is faster as
-/// well: 100000 of 17 x 17 take 0.40 ms and 0.87 in `small`; 5000 of 300 x 20 take 0.17 and 0.30.
+/// well: 5000 of 300 x 20 take 0.17 ms, and 0.30 in `small`.
 inline constexpr std::int64_t gram_many_least_columns = 17, gram_many_entries = 1 << 24;
+/// Where `small` has its narrow tiles it is faster up to these numbers of rows in float32 and
+/// float64. 60000 matrices in `gram` / `small`, ms: 17 x 17 0.256 / 0.179 (float64 0.646 / 0.351),
+/// 24 x 24 0.291 / 0.247 (0.824 / 0.440), 33 x 17 0.273 / 0.334 (0.930 / 0.671), 64 x 20 0.367 /
+/// 0.590 (1.17 / 1.03).
+inline constexpr std::int64_t gram_narrow_rows = 25, gram_twice_narrow_rows = 65;
 /// Batches of so many matrices with so many rows, whatever their columns. 1800 of 1024 x 16 take
 /// 0.13 ms, 0.20 in `tall` and 4.3 in `blocked`; 10000 of 1000 x 3 take 0.35, 0.75 and 38 ms.
 inline constexpr std::int64_t gram_batch = 132, gram_batch_rows = 512;
@@ -288,7 +296,12 @@ inline constexpr int small_lane_columns = 8;
 /// with 8 columns, 2.05 ms with 4 and 2.62 ms with 2; 128x64 takes 5.42 ms with 8 and 4.78 ms with
 /// 4.
 inline constexpr int small_wide_lane_columns = 4;
-inline constexpr int small_narrow_lane_columns = 4;
+/// Narrow matrices have at most so many columns per work-item, or up to 6 with so many lanes
+/// across. 60000 of 10 x 10 take 0.088 ms with 5 columns and 0.101 with 3, of 17 x 17 0.179 and
+/// 0.282; in float64 17 x 17 takes 0.353 and 0.450. With up to 16 columns and more rows it is the
+/// second number: 20 x 10 takes 0.088 ms with 3 columns and 0.112 with 5.
+inline constexpr int small_narrow_lane_columns = 5, small_narrow_tall_lane_columns = 4;
+inline constexpr int small_narrow_most_lanes_across = 4;
 /// Smallest number of lanes across for matrices that are not narrow, a power of two.
 inline constexpr int small_least_lanes_across = 8;
 /// Rows per work-item. 4 .. 32. Narrow matrices have short columns and get fewer rows per
@@ -296,7 +309,11 @@ inline constexpr int small_least_lanes_across = 8;
 /// rows and 0.91 ms with 32.
 inline constexpr int small_lane_rows = 16;
 inline constexpr int small_narrow_lane_rows = 8;
-inline constexpr int small_narrow_columns = 16;
+inline constexpr int small_narrow_columns = 24;
+/// With at most small_narrow_lane_rows rows, so many. A lane that has all rows of its columns is
+/// slow: 460000 of 8 x 8 take 0.27 ms with 4 rows and 0.74 with 8; 208000 of 12 x 12 take 0.36 ms
+/// with 8 rows and 0.73 with 12.
+inline constexpr int small_narrow_few_lane_rows = 4;
 /// Largest tile: columns of A and Q (64 .. 256) and rows (64 .. 1024).
 inline constexpr int small_max_columns = 128;
 inline constexpr int small_max_rows = 512;

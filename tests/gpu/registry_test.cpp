@@ -58,7 +58,9 @@ TEST(Registry, NoVariantTakesMoreColumnsThanItsKernelsCount) {
 TEST(Registry, PlanChoosesByShape) {
   EXPECT_EQ(chosen(problem(64, 64)), "opencl/small");
   EXPECT_EQ(chosen(problem(512, 64)), "opencl/small");
-  EXPECT_EQ(chosen(problem(8, 8)), "opencl/tiny");
+  EXPECT_EQ(chosen(problem(7, 7)), "opencl/tiny");
+  EXPECT_EQ(chosen(problem(6, 10)), "opencl/tiny");
+  EXPECT_EQ(chosen(problem(8, 8)), "opencl/small");
   EXPECT_EQ(chosen(problem(512, 128)), "opencl/blocked");
   EXPECT_EQ(chosen(problem(1024, 8)), "opencl/tall");
   EXPECT_EQ(chosen(problem(1025, 8)), "opencl/tall");

@@ -60,6 +60,7 @@ class Panel : Lanes<C, C> {
     V w[width][block] = {};
     for_sums(from, rows_, [&](index_t first, index_t end) {
       V part[width][block] = {};
+#pragma GCC unroll 4
       for (index_t i = first; i < end; ++i) {
         const V* v = a_ + i * width;
 #pragma GCC unroll 4
@@ -77,6 +78,7 @@ class Panel : Lanes<C, C> {
     multiply_by_t<is_transposed>(t, w);
     // C := C - V W, from the last row to the first: the last rows are still in the first-level
     // cache.
+#pragma GCC unroll 4
     for (index_t i = rows_ - 1; i >= 0; --i) {
       // With a copy the compiler knows that the stores below do not change V.
       const V v[width] = {a_[i * width], a_[i * width + 1], a_[i * width + 2], a_[i * width + 3]};

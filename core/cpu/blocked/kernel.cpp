@@ -74,15 +74,16 @@ class Factorization : Lanes<T, C> {
       : s_(shape),
         uses_tiles_(uses_tiles(shape)),
         rows_(round_up(shape.m, uses_tiles_ ? Tiles::block_rows : tile_rows)),
-        strips_((shape.n + width - 1) / width),
-        panels_((shape.k + width - 1) / width) {
+        strips_(strips_of(shape.n)),
+        panels_(strips_of(shape.k)),
+        own_strips_(group_size(strips_of(shape.n > shape.q_cols ? shape.n : shape.q_cols), 1)) {
     const auto take = [&]<class E>(E*& member, index_t count) {
       member = workspace == nullptr ? nullptr : reinterpret_cast<E*>(workspace + bytes_);
       const auto size_of_e = static_cast<index_t>(sizeof(E));
       bytes_ += static_cast<std::size_t>(round_up(count * size_of_e, 64));
     };
     take(strip_, panels_ * rows_ * width);
-    take(own_strip_, size * rows_ * width);
+    take(own_strip_, size * own_strips_ * rows_ * width);
     take(own_columns_, size * LeafColumns<C>::entries(rows_));
     if (uses_tiles_) take(split_, split_blocks(panels_));
     take(top_, panels_ * width * width);
@@ -95,17 +96,51 @@ class Factorization : Lanes<T, C> {
 
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
+  static constexpr index_t strips_of(index_t columns) { return (columns + width - 1) / width; }
 
   // ---- the order of the strips
 
+  /// The strips that a worker computes side by side, so that a panel is read once for all of them.
+  /// It and they stay in the second-level cache. The result does not depend on their number.
+  index_t group_size(index_t strips, int workers) const {
+    constexpr index_t cache_bytes = 3 << 19, least_groups = 8, most = 4;
+    const index_t strip_bytes = rows_ * width * static_cast<index_t>(sizeof(C));
+    const index_t panel_bytes = uses_tiles_ ? 3 * strip_bytes : strip_bytes;
+    if (panels_ * strip_bytes <= cache_bytes) return 1;
+    for (index_t size = most; size > 1; --size) {
+      if (panel_bytes + size * strip_bytes <= cache_bytes &&
+          strips >= least_groups * size * workers)
+        return size;
+    }
+    return 1;
+  }
+
+  struct Group {
+    index_t first, end;
+  };
+
   void factor_strips(const Matrix<T>& matrix, const Team& team) {
-    for (index_t s = team.worker; s < strips_; s += team.size) {
-      C* strip = s < panels_ ? strip_ + s * rows_ * width : own_strip(team);
-      const int vectors = vectors_of(s_.n - s * width);
-      load_strip(matrix.a, s, strip);
-      for (index_t p = 0; p < lesser(s, panels_); ++p) {
-        if (team.size > 1) team.wait_for(team.self, p);
-        apply_panel<true>(p, {true, true}, strip, vectors);
+    const index_t size = group_size(strips_, team.size);
+    for (index_t s = team.worker * size; s < strips_; s += team.size * size)
+      factor_group(matrix, team, {s, lesser(s + size, strips_)});
+  }
+
+  /// Factors some strips. Panels that other workers are still making are applied to one strip after
+  /// the other, so that the first of them is published early.
+  void factor_group(const Matrix<T>& matrix, const Team& team, const Group& group) {
+    const index_t recent = (team.size - 1) * (group.end - group.first);
+    const index_t shared = lesser(group.first - recent, panels_);
+    for (index_t s = group.first; s < group.end; ++s) load_strip(matrix.a, s, strip_of(s, team));
+    for (index_t p = 0; p < shared; ++p) {
+      wait_for(team, p);
+      for (index_t s = group.first; s < group.end; ++s)
+        apply_panel<true>(p, {true, true}, strip_of(s, team), vectors_of(s_.n - s * width));
+    }
+    for (index_t s = group.first; s < group.end; ++s) {
+      C* strip = strip_of(s, team);
+      for (index_t p = shared < 0 ? 0 : shared; p < lesser(s, panels_); ++p) {
+        wait_for(team, p);
+        apply_panel<true>(p, {true, true}, strip, vectors_of(s_.n - s * width));
       }
       if (s < panels_) {
         factor_panel(s, own_columns_ + team.worker * LeafColumns<C>::entries(rows_));
@@ -119,22 +154,33 @@ class Factorization : Lanes<T, C> {
     }
   }
 
+  static void wait_for(const Team& team, index_t p) {
+    if (team.size > 1) team.wait_for(team.self, p);
+  }
+
   /// Q = H_0 .. H_k-1 I.
   void form_q(const Strided<T>& out, const Team& team) {
-    if (team.size > 1) team.wait_for(team.self, panels_ - 1);
-    C* q = own_strip(team);
-    const index_t q_strips = (s_.q_cols + width - 1) / width;
-    for (index_t s = q_strips - 1 - team.worker; s >= 0; s -= team.size) {
-      const int vectors = vectors_of(s_.q_cols - s * width);
+    wait_for(team, panels_ - 1);
+    const index_t strips = strips_of(s_.q_cols), size = group_size(strips, team.size);
+    for (index_t end = strips - team.worker * size; end > 0; end -= team.size * size)
+      form_group(out, team, {end > size ? end - size : 0, end});
+  }
+
+  /// Forms some strips of Q. A strip of I is zero above its ones, and stays zero above row 32 p
+  /// when panel p is applied.
+  void form_group(const Strided<T>& out, const Team& team, const Group& group) {
+    for (index_t s = group.first; s < group.end; ++s) {
+      C* q = own_strip(s, team);
       for (index_t i = 0; i < rows_ * width; i += lanes) store(q + i, V{});
       for (index_t i = 0; i < lesser(width, s_.m - s * width); ++i)
         q[(s * width + i) * width + i] = 1;
-      // The strip of I is zero above its ones, and stays zero above row 32 p when panel p is
-      // applied.
-      for (index_t p = lesser(s, panels_ - 1); p >= 0; --p)
-        apply_panel<false>(p, {p == s, p != s}, q, vectors);
-      store_q(out, s, q);
     }
+    for (index_t p = lesser(group.end, panels_) - 1; p >= 0; --p) {
+      for (index_t s = p > group.first ? p : group.first; s < group.end; ++s)
+        apply_panel<false>(p, {p == s, p != s}, own_strip(s, team),
+                           vectors_of(s_.q_cols - s * width));
+    }
+    for (index_t s = group.first; s < group.end; ++s) store_q(out, s, own_strip(s, team));
   }
 
   /// The strip := (I - V T V') of it, or with T', where V is panel p.
@@ -161,7 +207,13 @@ class Factorization : Lanes<T, C> {
     return p * blocks - p * (p - 1) / 2;
   }
 
-  C* own_strip(const Team& team) const { return own_strip_ + team.worker * rows_ * width; }
+  /// One of the places of a worker, in which strip s never displaces another of its group.
+  C* own_strip(index_t s, const Team& team) const {
+    return own_strip_ + (team.worker * own_strips_ + s % own_strips_) * rows_ * width;
+  }
+  C* strip_of(index_t s, const Team& team) const {
+    return s < panels_ ? strip_ + s * rows_ * width : own_strip(s, team);
+  }
 
   static int vectors_of(index_t columns) {
     return static_cast<int>((lesser(columns, width) + lanes - 1) / lanes);
@@ -239,6 +291,7 @@ class Factorization : Lanes<T, C> {
       for (int q = 0; q < row_vectors; ++q) {
         const IntT bits = magnitude_bits(row.x[q]);
         largest[q] = bits > largest[q] ? bits : largest[q];
+        store(strip + i * width + q * lanes, __builtin_convertvector(row.x[q], V));
       }
     }
     V down[row_vectors][2];
@@ -252,11 +305,10 @@ class Factorization : Lanes<T, C> {
       for (int f = 0; f < 2; ++f) store(up_ + (2 * s + f) * width + q * lanes, up[f]);
     }
     for (index_t i = 0; i < s_.m; ++i) {
-      const Row row(from + i * a.ld, columns);
+      C* row = strip + i * width;
 #pragma GCC unroll 16
       for (int q = 0; q < row_vectors; ++q)
-        store(strip + i * width + q * lanes,
-              __builtin_convertvector(row.x[q], V) * down[q][0] * down[q][1]);
+        store(row + q * lanes, load(row + q * lanes) * down[q][0] * down[q][1]);
     }
     for (index_t i = s_.m * width; i < rows_ * width; i += lanes) store(strip + i, V{});
   }
@@ -346,9 +398,10 @@ class Factorization : Lanes<T, C> {
   const bool uses_tiles_;
   const index_t rows_;                // m with the padding
   const index_t strips_, panels_;     // all strips of A, and those that have reflectors
+  const index_t own_strips_;          // of a worker: the most strips of a group
   std::size_t bytes_ = 0;             // of the workspace
   C* strip_;                          // V\R, rows_ x 32 for every panel
-  C* own_strip_;                      // rows_ x 32 for every worker
+  C* own_strip_;                      // rows_ x 32, own_strips_ for every worker
   C* own_columns_;                    // the columns of a leaf for every worker
   typename Tiles::Rows* split_;       // V split for the tiles, block by block
   C* top_;                            // the first rows of V, 32 x 32 for every panel

@@ -77,6 +77,7 @@ struct Products : Lanes<C, C> {
   template <int Rows, int N>
   [[gnu::always_inline]] static void sum_tile(index_t first, index_t end, const C* x, index_t down,
                                               index_t across, const C* y, V (&sum)[Rows][N]) {
+#pragma GCC unroll 4
     for (index_t p = first; p < end; ++p) {
       V row[N];
 #pragma GCC unroll 2
@@ -94,8 +95,11 @@ struct Products : Lanes<C, C> {
     for (index_t i = 0; i < rows; i += sum_rows) {
       const index_t part = lesser(sum_rows, rows - i);
       for_tiles(vectors, [&]<int N>(int q) {
-        for (index_t p = 0; p < reflectors; p += tile_reflectors)
+        for (index_t p = 0; p < reflectors; p += tile_reflectors) {
+          const index_t tile = q / (N * lanes) * (width / tile_reflectors) + p / tile_reflectors;
+          prefetch_part<N>(tile, v + (i + sum_rows) * width);
           add_tile<N>(part, v + i * width + p, c + i * width + q, w + p * width + q);
+        }
       });
     }
   }
@@ -125,6 +129,21 @@ struct Products : Lanes<C, C> {
     int q = 0;
     for (; q + 2 <= vectors; q += 2) body.template operator()<2>(q * lanes);
     if (q < vectors) body.template operator()<1>(q * lanes);
+  }
+
+  /// Loads the part of the next 32 rows of V that belongs to one of the tiles of these rows into
+  /// the second-level cache. The processor itself stops at the end of a page, which has 16 rows of
+  /// float64: V'C of 2048 rows from a farther cache ran at 75 GFLOP/s in place of 87.
+  template <int N>
+  [[gnu::always_inline]] static void prefetch_part(index_t tile, const C* next) {
+    constexpr index_t line = 64 / sizeof(C),
+                      tiles = width / (N * lanes) * (width / tile_reflectors);
+    constexpr index_t entries = tiles < width ? sum_rows * width / tiles : line;
+    const auto at = reinterpret_cast<std::uintptr_t>(next + tile * entries);
+#pragma GCC unroll 16
+    for (index_t e = 0; e < entries; e += line)
+      __builtin_prefetch(
+          reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(e) * sizeof(C)), 0, 2);
   }
 
   template <int N>
@@ -158,6 +177,7 @@ struct Products : Lanes<C, C> {
     for (int i = 0; i < tile_reflectors; ++i)
 #pragma GCC unroll 2
       for (int q = 0; q < N; ++q) x[i][q] = load(c + i * width + q * lanes);
+#pragma GCC unroll 4
     for (index_t p = 0; p < reflectors; ++p) {
       V y[N];
 #pragma GCC unroll 2

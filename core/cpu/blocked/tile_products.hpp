@@ -111,7 +111,10 @@ class TileProducts<float> {
     Floats::multiply_by_t<is_transposed>(v.t, v.count, w, width / leaf, tw);
     Block right;
     for (index_t r = 0; r < width; ++r) split_row<true>(tw, r, right);
-    for (index_t b = 0; b < blocks; ++b) add_to(rows[b].plain, right, c + b * block_rows * width);
+    for (index_t b = 0; b < blocks; ++b) {
+      const Block& next = rows[b + 1 < blocks ? b + 1 : b].plain;
+      add_to(rows[b].plain, next, right, c + b * block_rows * width);
+    }
   }
 
  private:
@@ -186,6 +189,14 @@ class TileProducts<float> {
     between(5);
   }
 
+  /// Loads a sixth of a block into the cache. The processor itself stops at the end of a page.
+  [[gnu::always_inline]] static void prefetch_part(const Block& x, int sixth) {
+    constexpr int lines = 3 * 2 * 16 / 6;
+#pragma GCC unroll 16
+    for (int r = 0; r < lines; ++r)
+      __builtin_prefetch(reinterpret_cast<const char*>(&x) + (sixth * lines + r) * 64);
+  }
+
   /// W := V'C. While the tiles multiply 32 rows, the next 32 rows of C are split.
   [[gnu::always_inline]] static void form_products(const Rows* v, index_t first, index_t end,
                                                    const float* c, float* w) {
@@ -196,12 +207,14 @@ class TileProducts<float> {
         split_row<false>(c + first * block_rows * width, r, right[first & 1]);
     }
     for (index_t b = first; b < end; ++b) {
-      const float* next = c + (b + 1 < end ? b + 1 : b) * block_rows * width;
+      const index_t following = b + 1 < end ? b + 1 : b;
+      const float* next = c + following * block_rows * width;
       _tile_zero(0);
       _tile_zero(1);
       _tile_zero(2);
       _tile_zero(3);
       multiply_parts(v[b].transposed, right[b & 1], [&](int e) {
+        prefetch_part(v[following].transposed, e);
         for (index_t r = e * width / 6; r < (e + 1) * width / 6; ++r)
           split_row<false>(next, r, right[~b & 1]);
       });
@@ -210,15 +223,16 @@ class TileProducts<float> {
     }
   }
 
-  /// C += X Y for 32 rows.
-  [[gnu::always_inline]] static void add_to(const Block& x, const Block& y, float* c) {
+  /// C += X Y for 32 rows. The next block of X is loaded into the cache.
+  [[gnu::always_inline]] static void add_to(const Block& x, const Block& next, const Block& y,
+                                            float* c) {
     constexpr index_t row_bytes = width * sizeof(float);
     asm volatile("" ::: "memory");
     _tile_loadd(0, c, row_bytes);
     _tile_loadd(1, c + leaf, row_bytes);
     _tile_loadd(2, c + leaf * width, row_bytes);
     _tile_loadd(3, c + leaf * width + leaf, row_bytes);
-    multiply_parts(x, y, [](int) {});
+    multiply_parts(x, y, [&](int e) { prefetch_part(next, e); });
     store_tiles(c);
   }
 

@@ -101,6 +101,12 @@ Fit pays(const Problem& p, const Limits& limits) {
     return {false, "pays for many matrices of at most " +
                        std::to_string(tuning::gram_batch_most_rows) + " rows"};
   }
+  const index_t narrow_rows =
+      is_twice(p) ? tuning::gram_twice_narrow_rows : tuning::gram_narrow_rows;
+  if (p.n <= tuning::small_narrow_columns && p.m < narrow_rows) {
+    return {false, "pays from " + std::to_string(tuning::small_narrow_columns + 1) +
+                       " columns or " + std::to_string(narrow_rows) + " rows on"};
+  }
   const bool is_much = p.count * p.m * p.n >= tuning::gram_many_entries;
   const index_t least = is_twice(p) ? tuning::gram_twice_few_columns
                         : is_much   ? tuning::gram_many_least_columns

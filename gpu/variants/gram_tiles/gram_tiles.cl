@@ -131,7 +131,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_gram(
   // group.
   const int quadrant = (at.index + (int)get_group_id(0)) % WARPS;
   const int down = quadrant / 2 * 32, across = quadrant % 2 * 32;
-  const bool is_needed = !is_diagonal || down >= across;
+  const bool is_needed = (!is_diagonal || down >= across) && c * TILE + down < shape.n;
   const int copied = at.item * PARTS * COPIED_FLOATS, row0 = copied / TILE, col0 = copied % TILE;
   const int to = row0 * SLAB_LD + col0;
   SlabCopy left = slab_copy(a, shape, c, row0, col0), right = slab_copy(a, shape, b, row0, col0);
@@ -232,14 +232,14 @@ __kernel void update_trailing(__global float* r, __global double* work, FactorSh
   if (group >= count) {
     const Slot slot = slot_at(work, shape, (group - count) / targets);
     const Target to = find_target((group - count) % targets, b);
-    if (to.d < slot.tiles) update_target(&at, shared, slot, to, b);
+    if (to.d < slot.tiles) update_target(&at, shared, slot, to, b, shape.n);
     return;
   }
   const Slot slot = slot_at(work, shape, group);
   const int exist = min(shape.n - SIDE * b, SIDE);
   r += (first + group) * (index_t)shape.n * shape.n + SIDE * b * ((index_t)shape.n + 1);
   Block own[OWN];
-  const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
+  const int blocks = blocks_of_square(shape.n, b);
   load_square(&at, own, shared, slot, b, blocks);
   const SquareOf of = {r, shape.n, exist, blocks, slot, 2 * b, true, true};
   clear_lower(&of, at.item);
@@ -333,7 +333,7 @@ INLINE void load_pivots(const Place* at, __local double* pivots, __local double*
 // Computes slot.spread for the columns of square b. room: (SIDE_BLOCKS + 2) BLOCK_ROOM.
 INLINE void spread_square(const Place* at, __local double* room, Slot slot, __global const float* r,
                           int n, int b) {
-  const int blocks = min(slot.tiles - 2 * b, 2) * BLOCKS;
+  const int blocks = blocks_of_square(n, b);
   __local double* squares = room + SIDE_BLOCKS * BLOCK_ROOM;
   load_pivots(at, room, squares, slot, b, blocks);
   take_spread(at->item, 16 * blocks, room, r + SIDE * b * ((index_t)n + 1), n, n - SIDE * b,
@@ -359,7 +359,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
     spread_square(&at, columns, slot, r, shape.n, b);
     return;
   }
-  const int strip = at.index * 16, blocks = across * BLOCKS;
+  const int strip = at.index * 16, blocks = blocks_of_square(shape.n, b);
   Block s[SIDE_BLOCKS];
 #pragma unroll
   for (int k = 0; k < SIDE_BLOCKS; ++k) {

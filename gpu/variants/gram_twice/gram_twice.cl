@@ -7,7 +7,7 @@
 //
 //   launches of a pass, in this order                                   one group per
 //   sum_slab         X'X over a slab of rows, X = A or Q1               slab x tile
-//   add_slabs        the sum of the slabs, if there are several         32 entries
+//   add_slabs        the sum of the slabs, if there are several         part of a tile
 //   settle_gram      ||G - I|| in the second pass                       tile
 //   begin_series     in the second pass: L2 if G is close to I          tile on the diagonal
 //   for every square b, unless L2 is known:

@@ -18,7 +18,7 @@ constexpr int wide_warps = 16;           // WIDE_WARPS
 constexpr index_t tile = 64;             // TILE
 constexpr index_t side = 128;            // SIDE
 constexpr int sum_group_size = 256;      // SUM_GROUP
-constexpr index_t sums_of_tile = 128;    // SUMS_OF_TILE
+constexpr index_t sum_parts = 8;         // SUM_PARTS
 constexpr std::size_t block_room = 288;  // BLOCK_ROOM
 
 ElementType computes_in(const Problem&) { return ElementType::float64; }
@@ -160,10 +160,11 @@ double use_of(index_t groups, index_t at_once) {
   return static_cast<double>(groups) / static_cast<double>(ceil_divide(groups, at_once) * at_once);
 }
 
-/// Whether a product takes less time in `wide` groups of sixteen warps than in `narrow` ones.
-bool pays_wide(index_t wide, index_t narrow, index_t narrow_at_once) {
+/// Whether a product takes less time in `wide` groups of sixteen warps than in `narrow` ones, which
+/// leave out what is past column n. full: the part of the wide products that is within n.
+bool pays_wide(index_t wide, index_t narrow, index_t narrow_at_once, double full) {
   return wide >= tuning::gram_twice_least_wide_groups &&
-         tuning::gram_twice_wide_gain * use_of(wide, tuning::gram_twice_wide_groups) >
+         tuning::gram_twice_wide_gain * full * use_of(wide, tuning::gram_twice_wide_groups) >
              use_of(narrow, narrow_at_once);
 }
 
@@ -238,14 +239,17 @@ class Wave {
   void form_factor(const Rows& x) {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
     const index_t square_pairs = count_ * twice_.slabs * squares_ * (squares_ + 1) / 2;
+    const auto part = static_cast<double>(job_.problem.n) / static_cast<double>(squares_ * side);
     const bool is_wide = squares_ > 1 && pays_wide(square_pairs, count_ * twice_.slabs * pairs,
-                                                   4 * tuning::gram_twice_wide_groups);
+                                                   4 * tuning::gram_twice_wide_groups, part * part);
     launch_(is_wide ? "sum_squares" : "sum_slab",
             is_wide ? square_pairs : count_ * twice_.slabs * pairs,
             is_wide ? wide_group_size_ : group_size_, x.buffer, x.shape, job_.slots, shape_,
             twice_);
     if (twice_.slabs > 1) {
-      launch_("add_slabs", count_ * pairs * sums_of_tile, sum_group_size, job_.slots, twice_);
+      const index_t sums =
+          tile * tile / sum_group_size * (twice_.slabs < sum_parts ? 1 : sum_parts);
+      launch_("add_slabs", count_ * pairs * sums, sum_group_size, job_.slots, twice_);
     }
     launch_("settle_gram", count_ * pairs, sum_group_size, job_.slots, shape_, twice_);
     if (twice_.pass == 1) {
@@ -255,7 +259,8 @@ class Wave {
       // Row pair d has d - b + 1 pairs of tiles in each of its two rows.
       const index_t below = squares_ - 1 - b, targets = b > 0 ? below * (below + 3) : 0;
       launch_("factor_squares", count_ * (1 + targets), square_group_size_, job_.slots, twice_,
-              static_cast<cl_int>(count_), static_cast<cl_int>(b), static_cast<cl_int>(targets));
+              static_cast<cl_int>(job_.problem.n), static_cast<cl_int>(count_),
+              static_cast<cl_int>(b), static_cast<cl_int>(targets));
       const index_t others = std::max<index_t>(tiles - 2 * (b + 1), 0);
       launch_("divide_panel", count_ * others, group_size_, job_.slots, twice_,
               static_cast<cl_int>(b));
@@ -286,7 +291,9 @@ class Wave {
     const Rows& old = from == 0 ? x : q;
     const index_t wide = count_ * wide_strips_ * (end - to);
     const index_t narrow = count_ * strips_ * (end - to);
-    const bool is_wide = pays_wide(wide, narrow, 2 * tuning::gram_twice_wide_groups);
+    const auto part = static_cast<double>(std::min(job_.problem.n, end * side) - to * side) /
+                      static_cast<double>((end - to) * side);
+    const bool is_wide = pays_wide(wide, narrow, 2 * tuning::gram_twice_wide_groups, part);
     launch_(is_wide ? "update_wide_rows" : "update_rows", is_wide ? wide : narrow,
             is_wide ? wide_group_size_ : square_group_size_, old.buffer, old.shape, q.buffer,
             q.shape, job_.slots, shape_, twice_, static_cast<cl_int>(from), static_cast<cl_int>(to),

@@ -24,19 +24,27 @@ LaneTile tile_with(const Problem& p, int lane_columns) {
   const int budget =
       tuning::small_tile_bytes / static_cast<int>(size_of(computes_in(p)));  // elements
   const bool is_narrow = columns <= tuning::small_narrow_columns;
+  const bool is_tall = columns <= 16 && rows > 16;
+  const int narrow_columns =
+      is_tall ? tuning::small_narrow_tall_lane_columns : tuning::small_narrow_lane_columns;
   LaneTile tile{};
-  tile.lanes_across = is_narrow
-                          ? power_of_two(ceil_divide(columns, tuning::small_narrow_lane_columns))
-                          : std::max(tuning::small_least_lanes_across,
-                                     power_of_two(ceil_divide(columns, lane_columns)));
-  const int most_rows = is_narrow ? tuning::small_narrow_lane_rows : tuning::small_lane_rows;
+  tile.lanes_across = is_narrow ? std::min(tuning::small_narrow_most_lanes_across,
+                                           power_of_two(ceil_divide(columns, narrow_columns)))
+                                : std::max(tuning::small_least_lanes_across,
+                                           power_of_two(ceil_divide(columns, lane_columns)));
+  const int most_rows = !is_narrow ? tuning::small_lane_rows
+                        : rows <= tuning::small_narrow_lane_rows
+                            ? tuning::small_narrow_few_lane_rows
+                            : tuning::small_narrow_lane_rows;
+  const int most_entries = is_narrow ? budget + budget / 8 : budget;
   while (true) {
     tile.columns_per_lane = static_cast<int>(ceil_divide(columns, tile.lanes_across));
     const int lane_rows = std::min(most_rows, std::max(4, budget / tile.columns_per_lane / 4 * 4));
     tile.row_splits = power_of_two(ceil_divide(rows, lane_rows));
-    // Half the splits suffice if a lane can hold 4 more rows. This is cheaper than twice the lanes.
-    if (tile.row_splits > 1 && ceil_divide(rows, tile.row_splits / 2) <= lane_rows + 4 &&
-        (lane_rows + 4) * tile.columns_per_lane <= budget) {
+    // Half the splits suffice if a lane can hold 4 more rows. This is cheaper than twice the lanes,
+    // but a lane with all rows of its columns is slow (tuning.hpp).
+    if (tile.row_splits > 2 && ceil_divide(rows, tile.row_splits / 2) <= lane_rows + 4 &&
+        (lane_rows + 4) * tile.columns_per_lane <= most_entries) {
       tile.row_splits /= 2;
     }
     tile.rows_per_lane = static_cast<int>(ceil_divide(ceil_divide(rows, tile.row_splits), 4)) * 4;

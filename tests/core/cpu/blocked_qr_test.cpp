@@ -38,6 +38,11 @@ Result<T> factor(MatrixView<const T> a, Mode mode, int threads,
 }
 
 template <class T>
+bool have_same_bits(MatrixView<T> x, MatrixView<T> y) {
+  return std::memcmp(x.data, y.data, static_cast<std::size_t>(x.rows * x.cols) * sizeof(T)) == 0;
+}
+
+template <class T>
 void expect_good(MatrixView<const T> a, const Result<T>& result, const std::string& what) {
   const MatrixView<const T> q = result.q.view()[0], r = result.r.view()[0];
   const Magnitude magnitude = magnitude_of(a);
@@ -100,6 +105,22 @@ TEST(BlockedQrParts, StrictArithmeticHasNone) {
   EXPECT_FALSE(blocked_multiplies_parts(problem));
 }
 
+/// A team of 1, 2 and 3 takes four, two and one of these strips at a time, in float64.
+TYPED_TEST(BlockedQrTest, StripsComputedTogetherAreThoseComputedAlone) {
+  for (const auto& [m, n] : {std::pair<index_t, index_t>{1030, 1024}, {1024, 1100}}) {
+    const Batch<TypeParam> a(1, m, n);
+    fill_matrix<TypeParam>({"gauss"}, 0, a.view()[0]);
+    const MatrixView<const TypeParam> view = a.view()[0];
+    const Result<TypeParam> alone = factor(view, Mode::reduced, 3);
+    expect_good(view, alone, "alone");
+    for (const int threads : {1, 2}) {
+      const Result<TypeParam> together = factor(view, Mode::reduced, threads);
+      EXPECT_TRUE(have_same_bits(alone.q.view()[0], together.q.view()[0])) << threads;
+      EXPECT_TRUE(have_same_bits(alone.r.view()[0], together.r.view()[0])) << threads;
+    }
+  }
+}
+
 /// After the first reflector all columns hold the same rounding errors.
 TYPED_TEST(BlockedQrTest, ConstantMatricesKeepClearOfTheBar) {
   constexpr index_t n = 300;
@@ -145,11 +166,8 @@ TYPED_TEST(BlockedQrTest, TheTeamDoesNotMatter) {
     for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r}) {
       const Result<TypeParam> alone = factor(view, mode, 1), team = factor(view, mode, 3);
       expect_good(view, mode == Mode::r ? factor(view, Mode::reduced, 3) : team, "team");
-      const auto same = [](MatrixView<TypeParam> x, MatrixView<TypeParam> y) {
-        return std::memcmp(x.data, y.data, x.rows * x.cols * sizeof(TypeParam)) == 0;
-      };
-      EXPECT_TRUE(same(alone.q.view()[0], team.q.view()[0])) << m << "x" << n;
-      EXPECT_TRUE(same(alone.r.view()[0], team.r.view()[0])) << m << "x" << n;
+      EXPECT_TRUE(have_same_bits(alone.q.view()[0], team.q.view()[0])) << m << "x" << n;
+      EXPECT_TRUE(have_same_bits(alone.r.view()[0], team.r.view()[0])) << m << "x" << n;
     }
   }
 }
