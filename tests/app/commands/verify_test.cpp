@@ -260,6 +260,10 @@ TEST_F(Verify, ProbeFindsWhatTheCheckFinds) {
   EXPECT_EQ(error(probe, 1), error(full, 1)) << "measured";
   EXPECT_EQ(error(probe, 2), error(full, 2)) << "measured";
   EXPECT_EQ(probe["check"]["passed"], 2);
+  const std::string said =
+      "\nthese errors are estimates, except those of matrices close to a bar\n";
+  EXPECT_NE(verify({"--check", "probe"}).out.find(said), std::string::npos);
+  EXPECT_EQ(verify({}).out.find(said), std::string::npos);
   EXPECT_EQ(run_tool({"verify", a_, q_, "--check", "none"}).exit_code, 2);
 }
 
