@@ -22,6 +22,7 @@
 #include "app/process/signals.hpp"
 #include "app/ranks/world.hpp"
 #include "app/run/several.hpp"
+#include "app/run/timings.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 
@@ -182,6 +183,7 @@ int main(int argc, char** argv) {
       set_interrupt_message("");
     }
     const int code = static_cast<int>(run_command(argc, argv, *world));
+    remember_timings();
     close_log(code);
     return code;
   } catch (...) {

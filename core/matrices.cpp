@@ -229,7 +229,15 @@ void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
     fill_cond(request, number, a);
     return;
   }
-  for (index_t i = 0; i < a.rows; ++i) {
+  fill_rows(request, b, a, 0, a.rows);
+}
+
+template <class T>
+void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
+               index_t rows) {
+  const NamedEntry& named = find_kind(request.kind);
+  const auto number = static_cast<std::uint64_t>(b);
+  for (index_t i = first; i < first + rows; ++i) {
     for (index_t j = 0; j < a.cols; ++j) {
       a(i, j) = static_cast<T>(named.value({request, number, i, j, a.rows, a.cols}));
     }
@@ -238,5 +246,7 @@ void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a) {
 
 template void fill_matrix(const MatrixRequest&, index_t, MatrixView<float>);
 template void fill_matrix(const MatrixRequest&, index_t, MatrixView<double>);
+template void fill_rows(const MatrixRequest&, index_t, MatrixView<float>, index_t, index_t);
+template void fill_rows(const MatrixRequest&, index_t, MatrixView<double>, index_t, index_t);
 
 }  // namespace qrtool

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include "core/operations.hpp"
-#include "gpu/registry.hpp"
+#include "gpu/programs.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -15,17 +16,9 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// The variant that the plan chooses without a word from the user; null if there is none.
-const Variant* chosen_variant(const Problem& p, const Limits& device) {
-  for (const Variant& variant : opencl_variants()) {
-    const bool pays = variant.pays == nullptr || variant.pays(p, device).ok;
-    if (!variant.only_when_forced && pays && variant.fits(p, device).ok) return &variant;
-  }
-  return nullptr;
-}
-
 /// Distance of the shapes, in powers of two.
-double distance(const Problem& p, const tuning::MeasuredTime& time) {
+template <class Measured>
+double distance(const Problem& p, const Measured& time) {
   const auto apart = [](index_t one, index_t other) {
     return std::abs(std::log2(static_cast<double>(one) / static_cast<double>(other)));
   };
@@ -44,28 +37,117 @@ const tuning::MeasuredTime& nearest_time(const Problem& p, std::string_view vari
   return *std::ranges::min_element(tuning::measured_times, {}, rank);
 }
 
-double kernel_seconds(const Problem& p, const Limits& device, std::string_view variant) {
-  const tuning::MeasuredTime& time = nearest_time(p, variant);
-  const Problem measured{time.count, time.m, time.n, p.type, p.wants_q() ? Mode::reduced : Mode::r};
-  const double seconds = (p.wants_q() ? time.q_ms : time.r_ms) * 1e-3;
+const tuning::MeasuredSystems& nearest_systems(const Problem& p) {
+  const auto rank = [&](const tuning::MeasuredSystems& time) {
+    return time.type == p.type ? distance(p, time) : never;
+  };
+  return *std::ranges::min_element(tuning::measured_systems, {}, rank);
+}
+
+/// What the measured device takes, for another one.
+double on_device(double seconds, const Problem& p, const Limits& device) {
   const double share = device.compute_units > 0
                            ? static_cast<double>(device.compute_units) / tuning::measured_units
                            : 1.0;
   const bool is_slow = p.type == ElementType::float64 && !device.fast_float64;
-  return seconds * operations(p) / operations(measured) / share *
-         (is_slow ? tuning::slow_float64 : 1.0);
+  return seconds / share * (is_slow ? tuning::slow_float64 : 1.0);
+}
+
+double factor_seconds(const Problem& p, const Limits& device, std::string_view variant) {
+  const tuning::MeasuredTime& time = nearest_time(p, variant);
+  const Problem measured{time.count, time.m, time.n, p.type, p.wants_q() ? Mode::reduced : Mode::r};
+  const double seconds = (p.wants_q() ? time.q_ms : time.r_ms) * 1e-3;
+  const double check = p.check == Check::none ? 0 : tuning::check_share;
+  return on_device((1 + check) * seconds * operations(p) / operations(measured), p, device);
+}
+
+double systems_seconds(const Problem& p, index_t sides, const Limits& device) {
+  const tuning::MeasuredSystems& time = nearest_systems(p);
+  const Problem measured{time.count, time.m, time.n, p.type, Mode::r};
+  const double one = time.ms * 1e-3 * operations(p) / operations(measured);
+  // Every right side is solved and checked with R and A of its own.
+  return on_device(one * static_cast<double>(std::max<index_t>(sides, 1)), p, device);
+}
+
+/// Sub-chunks of a whole run, and of one matrix each at the least.
+double sub_chunks(const Problem& p, double bytes) {
+  const double wanted = std::ceil(bytes / static_cast<double>(tuning::sub_chunk_bytes));
+  return std::clamp(wanted, 1.0, static_cast<double>(p.count));
+}
+
+/// The second measurement by the host of the first and the last matrix of a sub-chunk.
+double sample_seconds(const Problem& p, double parts) {
+  if (p.check == Check::none) return 0;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
+  const auto q = static_cast<double>(p.q_cols()), k = static_cast<double>(p.k());
+  const double one = q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n;
+  if (one > tuning::host_sample_operations) return 0;
+  const double samples = std::min(2 * parts, static_cast<double>(p.count));
+  const double chunks = std::max(1.0, parts / 4);
+  return std::min(samples * one, chunks * tuning::host_sample_operations) /
+         tuning::host_sample_rate;
+}
+
+double copied_in(const Problem& p, double bytes) {
+  const bool is_large = 2 * bytes / static_cast<double>(p.count) > tuning::sub_chunk_bytes;
+  return bytes /
+         (is_large ? tuning::copied_bytes_per_second_of_large : tuning::copied_bytes_per_second);
+}
+
+/// Copies and kernels overlap, but for the first sub-chunk and the last.
+double overlapped(double copies, double kernels, double parts) {
+  return std::max(copies, kernels) + std::min(copies, kernels) / parts;
+}
+
+/// Bytes of the buffers that go through the pipeline: four chunks of 64 MiB, or one matrix.
+double pinned_bytes(const Problem& p, double bytes) {
+  constexpr double most = 4 * 0x1p26;
+  return std::min(bytes, std::max(most, bytes / static_cast<double>(p.count)));
+}
+
+double bytes_of(const Problem& p) {
+  return static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + p.output_bytes());
 }
 
 }  // namespace
 
-double device_seconds(const Problem& p, const Limits& device) {
+double copy_seconds(const Problem& p) {
   if (p.is_empty()) return 0;
-  const Variant* const variant = chosen_variant(p, device);
-  if (variant == nullptr) return never;
+  return pinned_bytes(p, bytes_of(p)) / tuning::pinned_bytes_per_second + copied_in(p, bytes_of(p));
+}
+
+DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
+  if (p.is_empty()) return {};
+  const Variant* const variant = chosen_variant(p, device.limits);
+  if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
+  const double bytes = bytes_of(p);
+  const double parts = sub_chunks(p, bytes);
+  const double kernels = factor_seconds(p, device.limits, variant->name);
+  return {.variant = variant->name,
+          .programs = factor_programs(*variant, p, device),
+          .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
+          .run_seconds = overlapped(copied_in(p, bytes), kernels, parts) +
+                         sample_seconds(p, parts) + tuning::chunk_seconds * parts};
+}
+
+DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device) {
+  if (p.is_empty()) return {};
+  const Variant* const variant = chosen_variant(p, device.limits);
+  if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
+  const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
   const double bytes =
-      static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + p.output_bytes());
-  return std::max(kernel_seconds(p, device, variant->name),
-                  bytes / tuning::copied_bytes_per_second);
+      static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + vectors);
+  const double parts = sub_chunks(p, bytes);
+  const double kernels = systems_seconds(p, sides, device.limits);
+  return {.variant = variant->name,
+          .programs = solve_programs(*variant, p, sides, device),
+          .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
+          .run_seconds =
+              overlapped(copied_in(p, bytes), kernels, parts) + tuning::chunk_seconds * parts};
+}
+
+bool is_measured(const DeviceInfo& device) {
+  return device.name.find(tuning::measured_device) != std::string::npos;
 }
 
 }  // namespace qrtool

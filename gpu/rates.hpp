@@ -2,14 +2,37 @@
 // rates.hpp: the time that a problem will take on a GPU, estimated from measurements.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "core/problem.hpp"
+#include "gpu/host/device.hpp"
 
 namespace qrtool {
 
-/// Seconds of the variant that the plan chooses, or of the copies to and from the device, whichever
-/// takes longer, because they overlap. It is infinite if no variant takes the problem. The
-/// estimate follows the measurement (tuning::measured_times) of the same type, and of the same
-/// variant if there is one, whose shape is nearest, in proportion to the operations.
-double device_seconds(const Problem& problem, const Limits& device);
+/// What a device will do.
+struct DeviceWork {
+  std::string_view variant;           // that the plan chooses; empty: none takes the problem
+  std::vector<std::string> programs;  // their names (program_id)
+  double pin_seconds = 0;             // until the memory of the host is known to the device
+  double run_seconds = 0;             // from host memory to host memory, with the check
+};
+
+/// The factors of a problem. Kernels and check follow the measurement (tuning::measured_times) of
+/// the same type, and of the same variant if there is one, whose shape is nearest, in proportion to
+/// the operations. Copies overlap with them where there are several sub-chunks.
+DeviceWork factor_work(const Problem& problem, const DeviceInfo& device);
+
+/// Least squares with `sides` right sides for each matrix (tuning::measured_systems). `problem` is
+/// that of R.
+DeviceWork solve_work(const Problem& problem, index_t sides, const DeviceInfo& device);
+
+/// The seconds in which the matrices and their factors are copied, which no device can do without.
+double copy_seconds(const Problem& problem);
+
+/// Whether the measurements are of such a device. The rates of others are guesses, in proportion to
+/// their compute units.
+bool is_measured(const DeviceInfo& device);
 
 }  // namespace qrtool

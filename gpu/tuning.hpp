@@ -92,13 +92,47 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/large", ElementType::float64, 1, 5000, 5000, 23.2, 14.9},
     {"opencl/large", ElementType::float64, 1, 16384, 16384, 342, 183},
 };
+/// What a run of least squares took, without copies, with its check: R, x with one right side, and
+/// the errors. By normal equations where they are tried first. NVIDIA H200, driver 580, 2026-11-23.
+struct MeasuredSystems {
+  ElementType type;
+  std::int64_t count, m, n;
+  double ms;
+};
+inline constexpr MeasuredSystems measured_systems[] = {
+    {ElementType::float32, 1000000, 16, 4, 2.4},   {ElementType::float64, 1000000, 16, 4, 2.9},
+    {ElementType::float32, 100000, 16, 4, 0.267},  {ElementType::float64, 100000, 16, 4, 0.337},
+    {ElementType::float32, 15000, 64, 64, 3.2},    {ElementType::float64, 15000, 64, 64, 4.5},
+    {ElementType::float32, 1000, 256, 128, 1.69},  {ElementType::float64, 1000, 256, 128, 2.85},
+    {ElementType::float32, 65536, 288, 97, 55},    {ElementType::float64, 65536, 288, 97, 87},
+    {ElementType::float32, 1000, 288, 97, 0.972},  {ElementType::float64, 1000, 288, 97, 1.55},
+    {ElementType::float32, 1, 100000, 16, 0.262},  {ElementType::float64, 1, 100000, 16, 0.372},
+    {ElementType::float32, 1, 1000000, 32, 0.880}, {ElementType::float64, 1, 1000000, 32, 0.938},
+    {ElementType::float32, 1, 4000000, 64, 2.9},   {ElementType::float64, 1, 4000000, 64, 3.1},
+};
+/// A part of the name of the device of these tables.
+inline constexpr std::string_view measured_device = "H200";
 /// Compute units of that device. Others are taken to be faster or slower in proportion to theirs.
 inline constexpr double measured_units = 132;
 /// How many times as long float64 takes on a device where it is not fast. Such devices have 1/32 or
 /// 1/64 of the rate of float32, and an H200 has 1/2. Not measured.
 inline constexpr double slow_float64 = 16;
-/// Bytes per second between the host's memory and the device. Pageable memory: 9 to 16 GB/s.
-inline constexpr double copied_bytes_per_second = 1e10;
+/// The check takes about as long as the factors: 0.5 to 1.4 times from 64 x 64 on.
+inline constexpr double check_share = 1;
+/// Bytes per second between the host's memory and the device in both directions together, with the
+/// checksums of both sides: 402 MB of 8192 of 64 x 64 take 34 ms; 51 MB of one 40000 x 160 6.5 ms.
+inline constexpr double copied_bytes_per_second = 1.1e10;
+/// The same where a sub-chunk is one matrix, so that little overlaps: 101 MB of one 2048 x 2048 in
+/// float64 take 16 ms, 402 MB of 32 of 1024 x 1024 in float32 60 ms.
+inline constexpr double copied_bytes_per_second_of_large = 6.5e9;
+/// Bytes per second at which host memory is made known to the device: a run of 16000 of 64 x 64
+/// starts 0.1 s later than one of 100, and has 254 MB more.
+inline constexpr double pinned_bytes_per_second = 2.5e9;
+/// Seconds of a chunk whatever its size: launches, and waiting for them.
+inline constexpr double chunk_seconds = 3e-4;
+/// Operations per second of the host where it measures a sample again (host_sample_step): 5 ms for
+/// one 512 x 512, 18 ms for one 100000 x 64.
+inline constexpr double host_sample_rate = 9e10;
 
 // ---- checks
 
@@ -532,6 +566,29 @@ inline constexpr double solve_enough = 0.125;
 inline constexpr double solve_rank_margin = 4;
 /// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
+
+// ---- many right sides of one matrix (solve/shared.cl, solve/masked.cl)
+
+/// Largest number of columns, and of columns where each right side has a Gram matrix in registers.
+inline constexpr std::int64_t shared_most_columns = 128, masked_most_columns = 8;
+/// Columns up to which a work-item takes two of these right sides.
+inline constexpr std::int64_t masked_pair_columns = 4;
+/// Rows of A beyond which plain sums would err by more than a small part of the bar.
+inline constexpr std::int64_t shared_most_rows = 4096;
+/// Columns that are taken at a time, even: B is read once for each block.
+inline constexpr int shared_block = 16;
+/// Work-items of a group; on a CPU device their private arrays lie in its caches.
+inline constexpr int shared_group = 128, shared_group_on_cpu = 32;
+/// Bytes of a right side that are fetched at a time where it is a row in memory, and rows that are
+/// taken at a time where right sides are columns.
+inline constexpr int shared_row_bytes = 64, shared_rows = 8;
+/// Bytes of the slab of A or Q in local memory.
+inline constexpr int shared_slab_bytes = 8 << 10;
+/// Right sides of a column layout from which a copy of some of them moves long rows.
+inline constexpr std::int64_t shared_least_side_by_side = 4096;
+/// The largest condition, with scaled columns, of the matrices with masks that float64 Gram
+/// matrices and one correction solve as well as reflectors.
+inline constexpr double masked_most_condition = 1e4;
 
 // ---- vector (variants/vector/vector.cl). PoCL 3.1, two cores with AVX-512, 2026-11.
 

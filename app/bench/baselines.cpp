@@ -13,6 +13,7 @@
 #include "app/bench/lapack.hpp"
 #include "app/bench/lapack_systems.hpp"
 #include "app/bench/systems.hpp"
+#include "app/run/factor_matrices.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
@@ -20,33 +21,33 @@
 namespace qrtool {
 namespace {
 
-/// A backend whose data are in host memory. Every chunk of a batch uses the same chunk of input, so
-/// that the memory stays small however large the batch is.
+/// A backend whose data are in host memory, as it allocates it. Every chunk of a batch uses the
+/// same chunk of input, so that the memory stays small however large the batch is.
 template <class T>
 class HostRun final : public TimedRun {
  public:
   HostRun(Backend& backend, Plan plan, std::uint64_t seed)
-      : backend_(backend),
-        plan_(std::move(plan)),
-        data_(plan_.chunk_matrices, plan_.problem.m, plan_.problem.n, seed, plan_.threads),
-        q_(plan_.chunk_matrices, plan_.problem.m, plan_.problem.q_cols()),
-        r_(plan_.chunk_matrices, plan_.problem.r_rows(), plan_.problem.n),
-        report_(static_cast<std::size_t>(plan_.chunk_matrices)) {}
+      : backend_(backend), plan_(std::move(plan)), chunk_(allocate_matrices<T>(backend, plan_)) {
+    const Problem& p = plan_.problem;
+    const BenchData<T> data(plan_.chunk_matrices, p.m, p.n, seed, plan_.all_threads());
+    norms_ = data.norms();
+    const T* from = data.view().data;
+    std::copy(from, from + plan_.chunk_matrices * p.m * p.n, chunk_.a.view().data);
+  }
 
   std::string variant() const override { return std::string(plan_.variant->name); }
   Accuracy accuracy() const override { return accuracy_; }
-  void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
+  void copy_r(std::span<std::byte> to) const override { copy_first_bytes(chunk_.r, to); }
 
   RunSeconds run() override {
     accuracy_ = {};
     RunSeconds total;
     for (index_t first = 0; first < plan_.problem.count; first += plan_.chunk_matrices) {
-      const index_t matrices = std::min(plan_.chunk_matrices, plan_.problem.count - first);
-      const std::span lines = std::span(report_).first(static_cast<std::size_t>(matrices));
-      const RunSeconds seconds = run_chunk(matrices, lines);
+      chunk_.count = std::min(plan_.chunk_matrices, plan_.problem.count - first);
+      const RunSeconds seconds = run_chunk();
       total.factor += seconds.factor;
       total.check += seconds.check;
-      add_lines(accuracy_, lines, data_.norms());
+      add_lines(accuracy_, lines_of(chunk_), norms_);
     }
     return total;
   }
@@ -54,12 +55,10 @@ class HostRun final : public TimedRun {
  private:
   /// The backend sums over its threads how long they factor and how long they check. The wall time
   /// is divided in the same proportion; it includes the threads that have no work.
-  RunSeconds run_chunk(index_t matrices, std::span<MatrixReport> lines) {
-    Factors<T> out;
-    if (plan_.problem.wants_q()) out.q = q_.view().slice(0, matrices);
-    out.r = r_.view().slice(0, matrices);
+  RunSeconds run_chunk() {
     const Stopwatch watch;
-    const ChunkSeconds busy = backend_.factor(plan_, data_.view().slice(0, matrices), out, lines);
+    const ChunkSeconds busy =
+        backend_.factor(plan_, chunk_.matrices(chunk_.a), factors_of(chunk_), lines_of(chunk_));
     const double wall = watch.seconds();
     const double both = busy.factor + busy.check;
     const double share = both > 0 ? busy.factor / both : 1;
@@ -68,9 +67,8 @@ class HostRun final : public TimedRun {
 
   Backend& backend_;
   Plan plan_;
-  BenchData<T> data_;
-  Batch<T> q_, r_;
-  std::vector<MatrixReport> report_;
+  MatrixChunk<T> chunk_;
+  std::vector<double> norms_;
   Accuracy accuracy_;
 };
 
@@ -103,7 +101,7 @@ class HostContestant final : public Contestant {
 
   std::string name() const override { return name_; }
   std::string text() const override {
-    return name_ == forced_ ? "forced" : "one matrix per thread";
+    return name_ == forced_ ? "forced" : "the same backend, from host memory to host memory";
   }
 
   std::unique_ptr<TimedRun> prepare(const Problem& problem, int threads) override {
@@ -120,14 +118,16 @@ class HostContestant final : public Contestant {
   std::uint64_t seed_;
 };
 
-/// Eigen on a separate CPU backend, whatever backend the tool uses.
-class EigenContestant final : public Contestant {
+/// A separate CPU backend, whatever backend the tool uses.
+class CpuContestant final : public Contestant {
  public:
-  explicit EigenContestant(const BenchSetup& setup)
-      : backend_(setup.limits), host_("eigen", backend_, "cpu/eigen", setup.seed) {}
+  CpuContestant(const BenchSetup& setup, std::string name, std::string forced, std::string text)
+      : backend_(setup.limits),
+        host_(std::move(name), backend_, std::move(forced), setup.seed),
+        text_(std::move(text)) {}
 
   std::string name() const override { return host_.name(); }
-  std::string text() const override { return "Eigen " QRTOOL_EIGEN_VERSION ", " + host_.text(); }
+  std::string text() const override { return text_; }
   std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
     return host_.prepare(problem, 0);
   }
@@ -135,6 +135,7 @@ class EigenContestant final : public Contestant {
  private:
   CpuBackend backend_;
   HostContestant host_;
+  std::string text_;
 };
 
 class DeviceContestant final : public Contestant {
@@ -168,7 +169,18 @@ class DeviceContestant final : public Contestant {
 constexpr Baseline all_baselines[] = {
     {.name = "eigen",
      .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
-       return std::make_unique<EigenContestant>(setup);
+       return std::make_unique<CpuContestant>(
+           setup, "eigen", "cpu/eigen", "Eigen " QRTOOL_EIGEN_VERSION ", one matrix per thread");
+     }},
+    {.name = "cpu",
+     .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
+       return std::make_unique<CpuContestant>(setup, "cpu", "", "qrtool --backend cpu");
+     }},
+    {.name = "from-host",
+     .is_on_device = true,
+     .make = [](const BenchSetup& setup) -> std::unique_ptr<Contestant> {
+       return std::make_unique<HostContestant>("from-host", setup.backend, setup.variant,
+                                               setup.seed);
      }},
     {.name = "lapack",
      .make = [](const BenchSetup& setup) { return make_lapack(setup.limits, setup.seed); }},

@@ -45,7 +45,8 @@ std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup);
 /// One thing that the tool can be compared with.
 struct Baseline {
   std::string_view name;
-  bool solves = false;  // least squares; false: factors
+  bool solves = false;        // least squares; false: factors
+  bool is_on_device = false;  // of the tool
   std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
 };
 std::span<const Baseline> baselines();

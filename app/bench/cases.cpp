@@ -57,21 +57,28 @@ std::vector<BenchCase> tall_sweep() {
 }
 
 std::vector<BenchCase> shapes_sweep() {
-  constexpr index_t entries = 1 << 20;
+  constexpr index_t entries = 1 << 20, many_entries = 1 << 25;
   const Shapes shapes = {
-      {8, 8},      {16, 16},     {24, 24},     {32, 32},     {48, 48},     {64, 64},
-      {96, 96},    {128, 128},   {160, 160},   {256, 256},   {512, 512},   {1024, 1024},
-      {64, 8},     {100, 10},    {300, 20},    {128, 64},    {256, 32},    {256, 64},
-      {256, 128},  {512, 64},    {512, 256},   {600, 96},    {1000, 3},    {1000, 16},
-      {1024, 32},  {1024, 128},  {1024, 512},  {2000, 160},  {4000, 16},   {4000, 64},
-      {4000, 160}, {8000, 32},   {8000, 128},  {10000, 200}, {16000, 8},   {16000, 64},
-      {20000, 16}, {20000, 96},  {20000, 160}, {40000, 40},  {40000, 160}, {40000, 320},
-      {100000, 4}, {100000, 64}, {8, 64},      {10, 100},    {64, 256},    {100, 1000}};
+      {3, 7},        {8, 8},       {12, 12},     {16, 16},     {17, 17},    {24, 24},
+      {32, 32},      {33, 33},     {48, 48},     {64, 64},     {80, 80},    {96, 96},
+      {128, 128},    {129, 129},   {160, 160},   {256, 256},   {512, 512},  {1024, 1024},
+      {2048, 2048},  {5000, 5000}, {64, 8},      {100, 10},    {300, 20},   {128, 64},
+      {200, 64},     {256, 32},    {256, 64},    {256, 128},   {512, 64},   {512, 256},
+      {600, 96},     {700, 90},    {1000, 3},    {1000, 16},   {1024, 32},  {1024, 128},
+      {1024, 512},   {2000, 160},  {4000, 16},   {4000, 64},   {4000, 160}, {8000, 32},
+      {8000, 128},   {10000, 200}, {16000, 8},   {16000, 64},  {20000, 16}, {20000, 96},
+      {20000, 160},  {40000, 40},  {40000, 160}, {40000, 320}, {100000, 4}, {100000, 64},
+      {1000000, 32}, {8, 64},      {10, 100},    {64, 256},    {100, 1000}};
+  // In batches that are worth the start of a device, too.
+  const Shapes in_large_batches = {
+      {8, 8},  {16, 16},  {32, 32},   {64, 64},   {128, 128}, {256, 256}, {512, 512},  {1024, 1024},
+      {64, 8}, {128, 64}, {256, 128}, {512, 256}, {1000, 16}, {4000, 64}, {1024, 128}, {64, 256}};
   std::vector<BenchCase> cases;
   for (const auto& [m, n] : shapes) {
     add_grid(cases, {{m, n}}, {1});
     if (const index_t batch = entries / (m * n); batch > 1) add_grid(cases, {{m, n}}, {batch});
   }
+  for (const auto& [m, n] : in_large_batches) add_grid(cases, {{m, n}}, {many_entries / (m * n)});
   return cases;
 }
 
@@ -194,8 +201,9 @@ std::string objection_to_residence(const Problem& p, std::size_t device_bytes_pe
   return {};
 }
 
-CostHistory::CostHistory(bool is_cpu)
-    : usual_rate_(is_cpu ? usual_flops_per_second : usual_flops_per_second_of_gpu) {}
+CostHistory::CostHistory(bool is_cpu, bool is_batched)
+    : usual_rate_(is_cpu ? usual_flops_per_second : usual_flops_per_second_of_gpu),
+      is_batched_(is_batched) {}
 
 void CostHistory::add(const BenchCase& size, double flops, double seconds) {
   if (seconds > 0) entries_.push_back({size, flops, seconds});
@@ -205,7 +213,11 @@ double CostHistory::predict(const BenchCase& size, double flops) const {
   const auto same_shape = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& entry) {
     return entry.size.m == size.m && entry.size.n == size.n;
   });
-  if (same_shape != entries_.rend()) return same_shape->seconds * flops / same_shape->flops;
+  if (same_shape != entries_.rend()) {
+    const double known =
+        is_batched_ ? std::max(same_shape->flops, telling_flops) : same_shape->flops;
+    return same_shape->seconds * (is_batched_ ? std::max(flops / known, 1.0) : flops / known);
+  }
   double best_rate = 0;
   for (const Entry& entry : entries_)
     if (entry.flops >= telling_flops) best_rate = std::max(best_rate, entry.flops / entry.seconds);

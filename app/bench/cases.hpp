@@ -76,7 +76,9 @@ std::string objection_to_residence(const Problem& problem, std::size_t device_by
 /// Predicts the time of a case from the times of earlier cases. Each column of the table has one.
 class CostHistory {
  public:
-  explicit CostHistory(bool is_cpu = true);
+  /// is_batched: on a device, where all matrices of a small batch are factored at once, so that a
+  /// batch takes hardly longer than one matrix.
+  explicit CostHistory(bool is_cpu = true, bool is_batched = false);
 
   void add(const BenchCase& size, double flops, double seconds);
 
@@ -91,6 +93,7 @@ class CostHistory {
     double flops, seconds;
   };
   double usual_rate_;
+  bool is_batched_;
   std::vector<Entry> entries_;
 };
 

@@ -43,8 +43,12 @@ BenchData<T>::BenchData(index_t count, index_t m, index_t n, std::uint64_t seed,
   const BatchView<T> all = batch_.view();
   const index_t drawn = std::ssize(norms_),
                 drawn_rows = std::min(m, std::max(n, drawn_entries / n));
-  parallel_for(drawn, threads, [&](index_t b, int) {
-    fill_matrix<T>(request, b, all[b].row_block(0, drawn_rows));
+  const index_t pieces = std::clamp<index_t>(16 * threads / drawn, 1, drawn_rows),
+                rows = (drawn_rows + pieces - 1) / pieces;
+  parallel_for(drawn * pieces, threads, [&](index_t i, int) {
+    const index_t first = std::min(i % pieces * rows, drawn_rows);
+    const MatrixView<T> part = all[i / pieces].row_block(0, drawn_rows);
+    fill_rows<T>(request, i / pieces, part, first, std::min(rows, drawn_rows - first));
   });
   for (index_t b = 0; b < drawn; ++b) repeat_rows(all[b], drawn_rows, threads);
   parallel_for(drawn, threads, [&](index_t b, int) {

@@ -2,14 +2,18 @@
 // device.cpp: times batches that stay on an OpenCL device, by the device's clock.
 #include "app/bench/device.hpp"
 
+#include <optional>
 #include <utility>
 
 #include "app/bench/data.hpp"
 #include "app/bench/systems.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/error.hpp"
 #include "core/solve/backward_error.hpp"
+#include "core/solve/shared_engine.hpp"
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/solve/resident_systems.hpp"
+#include "gpu/solve/shared_systems.hpp"
 
 namespace qrtool {
 namespace {
@@ -52,6 +56,19 @@ std::unique_ptr<TimedRun> make_run(OpenclBackend& backend, Plan plan, std::uint6
   return std::make_unique<DeviceRun>(backend, std::move(plan), std::move(data));
 }
 
+Accuracy accuracy_of(const std::vector<SolutionErrors>& solutions, const SolveProblem& problem) {
+  const double bar = solution_bar(problem.type, problem.m, problem.n);
+  Accuracy accuracy;
+  for (const SolutionErrors& errors : solutions) {
+    if (errors.error <= bar) {
+      accuracy.add({.backward_error = errors.error, .status = Status::ok});
+    } else {
+      ++accuracy.left_to_cpu;
+    }
+  }
+  return accuracy;
+}
+
 template <class T>
 class DeviceSystems final : public TimedRun {
  public:
@@ -63,31 +80,54 @@ class DeviceSystems final : public TimedRun {
         resident_(backend, problem_, plan_, a_.view(),
                   {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}) {}
 
-  std::string variant() const override { return std::string(plan_.variant->name); }
+  std::string variant() const override { return name_of(resident_.route(), plan_.variant->name); }
 
   RunSeconds run() override {
     const auto seconds = resident_.run();
     return {seconds.factor + seconds.solve, seconds.check};
   }
 
-  Accuracy accuracy() const override {
-    const double bar = solution_bar(problem_.type, problem_.m, problem_.n);
-    Accuracy accuracy;
-    for (const SolutionErrors& errors : resident_.errors()) {
-      if (errors.error <= bar) {
-        accuracy.add({.backward_error = errors.error, .status = Status::ok});
-      } else {
-        ++accuracy.left_to_cpu;
-      }
-    }
-    return accuracy;
-  }
+  Accuracy accuracy() const override { return accuracy_of(resident_.errors(), problem_); }
 
  private:
   Plan plan_;  // resident_ refers to it and to problem_
   SolveProblem problem_;
   BenchData<T> a_, b_;
   ResidentSystems<T> resident_;
+};
+
+/// One A, which the CPU factors before, for problem.count right sides, which are rows.
+template <class T>
+class DeviceShared final : public TimedRun {
+ public:
+  DeviceShared(OpenclBackend& backend, const Problem& problem, index_t drawn, std::uint64_t seed)
+      : problem_(systems_of(problem)),
+        a_(1, problem.m, problem.n, seed, backend.limits().threads),
+        b_(drawn, 1, problem.m, seed_of_b(seed), backend.limits().threads),
+        engine_(problem_, backend.limits()) {
+    engine_.take_matrix(a_.view()[0], nullptr, 1);
+    const auto factors = engine_.factors();
+    if (!factors) throw DeviceError("solve takes such an A to the CPU");
+    resident_.emplace(
+        backend, problem_, *factors,
+        std::span<const T>(b_.view().data, static_cast<std::size_t>(drawn * problem.m)),
+        problem.count, SidesLayout::rows);
+  }
+
+  std::string variant() const override { return "one QR for all"; }
+
+  RunSeconds run() override {
+    const auto seconds = resident_->run();
+    return {seconds.solve, seconds.check};
+  }
+
+  Accuracy accuracy() const override { return accuracy_of(resident_->errors(), problem_); }
+
+ private:
+  SolveProblem problem_;  // resident_ refers to it
+  BenchData<T> a_, b_;
+  SharedEngine<T> engine_;
+  std::optional<ResidentShared<T>> resident_;
 };
 
 /// As many different systems as fit this many entries; the others repeat them.
@@ -98,6 +138,13 @@ std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan, std::u
   const Problem p = plan.problem;
   const index_t drawn = std::clamp<index_t>(most_drawn_entries / (p.m * p.n), 1, p.count);
   return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), drawn, seed);
+}
+
+template <class T>
+std::unique_ptr<TimedRun> make_shared(OpenclBackend& backend, const Problem& p,
+                                      std::uint64_t seed) {
+  const index_t drawn = std::clamp<index_t>(most_drawn_entries / p.m, 1, p.count);
+  return std::make_unique<DeviceShared<T>>(backend, p, drawn, seed);
 }
 
 }  // namespace
@@ -114,6 +161,13 @@ std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std
   if (plan.problem.type == ElementType::float32)
     return make_systems<float>(opencl, std::move(plan), seed);
   return make_systems<double>(opencl, std::move(plan), seed);
+}
+
+std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,
+                                               std::uint64_t seed) {
+  auto& opencl = dynamic_cast<OpenclBackend&>(backend);
+  if (problem.type == ElementType::float32) return make_shared<float>(opencl, problem, seed);
+  return make_shared<double>(opencl, problem, seed);
 }
 
 double device_rate(Backend& backend, std::size_t bytes) {

@@ -19,6 +19,10 @@ std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::ui
 /// plan computes.
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std::uint64_t seed);
 
+/// The same for one matrix of problem.m x problem.n and problem.count right sides.
+std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,
+                                               std::uint64_t seed);
+
 /// Bytes per second that the device of `backend`, which is an OpenCL backend, moves in a copy of
 /// `bytes`. Errors: DeviceError.
 double device_rate(Backend& backend, std::size_t bytes);

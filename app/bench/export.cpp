@@ -85,12 +85,21 @@ Json json_of(const std::optional<Timing>& timing) {
           {"all", timing->seconds}};
 }
 
+Json json_of(const std::optional<BenchChoice>& choice) {
+  if (!choice) return nullptr;
+  return {{"taken", choice->taken},
+          {"taken_seconds", choice->taken_seconds},
+          {"best", choice->best},
+          {"best_seconds", choice->best_seconds}};
+}
+
 Json json_of(const BenchHeader& header, const BenchRow& row) {
   Json baselines = Json::object();
   for (std::size_t i = 0; i < row.baselines.size(); ++i) {
     const std::optional<Timing>& timing = row.baselines[i];
     baselines[header.baselines[i].name] = {
         {"seconds", json_of(timing)},
+        {"check_seconds", timing ? Json(timing->check_seconds) : Json()},
         {"speed_up", row.tool && timing ? Json(speed_up(row, *timing)) : Json()}};
   }
   const bool has_error = row.accuracy.matrices > 0 && header.has_error();
@@ -103,6 +112,9 @@ Json json_of(const BenchHeader& header, const BenchRow& row) {
           {"check_seconds",
            row.tool && header.has_check_time() ? Json(row.tool->check_seconds) : Json()},
           {"baselines", baselines},
+          {"floor_seconds", row.floor_seconds ? Json(*row.floor_seconds) : Json()},
+          {"auto", json_of(row.backend)},
+          {"plan", json_of(row.plan)},
           {"gflops", row.tool ? Json(gflops(header, row)) : Json()},
           {"error_mean", has_error ? Json(row.accuracy.mean()) : Json()},
           {"error_worst", has_error ? Json(row.accuracy.worst) : Json()},

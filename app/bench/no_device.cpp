@@ -14,6 +14,10 @@ std::unique_ptr<TimedRun> make_resident_systems(Backend&, Plan, std::uint64_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
 
+std::unique_ptr<TimedRun> make_resident_shared(Backend&, const Problem&, std::uint64_t) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+
 double device_rate(Backend&, std::size_t) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }

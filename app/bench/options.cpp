@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "app/bench/baselines.hpp"
+#include "app/bench/choice.hpp"
 #include "app/cli/command_line.hpp"
 #include "app/run/join.hpp"
 #include "core/error.hpp"
@@ -87,6 +88,13 @@ void parse_baselines(const std::string& text, BenchOptions& o) {
 }  // namespace
 
 std::vector<const Baseline*> baselines_of(const BenchOptions& o) {
+  if (o.against && !o.against->empty()) return *o.against;
+  if (o.sweep_kind == SweepKind::shapes && o.backend.asks_for_device() &&
+      (!o.against || o.against_variants)) {
+    std::vector<const Baseline*> both;
+    for (const std::string_view name : baselines_of_choice()) both.push_back(find_baseline(name));
+    return both;
+  }
   return o.against.value_or(std::vector{find_baseline(o.solve ? "gels" : "eigen")});
 }
 
@@ -131,10 +139,12 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
               "products",
               arithmetics);
   line.choice("--mode", o.mode, "what is computed", modes);
-  line.list("--against", "NAME,...",
-            "default eigen; eigen, lapack, textbook, none; variants: all of the backend's; with "
-            "--solve gels (the default), gelsy, normal-equations, all by LAPACK",
-            [&o](const std::string& text) { parse_baselines(text, o); });
+  line.list(
+      "--against", "NAME,...",
+      "default eigen; eigen, lapack, textbook, cpu (this tool on the CPU), from-host (the same "
+      "backend with copies), none; variants: all of the backend's; with "
+      "--solve gels (the default), gelsy, normal-equations, all by LAPACK",
+      [&o](const std::string& text) { parse_baselines(text, o); });
   line.suggest("--against", [] {
     std::vector<Candidate> names;
     for (const Baseline& baseline : baselines()) names.push_back({std::string(baseline.name)});

@@ -8,6 +8,8 @@
 #include <new>
 #include <utility>
 
+#include "app/bench/choice.hpp"
+#include "app/bench/floor.hpp"
 #include "app/bench/ranks.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
@@ -38,21 +40,38 @@ class StatusLine {
   bool is_shown_;
 };
 
+bool is_gpu(const Backend& backend) { return backend.name() != "cpu" && !backend.limits().is_cpu; }
+
+bool has_both(const BenchHeader& header) {
+  return std::ranges::all_of(baselines_of_choice(), [&](std::string_view name) {
+    return std::ranges::find(header.baselines, name, &BenchHeader::Baseline::name) !=
+           header.baselines.end();
+  });
+}
+
 }  // namespace
 
 Sweep::Sweep(const BenchOptions& options, const BenchSchedule& schedule, const BenchSetup& setup,
              Comm& comm)
-    : options_(options), schedule_(schedule) {
+    : options_(options), schedule_(schedule), setup_(setup) {
+  const bool is_cpu = setup.backend.limits().is_cpu, is_planned = setup.variant.empty();
   columns_.push_back({comm.size() > 1 ? make_ranked_tool(setup, comm) : make_tool(setup),
-                      CostHistory(setup.backend.limits().is_cpu)});
+                      CostHistory(is_cpu, !is_cpu && is_planned)});
   for (const Baseline* baseline : baselines_of(options))
-    columns_.push_back({baseline->make(setup), CostHistory()});
+    columns_.push_back(
+        {baseline->make(setup), CostHistory(is_cpu || !baseline->is_on_device,
+                                            !is_cpu && is_planned && baseline->is_on_device)});
   if (options.against_variants) {
     for (std::unique_ptr<Contestant>& variant : make_variants(setup))
-      columns_.push_back({std::move(variant), CostHistory(setup.backend.limits().is_cpu)});
+      columns_.push_back({std::move(variant), CostHistory(is_cpu)});
   }
   result_.header = header(setup);
   result_.header.ranks = comm.size();
+  if (options.sweep_kind == SweepKind::shapes && comm.size() == 1) {
+    result_.header.bytes_per_second = moved_bytes_per_second(setup.backend);
+    result_.header.has_choice_of_variant = options.against_variants;
+    result_.header.has_choice_of_backend = is_gpu(setup.backend) && has_both(result_.header);
+  }
   result_.cases = schedule.cases;
 }
 
@@ -82,7 +101,16 @@ const BenchRow& Sweep::measure(const BenchCase& size) {
   row.tool = measure(columns_.front(), row);
   for (std::size_t i = 1; i < columns_.size(); ++i)
     row.baselines.push_back(measure(columns_[i], row));
+  add_choices(row);
   return result_.rows.emplace_back(std::move(row));
+}
+
+void Sweep::add_choices(BenchRow& row) const {
+  const BenchHeader& header = result_.header;
+  if (header.bytes_per_second > 0)
+    row.floor_seconds = floor_seconds(header, row.size, header.bytes_per_second);
+  if (header.has_choice_of_backend) row.backend = choice_of_backend(row, header, setup_);
+  if (header.has_choice_of_variant) row.plan = choice_of_variant(row, header);
 }
 
 std::optional<Timing> Sweep::measure(Column& column, BenchRow& row) {

@@ -43,8 +43,11 @@ class Sweep {
   void keep_quality(const TimedRun& run, BenchRow& row);
   void add_timing_notes(const std::string& name, const Timing& timing, BenchRow& row);
 
+  void add_choices(BenchRow& row) const;
+
   const BenchOptions& options_;
   const BenchSchedule& schedule_;
+  BenchSetup setup_;
   Stopwatch watch_;
   std::vector<Column> columns_;  // the tool, then its baselines
   BenchResult result_;

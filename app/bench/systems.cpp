@@ -214,8 +214,7 @@ class Solver final : public Contestant {
  private:
   std::unique_ptr<TimedRun> prepare_on_device(const Problem& p) const {
     const SolveProblem problem = systems_of(p);
-    if (setup_.task == BenchTask::solve_shared)
-      throw DeviceError("solve takes one A for all right sides to the CPU: --backend cpu");
+    if (setup_.task == BenchTask::solve_shared) return prepare_shared_on_device(p, problem);
     for (const std::string& why :
          {system_device_objection(problem), opencl_system_objection(setup_.backend, problem)})
       if (!why.empty()) throw DeviceError("solve takes such systems to the CPU: " + why);
@@ -230,6 +229,15 @@ class Solver final : public Contestant {
     const std::string objection = objection_to_residence(p, bytes, of_device);
     if (!objection.empty()) throw LimitError(objection);
     return make_resident_systems(setup_.backend, std::move(plan), setup_.seed);
+  }
+
+  std::unique_ptr<TimedRun> prepare_shared_on_device(const Problem& p,
+                                                     const SolveProblem& problem) const {
+    const std::string why = pays_as_shared(p.n, p.count)
+                                ? opencl_shared_objection(setup_.backend, problem, 0)
+                                : "one A serves few right sides";
+    if (!why.empty()) throw DeviceError("solve takes such systems to the CPU: " + why);
+    return make_resident_shared(setup_.backend, p, setup_.seed);
   }
 
   BenchSetup setup_;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <utility>
 
+#include "app/bench/choice.hpp"
 #include "app/run/join.hpp"
 #include "core/text.hpp"
 
@@ -90,6 +91,39 @@ void add_baseline_columns(std::vector<Column>& columns, const BenchResult& resul
   }
 }
 
+/// What was chosen, what was the fastest, and how many times as long the choice took.
+void add_choice_columns(std::vector<Column>& columns, const std::string& taken,
+                        std::optional<BenchChoice> BenchRow::*choice) {
+  const auto add = [&](std::string heading, std::size_t width, bool is_text, auto cell) {
+    columns.push_back({.heading = std::move(heading),
+                       .width = width,
+                       .is_text = is_text,
+                       .cell = [choice, cell](const BenchRow& row) {
+                         const std::optional<BenchChoice>& c = row.*choice;
+                         return c ? cell(*c) : std::string(skipped);
+                       }});
+  };
+  const std::size_t width = taken == "plan" ? 16 : 6;
+  add(taken, width, true, [](const BenchChoice& c) { return c.taken; });
+  add(taken + " ms", 9, false,
+      [](const BenchChoice& c) { return format_figure(c.taken_seconds * 1e3); });
+  add("best", width, true, [](const BenchChoice& c) { return c.best; });
+  add("behind", 7, false, [](const BenchChoice& c) {
+    return fmt::format("{:.2f}{}", c.behind(), c.behind() > most_behind ? " !" : "  ");
+  });
+}
+
+void add_shapes_columns(std::vector<Column>& columns, const BenchResult& result) {
+  if (result.header.bytes_per_second > 0)
+    columns.push_back(
+        {.heading = "x floor", .width = 7, .is_text = false, .cell = [](const BenchRow& row) {
+           if (!row.tool || !row.floor_seconds) return std::string(skipped);
+           return format_figure(row.tool->median() / *row.floor_seconds, 3);
+         }});
+  if (result.header.has_choice_of_backend) add_choice_columns(columns, "auto", &BenchRow::backend);
+  if (result.header.has_choice_of_variant) add_choice_columns(columns, "plan", &BenchRow::plan);
+}
+
 void add_quality_columns(std::vector<Column>& columns, const BenchResult& result) {
   const BenchHeader header = result.header;
   columns.push_back(
@@ -122,6 +156,7 @@ std::vector<Column> columns_of(const BenchResult& result) {
   std::vector<Column> columns;
   add_tool_columns(columns, result);
   add_baseline_columns(columns, result);
+  add_shapes_columns(columns, result);
   add_quality_columns(columns, result);
   return columns;
 }
@@ -179,6 +214,21 @@ std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader&
   lines.emplace_back("each time",
                      fmt::format("median of {} after {} warm-up{}", h.repeats.timed,
                                  h.repeats.warm_up, h.repeats.warm_up == 1 ? "" : "s"));
+  if (h.bytes_per_second > 0)
+    lines.emplace_back(
+        "x floor", fmt::format("the data of a case move once, at the rate of a copy, {:.3g} GB/s",
+                               h.bytes_per_second * 1e-9));
+  if (h.has_choice_of_backend)
+    lines.emplace_back(
+        "auto", fmt::format("--backend auto for one case, from host memory to host memory with the "
+                            "check, a device with its start; ! is {} times the best or more",
+                            most_behind));
+  if (h.has_choice_of_variant)
+    lines.emplace_back(
+        "plan",
+        fmt::format("the variant of the plan, data resident, without the check; ! is {} times "
+                    "the best or more",
+                    most_behind));
   lines.emplace_back("error", h.task != BenchTask::factor
                                   ? "backward error of x, as solve reports it"
                               : h.has_error() ? "||QR - A||, Frobenius norm, of one matrix"

@@ -28,12 +28,21 @@ struct BenchHeader {
   int threads = 1;
   int ranks = 1;
   std::vector<Baseline> baselines;
+  double bytes_per_second = 0;  // of a copy in the memory of the device; 0: not measured
+  bool has_choice_of_backend = false, has_choice_of_variant = false;
 
   bool is_on_device() const { return backend != "cpu"; }
   /// On the CPU x and its check are computed together.
   bool has_check_time() const { return task == BenchTask::factor || is_on_device(); }
   /// R alone has no ||QR - A||.
   bool has_error() const { return task != BenchTask::factor || mode != Mode::r; }
+};
+
+/// What the tool chose for a case, and what was the fastest.
+struct BenchChoice {
+  std::string taken, best;
+  double taken_seconds = 0, best_seconds = 0;
+  double behind() const { return taken_seconds / best_seconds; }
 };
 
 /// One case. A cell without a timing was skipped, and a note says why.
@@ -43,7 +52,9 @@ struct BenchRow {
   std::optional<Timing> tool;
   Accuracy accuracy;  // of the tool
   std::vector<std::optional<Timing>> baselines;
-  std::vector<int> notes;  // numbers, from 1
+  std::vector<int> notes;                    // numbers, from 1
+  std::optional<double> floor_seconds;       // in which its data move once
+  std::optional<BenchChoice> backend, plan;  // --sweep shapes
 };
 
 struct BenchResult {

@@ -231,7 +231,7 @@ void describe(CommandLine& line, FactorOptions& o) {
              "where a matrix is factored row by row, store the data between the two passes in "
              "DIR, not in memory; copies of compressed inputs, too",
              [&o](const std::string& text) { o.scratch = text; });
-  line.flag("--explain", o.explain, "print the plan before running");
+  line.flag("--explain", o.explain, "print the choice of the backend and the plan before running");
   add_dry_run(line, o.dry_run);
   add_report_options(line, o);
 }
@@ -340,6 +340,10 @@ void describe(CommandLine& line, InfoOptions& o) {
 void describe(CommandLine& line, DevicesOptions& o) {
   add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
   line.choice("--precision", o.type, "of its elements", element_types);
+  line.flag(
+      "--timings", o.timings,
+      "instead: what starts and kernels took in earlier runs, by which --backend auto decides");
+  line.flag("--forget", o.forget, "removes these times");
 }
 
 std::vector<std::string_view> kind_names() {
@@ -418,6 +422,7 @@ or why not, and what --backend auto would choose for it.
 
   qrtool devices
   qrtool devices --shape 1x5000x5000 --precision double
+  qrtool devices --timings      what earlier runs took, by which auto decides
 )";
 constexpr std::string_view generate_about =
     R"(Writes test matrices, the same for the same seed however many there are.
@@ -500,7 +505,10 @@ void check(VerifyOptions& o) {
   if (is_standard_output(o.factors))
     throw UsageError("OUT holds the factors and cannot be standard input", "name a file");
 }
-void check(const DevicesOptions&) {}
+void check(const DevicesOptions& o) {
+  if (o.timings && o.forget)
+    throw UsageError("--timings shows what --forget removes", "give one of them");
+}
 void check(const InfoOptions&) {}
 void check(const GenerateOptions& o) {
   refuse_standard_output(o.output);

@@ -43,6 +43,7 @@ struct FactorOptions : PrintOptions {
 };
 
 struct DevicesOptions : PrintOptions {
+  bool timings = false, forget = false;  // show, or remove, what earlier runs took
   // The problem that the answer is about.
   std::vector<index_t> leading{15000};
   index_t m = 64, n = 64;

@@ -92,13 +92,14 @@ Problem largest_problem(const BenchOptions& o, const BenchSchedule& schedule) {
 
 std::unique_ptr<Backend> backend_of_rank(const BenchOptions& o, const BenchSchedule& schedule,
                                          const Limits& limits, const Comm& comm) {
-  // solve takes one A for all right sides to the CPU.
+  // solve takes one A for all right sides to the CPU unless a device is asked for.
   if (o.shared && !o.backend.asks_for_device()) return std::make_unique<CpuBackend>(limits);
   BackendRequest request = o.backend;
   request.rank = comm.rank();
   request.ranks = comm.size();
   try {
-    return make_backend(request, largest_problem(o, schedule), limits).backend;
+    const Work work(largest_problem(o, schedule), o.solve ? 1 : 0);
+    return make_backend(request, work, limits).backend;
   } catch (const DeviceError& error) {
     if (o.backend.asks_for_device()) throw;
     print_message(fmt::format("note: {}; the CPU is measured", error.what()));

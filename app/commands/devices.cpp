@@ -6,8 +6,9 @@
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
-#include "app/run/make_backend.hpp"
+#include "app/run/automatic.hpp"
 #include "app/run/opencl.hpp"
+#include "app/run/timings.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -92,9 +93,65 @@ std::string automatic_text(const AutomaticChoice& choice) {
   return fmt::format("--backend auto takes {}: {}", chosen, choice.reason);
 }
 
+std::string text_of(const KeptDevice& device) {
+  double built = 0;
+  for (const KeptProgram& program : device.programs) built += program.first_seconds;
+  std::string text =
+      fmt::format("{}, driver {}\n     start {:.2f} s; {} program{}, built in {:.2f} s\n",
+                  escape(device.name), escape(device.driver), device.start_seconds,
+                  device.programs.size(), device.programs.size() == 1 ? "" : "s", built);
+  for (const KeptProgram& program : device.programs) {
+    text += fmt::format("     {:<18} {:.3f} s", escape(program.user), program.first_seconds);
+    if (program.least_seconds) text += fmt::format(", again {:.3f} s", *program.least_seconds);
+    text += "\n";
+  }
+  for (const KeptSample& sample : device.samples)
+    text += fmt::format("     measured: {} of {}x{}, {}, {} in {:.2g} s\n",
+                        format_count(sample.count), sample.m, sample.n, name_of(sample.type),
+                        sample.with_q ? "Q and R" : "R", sample.seconds);
+  return text;
+}
+
+/// What earlier runs took.
+ExitCode show_timings(const DevicesOptions& o) {
+  const std::optional<std::string> path = timings_path();
+  const Timings timings = Timings::load();
+  if (o.json) {
+    Json json = Json::parse(timings.to_text());
+    json["file"] = path ? Json(*path) : Json();
+    write_json(json);
+    return ExitCode::good;
+  }
+  if (o.quiet) return ExitCode::good;
+  for (const KeptDevice& device : timings.devices()) write_stdout(text_of(device));
+  if (!path)
+    write_stdout("no times are kept: QRTOOL_TIMINGS is empty, or there is no home\n");
+  else
+    write_stdout(fmt::format("{}: {}\n", escape(*path),
+                             timings.devices().empty()
+                                 ? "no times are kept yet"
+                                 : "qrtool devices --forget removes these times"));
+  return ExitCode::good;
+}
+
+ExitCode forget(const DevicesOptions& o) {
+  const bool was_there = forget_timings();
+  const std::optional<std::string> path = timings_path();
+  if (o.json) {
+    write_json({{"schema", "qrtool.forget/1"},
+                {"file", path ? Json(*path) : Json()},
+                {"forgot", was_there}});
+  } else if (!o.quiet) {
+    write_stdout(was_there ? fmt::format("removed {}\n", escape(*path)) : "no times were kept\n");
+  }
+  return ExitCode::good;
+}
+
 }  // namespace
 
 ExitCode run_devices(const DevicesOptions& o) {
+  if (o.timings) return show_timings(o);
+  if (o.forget) return forget(o);
   Problem problem{.count = 1, .m = o.m, .n = o.n, .type = o.type};
   for (const index_t extent : o.leading) problem.count *= extent;
 
@@ -102,7 +159,7 @@ ExitCode run_devices(const DevicesOptions& o) {
   const std::vector<DeviceInfo> devices = opencl_devices();
   std::vector<Place> places{cpu_place(host)};
   for (const DeviceInfo& device : devices) places.push_back(device_place(device, host));
-  const AutomaticChoice choice = choose_automatically(problem, host, devices);
+  const AutomaticChoice choice = choose_automatically(problem, host, devices, Timings::load());
 
   if (o.json) {
     Json list = Json::array();

@@ -32,7 +32,7 @@ BackendChoice choose_together(const FactorOptions& o, const Problem& problem, co
   request.rank = comm.rank();
   request.ranks = comm.size();
   BackendChoice choice;
-  together(comm, [&] { choice = choose_backend(request, problem, limits, o.verbose); });
+  together(comm, [&] { choice = choose_backend(request, problem, limits, o.verbose || o.explain); });
   agree_on_backend(comm, *choice.backend);
   return choice;
 }

@@ -71,7 +71,7 @@ Plan plan_of_sample(const Problem& sample, const Backend& backend, const std::st
 }
 
 template <class T>
-ComputeSeconds time_sample(Backend& backend, const Plan& plan) {
+SampleSeconds time_plan(Backend& backend, const Plan& plan) {
   MatrixChunk<T> chunk = allocate_matrices<T>(backend, plan);
   chunk.count = std::min(plan.chunk_matrices, plan.problem.count);
   for (index_t b = 0; b < chunk.count; ++b)
@@ -82,9 +82,9 @@ ComputeSeconds time_sample(Backend& backend, const Plan& plan) {
     backend.factor(plan, chunk.matrices(chunk.a), factors_of(chunk), lines_of(chunk));
     each = watch.seconds();
   }
-  Problem timed = plan.problem;
-  timed.count = chunk.count;
-  return {.start = std::max(seconds[0] - seconds[1], 0.0), .all = seconds[1] / flops_of(timed)};
+  SampleSeconds sample{.problem = plan.problem, .first = seconds[0], .again = seconds[1]};
+  sample.problem.count = chunk.count;
+  return sample;
 }
 
 /// What numbers take as text.
@@ -210,15 +210,18 @@ double seconds_to_read(Reader& reader, index_t passes) {
   return watch.seconds() * parts * static_cast<double>(passes);
 }
 
+SampleSeconds time_sample(Backend& backend, const Problem& problem, const std::string& variant) {
+  const Plan plan = plan_of_sample(sample_of(problem), backend, variant);
+  return problem.type == ElementType::float32 ? time_plan<float>(backend, plan)
+                                              : time_plan<double>(backend, plan);
+}
+
 ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
                                  const std::string& variant) {
   if (problem.is_empty()) return {};
-  const Plan plan = plan_of_sample(sample_of(problem), backend, variant);
-  ComputeSeconds seconds = problem.type == ElementType::float32
-                               ? time_sample<float>(backend, plan)
-                               : time_sample<double>(backend, plan);
-  seconds.all *= flops_of(problem);
-  return seconds;
+  const SampleSeconds sample = time_sample(backend, problem, variant);
+  return {.start = std::max(sample.first - sample.again, 0.0),
+          .all = sample.again / flops_of(sample.problem) * flops_of(problem)};
 }
 
 void enter_output(const OutputSpec& spec, Cost& cost) {

@@ -41,6 +41,14 @@ OutputRoom room_for(const std::string& output, const std::vector<Cost>& costs);
 template <class T>
 double seconds_to_read(Reader& reader, index_t passes);
 
+/// A small part of a problem, or a smaller matrix where one is too large: the seconds of the first
+/// run of it, in which kernels are built, and of the second.
+struct SampleSeconds {
+  Problem problem;
+  double first = 0, again = 0;
+};
+SampleSeconds time_sample(Backend& backend, const Problem& problem, const std::string& variant);
+
 /// What a backend takes for a problem, from the time of a part of it, or of a smaller one where one
 /// matrix is too large.
 struct ComputeSeconds {

@@ -20,7 +20,7 @@ BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limit
   } catch (const DeviceError& error) {
     if (!o.backend.is_automatic()) throw;
     print_message(fmt::format("note: {}; the CPU does it", error.what()));
-    return {.backend = std::make_unique<CpuBackend>(limits), .reason = {}};
+    return {.backend = std::make_unique<CpuBackend>(limits), .reason = "the device cannot start"};
   }
 }
 
@@ -36,7 +36,8 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
   const Problem& problem = plan.problem;
   const Limits planned = choice.backend->limits();
   Cost cost{.input = source.dataset.empty() ? source.file : source.file + ":" + source.dataset,
-            .plan = explain(plan, planned),
+            .plan = fmt::format("backend   {}: {}\n", choice.backend->name(), choice.reason) +
+                    explain(plan, planned),
             .input_bytes = static_cast<std::uint64_t>(problem.count) * problem.input_bytes(),
             .memory_bytes = plan.host_bytes + planned.file_bytes,
             .memory_limit_bytes = planned.host_bytes + planned.file_bytes,

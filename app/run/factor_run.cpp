@@ -286,7 +286,7 @@ FactorResult factor_one(const FactorOptions& o, Reader& input, const Limits& all
                         const Stopwatch& watch, OutputFile* shared) {
   const Limits limits = limits_beside_files(o, input, all);
   const auto choose = [&] {
-    return choose_backend(o.backend, problem_of(input.source(), o), limits, o.verbose);
+    return choose_backend(o.backend, problem_of(input.source(), o), limits, o.verbose || o.explain);
   };
   const auto factor_on = [&](Backend& backend) {
     SingleComm alone;

@@ -8,19 +8,15 @@
 #include <vector>
 
 #include "app/process/console.hpp"
+#include "app/run/cost.hpp"
 #include "app/run/opencl.hpp"
 #include "app/run/several_devices.hpp"
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/cpu_rates.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
 namespace {
-
-/// The seconds in which a device makes its platform and context and takes its kernels from the
-/// driver's cache. This is rough, since the choice matters only where the two ways differ much.
-constexpr double device_start_seconds = 0.5;
 
 /// Takes the devices that --device names in turn, by the rank's number.
 DeviceInfo device_of_rank(const BackendRequest& request) {
@@ -49,29 +45,53 @@ std::unique_ptr<Backend> device_backend(const BackendRequest& request, const Lim
   return make_opencl_backend(device_of_rank(request), limits);
 }
 
-BackendChoice automatic_backend(const BackendRequest& request, const Problem& problem,
-                                const Limits& limits) {
-  std::vector<DeviceInfo> own;  // the rank's, where there is one
-  if (is_worth_a_device(problem, limits) && !opencl_devices().empty())
-    own.push_back(device_of_rank(request));
-  AutomaticChoice choice = choose_automatically(problem, limits, own);
-  if (choice.device == nullptr)
-    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason)};
-  return {make_opencl_backend(*choice.device, limits), std::move(choice.reason)};
+/// Factors a small part of the work on the device, and keeps what it took.
+void measure_sample(Backend& backend, const Work& work, const DeviceInfo& device,
+                    Timings& timings) {
+  const SampleSeconds sample = time_sample(backend, work.problem, "");
+  const KeptSample kept{.type = sample.problem.type,
+                        .with_q = sample.problem.wants_q(),
+                        .count = sample.problem.count,
+                        .m = sample.problem.m,
+                        .n = sample.problem.n,
+                        .seconds = sample.again};
+  timings.add(device, kept);
+  keep_sample(device, kept);
 }
 
-BackendChoice cpu_backend(const BackendRequest&, const Problem&, const Limits& limits) {
+BackendChoice automatic_backend(const BackendRequest& request, const Work& work,
+                                const Limits& limits) {
+  Timings timings = Timings::load();
+  std::vector<DeviceInfo> own;  // the rank's, where there is one
+  if (is_worth_a_device(work, limits, timings) && !opencl_devices().empty())
+    own.push_back(device_of_rank(request));
+  std::unique_ptr<Backend> backend;
+  // Without a file to keep it in, every run would measure, and choose by chance.
+  if (!own.empty() && timings_path() && is_worth_a_sample(work, limits, own.front(), timings)) {
+    backend = make_opencl_backend(own.front(), limits);
+    measure_sample(*backend, work, own.front(), timings);
+    // The kernels of the sample are those of the work.
+    for (const DeviceTimes& times : opencl_times()) timings.add(times);
+  }
+  AutomaticChoice choice = choose_automatically(work, limits, own, timings);
+  if (choice.device == nullptr)
+    return {std::make_unique<CpuBackend>(limits), std::move(choice.reason)};
+  if (backend == nullptr) backend = make_opencl_backend(*choice.device, limits);
+  return {std::move(backend), std::move(choice.reason)};
+}
+
+BackendChoice cpu_backend(const BackendRequest&, const Work&, const Limits& limits) {
   return {std::make_unique<CpuBackend>(limits), "asked for"};
 }
 
-BackendChoice opencl_backend(const BackendRequest& request, const Problem&, const Limits& limits) {
+BackendChoice opencl_backend(const BackendRequest& request, const Work&, const Limits& limits) {
   return {device_backend(request, limits), "asked for"};
 }
 
 /// A word of --backend and the function that makes the backend.
 struct BackendKind {
   std::string_view name;
-  BackendChoice (*make)(const BackendRequest&, const Problem&, const Limits&);
+  BackendChoice (*make)(const BackendRequest&, const Work&, const Limits&);
 };
 constexpr BackendKind kinds[] = {{.name = "auto", .make = automatic_backend},
                                  {.name = "cpu", .make = cpu_backend},
@@ -116,37 +136,14 @@ const BackendKind& requested_backend(const BackendRequest& request) {
 
 }  // namespace
 
-bool is_worth_a_device(const Problem& problem, const Limits& host) {
-  return cpu_seconds(problem, host.threads) > device_start_seconds;
+BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits) {
+  return requested_backend(request).make(request, work, limits);
 }
 
-AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
-                                     std::span<const DeviceInfo> devices) {
-  if (!is_worth_a_device(problem, host))
-    return {nullptr, "the CPU is done before a device has started"};
-  const auto gpu = std::find_if(devices.begin(), devices.end(),
-                                [](const DeviceInfo& device) { return !device.limits.is_cpu; });
-  if (gpu == devices.end()) return {nullptr, "there is no GPU"};
-  if (!gpu->limits.has_float64)
-    return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
-  const double on_cpu = cpu_seconds(problem, host.threads);
-  const double on_gpu = device_start_seconds + opencl_seconds(problem, *gpu);
-  const std::string times =
-      fmt::format("about {:.1f} s with its start and copies, the CPU {:.1f} s", on_gpu, on_cpu);
-  if (on_gpu >= on_cpu) return {nullptr, fmt::format("{} takes {}", gpu->name, times)};
-  return {&*gpu, times};
-}
-
-BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
-                           const Limits& limits) {
-  return requested_backend(request).make(request, problem, limits);
-}
-
-BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
-                             const Limits& limits, bool is_verbose) {
-  BackendChoice choice = make_backend(request, problem, limits);
-  if (is_verbose)
-    print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
+BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
+                             bool says_why) {
+  BackendChoice choice = make_backend(request, work, limits);
+  if (says_why) print_message(fmt::format("backend {}: {}", choice.backend->name(), choice.reason));
   return choice;
 }
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string>
 
+#include "app/run/automatic.hpp"
 #include "core/backend.hpp"
 #include "gpu/host/device.hpp"
 
@@ -36,23 +36,10 @@ struct BackendChoice {
 
 /// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
 /// device was asked for and is not there.
-BackendChoice make_backend(const BackendRequest& request, const Problem& problem,
-                           const Limits& limits);
+BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits);
 
-/// Calls make_backend(). Where `is_verbose`, it prints which backend was chosen, and why.
-BackendChoice choose_backend(const BackendRequest& request, const Problem& problem,
-                             const Limits& limits, bool is_verbose);
-
-/// The choice of `auto` for a problem: the first GPU where it is faster than the CPU by rough
-/// estimates, or the CPU where `device` is null.
-struct AutomaticChoice {
-  const DeviceInfo* device = nullptr;
-  std::string reason;
-};
-AutomaticChoice choose_automatically(const Problem& problem, const Limits& host,
-                                     std::span<const DeviceInfo> devices);
-
-/// Whether the CPU would take longer for the problem than a device takes to start.
-bool is_worth_a_device(const Problem& problem, const Limits& host);
+/// Calls make_backend(). Where `says_why`, it prints which backend was chosen, and why.
+BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
+                             bool says_why);
 
 }  // namespace qrtool

@@ -9,6 +9,8 @@ namespace qrtool {
 
 std::vector<DeviceInfo> opencl_devices() { return {}; }
 
+std::vector<DeviceTimes> opencl_times() { return {}; }
+
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view) {
   throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
 }
@@ -35,8 +37,34 @@ template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, cons
 template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
                                                                    const Plan&, SystemRoute);
 
-double opencl_seconds(const Problem&, const DeviceInfo&) {
-  return std::numeric_limits<double>::infinity();
+std::string opencl_shared_objection(const Backend&, const SolveProblem&, index_t) {
+  return "this build has no OpenCL";
 }
+
+template <class T>
+std::unique_ptr<SharedDevice<T>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                    MatrixView<const T>, const SharedFactors&,
+                                                    SidesLayout) {
+  throw DeviceError("this build has no OpenCL", "--backend cpu works everywhere");
+}
+template std::unique_ptr<SharedDevice<float>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                                 MatrixView<const float>,
+                                                                 const SharedFactors&, SidesLayout);
+template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                                  MatrixView<const double>,
+                                                                  const SharedFactors&,
+                                                                  SidesLayout);
+
+DeviceWork opencl_factor_work(const Problem&, const DeviceInfo&) {
+  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
+}
+
+DeviceWork opencl_solve_work(const Problem&, index_t, const DeviceInfo&) {
+  return {.variant = {}, .programs = {}, .run_seconds = std::numeric_limits<double>::infinity()};
+}
+
+double opencl_copy_seconds(const Problem&) { return std::numeric_limits<double>::infinity(); }
+
+bool opencl_is_measured(const DeviceInfo&) { return false; }
 
 }  // namespace qrtool

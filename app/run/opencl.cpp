@@ -4,9 +4,9 @@
 
 #include "app/process/signals.hpp"
 #include "gpu/host/opencl_backend.hpp"
-#include "gpu/rates.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/shared_systems.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
@@ -16,6 +16,8 @@ std::vector<DeviceInfo> opencl_devices() {
   take_back_abort();
   return devices;
 }
+
+std::vector<DeviceTimes> opencl_times() { return device_times(); }
 
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted) {
   return choose_devices(opencl_devices(), wanted);
@@ -29,9 +31,17 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 std::span<const Variant> list_opencl_variants() { return opencl_variants(); }
 
-double opencl_seconds(const Problem& problem, const DeviceInfo& device) {
-  return device_seconds(problem, device.limits);
+DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device) {
+  return factor_work(problem, device);
 }
+
+DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device) {
+  return solve_work(problem, sides, device);
+}
+
+double opencl_copy_seconds(const Problem& problem) { return copy_seconds(problem); }
+
+bool opencl_is_measured(const DeviceInfo& device) { return is_measured(device); }
 
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem) {
   return system_objection(problem, backend.limits());
@@ -51,6 +61,26 @@ template std::unique_ptr<SystemDevice<float>> make_opencl_systems(Backend&, cons
                                                                   const Plan&, SystemRoute);
 template std::unique_ptr<SystemDevice<double>> make_opencl_systems(Backend&, const SolveProblem&,
                                                                    const Plan&, SystemRoute);
+
+std::string opencl_shared_objection(const Backend& backend, const SolveProblem& problem,
+                                    index_t side_by_side) {
+  return shared_objection(problem, side_by_side, backend.limits());
+}
+
+template <class T>
+std::unique_ptr<SharedDevice<T>> make_opencl_shared(Backend& backend, const SolveProblem& problem,
+                                                    MatrixView<const T> a,
+                                                    const SharedFactors& factors,
+                                                    SidesLayout layout) {
+  return make_shared_device<T>(dynamic_cast<OpenclBackend&>(backend), problem, a, factors, layout);
+}
+template std::unique_ptr<SharedDevice<float>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                                 MatrixView<const float>,
+                                                                 const SharedFactors&, SidesLayout);
+template std::unique_ptr<SharedDevice<double>> make_opencl_shared(Backend&, const SolveProblem&,
+                                                                  MatrixView<const double>,
+                                                                  const SharedFactors&,
+                                                                  SidesLayout);
 
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device) {
   return measure_products(device);

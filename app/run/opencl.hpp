@@ -13,11 +13,15 @@
 #include "core/solve/system_device.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/products/product_rates.hpp"
+#include "gpu/rates.hpp"
 
 namespace qrtool {
 
 /// Every OpenCL device; empty where there is no OpenCL.
 std::vector<DeviceInfo> opencl_devices();
+
+/// What the devices that this process has used have taken.
+std::vector<DeviceTimes> opencl_times();
 
 /// Calls choose_devices(wanted).
 std::vector<DeviceInfo> choose_opencl_devices(std::string_view wanted);
@@ -27,8 +31,11 @@ std::unique_ptr<Backend> make_opencl_backend(const DeviceInfo& device, const Lim
 
 std::span<const Variant> list_opencl_variants();
 
-/// Calls device_seconds(): the time on the device, once it has started.
-double opencl_seconds(const Problem& problem, const DeviceInfo& device);
+/// Calls factor_work(), solve_work(), copy_seconds() and is_measured().
+DeviceWork opencl_factor_work(const Problem& problem, const DeviceInfo& device);
+DeviceWork opencl_solve_work(const Problem& problem, index_t sides, const DeviceInfo& device);
+double opencl_copy_seconds(const Problem& problem);
+bool opencl_is_measured(const DeviceInfo& device);
 
 /// Why the device of `backend` does not solve such systems; empty where it does.
 std::string opencl_system_objection(const Backend& backend, const SolveProblem& problem);
@@ -42,6 +49,17 @@ bool opencl_has_normal_equations(const Backend& backend, const SolveProblem& pro
 template <class T>
 std::unique_ptr<SystemDevice<T>> make_opencl_systems(Backend& backend, const SolveProblem& problem,
                                                      const Plan& factor, SystemRoute route);
+
+/// Calls shared_objection() for one A that serves all right sides.
+std::string opencl_shared_objection(const Backend& backend, const SolveProblem& problem,
+                                    index_t side_by_side);
+
+/// Calls make_shared_device(). `backend` is one of make_opencl_backend().
+template <class T>
+std::unique_ptr<SharedDevice<T>> make_opencl_shared(Backend& backend, const SolveProblem& problem,
+                                                    MatrixView<const T> a,
+                                                    const SharedFactors& factors,
+                                                    SidesLayout layout);
 
 /// Times the matrix products that `large` uses. Errors: DeviceError.
 std::vector<ProductRate> opencl_product_rates(const DeviceInfo& device);

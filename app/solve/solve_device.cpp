@@ -13,12 +13,19 @@
 namespace qrtool {
 namespace {
 
+/// One A for all right sides, so many that products with its Q pay.
+bool is_shared(const SolveInputs& inputs, const SolvePlan& plan) {
+  return inputs.sides.shares_a() && plan.route == SolveRoute::shared;
+}
+
 /// Why the systems of a run stay on the CPU, whatever the device; empty where they need not.
-std::string objection_to(const SolveInputs& inputs, const SolveProblem& problem,
-                         const SolvePlan& plan) {
-  if (inputs.w) return "the rows have weights";
+std::string objection_to(const SolveOptions& o, const SolveInputs& inputs,
+                         const SolveProblem& problem, const SolvePlan& plan) {
   if (problem.wants_covariance) return "covariances are asked for";
-  if (inputs.sides.shares_a()) return "one A serves all right sides";
+  if (is_shared(inputs, plan))
+    return o.backend.variant.empty() ? "" : "the CPU factors an A that serves all right sides";
+  if (inputs.w) return "the rows have weights";
+  if (inputs.sides.shares_a()) return "one A serves few right sides";
   if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
   if (plan.factor.by_rows()) return "a matrix does not fit the memory";
   return system_device_objection(problem);
@@ -36,7 +43,7 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
                                                const Limits& limits) {
   if (o.backend.device == "all")
     throw UsageError("--device all: solve uses one device", "name one; see qrtool devices");
-  const std::string objection = objection_to(inputs, problem, plan);
+  const std::string objection = objection_to(o, inputs, problem, plan);
   if (!objection.empty() && !o.backend.asks_for_device()) {
     say_why_not(o, objection);
     return std::nullopt;
@@ -46,18 +53,27 @@ std::optional<SolveDevice> choose_solve_device(const SolveOptions& o, const Solv
                          .n = problem.n,
                          .type = problem.type,
                          .mode = Mode::r};
-  SolveDevice device{.backend = choose_backend(o.backend, factored, limits, o.verbose).backend,
-                     .factor = {}};
+  const bool shares = is_shared(inputs, plan);
+  Problem estimated = factored;
+  if (shares) estimated.count = 1;
+  const index_t sides = inputs.sides.p * (shares ? factored.count : 1);
+  SolveDevice device{
+      .backend = choose_backend(o.backend, {estimated, sides}, limits, o.verbose).backend,
+      .is_shared = shares};
   if (device.backend->name() != "opencl") return std::nullopt;
   if (!objection.empty()) {
     say_why_not(o, objection);
     return std::nullopt;
   }
-  const std::string of_device = opencl_system_objection(*device.backend, problem);
+  const index_t side_by_side = inputs.sides.as_rows ? 0 : inputs.sides.p;
+  const std::string of_device =
+      device.is_shared ? opencl_shared_objection(*device.backend, problem, side_by_side)
+                       : opencl_system_objection(*device.backend, problem);
   if (!of_device.empty()) {
     say_why_not(o, of_device);
     return std::nullopt;
   }
+  if (device.is_shared) return device;
   device.factor =
       make_plan(factored, device.backend->variants(), device.backend->limits(), o.backend.variant);
   // A variant that was named is the one that runs.

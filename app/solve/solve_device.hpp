@@ -13,15 +13,17 @@
 
 namespace qrtool {
 
-/// The device, the plan of R for the matrices of the run, and whether R comes first.
+/// The device, the plan of R for the matrices of the run, and whether R comes first. Where one A
+/// serves all right sides, the CPU factors it, and the rest is the device's.
 struct SolveDevice {
   std::unique_ptr<Backend> backend;
-  Plan factor;
+  Plan factor = {};
   SystemRoute route = SystemRoute::factors;
+  bool is_shared = false;
 
   /// As the output's attribute names it.
   std::string variant() const {
-    return route == SystemRoute::factors ? std::string(factor.variant->name) : "normal equations";
+    return is_shared ? "one QR for all" : name_of(route, factor.variant->name);
   }
 };
 

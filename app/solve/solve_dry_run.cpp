@@ -7,7 +7,9 @@
 #include <algorithm>
 
 #include "app/bench/cases.hpp"
+#include "app/run/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/cpu/cpu_rates.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -26,14 +28,27 @@ std::uint64_t bytes_of(const Reader& reader, ElementType type) {
   return static_cast<std::uint64_t>(source.count() * source.m * source.n) * size_of(type);
 }
 
-/// [A b] of every place of the batch, or A alone where one QR serves all right sides.
+/// A of every place of the batch, of which R is computed.
 Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const bool is_shared = plan.route == SolveRoute::shared;
   return {.count = is_shared ? std::max<index_t>(count_of(inputs.sides.a_leading), 1) : plan.groups,
           .m = p.packed_rows(),
-          .n = p.n + (is_shared ? 0 : plan.system_size()),
+          .n = p.n,
           .type = p.type,
           .mode = Mode::r};
+}
+
+/// How many times as long as R with its check the solutions take with theirs, by the tables of
+/// --backend auto.
+double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend) {
+  if (factored.is_empty()) return 1;
+  for (const DeviceTimes& times : opencl_times()) {
+    if (times.info.text() == backend.device())
+      return opencl_solve_work(factored, sides, times.info).run_seconds /
+             opencl_factor_work(factored, times.info).run_seconds;
+  }
+  const int threads = backend.limits().threads;
+  return cpu_solve_seconds(factored, sides, threads) / cpu_seconds(factored, threads);
 }
 
 /// Q'b, x and the error of every right side are products with A and Q.
@@ -81,7 +96,9 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   const ComputeSeconds compute = seconds_to_factor(backend, factored, o.backend.variant);
   cost.start_seconds = compute.start;
   cost.compute_seconds = compute.all;
-  if (plan.route == SolveRoute::shared && !factored.is_empty())
+  if (plan.route != SolveRoute::shared)
+    cost.compute_seconds *= solutions_by_r(factored, plan.group_size, backend);
+  else if (!factored.is_empty())
     cost.compute_seconds *= 1 + product_flops(inputs, p) / std::max(bench_flops(factored), 1.0);
   enter_output(run.output_spec(), cost);
   return cost;

@@ -139,7 +139,7 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
 
 void take_device(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
                  SolvePlan& plan) {
-  plan.route = SolveRoute::each;
+  if (!inputs.sides.shares_a()) plan.route = SolveRoute::each;
   fit_chunks(inputs, problem, limits, device_target_bytes, plan);
 }
 

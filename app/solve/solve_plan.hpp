@@ -41,7 +41,8 @@ Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const 
 SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
                      std::string_view forced = {});
 
-/// Changes a plan for a device: every matrix is a system in memory, and chunks are larger.
+/// Changes a plan for a device: every matrix that serves not all right sides is a system in memory,
+/// and chunks are larger.
 void take_device(const SolveInputs& inputs, const SolveProblem& problem, const Limits& limits,
                  SolvePlan& plan);
 

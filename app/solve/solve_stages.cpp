@@ -46,7 +46,7 @@ class GroupSteps {
     if (plan.route == SolveRoute::shared) shared_.emplace(job.problem, job.limits);
     if (plan.route == SolveRoute::each || plan.splits)
       engine_.emplace(job.problem, cpu_, plan.factor, plan.threads);
-    if (job.device != nullptr)
+    if (job.device != nullptr && !job.device->is_shared)
       device_ = make_opencl_systems<T>(*job.device->backend, job.problem, job.device->factor,
                                        job.device->route);
     if (!job.inputs.sides.shares_a()) return;
@@ -209,11 +209,29 @@ class GroupSteps {
       findings_ = shared_->take_matrix(a_.view()[0], w, 1);
       has_matrix_ = true;
       seconds.factor += watch.seconds();
+      take_to_device(block_of(chunk));
     }
     const Stopwatch solving;
-    const std::vector<index_t> gaps = shared_->run(block_of(chunk));
+    const RightSideBlock<T> block = block_of(chunk);
+    const std::vector<index_t> gaps =
+        shared_device_ ? solve_shared_on_device(block) : shared_->run(block);
     seconds.solve += solving.seconds();
     if (!gaps.empty()) seconds += solve_systems(chunk, gaps);
+  }
+  /// The CPU keeps matrices whose solutions need more care than products give.
+  void take_to_device(const RightSideBlock<T>& block) {
+    const auto factors = shared_->factors();
+    if (job_.device == nullptr || !factors) return;
+    const bool in_rows = block.b_places.group == 1;
+    shared_device_ = make_opencl_shared<T>(*job_.device->backend, job_.problem,
+                                           MatrixView<const T>(a_.view()[0]), *factors,
+                                           in_rows ? SidesLayout::rows : SidesLayout::columns);
+  }
+  /// The CPU solves what the device refuses, and returns what is left.
+  std::vector<index_t> solve_shared_on_device(const RightSideBlock<T>& block) {
+    std::fill(block.findings.begin(), block.findings.end(), findings_);
+    const std::vector<index_t> refused = shared_device_->run(block);
+    return shared_->run_some(block, refused);
   }
   /// One A with its own many right sides.
   void solve_group(GroupChunk<T>& chunk, index_t g) {
@@ -258,6 +276,7 @@ class GroupSteps {
   std::optional<SharedEngine<T>> shared_;
   std::optional<SystemEngine<T>> engine_;
   std::unique_ptr<SystemDevice<T>> device_;
+  std::unique_ptr<SharedDevice<T>> shared_device_;
   bool has_matrix_ = false;
   MatrixFindings findings_;
 };

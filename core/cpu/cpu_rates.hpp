@@ -10,4 +10,8 @@ namespace qrtool {
 /// the nearest shape that was measured. Processors differ by a few times.
 double cpu_seconds(const Problem& problem, int threads);
 
+/// The same for solutions of least squares with their check, `sides` right sides for each matrix.
+/// `problem` is that of R.
+double cpu_solve_seconds(const Problem& problem, index_t sides, int threads);
+
 }  // namespace qrtool

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace qrtool {
 namespace {
@@ -66,24 +67,47 @@ void add(std::vector<double>& to, const std::vector<double>& from) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
 }
 
-/// An unevaluated sum of two float64 numbers.
-struct Twofold {
-  double high = 0, low = 0;
+/// Unevaluated sums of two float64 numbers each, side by side, so that the processor adds to
+/// several at a time.
+struct Twofolds {
+  double *high, *low;
 
-  /// Adds x y. Source: Ogita, Rump, Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26
-  /// (2005), Dot2.
-  void add_product(double x, double y) {
+  /// Adds x y to sum j. Source: Ogita, Rump, Oishi, "Accurate sum and dot product", SIAM J. Sci.
+  /// Comput. 26 (2005), Dot2.
+  void add_product(index_t j, double x, double y) const {
     const double product = x * y;
-    low += std::fma(x, y, -product);
-    add(product);
+    low[j] += std::fma(x, y, -product);
+    add(j, product);
   }
-  void add(double term) {
-    const double sum = high + term, back = sum - high;
-    low += (high - (sum - back)) + (term - back);
-    high = sum;
+  void add(index_t j, double term) const {
+    const double sum = high[j] + term, back = sum - high[j];
+    low[j] += (high[j] - (sum - back)) + (term - back);
+    high[j] = sum;
   }
-  double value() const { return high + low; }
 };
+
+/// The sums of a dot product that do not wait for each other.
+constexpr index_t dot_sums = 16;
+
+/// b - a'x in two parts, each rounded to float64.
+std::pair<double, double> precise_residual(const double* a, const double* x, index_t n, double b) {
+  double high[dot_sums] = {}, low[dot_sums] = {};
+  const Twofolds sums{high, low};
+  const index_t whole = n / dot_sums * dot_sums;
+  for (index_t j = 0; j < whole; j += dot_sums) {
+#pragma omp simd
+    for (index_t l = 0; l < dot_sums; ++l) sums.add_product(l, -a[j + l], x[j + l]);
+  }
+  for (index_t j = whole; j < n; ++j) sums.add_product(j - whole, -a[j], x[j]);
+  double r_high = b, r_low = 0;
+  const Twofolds r{&r_high, &r_low};
+  for (index_t l = 0; l < dot_sums; ++l) {
+    r.add(0, high[l]);
+    r_low += low[l];
+  }
+  const double rounded = r_high + r_low;
+  return {rounded, (r_high - rounded) + r_low};
+}
 
 }  // namespace
 
@@ -130,20 +154,21 @@ template void add_residual(MatrixView<const double>, MatrixView<const double>,
 
 void add_precise_residual(MatrixView<const double> a, const double* b, index_t b_step,
                           const double* x, std::vector<double>& gradient, double& r_squares) {
-  std::vector<Twofold> g(static_cast<std::size_t>(a.cols));
+  const index_t n = a.cols;
+  std::vector<double> high(static_cast<std::size_t>(n)), low(high.size());
+  const Twofolds g{high.data(), low.data()};
   for (index_t i = 0; i < a.rows; ++i) {
-    Twofold r;
-    r.add(b[i * b_step]);
-    for (index_t j = 0; j < a.cols; ++j) r.add_product(-a(i, j), x[j]);
-    // r in two parts, each rounded to float64.
-    const double high = r.value(), low = (r.high - high) + r.low;
-    r_squares += high * high;
-    for (index_t j = 0; j < a.cols; ++j) {
-      g[j].add_product(a(i, j), high);
-      g[j].low += a(i, j) * low;
+    const double* row = &a(i, 0);
+    const auto [r, rest] = precise_residual(row, x, n, b[i * b_step]);
+    const double r_high = r, r_low = rest;
+    r_squares += r_high * r_high;
+#pragma omp simd
+    for (index_t j = 0; j < n; ++j) {
+      g.add_product(j, row[j], r_high);
+      g.low[j] += row[j] * r_low;
     }
   }
-  for (index_t j = 0; j < a.cols; ++j) gradient[j] += g[j].value();
+  for (index_t j = 0; j < n; ++j) gradient[j] += high[j] + low[j];
 }
 
 }  // namespace qrtool

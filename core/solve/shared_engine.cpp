@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
+#include <numeric>
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/instruction_sets.hpp"
@@ -19,6 +21,9 @@ namespace {
 constexpr index_t tile = shared::most_right_sides;
 /// Beyond this the kernel's plain sums would err by more than a small part of the bar.
 constexpr index_t most_kernel_rows = 4096;
+
+/// The scale up to which a device takes A.
+constexpr int most_device_exponent = 300;
 
 const shared::Kernels& best_kernels() {
 #ifdef QRTOOL_X86_KERNELS
@@ -47,6 +52,10 @@ const systems::Routine<T>& gap_routine() {
     return systems_kernels().front()->in_float;
   }
 }
+
+/// The right sides with one mask that are solved one after another with one R.
+constexpr index_t most_same_mask = 128;
+static_assert(most_same_mask >= tile);
 
 /// Columns up to which A'MA of each right side is formed, and the condition up to which R of A'MA
 /// and one correction are as good as reflectors: the error is then about kappa u (16 kappa^2 u),
@@ -98,11 +107,12 @@ SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
   prepare_gaps();
   const std::size_t of_gaps =
       solves_gaps_ ? gap_routine<T>().workspace_bytes(gap_shape_) : std::size_t{0};
+  const index_t at_once = solves_gaps_ ? most_same_mask : tile;
   const std::size_t workspace_bytes = routine_.workspace_bytes({.m = rows, .n = n});
   for (int i = 0; i < limits.threads; ++i)
     workers_.push_back({.solver = SystemSolver<T>(problem.rules()),
-                        .b = Batch<T>(1, rows, tile),
-                        .x = Batch<T>(2, n, tile),
+                        .b = Batch<T>(1, rows, at_once),
+                        .x = Batch<T>(2, n, at_once),
                         .z = Batch<double>(1, std::max<index_t>(k, 1), tile),
                         .workspace = allocate_host(workspace_bytes),
                         .gap_workspace = allocate_host(of_gaps),
@@ -116,7 +126,9 @@ std::size_t SharedEngine<T>::workspace_bytes(const SolveProblem& problem, int th
   // A twice, Q, and what factoring A takes; the tile of each thread, twice.
   const std::size_t of_a = rows * n * (sizeof(T) + 6 * sizeof(double)) + 4 * k * n * sizeof(double);
   const std::size_t of_tile =
-      (2 * rows + 12 * n) * tile * sizeof(double) + 4 * n * n * sizeof(double);
+      (2 * rows + 12 * n) * tile * sizeof(double) +
+      (problem.skips_missing ? (rows + 2 * n) * most_same_mask * sizeof(T) : 0) +
+      4 * n * n * sizeof(double);
   return of_a + of_tile * static_cast<std::size_t>(threads);
 }
 
@@ -203,6 +215,21 @@ void SharedEngine<T>::prepare_kernel() {
              .scale = of_a_.scale,
              .bar = solution_bar(rules.type, rules.m, n),
              .is_given = rules.only_checks};
+}
+
+template <class T>
+std::optional<SharedFactors> SharedEngine<T>::factors() const {
+  // Devices do not scale, and squares must stay in range.
+  if (!uses_kernel_ || std::abs(of_a_.scale) > most_device_exponent) return std::nullopt;
+  const bool counts_once = matrix_.row_factors == nullptr;
+  return SharedFactors{.data_rows = problem_.m,
+                       .a = wide_.view()[0],
+                       .q = q_.view()[0],
+                       .r = r_.view()[0],
+                       .row_factors = counts_once ? std::span<const double>{} : row_factors_,
+                       .inverse_norms = row_norms_,
+                       .freedom = matrix_.freedom,
+                       .scale = of_a_.scale};
 }
 
 /// Right sides are taken where they are, or, where they lie apart, are copied to rows.
@@ -326,7 +353,56 @@ void SharedEngine<T>::solve_with_care(const RightSideBlock<T>& block, index_t fi
   }
 }
 
-/// As many right sides as the kernel has lanes; those that are left stay in worker.gaps.
+/// Sorts right sides by the rows that they leave out, and cuts them into those that are solved
+/// together: many with one mask, which share R, or as many as the kernel has lanes. A right side
+/// gets the same bits in any company.
+template <class T>
+std::vector<std::span<const index_t>> SharedEngine<T>::group_gaps(
+    const RightSideBlock<T>& block, std::vector<index_t>& gaps) const {
+  const auto words = static_cast<std::size_t>((problem_.m + 63) / 64);
+  std::vector<std::uint64_t> masks(gaps.size() * words);
+  for_each_in_team(std::ssize(gaps), static_cast<int>(workers_.size()), [&](index_t g, int) {
+    const T* b = block.b + block.b_places.start(gaps[static_cast<std::size_t>(g)]);
+    std::uint64_t* mask = masks.data() + static_cast<std::size_t>(g) * words;
+    for (index_t i = 0; i < problem_.m; ++i)
+      if (std::isnan(b[i * block.b_places.step])) mask[i / 64] |= std::uint64_t{1} << (i % 64);
+  });
+  const auto mask_of = [&](std::size_t g) { return std::span(masks).subspan(g * words, words); };
+  const auto are_equal = [&](std::size_t g, std::size_t h) {
+    return std::ranges::equal(mask_of(g), mask_of(h));
+  };
+  std::vector<std::size_t> order(gaps.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t g, std::size_t h) {
+    return std::ranges::lexicographical_compare(mask_of(g), mask_of(h));
+  });
+  // First those of masks that many have, and then all others.
+  const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
+  std::vector<index_t> sorted, single;
+  std::vector<std::size_t> ends;
+  for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
+    while (end < order.size() && are_equal(order[first], order[end])) ++end;
+    const bool shares = end - first >= 2 * lanes;
+    for (std::size_t g = first; g < end; ++g) (shares ? sorted : single).push_back(gaps[order[g]]);
+    for (std::size_t g = first + most_same_mask; shares && g < end; g += most_same_mask)
+      ends.push_back(sorted.size() - (end - g));
+    if (shares) ends.push_back(sorted.size());
+  }
+  std::sort(single.begin(), single.end());
+  for (std::size_t g = lanes; g < single.size(); g += lanes) ends.push_back(sorted.size() + g);
+  if (!single.empty()) ends.push_back(sorted.size() + single.size());
+  sorted.insert(sorted.end(), single.begin(), single.end());
+  gaps = std::move(sorted);
+  std::vector<std::span<const index_t>> groups;
+  std::size_t first = 0;
+  for (const std::size_t end : ends) {
+    groups.push_back(std::span(gaps).subspan(first, end - first));
+    first = end;
+  }
+  return groups;
+}
+
+/// As many right sides as the kernel takes; those that are left stay in worker.gaps.
 template <class T>
 void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block,
                                  Worker& worker) {
@@ -334,9 +410,9 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
   const index_t n = problem_.n, m = problem_.m;
   const MatrixView<T> x = worker.x.view()[0], se = worker.x.view()[1];
   T* b = worker.b.view().data;
-  systems::Solution solutions[tile];
-  systems::Matrix matrices[tile];
-  int shifts[tile];
+  systems::Solution solutions[most_same_mask];
+  systems::Matrix matrices[most_same_mask];
+  int shifts[most_same_mask];
   const auto count = std::ssize(gaps);
   for (index_t l = 0; l < count; ++l) {
     const T* from = block.b + block.b_places.start(gaps[l]);
@@ -395,15 +471,31 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   for_each_in_team(tiles, static_cast<int>(workers_.size()), [&](index_t t, int worker) {
     solve_tile(block, t * tile, std::min(tile, block.count - t * tile), workers_[worker]);
   });
-  const std::vector<index_t> gaps = collect_gaps();
+  return finish_gaps(block);
+}
+
+/// A right side at a time: they are few.
+template <class T>
+std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
+                                               std::span<const index_t> sides) {
+  for (Worker& worker : workers_) worker.gaps.clear();
+  for_each_in_team(std::ssize(sides), static_cast<int>(workers_.size()),
+                   [&](index_t i, int worker) {
+                     solve_tile(block, sides[static_cast<std::size_t>(i)], 1, workers_[worker]);
+                   });
+  return finish_gaps(block);
+}
+
+/// Solves for the right sides with gaps, and returns those that are left.
+template <class T>
+std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block) {
+  std::vector<index_t> gaps = collect_gaps();
   if (!solves_gaps_ || gaps.empty()) return gaps;
-  const index_t lanes = gap_routine<T>().lanes, all = std::ssize(gaps);
-  for_each_in_team(
-      (all + lanes - 1) / lanes, static_cast<int>(workers_.size()), [&](index_t pack, int worker) {
-        const auto first = static_cast<std::size_t>(pack * lanes);
-        const auto count = std::min(static_cast<std::size_t>(lanes), gaps.size() - first);
-        solve_gaps(std::span(gaps).subspan(first, count), block, workers_[worker]);
-      });
+  const std::vector<std::span<const index_t>> groups = group_gaps(block, gaps);
+  for_each_in_team(std::ssize(groups), static_cast<int>(workers_.size()),
+                   [&](index_t i, int worker) {
+                     solve_gaps(groups[static_cast<std::size_t>(i)], block, workers_[worker]);
+                   });
   return collect_gaps();
 }
 

@@ -5,11 +5,13 @@
 // of a narrow matrix with many columns runs at the speed at which B is read.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/cpu/solve/shared_kernel.hpp"
 #include "core/plan.hpp"
 #include "core/solve/system.hpp"
+#include "core/solve/system_device.hpp"
 
 namespace qrtool {
 
@@ -24,10 +26,14 @@ class SharedEngine {
 
   /// a: m x n. w: m weights with a step; null: none. Both are copied. Returns what was found.
   MatrixFindings take_matrix(MatrixView<const T> a, const T* w, index_t step);
+  /// A = QR for a device; none where some solutions would need more care than products give.
+  std::optional<SharedFactors> factors() const;
   /// Solves for the block's right sides. Where rows with missing entries are skipped, the right
   /// sides with such entries are solved by Cholesky's method, with A'MA of their own; those that
   /// need more care are left out, and their numbers returned in ascending order.
   std::vector<index_t> run(const RightSideBlock<T>& block);
+  /// The same for some of them, in ascending order.
+  std::vector<index_t> run_some(const RightSideBlock<T>& block, std::span<const index_t> sides);
 
  private:
   struct Worker {
@@ -47,8 +53,11 @@ class SharedEngine {
   void solve_with_care(const RightSideBlock<T>& block, index_t first, index_t count,
                        Worker& worker);
   void prepare_gaps();
+  std::vector<std::span<const index_t>> group_gaps(const RightSideBlock<T>& block,
+                                                   std::vector<index_t>& gaps) const;
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
   std::vector<index_t> collect_gaps();
+  std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);
   void refuse_all(const RightSideBlock<T>& block) const;
 
   const SolveProblem& problem_;

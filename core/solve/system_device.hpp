@@ -3,7 +3,9 @@
 // own, and checks every solution.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/solve/packing.hpp"
@@ -14,6 +16,11 @@ namespace qrtool {
 /// How a device gets x: by normal equations in float64 where it has them for the shape, and what
 /// they leave by R of a variant; or by R alone.
 enum class SystemRoute { normal_equations, factors };
+
+/// As outputs and tables name it; `variant` makes R.
+inline std::string name_of(SystemRoute route, std::string_view variant) {
+  return route == SystemRoute::normal_equations ? "normal equations" : std::string(variant);
+}
 
 template <class T>
 class SystemDevice {
@@ -28,6 +35,33 @@ class SystemDevice {
   virtual std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) = 0;
   /// The time that all runs took so far: on the device with its copies; on the host.
   virtual SolveSeconds seconds() const = 0;
+};
+
+/// One matrix A = QR for many right sides, as the CPU has prepared it: the rows are those of the
+/// weighted problem, and those of a ridge follow. A and R are divided by 2^scale.
+struct SharedFactors {
+  index_t data_rows = 0;                  // of b
+  MatrixView<const double> a, q, r;       // m x n, m x n, n x n
+  std::span<const double> row_factors;    // of the rows of b; empty: all 1
+  std::span<const double> inverse_norms;  // of the rows of R^-1; empty: not wanted
+  double freedom = 0;                     // rows that count, less n
+  int scale = 0;
+};
+
+/// How right sides lie in memory: each one as a row of m neighbours, or as columns of m x p.
+enum class SidesLayout { rows, columns };
+
+template <class T>
+class SharedDevice {
+ public:
+  virtual ~SharedDevice() = default;
+
+  /// Solves for the right sides of the block. Returns the numbers, ascending, of those for which
+  /// the device does not answer; the results of all others are complete, less the findings where
+  /// those of A are meant. Errors: DeviceError, LimitError.
+  virtual std::vector<index_t> run(const RightSideBlock<T>& block) = 0;
+  /// The time that all runs took so far, on the device with its copies.
+  virtual double seconds() const = 0;
 };
 
 /// Why no device solves such problems; empty where one may. The device takes A as it is, with full

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -149,6 +151,36 @@ std::vector<DeviceInfo> find_devices(std::span<const DeviceInfo> devices, std::s
   });
 }
 
+/// Asks every platform.
+std::vector<DeviceHandle> ask_for_devices() {
+  const DriverScope driver;
+  std::vector<DeviceHandle> handles;
+  std::vector<cl::Platform> platforms;
+  // Without a platform the loader returns an error, and a platform may have no devices.
+  try {
+    cl::Platform::get(&platforms);
+  } catch (const cl::Error&) {
+    return handles;
+  }
+  for (const cl::Platform& platform : platforms) {
+    std::vector<cl::Device> devices;
+    try {
+      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
+      const std::string name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
+      for (const cl::Device& device : devices) {
+        const int index = static_cast<int>(handles.size());
+        handles.push_back({describe(device, name, index), device});
+      }
+    } catch (const cl::Error&) {
+      continue;
+    }
+  }
+  return handles;
+}
+
+/// Zero until the devices were asked for.
+std::atomic<double> listing_seconds = 0;
+
 }  // namespace
 
 int shuffle_lanes(SubGroups sub_groups) {
@@ -176,30 +208,15 @@ bool has_fast_float64(std::string_view name, int capability) {
 
 std::vector<DeviceHandle> device_handles() {
   static const PrivateCache cache;
-  const DriverScope driver;
-  std::vector<DeviceHandle> handles;
-  std::vector<cl::Platform> platforms;
-  // Without a platform the loader returns an error, and a platform may have no devices.
-  try {
-    cl::Platform::get(&platforms);
-  } catch (const cl::Error&) {
-    return handles;
-  }
-  for (const cl::Platform& platform : platforms) {
-    std::vector<cl::Device> devices;
-    try {
-      platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
-      const std::string name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
-      for (const cl::Device& device : devices) {
-        const int index = static_cast<int>(handles.size());
-        handles.push_back({describe(device, name, index), device});
-      }
-    } catch (const cl::Error&) {
-      continue;
-    }
-  }
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<DeviceHandle> handles = ask_for_devices();
+  double none = 0;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  listing_seconds.compare_exchange_strong(none, seconds.count());
   return handles;
 }
+
+double first_listing_seconds() { return listing_seconds; }
 
 std::string DeviceInfo::text() const { return fmt::format("{} (driver {})", name, driver); }
 

@@ -31,6 +31,22 @@ struct DeviceInfo {
   std::string text() const;
 };
 
+/// The seconds in which a program was built, or was taken from the driver's own cache.
+struct ProgramTime {
+  std::string id;    // program_id()
+  std::string user;  // the variant, or the step
+  double seconds = 0;
+};
+
+/// What a device has taken in this process.
+struct DeviceTimes {
+  DeviceInfo info;
+  double start_seconds = 0;  // finding the devices, and the context
+  std::vector<ProgramTime> programs;
+};
+/// Of every device that this process has used.
+std::vector<DeviceTimes> device_times();
+
 /// Whether a GPU has float64 at half the rate of float32 or more: data-centre parts of NVIDIA, by
 /// their compute capability (10 major + minor; 0 for others), and of AMD, by the architecture with
 /// which the device's name begins ("gfx90a:sramecc+:xnack-").

@@ -17,4 +17,7 @@ struct DeviceHandle {
 /// The devices of list_devices with their handles.
 std::vector<DeviceHandle> device_handles();
 
+/// The seconds of the first call of device_handles() in this process, in which drivers are loaded.
+double first_listing_seconds();
+
 }  // namespace qrtool

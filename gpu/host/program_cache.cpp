@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <cstdint>
+
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -35,6 +38,28 @@ std::string without_unrolling(std::string_view text) {
   }
 }
 
+std::string text_for(const DeviceInfo& info, std::string_view text) {
+  return info.limits.is_cpu ? without_unrolling(text) : std::string(text);
+}
+
+std::string options_for(const DeviceInfo& info, const Defines& defines) {
+  std::string options = "-cl-std=CL1.2";
+  if (info.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
+  options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info.sub_groups));
+  for (const auto& [name, value] : defines) {
+    const bool is_limit = name == most_registers;
+    options += is_limit ? fmt::format(" -cl-nv-maxrregcount={}", value)
+                        : fmt::format(" -D{}={}", name, value);
+  }
+  return options;
+}
+
+/// FNV-1a, 64 bits.
+std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xcbf29ce484222325) {
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 /// The first lines of a build log that are not blank, indented.
 std::string first_lines(std::string_view log, int lines) {
   std::string text;
@@ -52,20 +77,13 @@ std::string first_lines(std::string_view log, int lines) {
 
 }  // namespace
 
-std::string ProgramCache::options_for(const Defines& defines) const {
-  std::string options = "-cl-std=CL1.2";
-  if (info_.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
-  options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info_.sub_groups));
-  for (const auto& [name, value] : defines) {
-    const bool is_limit = name == most_registers;
-    options += is_limit ? fmt::format(" -cl-nv-maxrregcount={}", value)
-                        : fmt::format(" -D{}={}", name, value);
-  }
-  return options;
+std::string program_id(const DeviceInfo& info, std::string_view file, const Defines& defines) {
+  const std::uint64_t of_text = hash_of(text_for(info, text_of(file)));
+  return fmt::format("{:016x}", hash_of(options_for(info, defines), of_text));
 }
 
 std::string ProgramCache::key_of(std::string_view file, const Defines& defines) const {
-  return fmt::format("{} {}", file, options_for(defines));
+  return fmt::format("{} {}", file, options_for(info_, defines));
 }
 
 bool ProgramCache::has(std::string_view file, const Defines& defines) {
@@ -79,16 +97,24 @@ cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
   const std::lock_guard lock(mutex_);
   auto found = programs_.find(key);
   if (found == programs_.end()) {
+    const auto start = std::chrono::steady_clock::now();
     found = programs_.emplace(key, build(text_of(file), defines, user)).first;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    times_.push_back({program_id(info_, file, defines), std::string(user), seconds.count()});
   }
   return found->second;
 }
 
+std::vector<ProgramTime> ProgramCache::times() {
+  const std::lock_guard lock(mutex_);
+  return times_;
+}
+
 cl::Program ProgramCache::build(std::string_view text, const Defines& defines,
                                 std::string_view user) const {
-  const std::string options = options_for(defines);
+  const std::string options = options_for(info_, defines);
   const DriverScope driver;
-  cl::Program program(context_, info_.limits.is_cpu ? without_unrolling(text) : std::string(text));
+  cl::Program program(context_, text_for(info_, text));
   try {
     program.build({device_}, options.c_str());
   } catch (const cl::Error& error) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpu/host/device.hpp"
 #include "gpu/host/opencl.hpp"
@@ -20,6 +21,10 @@ using Defines = std::map<std::string, std::string>;
 /// compiler. It applies to kernels without reqd_work_group_size.
 inline constexpr std::string_view most_registers = "MOST_REGISTERS";
 
+/// The name of a program on a device of this kind: a hash of its text and of the compiler's
+/// options.
+std::string program_id(const DeviceInfo& info, std::string_view file, const Defines& defines);
+
 class ProgramCache {
  public:
   ProgramCache(cl::Context context, cl::Device device, DeviceInfo info)
@@ -32,13 +37,15 @@ class ProgramCache {
   /// Whether get() will return without building anything.
   bool has(std::string_view file, const Defines& defines);
 
+  /// The seconds in which every program was built, or was taken from the driver's own cache.
+  std::vector<ProgramTime> times();
+
   /// Builds a program from the caller's text and does not keep it.
   cl::Program build(std::string_view text, const Defines& defines, std::string_view user) const;
 
   std::size_t size() const { return programs_.size(); }
 
  private:
-  std::string options_for(const Defines& defines) const;
   std::string key_of(std::string_view file, const Defines& defines) const;
 
   cl::Context context_;
@@ -46,6 +53,7 @@ class ProgramCache {
   DeviceInfo info_;
   std::mutex mutex_;
   std::map<std::string, cl::Program> programs_;  // key: file and options
+  std::vector<ProgramTime> times_;
 };
 
 }  // namespace qrtool

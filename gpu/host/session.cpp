@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,14 +13,27 @@
 #include "gpu/host/opencl_device.hpp"
 
 namespace qrtool {
+namespace {
+
+struct Sessions {
+  std::mutex mutex;
+  std::map<std::pair<int, SubGroups>, std::unique_ptr<Session>> list;
+};
+
+Sessions& all_sessions() {
+  // Never destroyed, because drivers may be unloaded before the destructors of static objects run.
+  static auto& sessions = *new Sessions;
+  return sessions;
+}
+
+}  // namespace
 
 Session& session_for(const DeviceInfo& info) {
-  static std::mutex mutex;
-  // Never destroyed, because drivers may be unloaded before the destructors of static objects run.
-  static auto& sessions = *new std::map<std::pair<int, SubGroups>, std::unique_ptr<Session>>;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<Session>& session = sessions[{info.index, info.sub_groups}];
+  Sessions& sessions = all_sessions();
+  const std::lock_guard lock(sessions.mutex);
+  std::unique_ptr<Session>& session = sessions.list[{info.index, info.sub_groups}];
   if (session) return *session;
+  const auto start = std::chrono::steady_clock::now();
   const std::vector<DeviceHandle> handles = device_handles();
   const auto index = static_cast<std::size_t>(info.index);
   if (index >= handles.size()) throw DeviceError(fmt::format("{} is gone", info.text()));
@@ -29,7 +43,20 @@ Session& session_for(const DeviceInfo& info) {
     throw DeviceError(fmt::format("{}: no context ({}, OpenCL error {})", info.text(), error.what(),
                                   error.err()));
   }
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  session->start_seconds = first_listing_seconds() + seconds.count();
   return *session;
+}
+
+std::vector<DeviceTimes> device_times() {
+  Sessions& sessions = all_sessions();
+  const std::lock_guard lock(sessions.mutex);
+  std::vector<DeviceTimes> times;
+  for (const auto& [key, session] : sessions.list) {
+    if (session)
+      times.push_back({session->info, session->start_seconds, session->programs.times()});
+  }
+  return times;
 }
 
 }  // namespace qrtool

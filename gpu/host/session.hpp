@@ -10,8 +10,13 @@ namespace qrtool {
 
 struct Session {
   Session(const DeviceInfo& device_info, const cl::Device& handle)
-      : device(handle), context(handle), programs(context, handle, device_info) {}
+      : info(device_info),
+        device(handle),
+        context(handle),
+        programs(context, handle, device_info) {}
 
+  DeviceInfo info;
+  double start_seconds = 0;  // of the context, and of the first list of devices
   cl::Device device;
   cl::Context context;
   ProgramCache programs;

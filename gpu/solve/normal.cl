@@ -135,6 +135,22 @@ INLINE void store_rows(const SolveRoom room, const STORED rows[COPIES],
   }
 }
 
+// Stores the rows that were fetched, which begin with row `first`, and fetches those of the next
+// tile.
+INLINE void next_tile(const SolveRoom room, STORED rows[COPIES], STORED b_rows[COPIES_OF_B],
+                      __global const STORED* a, __global const STORED* b, const SolvePlace* at,
+                      const SystemShape* shape, int first) {
+  barrier(CLK_LOCAL_MEM_FENCE);
+  store_rows(room, rows, b_rows);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  fetch_rows(rows, b_rows, a, b, at, shape, first + TILE_ROWS);
+}
+
+INLINE void clear_owned(double own[OWNED]) {
+#pragma unroll
+  for (int t = 0; t < OWNED; ++t) own[t] = 0;
+}
+
 // own += the part of tile' b.
 INLINE void add_owned(const SolveRoom room, double own[OWNED]) {
 #pragma unroll
@@ -159,8 +175,7 @@ INLINE void form_normal(const SolveRoom room, Block gram,
                         __global const STORED* a, __global const STORED* b, const SolvePlace* at,
                         const SystemShape* shape) {
   double own[OWNED];
-#pragma unroll
-  for (int t = 0; t < OWNED; ++t) own[t] = 0;
+  clear_owned(own);
 #pragma unroll
   for (int i = 0; i < BLOCK; ++i) {
 #pragma unroll
@@ -171,10 +186,7 @@ INLINE void form_normal(const SolveRoom room, Block gram,
   fetch_rows(rows, b_rows, a, b, at, shape, 0);
 #pragma unroll 1
   for (int first = 0; first < shape->m; first += TILE_ROWS) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    store_rows(room, rows, b_rows);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    fetch_rows(rows, b_rows, a, b, at, shape, first + TILE_ROWS);
+    next_tile(room, rows, b_rows, a, b, at, shape, first);
 #pragma unroll 1
     for (int k = 0; k < TILE_ROWS; ++k) {
       __local const Held* from = room.tile + k * TILE_LD;
@@ -368,17 +380,13 @@ INLINE void subtract_product(const SolveRoom room) {
 INLINE void form_gradient(const SolveRoom room, __global const STORED* a, __global const STORED* b,
                           const SolvePlace* at, const SystemShape* shape) {
   double own[OWNED];
-#pragma unroll
-  for (int t = 0; t < OWNED; ++t) own[t] = 0;
+  clear_owned(own);
   STORED rows[COPIES];
   STORED b_rows[COPIES_OF_B];
   fetch_rows(rows, b_rows, a, b, at, shape, 0);
 #pragma unroll 1
   for (int first = 0; first < shape->m; first += TILE_ROWS) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    store_rows(room, rows, b_rows);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    fetch_rows(rows, b_rows, a, b, at, shape, first + TILE_ROWS);
+    next_tile(room, rows, b_rows, a, b, at, shape, first);
     subtract_product(room);
     add_owned(room, own);
   }

@@ -115,6 +115,11 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
 }
 
 template <class T>
+SystemRoute ResidentSystems<T>::route() const {
+  return state_->route;
+}
+
+template <class T>
 double ResidentSystems<T>::factor_seconds() {
   State& s = *state_;
   cl::Event begun, factored;

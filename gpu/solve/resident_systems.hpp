@@ -34,6 +34,8 @@ class ResidentSystems {
 
   /// Overwrites the last results with NaN, solves and checks. Returns when the device has finished.
   Seconds run();
+  /// How x is had: by normal equations only where they are there for the shape.
+  SystemRoute route() const;
   /// The time of R alone by the plan's variant. The solutions of the last run remain.
   double factor_seconds();
   /// The solutions of the last run, rows of n, and what its check found.

@@ -104,11 +104,11 @@ class SystemPool {
   explicit SystemPool(cl::Context context) : context_(std::move(context)) {}
   /// The buffers of set `set` for `count` systems. Errors: cl::Error.
   SystemBuffers get(const SystemLayout& layout, index_t count, int set);
+  /// Buffer number `entry` of a set, of at least so many bytes. Errors: cl::Error.
+  cl::Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
   void clear() { buffers_.clear(); }
 
  private:
-  cl::Buffer grown(std::pair<int, std::size_t> place, std::size_t bytes);
-
   cl::Context context_;
   std::map<std::pair<int, std::size_t>, std::pair<cl::Buffer, std::size_t>> buffers_;
 };

@@ -172,6 +172,8 @@ class Schemas(unittest.TestCase):
     def test_other_commands(self):
         self.run_json("version", "--version")
         self.run_json("devices", "devices")
+        self.run_json("timings", "devices", "--timings")
+        self.run_json("forget", "devices", "--forget")
         for kind in ("gauss", "cond", "haar"):
             result = self.run_json("generate", "generate", "--shape", "2x3x3", self.path("g.npy"), "-f", "--kind", kind)
             self.assertEqual((result["output"]["shape"], result["cond"] is None), ([2, 3, 3], kind != "cond"))

@@ -210,6 +210,31 @@ def missing_rows_and_weights():
     assert "not negative" in done.stderr
 
 
+def one_matrix_on_a_device():
+    """Right sides as rows and as columns, with gaps and weights, as the CPU solves them."""
+    if subprocess.run([QRTOOL, "devices"], capture_output=True, check=False).returncode != 0:
+        return
+    a = RANDOM.standard_normal((30, 4))
+    b = RANDOM.standard_normal((30, 64, 65))
+    b[RANDOM.random(b.shape) < 0.2] = np.nan
+    b[:, 5, 6] = np.nan  # no row is left
+    b[3:, 7, 8] = np.nan  # fewer rows than columns
+    weights = np.ones(30)
+    weights[[2, 9]] = 0, 4
+    write("w.h5", w=weights)
+    for right in (b, np.moveaxis(b, 0, -1)):
+        found = {}
+        for backend in ("cpu", "opencl"):
+            options = "--missing", "skip", "--weights", "w.h5", "--backend", backend
+            x = solve(a, right, *options, verify=("--weights", "w.h5"))
+            found[backend] = x, *(read("x.h5", f"report/{key}") for key in ("rank", "status", "residual_norm")), \
+                read("x.h5", "se")
+            with h5py.File("x.h5") as file:
+                assert file.attrs["backend"] == backend and file.attrs["variant"] == "one QR for all"
+        for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
+            near(of_cpu, of_device, 1e-11)
+
+
 def tall_matrices_go_by_rows():
     a, b = RANDOM.standard_normal((200000, 6)), RANDOM.standard_normal((200000, 3))
     for right in (b[:, 0], b, np.ascontiguousarray(b.T)):
@@ -328,7 +353,7 @@ def certified_sets():
 def main():
     tests = [one_vector_for_each_matrix, one_matrix_with_rows_first_or_last,
              leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named, rank_deficient_and_wide,
-             other_programs_solutions, bad_numbers_stay_alone, missing_rows_and_weights,
+             other_programs_solutions, bad_numbers_stay_alone, missing_rows_and_weights, one_matrix_on_a_device,
              tall_matrices_go_by_rows, empty_problems, tables, certified_sets]
     global QRTOOL, ROOT
     QRTOOL, ROOT = str(pathlib.Path(QRTOOL).resolve()), ROOT.resolve()

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/gram_leaf.hpp"
 #include "core/ratios.hpp"
@@ -94,6 +95,7 @@ TEST(Attack, SmallMatricesMeetTheBar) {
   expect_good<double>("cpu/batched", {17, 17}, Mode::reduced, 10);
   expect_good<float>("cpu/blocked", {130, 100}, Mode::reduced, 2);
   expect_good<double>("cpu/blocked", {130, 100}, Mode::reduced, 1);
+  expect_good<float>("cpu/blocked", {140, 70}, Mode::r, 4);
 }
 
 /// The leaf promises R to within some 2^-24 of each column's norm, 2^-22 where sums in float32 are
@@ -119,6 +121,58 @@ TEST(Attack, GramLeafIsAccurateOrRefuses) {
     // Were all taken, or all refused, the line between them would not have been attacked.
     EXPECT_GT(taken, all / 4);
     EXPECT_LT(taken, all * 3 / 4);
+  }
+}
+
+template <class T>
+const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels) {
+  if constexpr (sizeof(T) == 4) {
+    return kernels.in_float;
+  } else {
+    return kernels.in_double;
+  }
+}
+
+/// Forms R of some matrices of every family from A'A with one set of kernels. Those that are not
+/// refused must be accurate by column: 17 2^-24 is the largest error here, where sums have a bias,
+/// and in float64 the reference has an error of its own.
+template <class T>
+void expect_accurate_or_refused(const blocked::Kernels& kernels, AttackShape shape) {
+  SCOPED_TRACE(std::string(kernels.target) + " " + std::to_string(shape.m) + "x" +
+               std::to_string(shape.n));
+  const blocked::Routine<T>& routine = routine_of<T>(kernels);
+  const blocked::Shape sizes{
+      .m = shape.m, .n = shape.n, .k = shape.n, .r_rows = shape.n, .is_positive = true};
+  const HostMemory workspace = allocate_host(routine.workspace_bytes(sizes, 1));
+  index_t taken = 0, all = 0;
+  for (const AttackFamily& family : attack_families()) {
+    for (index_t number = 0; number < 4; ++number, ++all) {
+      const Batch<T> a(1, shape.m, shape.n), r(1, shape.n, shape.n);
+      fill_attack<T>(family, seed, number, a.view()[0]);
+      blocked::Matrix<T> matrix{};
+      matrix.a = {a.view().data, shape.n, 0};
+      matrix.r = {r.view().data, shape.n, 0};
+      blocked::Outcome outcome;
+      if (!routine.factor_gram(sizes, matrix, workspace.get(), outcome)) continue;
+      ++taken;
+      EXPECT_TRUE(outcome.is_finite && outcome.r_fits) << family.name;
+      EXPECT_EQ(outcome.scale, magnitude_of<T>(a.view()[0]).scale()) << family.name;
+      EXPECT_LE(r_backward_error<T>(a.view()[0], r.view()[0], true),
+                sizeof(T) == 4 ? 0x1p-19 : 0x1p-47)
+          << family.name << " number " << number;
+    }
+  }
+  // Were all taken, or all refused, the line between them would not have been attacked.
+  EXPECT_GT(taken, all / 8);
+  EXPECT_LT(taken, all * 7 / 8);
+}
+
+TEST(Attack, RFromGramIsAccurateOrRefused) {
+  for (const blocked::Kernels* kernels : blocked_kernels()) {
+    for (const AttackShape shape : {AttackShape{129, 64}, AttackShape{300, 101}}) {
+      expect_accurate_or_refused<float>(*kernels, shape);
+      expect_accurate_or_refused<double>(*kernels, shape);
+    }
   }
 }
 

@@ -24,6 +24,8 @@ HOSTS = {
     "systems.cl": ["systems.cpp"],
     "tall_systems.cl": ["tall_systems.cpp"],
     "normal.cl": ["normal.cpp"],
+    "shared.cl": ["shared_systems.cpp"],
+    "masked.cl": ["masked.cpp"],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler
 

@@ -12,73 +12,110 @@
 namespace qrtool {
 namespace {
 
-Limits measured_gpu() {
-  return {.host_bytes = std::size_t{8} << 30,
-          .device_bytes = std::size_t{128} << 30,
-          .max_allocation_bytes = std::size_t{32} << 30,
-          .local_bytes = 48 << 10,
-          .max_group = 1024,
-          .compute_units = 132,
-          .shuffle_lanes = 32,
-          .is_cpu = false,
-          .has_float64 = true,
-          .fast_float64 = true,
-          .float64_products = true,
-          .has_nvidia_mma = true};
-}
-
-double copy_seconds(const Problem& p) {
-  return static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + p.output_bytes()) /
-         tuning::copied_bytes_per_second;
+DeviceInfo measured_gpu() {
+  DeviceInfo info;
+  info.name = "NVIDIA H200";
+  info.limits = {.host_bytes = std::size_t{8} << 30,
+                 .device_bytes = std::size_t{128} << 30,
+                 .max_allocation_bytes = std::size_t{32} << 30,
+                 .local_bytes = 48 << 10,
+                 .max_group = 1024,
+                 .compute_units = 132,
+                 .shuffle_lanes = 32,
+                 .is_cpu = false,
+                 .has_float64 = true,
+                 .fast_float64 = true,
+                 .float64_products = true,
+                 .has_nvidia_mma = true};
+  return info;
 }
 
 Problem problem_of(const tuning::MeasuredTime& time, Mode mode) {
   return {time.count, time.m, time.n, time.type, mode};
 }
 
-/// A device without copies: its kernels are so slow that the copies do not count.
-Limits slow_gpu() {
-  Limits limits = measured_gpu();
-  limits.compute_units = 1;
-  return limits;
+/// A device whose kernels are so slow that nothing else counts.
+DeviceInfo slow_gpu() {
+  DeviceInfo info = measured_gpu();
+  info.limits.compute_units = 1;
+  return info;
 }
 
-TEST(DeviceSeconds, IsTheMeasurementOfTheChosenVariant) {
-  const auto one_unit = [](double ms) { return ms * 1e-3 * tuning::measured_units; };
+TEST(FactorWork, FollowsTheMeasurementOfTheChosenVariant) {
+  const auto one_unit = [](double ms) {
+    return (1 + tuning::check_share) * ms * 1e-3 * tuning::measured_units;
+  };
   const Problem q{1, 5000, 5000, ElementType::float64},
       r{1, 5000, 5000, ElementType::float64, Mode::r};
-  EXPECT_DOUBLE_EQ(device_seconds(q, slow_gpu()), one_unit(18.6));
-  EXPECT_DOUBLE_EQ(device_seconds(r, slow_gpu()), one_unit(14.5));
+  // Beside the kernels there are the copies of one sub-chunk, 0.06 s.
+  EXPECT_NEAR(factor_work(q, slow_gpu()).run_seconds, one_unit(18.6), 0.1);
+  EXPECT_NEAR(factor_work(r, slow_gpu()).run_seconds, one_unit(14.5), 0.1);
   Problem many = q;
   many.count = 3;  // three times the nearest measurement
-  EXPECT_DOUBLE_EQ(device_seconds(many, slow_gpu()), 3 * one_unit(18.6));
+  EXPECT_NEAR(factor_work(many, slow_gpu()).run_seconds, 3 * one_unit(18.6), 0.1);
+  EXPECT_EQ(factor_work(q, measured_gpu()).variant, "opencl/gram_twice");
 }
 
-TEST(DeviceSeconds, IsAtLeastTheCopies) {
-  const Problem p{15000, 64, 64, ElementType::float64};
-  EXPECT_DOUBLE_EQ(device_seconds(p, measured_gpu()), copy_seconds(p));
+/// An H200 from host memory to host memory with the check, 16 threads, 2026-11-23, milliseconds.
+TEST(FactorWork, IsNearMeasuredTimes) {
+  const auto ms = [](index_t count, index_t m, index_t n, ElementType type) {
+    return 1e3 * factor_work({count, m, n, type}, measured_gpu()).run_seconds;
+  };
+  const auto is_near = [](double estimated, double measured) {
+    return estimated < 1.35 * measured && measured < 1.35 * estimated;
+  };
+  const ElementType single = ElementType::float32, wide = ElementType::float64;
+  EXPECT_TRUE(is_near(ms(8192, 64, 64, single), 34.3)) << ms(8192, 64, 64, single);
+  EXPECT_TRUE(is_near(ms(256, 512, 256, single), 97.5)) << ms(256, 512, 256, single);
+  EXPECT_TRUE(is_near(ms(32, 1024, 1024, single), 64.3)) << ms(32, 1024, 1024, single);
+  EXPECT_TRUE(is_near(ms(1, 512, 512, single), 5.75)) << ms(1, 512, 512, single);
+  EXPECT_TRUE(is_near(ms(1, 100000, 64, single), 24.0)) << ms(1, 100000, 64, single);
+  EXPECT_TRUE(is_near(ms(1, 40000, 320, wide), 33.8)) << ms(1, 40000, 320, wide);
+  EXPECT_TRUE(is_near(ms(1, 2048, 2048, wide), 19.8)) << ms(1, 2048, 2048, wide);
 }
 
-TEST(DeviceSeconds, IsLongerWhereFloat64IsSlow) {
-  Limits limits = slow_gpu();
-  limits.float64_products = false;
+TEST(FactorWork, IsLongerWhereFloat64IsSlow) {
+  DeviceInfo device = slow_gpu();
+  device.limits.float64_products = false;
   const Problem p{2000, 256, 128, ElementType::float64};
-  const double fast = device_seconds(p, limits);
-  limits.fast_float64 = false;
-  EXPECT_DOUBLE_EQ(device_seconds(p, limits), tuning::slow_float64 * fast);
+  const double fast = factor_work(p, device).run_seconds;
+  device.limits.fast_float64 = false;
+  EXPECT_NEAR(factor_work(p, device).run_seconds, tuning::slow_float64 * fast, fast);
 }
 
-TEST(DeviceSeconds, IsFiniteForEveryShape) {
+TEST(DeviceWork, IsFiniteForEveryShape) {
   for (const index_t m : {1, 7, 64, 300, 5000, 2000000}) {
     for (const index_t n : {1, 7, 64, 300, 5000}) {
       for (const ElementType type : {ElementType::float32, ElementType::float64}) {
         const Problem p{3, m, n, type};
-        EXPECT_GT(device_seconds(p, measured_gpu()), 0) << m << 'x' << n;
-        EXPECT_TRUE(std::isfinite(device_seconds(p, measured_gpu()))) << m << 'x' << n;
+        const DeviceWork factors = factor_work(p, measured_gpu()),
+                         solutions = solve_work(p, 2, measured_gpu());
+        EXPECT_GT(factors.run_seconds, 0) << m << 'x' << n;
+        EXPECT_TRUE(std::isfinite(factors.run_seconds)) << m << 'x' << n;
+        EXPECT_GE(factors.programs.size(), 3U) << m << 'x' << n;
+        EXPECT_GT(solutions.run_seconds, 0) << m << 'x' << n;
+        EXPECT_TRUE(std::isfinite(solutions.run_seconds)) << m << 'x' << n;
       }
     }
   }
-  EXPECT_EQ(device_seconds({0, 5, 5}, measured_gpu()), 0);
+  EXPECT_EQ(factor_work({0, 5, 5}, measured_gpu()).run_seconds, 0);
+}
+
+TEST(SolveWork, IsThatOfMeasuredSystems) {
+  DeviceInfo device = slow_gpu();
+  for (const tuning::MeasuredSystems& time : tuning::measured_systems) {
+    const Problem p{time.count, time.m, time.n, time.type, Mode::r};
+    const double kernels = time.ms * 1e-3 * tuning::measured_units;
+    const double copies = copy_seconds(p) + 0.1;
+    EXPECT_NEAR(solve_work(p, 1, device).run_seconds, kernels, copies) << time.m << 'x' << time.n;
+  }
+}
+
+TEST(Rates, AreOfOneDevice) {
+  DeviceInfo device = measured_gpu();
+  EXPECT_TRUE(is_measured(device));
+  device.name = "NVIDIA GeForce RTX 4090";
+  EXPECT_FALSE(is_measured(device));
 }
 
 TEST(MeasuredTimes, NameVariantsThatTakeTheShape) {
@@ -86,7 +123,8 @@ TEST(MeasuredTimes, NameVariantsThatTakeTheShape) {
     const auto named = [&](const Variant& variant) { return variant.name == time.variant; };
     const auto variant = std::ranges::find_if(opencl_variants(), named);
     ASSERT_NE(variant, opencl_variants().end()) << time.variant;
-    EXPECT_TRUE(variant->fits(problem_of(time, Mode::reduced), measured_gpu()).ok) << time.variant;
+    EXPECT_TRUE(variant->fits(problem_of(time, Mode::reduced), measured_gpu().limits).ok)
+        << time.variant;
     EXPECT_LE(time.r_ms, time.q_ms) << time.variant << ' ' << time.m << 'x' << time.n;
   }
 }

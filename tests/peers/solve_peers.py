@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares: qrtool beside PyTorch (torch.linalg.lstsq), JAX (jitted jax.numpy.linalg.lstsq) and NumPy's lstsq.
+"""Least squares: qrtool beside PyTorch (torch.linalg.lstsq, and plain normal equations with torch.linalg.cholesky),
+JAX (jitted jax.numpy.linalg.lstsq) and NumPy's lstsq.
 
     solve_peers.py QRTOOL [--device NAME|cpu] [--cases 288x97x1000,..] [--shared] [--precision double]
+                   [--peers torch,normal,jax,numpy]
 
 qrtool is `bench --solve`: data resident on the device, times by its clock, x without the check and the check; or on
 the CPU, where its time contains the check. PyTorch and JAX run on a GPU where --device is not cpu and they have
 one; nobody but qrtool checks x. torch.linalg.lstsq on a GPU (gels) assumes full rank; JAX and NumPy use singular
-values. NumPy takes one system at a time, in a loop. A peer that would take longer than --seconds for a case
+values; normal equations in the precision of the data lose twice as many digits as the others. NumPy takes one system at a time, in a loop. A peer that would take longer than --seconds for a case
 solves as many of its systems as it can and is multiplied up; the table says how many. Of one A with many right
 sides (--shared), a case is MxNxSIDES. PyTorch and JAX are left out where they are missing."""
 import argparse
@@ -15,6 +17,7 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -52,9 +55,14 @@ def measured(prepare, batch, args):
     call = warmed_up(count)
     times = [timed(call)]
     while count < batch and 8 * times[0] < args.seconds:
-        count = min(batch, 4 * count)
-        call = warmed_up(count)
-        times = [timed(call)]
+        more = min(batch, 4 * count)
+        try:
+            call = warmed_up(more)
+            times = [timed(call)]
+        except RuntimeError as error:  # no memory for so many
+            print(f"stopped at {count}: {str(error).splitlines()[0]}", file=sys.stderr)
+            break
+        count = more
     while len(times) < args.repeats and sum(times) + times[0] < args.seconds:
         times.append(timed(call))
     return 1e3 * statistics.median(times) * batch / count, count
@@ -81,7 +89,8 @@ def numpy_ms(m, n, batch, args):
     return measured(prepare, batch, args)
 
 
-def torch_ms(m, n, batch, args):
+def torch_times(m, n, batch, args, solve):
+    """solve(torch, matrices, right) for A (or one A) and right sides as columns."""
     try:
         import torch
     except ImportError:
@@ -97,13 +106,29 @@ def torch_ms(m, n, batch, args):
         matrices, right = (a[0], repeated(b).T) if args.shared else (repeated(a), repeated(b)[..., None])
 
         def call():
-            torch.linalg.lstsq(matrices, right, driver="gels")
+            solve(torch, matrices, right)
             if on_gpu:
                 torch.cuda.synchronize()
 
         return call
 
-    return measured(prepare, batch, args)
+    try:
+        return measured(prepare, batch, args)
+    finally:
+        if on_gpu:
+            torch.cuda.empty_cache()
+
+
+def torch_ms(m, n, batch, args):
+    return torch_times(m, n, batch, args, lambda torch, a, b: torch.linalg.lstsq(a, b, driver="gels"))
+
+
+def normal_ms(m, n, batch, args):
+    def solve(torch, a, b):
+        factor = torch.linalg.cholesky_ex(a.mT @ a)[0]
+        torch.cholesky_solve(a.mT @ b, factor)
+
+    return torch_times(m, n, batch, args, solve)
 
 
 def jax_ms(m, n, batch, args):
@@ -141,20 +166,29 @@ def main():
     parser.add_argument("--cases")
     parser.add_argument("--shared", action="store_true", help="one A for all right sides")
     parser.add_argument("--precision", choices=("single", "double"), default="double")
+    parser.add_argument("--peers", default="torch,normal,jax,numpy")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60, help="of a peer for each case")
     parser.add_argument("--least", type=int, default=16, help="systems that a peer solves in any case")
     args = parser.parse_args()
     cases = args.cases or ("120x4x1000000" if args.shared else "16x4x100000,64x64x15000,288x97x10000,1000000x32x1")
-    print("| case | qrtool | variant | x ms | check ms | PyTorch ms | JAX ms | NumPy loop ms | best peer / x + check |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
+    known = {"torch": ("PyTorch", torch_ms), "normal": ("normal equations", normal_ms), "jax": ("JAX", jax_ms),
+             "numpy": ("NumPy loop", numpy_ms)}
+    chosen = [known[name] for name in args.peers.split(",")]
+    print("| case | qrtool | variant | x ms | check ms |" + "".join(f" {name} ms |" for name, _ in chosen) +
+          " best peer / x |")
+    print("| --- " * (6 + len(chosen)) + "|", flush=True)
     for case in cases.split(","):
         m, n, batch = (int(x) for x in case.split("x"))
         x, check, variant = qrtool_ms(args, m, n, batch)
-        peers = [peer(m, n, batch, args) for peer in (torch_ms, jax_ms, numpy_ms)]
-        best = min(ms for ms, _ in filter(None, peers))
-        print(f"| {m}x{n} x {batch} | {args.precision} | {variant} | {x:.3g} | {f'{check:.3g}' if check else 'in x'} | " +
-              " | ".join(cell(peer, batch) for peer in peers) + f" | {best / (x + check):.3g} |", flush=True)
+        print(f"| {m}x{n} x {batch} | {args.precision} | {variant} | {x:.3g} | {f'{check:.3g}' if check else 'in x'} |",
+              end="", flush=True)
+        peers = []
+        for _, peer in chosen:
+            peers.append(peer(m, n, batch, args))
+            print(f" {cell(peers[-1], batch)} |", end="", flush=True)
+        best = min((ms for ms, _ in filter(None, peers)), default=float("nan"))
+        print(f" {best / x:.3g} |", flush=True)
 
 
 if __name__ == "__main__":

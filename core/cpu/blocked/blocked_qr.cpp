@@ -136,6 +136,8 @@ blocked::Outcome BlockedQr<T>::factor(MatrixView<const T> a, const MatrixFactors
                                   .r = strided(out.r),
                                   .v = strided(out.v),
                                   .tau = strided(out.tau)};
+  blocked::Outcome of_gram;
+  if (routine_.factor_gram(shape_, matrix, workspace_.get(), of_gram)) return of_gram;
   Gate gate;
   const int size = run_team(std::min(threads, most_threads_), [&](int worker, int team_size) {
     routine_.factor(shape_, matrix, workspace_.get(),

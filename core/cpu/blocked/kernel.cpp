@@ -18,6 +18,7 @@
 // depend on the number of workers.
 #include "core/cpu/blocked/kernel.hpp"
 
+#include "core/cpu/blocked/gram.hpp"
 #include "core/cpu/blocked/panel.hpp"
 #include "core/cpu/blocked/tile_products.hpp"
 
@@ -43,7 +44,26 @@ class Factorization : Lanes<T, C> {
   }
 
   static std::size_t workspace_bytes(const Shape& shape, int size) {
-    return Factorization(shape, nullptr, size).bytes_;
+    const std::size_t bytes = Factorization(shape, nullptr, size).bytes_;
+    const auto of_gram = static_cast<std::size_t>(GramR<C>::entries(shape.n)) * sizeof(C);
+    return uses_gram(shape) && of_gram > bytes ? of_gram : bytes;
+  }
+
+  /// Whether R alone may come from A'A. It has a positive diagonal.
+  static bool uses_gram(const Shape& shape) {
+    return sizeof(T) == sizeof(C) && shape.q_cols == 0 && !shape.is_raw && shape.is_positive &&
+           GramR<C>::fits(shape.m, shape.n);
+  }
+
+  static bool factor_gram(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
+                          Outcome& outcome) {
+    if (!uses_gram(shape)) return false;
+    GramR<C> gram(shape.n, reinterpret_cast<C*>(workspace));
+    IntT largest{};
+    if (!add_to_gram(matrix.a, shape, gram, largest) || !gram.factor()) return false;
+    store_upper(gram, shape, matrix.r);
+    outcome = {true, true, exponent_of_largest(largest)};
+    return true;
   }
 
   static void factor(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
@@ -63,7 +83,7 @@ class Factorization : Lanes<T, C> {
     if (largest >= infinity_bits) return {false, true, 0};
     bool r_fits = true;
     for (index_t s = 0; s < f.strips_; ++s) r_fits &= f.r_fits_[s] != 0;
-    return {true, r_fits, static_cast<int>(exponent_of(IntT{} + largest)[0])};
+    return {true, r_fits, exponent_of_largest(IntT{} + largest)};
   }
 
  private:
@@ -97,6 +117,12 @@ class Factorization : Lanes<T, C> {
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
   static constexpr index_t strips_of(index_t columns) { return (columns + width - 1) / width; }
+
+  static int exponent_of_largest(IntT bits) {
+    typename Format<T>::Int largest = 0;
+    for (int l = 0; l < lanes; ++l) largest = bits[l] > largest ? bits[l] : largest;
+    return static_cast<int>(exponent_of(IntT{} + largest)[0]);
+  }
 
   // ---- the order of the strips
 
@@ -338,6 +364,46 @@ class Factorization : Lanes<T, C> {
     if (any(~fits)) r_fits_[s] = 0;
   }
 
+  /// Forms A'A, and finds the largest entry of A. Returns false where that looks useless.
+  [[gnu::noinline]] static bool add_to_gram(const Strided<const T>& a, const Shape& shape,
+                                            GramR<C>& gram, IntT& largest) {
+    for (index_t first = 0; first < shape.m; first += gram.most_rows) {
+      const index_t rows = lesser(gram.most_rows, shape.m - first);
+      for (index_t i = 0; i < rows; ++i) {
+        for (index_t s = 0; s < strips_of(shape.n); ++s) {
+          const Row row(a.data + (first + i) * a.ld + s * width,
+                        lesser(width, shape.n - s * width));
+#pragma GCC unroll 16
+          for (int q = 0; q < row_vectors; ++q) {
+            const IntT bits = magnitude_bits(row.x[q]);
+            largest = bits > largest ? bits : largest;
+            store(gram.strip(s) + i * width + q * lanes, __builtin_convertvector(row.x[q], V));
+          }
+        }
+      }
+      if (first == 0 && gram.looks_refused(rows)) return false;
+      gram.add_rows(rows);
+    }
+    return true;
+  }
+
+  /// Stores R with zeros left of its diagonal, where adding 0 turns -0 into +0.
+  [[gnu::noinline]] static void store_upper(const GramR<C>& gram, const Shape& shape,
+                                            const Strided<T>& r) {
+    for (index_t i = 0; i < shape.n; ++i) {
+      T* to = r.data + i * r.ld;
+      __builtin_memset(to, 0, static_cast<std::size_t>(i / width * width) * sizeof(T));
+      for (index_t s = i / width; s < strips_of(shape.n); ++s) {
+        VT x[row_vectors];
+        for (int q = 0; q < row_vectors; ++q) {
+          const V y = load(gram.row(i, s) + q * lanes);
+          x[q] = __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
+        }
+        store_row(to + s * width, x, lesser(width, shape.n - s * width));
+      }
+    }
+  }
+
   [[gnu::noinline]] void store_r(const Strided<T>& r, index_t s, const C* strip) {
     const index_t columns = lesser(width, s_.n - s * width);
     T* to = r.data + s * width;
@@ -414,7 +480,8 @@ class Factorization : Lanes<T, C> {
 
 template <class T, class C>
 constexpr Routine<T> routine{
-    Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor, Factorization<T, C>::outcome,
+    Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor_gram,
+    Factorization<T, C>::factor, Factorization<T, C>::outcome,
     Factorization<T, C>::has_tiles ? Factorization<T, C>::uses_tiles : nullptr};
 
 }  // namespace

@@ -36,6 +36,9 @@ template <class T>
 struct Routine {
   /// The workspace of a team of `size` threads.
   std::size_t (*workspace_bytes)(const Shape&, int size);
+  /// Forms R alone from A'A, on one thread (gram.hpp). Returns false where this shape or this
+  /// matrix needs reflectors; R is undefined then. The shape and the matrix alone decide.
+  bool (*factor_gram)(const Shape&, const Matrix<T>&, std::byte* workspace, Outcome&);
   /// Does one worker's share. The team shares `workspace`, which is aligned to 64 bytes. The result
   /// does not depend on the team.
   void (*factor)(const Shape&, const Matrix<T>&, std::byte* workspace, const Team&);

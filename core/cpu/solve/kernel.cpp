@@ -53,31 +53,14 @@ class Systems : batched::Columns<T, double> {
 
   static void solve(const Shape& shape, const Rules& rules, const Pack<T>& pack,
                     std::byte* workspace) {
+    if (pack.count > lanes) {
+      solve_same_mask(shape, rules, pack, workspace);
+      return;
+    }
     Workspace parts(workspace);
     Systems s(shape, parts);
-    s.clear();
-    if (shape.is_masked) {
-      s.load_masked(pack);
-      s.factor_gram(pack.shared);
-    } else if (shape.is_factored) {
-      s.load_factor(pack);
-    } else {
-      s.load(pack);
-      s.factor_columns();
-    }
-    s.choose_scales();
-    s.estimate_condition();
-    s.judge_matrices(rules, pack);
-    if (pack.se != nullptr && rules.wants_se) s.find_row_norms();
-    for (index_t first = 0; first < shape.p; first += group) {
-      const index_t count = shape.p - first < group ? shape.p - first : index_t{group};
-      for (index_t q = 0; q < count; ++q) s.find_solution(rules, pack, first, q);
-      count == 1 ? s.find_residuals<1>(pack, first, count)
-                 : s.find_residuals<group>(pack, first, count);
-      // R of a Gram matrix of float64 data gives x to half of the digits only.
-      if (shape.is_masked && sizeof(T) == 8 && !rules.is_given) s.correct(rules, pack);
-      for (index_t q = 0; q < count; ++q) s.judge_solution(rules, pack, first, q, count);
-    }
+    s.prepare(rules, pack);
+    s.solve_right_sides(rules, pack);
   }
 
   static void take_factor(const Shape& shape, std::byte* workspace, const Place& place, double* r,
@@ -94,6 +77,65 @@ class Systems : batched::Columns<T, double> {
   }
 
  private:
+  /// R and what is known of it.
+  void prepare(const Rules& rules, const Pack<T>& pack) {
+    Systems& s = *this;
+    s.clear();
+    if (s_.is_masked) {
+      s.load_masked(pack);
+      s.factor_gram(pack.shared);
+      s.find_z(pack.shared);
+    } else if (s_.is_factored) {
+      s.load_factor(pack);
+    } else {
+      s.load(pack);
+      s.factor_columns();
+    }
+    s.choose_scales();
+    s.estimate_condition();
+    s.judge_matrices(rules, pack);
+    if (pack.se != nullptr && rules.wants_se) s.find_row_norms();
+  }
+
+  void solve_right_sides(const Rules& rules, const Pack<T>& pack) {
+    for (index_t first = 0; first < s_.p; first += group) {
+      const index_t count = s_.p - first < group ? s_.p - first : index_t{group};
+      for (index_t q = 0; q < count; ++q) find_solution(rules, pack, first, q);
+      count == 1 ? find_residuals<1>(pack, first, count)
+                 : find_residuals<group>(pack, first, count);
+      // R of a Gram matrix of float64 data gives x to half of the digits only.
+      if (s_.is_masked && sizeof(T) == 8 && !rules.is_given) correct(rules, pack);
+      for (index_t q = 0; q < count; ++q) judge_solution(rules, pack, first, q, count);
+    }
+  }
+
+  /// All right sides leave out the same rows, so that R of the first ones serves all others. Each
+  /// gets the bits that it gets among right sides with other gaps.
+  static void solve_same_mask(const Shape& shape, const Rules& rules, const Pack<T>& pack,
+                              std::byte* workspace) {
+    Workspace parts(workspace);
+    Systems s(shape, parts);
+    s.prepare(rules, part_of(pack, shape, 0));
+    for (index_t first = 0; first < pack.count; first += lanes) {
+      const Pack<T> part = part_of(pack, shape, first);
+      if (first > 0) s.take_next(rules, part);
+      s.solve_right_sides(rules, part);
+    }
+  }
+
+  static Pack<T> part_of(const Pack<T>& pack, const Shape& shape, index_t first) {
+    Pack<T> part = pack;
+    const index_t left = pack.count - first;
+    part.count = left < lanes ? left : index_t{lanes};
+    part.b.data += first * pack.b.stride;
+    part.x += first * shape.n;
+    if (pack.se != nullptr) part.se += first * shape.n;
+    if (pack.shifts != nullptr) part.shifts += first;
+    part.solutions += first;
+    part.matrices += first;
+    return part;
+  }
+
   /// Two vectors of one index: of A with scaled columns, and of A.
   static constexpr int scaled = 0, plain = 1;
 
@@ -115,6 +157,7 @@ class Systems : batched::Columns<T, double> {
     if (!s_.is_masked) return;
     mask_ = workspace.take(s_.m);
     b_ = workspace.take(s_.m);
+    root_inverse_ = workspace.take(s_.n);
   }
 
   index_t tile_rows() const {
@@ -192,8 +235,10 @@ class Systems : batched::Columns<T, double> {
     // Columns of A are not scaled: an entry of 1/2 has the exponent 0.
     for (index_t j = 0; j < s_.n; ++j) largest_[j] = this->magnitude_bits(VT{} + T(0.5));
     this->find_scale();
+    // A right side that is not finite must not reach R, which the next one in its lane may share.
+    const Int keep = __builtin_convertvector(this->is_finite_, Int);
     const V down = power(-exponent(s_.n));
-    for (index_t i = 0; i < s_.data_rows; ++i) b_[i] *= down;
+    for (index_t i = 0; i < s_.data_rows; ++i) b_[i] = keep ? b_[i] * down : V{};
   }
 
   /// Columns 4p, .., 4p + 3 of row i of R and Q'b.
@@ -201,25 +246,34 @@ class Systems : batched::Columns<T, double> {
     return p == i / width ? top_ + i * width : row_of(p, i);
   }
 
-  /// R'R = A'MA with the mask M, and R'z = A'Mb, by Cholesky's method.
+  /// R'R = A'MA with the mask M, by Cholesky's method.
   void factor_gram(const SharedMatrix& shared) {
     const index_t n = s_.n, panels = panels_of(n);
     for (index_t right = 0; right < panels; ++right)
       for (index_t left = 0; left <= right; ++left) multiply_masked(shared, left, right);
-    for (index_t left = 0; left < panels; ++left) multiply_right_side(shared, left);
     for (index_t i = 0; i < n; ++i) {
-      const V inverse = 1 / square_roots(r_at(i, i));
-      for (index_t p = i / width; p < panels_of(n + 1); ++p)
+      const V inverse = root_inverse_[i] = 1 / square_roots(r_at(i, i));
+      for (index_t p = i / width; p < panels; ++p)
         for (index_t q = 0; q < width; ++q) upper_row(i, p)[q] *= inverse;
       for (index_t j = i + 1; j < n; ++j) {
         const V factor = r_at(i, j);
-        for (index_t p = j / width; p < panels_of(n + 1); ++p) {
+        for (index_t p = j / width; p < panels; ++p) {
           const V* from = upper_row(i, p);
           V* to = upper_row(j, p);
 #pragma GCC unroll 4
           for (index_t q = 0; q < width; ++q) to[q] -= factor * from[q];
         }
       }
+    }
+  }
+
+  /// R'z = A'Mb. In one function, so that all right sides get their bits from the same instructions.
+  [[gnu::noinline]] void find_z(const SharedMatrix& shared) {
+    for (index_t left = 0; left < panels_of(s_.n); ++left) multiply_right_side(shared, left);
+    const auto z = [&](index_t i) -> V& { return upper_row(i, s_.n / width)[s_.n % width]; };
+    for (index_t i = 0; i < s_.n; ++i) {
+      const V known = z(i) *= root_inverse_[i];
+      for (index_t j = i + 1; j < s_.n; ++j) z(j) -= r_at(i, j) * known;
     }
   }
 
@@ -248,6 +302,14 @@ class Systems : batched::Columns<T, double> {
       for (int o = 0; o < width; ++o) sums[o] += shared.a[i * shared.ld + left * width + o] * b_[i];
     for (index_t o = 0; o < columns_of(left); ++o)
       upper_row(left * width + o, s_.n / width)[s_.n % width] = sums[o];
+  }
+
+  /// Right sides with the masks of the ones before.
+  void take_next(const Rules& rules, const Pack<T>& pack) {
+    largest_[s_.n] = decltype(this->scale_){};
+    load_masked(pack);
+    find_z(pack.shared);
+    judge_matrices(rules, pack);
   }
 
   /// x := x + R^-1 R^-T g, where g is that of x.
@@ -282,15 +344,15 @@ class Systems : batched::Columns<T, double> {
 
   /// The powers of two that make R of R', and S, which has columns of norm 1 to a factor of 2.
   void choose_scales() {
-    needs_care_ = ~__builtin_convertvector(this->is_finite_, Int);
+    matrix_needs_care_ = Int{};
     scale_a_ = exponent(0);
     for (index_t j = 1; j < s_.n; ++j) scale_a_ = exponent(j) > scale_a_ ? exponent(j) : scale_a_;
-    needs_care_ |= is_beyond(scale_a_, most_exponent);
+    matrix_needs_care_ |= is_beyond(scale_a_, most_exponent);
     V squares{};
     longest_[scaled] = longest_[plain] = V{} - 1;
     for (index_t j = 0; j < s_.n; ++j) {
       const Int down = exponent(j) - scale_a_;
-      needs_care_ |= is_beyond(down, most_exponent);
+      matrix_needs_care_ |= is_beyond(down, most_exponent);
       V sum{};
       for (index_t i = 0; i <= j; ++i) sum += r_at(i, j) * r_at(i, j);
       const V norm = square_roots(sum);
@@ -302,7 +364,7 @@ class Systems : batched::Columns<T, double> {
       unscale_by_[plain][j] = power(-down);
       const V diagonal = r_at(j, j);
       inverse_[j] = 1 / diagonal;
-      needs_care_ |= diagonal == 0;
+      matrix_needs_care_ |= diagonal == 0;
       squares += sum * scale_by_[plain][j] * scale_by_[plain][j];
       for (int v : {scaled, plain}) {
         const V length = norm * scale_by_[v][j];
@@ -480,6 +542,7 @@ class Systems : batched::Columns<T, double> {
 
   void judge_matrices(const Rules& rules, const Pack<T>& pack) {
     // Each comparison is written so that NaN needs care.
+    needs_care_ = matrix_needs_care_ | ~__builtin_convertvector(this->is_finite_, Int);
     needs_care_ |= ~(smallest_ > rules.least_singular_value);
     needs_care_ |= ~(condition_[scaled] <= rules.most_condition);
     needs_care_ |= ~(condition_[plain] < infinity());
@@ -690,8 +753,9 @@ class Systems : batched::Columns<T, double> {
   V* inverse_;  // of the diagonal of R'
   V *y_, *x_, *gradient_, *row_norms_, *tile_, *right_sides_;
   V *mask_ = nullptr, *b_ = nullptr;
+  V* root_inverse_ = nullptr;  // of the pivots of A'MA
   V *scale_by_[2], *unscale_by_[2];
-  Int scale_a_, needs_care_, which_[2] = {};
+  Int scale_a_, matrix_needs_care_, needs_care_, which_[2] = {};
   V used_{};  // rows that count, where there is a mask
   V norm_, longest_[2], condition_[2], smallest_;
   Int is_bad_[group];

@@ -41,7 +41,8 @@ struct Matrix {
   bool is_finite = true;  // A and its right sides
 };
 
-/// `count` systems, at most `lanes`. x, se: n entries for right side j of system l, beginning with
+/// `count` systems, at most `lanes`; more where is_masked and all right sides leave out the same
+/// rows. x, se: n entries for right side j of system l, beginning with
 /// number (l p + j) n. What is stored is x 2^shift, with one shift for each right side.
 /// One A for all systems: m x n, scaled and with factored rows; ld is a multiple of 4, and entries
 /// beyond n are 0.

@@ -11,9 +11,15 @@ namespace qrtool {
 namespace {
 
 TEST(CpuSeconds, AreThoseOfMeasuredShapes) {
-  EXPECT_NEAR(cpu_seconds({15000, 64, 64, ElementType::float32}, 1), 15000 * 30.3e-6, 1e-3);
-  EXPECT_NEAR(cpu_seconds({15000, 64, 64, ElementType::float64}, 2), 15000 * 52e-6 / 2, 1e-3);
-  EXPECT_NEAR(cpu_seconds({1, 2048, 2048, ElementType::float64}, 2), 1.195 / 2, 1e-3);
+  Problem p{15000, 64, 64, ElementType::float32};
+  const double factors = cpu_seconds(p, 1);
+  p.mode = Mode::r;
+  const double r = cpu_seconds(p, 1), solutions = cpu_solve_seconds(p, 1, 1);
+  // Within a factor of three of one core with AVX-512, whatever is measured next.
+  EXPECT_NEAR(std::log(factors / (15000 * 21e-6)), 0, std::log(3));
+  EXPECT_NEAR(std::log(r / (15000 * 17e-6)), 0, std::log(3));
+  EXPECT_NEAR(std::log(solutions / (15000 * 18e-6)), 0, std::log(3));
+  EXPECT_LT(r, factors);
 }
 
 TEST(CpuSeconds, AreFiniteForEveryShape) {
@@ -32,15 +38,19 @@ TEST(CpuSeconds, AreFiniteForEveryShape) {
 TEST(CpuSeconds, FallWithThreadsThatHaveWork) {
   const Problem one{1, 64, 64}, many{1000, 64, 64}, large{1, 2048, 2048};
   EXPECT_DOUBLE_EQ(cpu_seconds(one, 8), cpu_seconds(one, 1));
-  EXPECT_DOUBLE_EQ(cpu_seconds(many, 8), cpu_seconds(many, 1) / 8);
-  EXPECT_DOUBLE_EQ(cpu_seconds(large, 8), cpu_seconds(large, 1) / 8);
+  for (const Problem& p : {many, large}) {
+    EXPECT_LT(cpu_seconds(p, 8), cpu_seconds(p, 1) / 4);
+    EXPECT_GT(cpu_seconds(p, 8), cpu_seconds(p, 1) / 8);
+    EXPECT_LT(cpu_seconds(p, 16), cpu_seconds(p, 8));
+  }
 }
 
-TEST(CpuSeconds, OfRAloneAreHalfAsMuch) {
-  Problem r{1000, 64, 64};
-  const double with_q = cpu_seconds(r, 1);
-  r.mode = Mode::r;
-  EXPECT_DOUBLE_EQ(cpu_seconds(r, 1), with_q / 2);
+TEST(CpuSolveSeconds, GrowWithTheRightSides) {
+  const Problem p{100, 64, 32, ElementType::float64, Mode::r};
+  EXPECT_LT(cpu_solve_seconds(p, 1, 2), cpu_solve_seconds(p, 2, 2));
+  EXPECT_LT(cpu_solve_seconds(p, 20, 2), 20 * cpu_solve_seconds(p, 1, 2));
+  EXPECT_EQ(cpu_solve_seconds(p, 0, 2), 0);
+  EXPECT_GT(cpu_solve_seconds({3, 8, 64}, 1, 2), 0);  // fewer rows than columns
 }
 
 }  // namespace

@@ -189,6 +189,39 @@ TYPED_TEST(Shared, GapsAreSolvedWithTheRowsThatCount) {
   }
 }
 
+/// Right sides with one mask share R, and get the bits that they get alone.
+TYPED_TEST(Shared, EqualGapsGiveTheSameBits) {
+  using T = TypeParam;
+  for (const Shape& shape : {Shape{40, 5}, Shape{120, 4}, Shape{90, 33}}) {
+    Run<T> found(shape.m, shape.n, 300);
+    found.problem.skips_missing = true;
+    for (index_t s = 0; s < 300; ++s)
+      for (index_t i = 0; i < shape.m; ++i) {
+        // One mask for most, another one for some, and one of its own for each of the others.
+        const index_t which = s % 3 > 0 ? 1 : s % 6 == 0 ? 2 : 3 + s;
+        if ((i * 7 + which * which) % 11 == 0) found.at(s, i) = static_cast<T>(nan);
+      }
+    found.at(4, 1) = static_cast<T>(INFINITY);
+    Run<T> expected = found;
+    EXPECT_EQ(found.solve(), std::vector<index_t>{4});
+    for (index_t s = 0; s < 300; ++s) {
+      if (s == 4) continue;
+      Run<T> one(shape.m, shape.n, 1);
+      one.problem.skips_missing = true;
+      one.a = expected.a;
+      one.b.assign(expected.b.begin() + s * shape.m, expected.b.begin() + (s + 1) * shape.m);
+      EXPECT_TRUE(one.solve().empty());
+      EXPECT_EQ(found.reports[s].status, Status::ok) << s;
+      EXPECT_EQ(found.reports[s].backward_error, one.reports[0].backward_error) << s;
+      EXPECT_EQ(found.findings[s].condition, one.findings[0].condition) << s;
+      for (index_t j = 0; j < shape.n; ++j) {
+        EXPECT_EQ(found.x_at(s, j), one.x_at(0, j)) << s;
+        EXPECT_EQ(found.se_at(s, j), one.se_at(0, j)) << s;
+      }
+    }
+  }
+}
+
 TYPED_TEST(Shared, AGapThatMakesColumnsDependentIsLeft) {
   using T = TypeParam;
   Run<T> run(12, 2, 20);

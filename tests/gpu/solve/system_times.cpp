@@ -6,11 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <random>
 
 #include "core/solve/backward_error.hpp"
+#include "core/solve/shared_engine.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/solve/resident_systems.hpp"
+#include "gpu/solve/shared_systems.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -19,7 +22,8 @@ struct Options {
   index_t count = 15000, m = 64, n = 64, sides = 1;
   int repeats = 11;
   std::string device, variant, type;
-  bool wants_se = false, by_factors = false;
+  bool wants_se = false, by_factors = false, shared = false, columns = false;
+  double missing = 0;  // the share of the entries of b, with `shared`
 };
 
 /// As many different systems as fit this many entries; the others repeat them.
@@ -79,6 +83,54 @@ index_t time_systems(OpenclBackend& backend, const Options& o) {
   return refused;
 }
 
+/// One A for all right sides.
+template <class T>
+index_t time_shared(OpenclBackend& backend, const Options& o) {
+  const SolveProblem problem{.type = element_type<T>,
+                             .m = o.m,
+                             .n = o.n,
+                             .rank = {.tolerance = default_rank_tolerance(element_type<T>, o.n)},
+                             .skips_missing = o.missing > 0,
+                             .wants_se = o.wants_se};
+  const std::vector<T> a = gaussian<T>(o.m * o.n, 1);
+  const index_t some = std::clamp<index_t>(most_entries / o.m, 1, o.count);
+  std::vector<T> b = gaussian<T>(some * o.m, 2);
+  std::mt19937_64 random(3);
+  std::bernoulli_distribution is_missing(o.missing);
+  for (T& x : b)
+    if (is_missing(random)) x = std::numeric_limits<T>::quiet_NaN();
+  SharedEngine<T> engine(problem, {.host_bytes = std::size_t{1} << 30, .threads = 1});
+  engine.take_matrix({a.data(), o.m, o.n, o.n}, nullptr, 1);
+  ResidentShared<T> sides(backend, problem, engine.factors().value(), b, o.count,
+                          o.columns ? SidesLayout::columns : SidesLayout::rows);
+  sides.run();
+  std::vector<double> solve, check;
+  for (int i = 0; i < o.repeats; ++i) {
+    const auto seconds = sides.run();
+    solve.push_back(seconds.solve);
+    check.push_back(seconds.check);
+  }
+  const double bar = solution_bar(problem.type, o.m, o.n);
+  index_t refused = 0;
+  double worst = 0;
+  for (const SolutionErrors& errors : sides.errors()) {
+    refused += !(errors.error <= bar);
+    worst = std::max(worst, errors.error / bar);
+  }
+  const double moved = static_cast<double>(o.count * (o.m + o.n)) * sizeof(T);
+  fmt::print(
+      "shared {}x{}, {} right sides in {}, {} missing, {}: x {:.4f} ms, {:.3g} TB/s of b and x, "
+      "check {:.4f} ms; {} refused, worst {:.2g} of the bar\n",
+      o.m, o.n, o.count, o.columns ? "columns" : "rows", o.missing, name_of(problem.type),
+      median(solve), moved / median(solve) / 1e9, median(check), refused, worst);
+  return refused;
+}
+
+template <class T>
+index_t time_all(OpenclBackend& backend, const Options& o) {
+  return o.shared ? time_shared<T>(backend, o) : time_systems<T>(backend, o);
+}
+
 }  // namespace
 }  // namespace qrtool::test
 
@@ -95,12 +147,15 @@ int main(int argc, char** argv) {
   app.add_option("--variant", options.variant, "of R");
   app.add_option("--type", options.type, "float32 or float64; default both");
   app.add_flag("--factors", options.by_factors, "x by R, not by normal equations");
+  app.add_flag("--shared", options.shared, "one matrix for --count right sides");
+  app.add_flag("--columns", options.columns, "right sides are columns, with --shared");
+  app.add_option("--missing", options.missing, "share of missing entries, with --shared");
   app.add_flag("--se", options.wants_se, "standard errors too");
   CLI11_PARSE(app, argc, argv);
   OpenclBackend backend(choose_device(options.device),
                         {.host = {.host_bytes = std::size_t{1} << 34, .threads = 2}});
   index_t refused = 0;
-  if (options.type != "float64") refused += test::time_systems<float>(backend, options);
-  if (options.type != "float32") refused += test::time_systems<double>(backend, options);
+  if (options.type != "float64") refused += test::time_all<float>(backend, options);
+  if (options.type != "float32") refused += test::time_all<double>(backend, options);
   return refused > 0;
 }

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// automatic.cpp: the estimates behind --backend auto.
+#include "app/run/automatic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/run/opencl.hpp"
+#include "core/cpu/cpu_rates.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The start of a device that was never used. An NVIDIA H200 takes 0.24 to 0.26 s (driver 580,
+/// 2026-11-23).
+constexpr double usual_start_seconds = 0.3;
+/// What a run on a device takes beside that: queues, first launches, and the end of the driver in
+/// the process. 100 of 64 x 64 on an H200 take 0.38 s, with 0.24 of its start and 0.02 of programs.
+constexpr double process_seconds = 0.12;
+/// The build of a program where nothing was ever built: the median of 100 programs on an H200.
+constexpr double usual_build_seconds = 1.2;
+/// The driver's cache has a program that was built once. An H200 takes 0.003 to 0.02 s.
+constexpr double usual_load_seconds = 0.01;
+/// A measurement takes at most about so long, and is made where it is at most so much of the time
+/// on the CPU.
+constexpr double sample_seconds = 1, sample_share = 0.2;
+/// How many times as long as a device's start and the copies the CPU must take before devices are
+/// looked for: that takes 0.17 s on an H200, which is lost where none is chosen.
+constexpr double worth_asking = 1.25;
+/// The largest distance between a problem and a measured one, in powers of two of rows and columns.
+constexpr double most_sample_distance = 3;
+
+/// The mean time in which programs of this device were built.
+double mean_build_seconds(const KeptDevice* device) {
+  if (device == nullptr || device->programs.empty()) return usual_build_seconds;
+  double sum = 0;
+  for (const KeptProgram& program : device->programs) sum += program.first_seconds;
+  return sum / static_cast<double>(device->programs.size());
+}
+
+DeviceWork device_work(const Work& work, const DeviceInfo& device) {
+  return work.right_sides > 0 ? opencl_solve_work(work.problem, work.right_sides, device)
+                              : opencl_factor_work(work.problem, device);
+}
+
+double distance(const Problem& p, const KeptSample& sample) {
+  const auto apart = [](index_t one, index_t other) {
+    return std::abs(
+        std::log2(static_cast<double>(std::max<index_t>(one, 1)) / static_cast<double>(other)));
+  };
+  const double other_mode = p.wants_q() == sample.with_q ? 0 : 1;
+  return apart(p.m, sample.m) + apart(p.n, sample.n) + other_mode;
+}
+
+/// The nearest measurement of the same type; null where none is near.
+const KeptSample* near_sample(const Problem& p, const KeptDevice* device) {
+  const KeptSample* nearest = nullptr;
+  if (device == nullptr) return nullptr;
+  for (const KeptSample& sample : device->samples) {
+    if (sample.type != p.type || distance(p, sample) > most_sample_distance) continue;
+    if (nearest == nullptr || distance(p, sample) <= distance(p, *nearest)) nearest = &sample;
+  }
+  return nearest;
+}
+
+/// How many times as long as estimated the device took for the sample.
+double slowness(const KeptSample& sample, const DeviceInfo& device) {
+  const Problem problem{sample.count, sample.m, sample.n, sample.type,
+                        sample.with_q ? Mode::reduced : Mode::r};
+  return sample.seconds / opencl_factor_work(problem, device).run_seconds;
+}
+
+std::string device_text(const DeviceInfo& device, const DeviceEstimate& on_device) {
+  std::string programs = fmt::format("kernels {:.2g}", on_device.programs);
+  if (on_device.unseen_programs > 0)
+    programs += fmt::format(" ({} not built before)", on_device.unseen_programs);
+  return fmt::format(
+      "{} takes about {:.2g} s (start {:.2g}, {}, work with copies and check {:.2g}{})",
+      device.name, on_device.total(), on_device.start, programs, on_device.work,
+      on_device.is_guess ? ", a guess: it was not measured" : "");
+}
+
+std::string cpu_text(double seconds, int threads) {
+  return fmt::format("the CPU about {:.2g} s with {} thread{}", seconds, threads,
+                     threads == 1 ? "" : "s");
+}
+
+/// The least time of a start that is to be expected.
+double least_start_seconds(const Timings& timings) {
+  return process_seconds + timings.least_start_seconds().value_or(usual_start_seconds);
+}
+
+}  // namespace
+
+double cpu_estimate(const Work& work, int threads) {
+  return work.right_sides > 0 ? cpu_solve_seconds(work.problem, work.right_sides, threads)
+                              : cpu_seconds(work.problem, threads);
+}
+
+DeviceEstimate estimate(const Work& work, const DeviceInfo& device, const Timings& timings) {
+  const KeptDevice* const kept = timings.find(device);
+  const DeviceWork planned = device_work(work, device);
+  DeviceEstimate result{.start = process_seconds + planned.pin_seconds +
+                                 (kept != nullptr ? kept->start_seconds : usual_start_seconds),
+                        .work = planned.run_seconds};
+  for (const std::string& id : planned.programs) {
+    const KeptProgram* const program = kept != nullptr ? kept->find(id) : nullptr;
+    result.unseen_programs += program == nullptr ? 1 : 0;
+    result.programs += program != nullptr ? program->least_seconds.value_or(usual_load_seconds)
+                                          : mean_build_seconds(kept);
+  }
+  if (opencl_is_measured(device)) return result;
+  const KeptSample* const sample = near_sample(work.problem, kept);
+  result.is_guess = sample == nullptr;
+  if (sample != nullptr) result.work *= slowness(*sample, device);
+  return result;
+}
+
+bool is_worth_a_device(const Work& work, const Limits& host, const Timings& timings) {
+  const double least = least_start_seconds(timings) + opencl_copy_seconds(work.problem);
+  return cpu_estimate(work, host.threads) > worth_asking * least;
+}
+
+bool is_worth_a_sample(const Work& work, const Limits& host, const DeviceInfo& device,
+                       const Timings& timings) {
+  if (device.limits.is_cpu || !device.limits.has_float64) return false;
+  const DeviceEstimate on_device = estimate(work, device, timings);
+  return on_device.is_guess && std::isfinite(on_device.work) &&
+         on_device.start + on_device.programs + sample_seconds <
+             sample_share * cpu_estimate(work, host.threads);
+}
+
+AutomaticChoice choose_automatically(const Work& work, const Limits& host,
+                                     std::span<const DeviceInfo> devices, const Timings& timings) {
+  const double on_cpu = cpu_estimate(work, host.threads);
+  if (!is_worth_a_device(work, host, timings))
+    return {nullptr, fmt::format("{}, a device at least {:.2g} s for its start and the copies",
+                                 cpu_text(on_cpu, host.threads),
+                                 least_start_seconds(timings) + opencl_copy_seconds(work.problem))};
+  const auto gpu = std::find_if(devices.begin(), devices.end(),
+                                [](const DeviceInfo& device) { return !device.limits.is_cpu; });
+  if (gpu == devices.end()) return {nullptr, "there is no GPU"};
+  if (!gpu->limits.has_float64)
+    return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
+  const DeviceEstimate on_gpu = estimate(work, *gpu, timings);
+  const std::string reason =
+      fmt::format("{}; {}", device_text(*gpu, on_gpu), cpu_text(on_cpu, host.threads));
+  return {on_gpu.total() < on_cpu ? &*gpu : nullptr, reason};
+}
+
+}  // namespace qrtool

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// timings.hpp: what devices took in earlier runs, kept in one small file of the user's.
+//
+// `--backend auto` needs it: whether a device pays depends on its start, and on whether its driver
+// already has the kernels of a problem. The file may be missing, damaged or out of reach at any
+// time; nothing fails for it.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/problem.hpp"
+#include "gpu/host/device.hpp"
+
+namespace qrtool {
+
+/// A program that was built on a device. Its first time is that of the compiler, unless the driver
+/// had it; the least time of later runs is that of the driver's own cache.
+struct KeptProgram {
+  std::string id, user;
+  double first_seconds = 0;
+  std::optional<double> least_seconds;  // none: it was not used again
+};
+
+/// A short measurement on a device for which the tool has no table: from host memory to host memory
+/// with the check, once it had started.
+struct KeptSample {
+  ElementType type = ElementType::float32;
+  bool with_q = true;
+  index_t count = 0, m = 0, n = 0;
+  double seconds = 0;
+};
+
+struct KeptDevice {
+  std::string platform, name, driver;
+  bool is_gpu = true;
+  double start_seconds = 0;           // the least that was seen
+  std::vector<KeptProgram> programs;  // the oldest first
+  std::vector<KeptSample> samples;
+
+  const KeptProgram* find(const std::string& id) const;
+};
+
+/// The devices of the file. A driver of another version is another device.
+class Timings {
+ public:
+  /// Reads the file. Empty where there is none, or none that can be understood.
+  static Timings load();
+  static Timings from_text(const std::string& text);
+  std::string to_text() const;
+
+  const std::vector<KeptDevice>& devices() const { return devices_; }
+  /// Null: the device was never used.
+  const KeptDevice* find(const DeviceInfo& info) const;
+  /// The least start of any GPU that was used. None: there was none.
+  std::optional<double> least_start_seconds() const;
+
+  /// Adds what a process has seen. Returns whether that says something new: another device or
+  /// program, or a time that is shorter by a tenth.
+  bool add(const DeviceTimes& times);
+  void add(const DeviceInfo& info, const KeptSample& sample);
+
+ private:
+  KeptDevice& entry_of(const DeviceInfo& info);
+
+  std::vector<KeptDevice> devices_;
+};
+
+/// The file: $QRTOOL_TIMINGS, else qrtool/timings.json in $XDG_CACHE_HOME or in ~/.cache. None
+/// where QRTOOL_TIMINGS is set and empty, or where there is no home.
+std::optional<std::string> timings_path();
+
+/// Adds to the file what the devices of this process have taken, and `samples`. Says nothing where
+/// that fails.
+void remember_timings() noexcept;
+
+/// A measurement that remember_timings() is to add.
+void keep_sample(const DeviceInfo& info, const KeptSample& sample);
+
+/// Removes the file. Returns whether there was one. Errors: OutputError.
+bool forget_timings();
+
+}  // namespace qrtool

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// programs.cpp: the same choices as in host/engine.cpp and solve/systems.cpp, by name only.
+#include "gpu/programs.hpp"
+
+#include "gpu/check/device_check.hpp"
+#include "gpu/check/device_sums.hpp"
+#include "gpu/host/program_cache.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/solve/normal.hpp"
+#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/tall_systems.hpp"
+
+namespace qrtool {
+namespace {
+
+std::string name_of_program(const GpuVariant& variant, const Problem& p, const DeviceInfo& device) {
+  const Params params = variant.plan.tune(p, device.limits);
+  return program_id(device, variant.file, defines_for(p, params, variant.computes_in(p)));
+}
+
+std::vector<std::string> variant_programs(const GpuVariant& variant, const Problem& p,
+                                          const DeviceInfo& device) {
+  std::vector<std::string> names{name_of_program(variant, p, device)};
+  if (variant.leading.variant != nullptr)
+    names.push_back(name_of_program(variant.leading.variant(p), leading_problem(p), device));
+  return names;
+}
+
+}  // namespace
+
+const Variant* chosen_variant(const Problem& p, const Limits& device) {
+  for (const Variant& variant : opencl_variants()) {
+    const bool pays = variant.pays == nullptr || variant.pays(p, device).ok;
+    if (!variant.only_when_forced && pays && variant.fits(p, device).ok) return &variant;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
+                                         const DeviceInfo& device) {
+  const GpuVariant& variant = gpu_variant(plan);
+  std::vector<std::string> names = variant_programs(variant, p, device);
+  if (p.check != Check::none) {
+    const CheckProgram check =
+        variant.checks_by_vectors ? vector_check_program(p) : check_program(p, device.limits);
+    names.push_back(program_id(device, check.file, check.defines));
+  }
+  names.push_back(program_id(device, sum_file, sum_defines()));
+  return names;
+}
+
+std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, index_t sides,
+                                        const DeviceInfo& device) {
+  const SystemParams params(p.n, p.type, device.limits);
+  const Problem typed{.type = p.type};
+  const auto name = [&](std::string_view file, const Params& of) {
+    return program_id(device, file, defines_for(typed, of, ElementType::float64));
+  };
+  std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
+                                 program_id(device, sum_file, sum_defines())};
+  const SolveProblem systems{.type = p.type, .m = p.m, .n = p.n, .rank = {}};
+  if (takes_normal_equations(systems, sides, device.limits)) {
+    names.push_back(name("gpu/solve/normal.cl", params.normal));
+    return names;
+  }
+  if (is_tall_system(p.m)) names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
+  for (const std::string& of_r : variant_programs(gpu_variant(plan), p, device))
+    names.push_back(of_r);
+  return names;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// programs.hpp: the programs that a problem needs on a device, known without using the device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/variant.hpp"
+#include "gpu/host/device.hpp"
+
+namespace qrtool {
+
+/// The variant that the plan chooses without a word from the user; null if none takes the problem.
+const Variant* chosen_variant(const Problem& problem, const Limits& device);
+
+/// The names (program_id) of the programs with which `variant` factors the problem and its errors
+/// are measured. Programs for the rare matrices that a variant refuses are not among them.
+std::vector<std::string> factor_programs(const Variant& variant, const Problem& problem,
+                                         const DeviceInfo& device);
+
+/// The same for least squares with `sides` right sides for each matrix. `problem` is that of R.
+std::vector<std::string> solve_programs(const Variant& variant, const Problem& problem,
+                                        index_t sides, const DeviceInfo& device);
+
+}  // namespace qrtool

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// masked.cl: least squares for many right sides of one matrix with few columns, where the rows with
+// NaN in b are left out. Every work-item has right sides, and a Gram matrix for each of them:
+//
+//   M = the rows that count,  G = A'M A = L L',  y = A'M b          one pass over b
+//   x = L'^-1 L^-1 y
+//   CORRECTS:  g = A'M (b - A x),  x += L'^-1 L^-1 g                one pass more
+//
+//   solve_masked       x
+//   check_masked       G again, r = M (b - A x) and g = A'r for the stored x; norms, condition
+//                      numbers, the least of the bounds, standard errors
+//
+// Rows are only added, never taken out of a sum. G has an error of about 2^-53 cond(A)^2: shape
+// .least_value keeps matrices with a smaller least singular value (columns scaled) for the host.
+// A row of `a` has BLOCK entries: first the products a_i a_j, i >= j, of a row of A, then this row,
+// and zeros; A is otherwise as in shared.cl.
+//
+// Condition numbers: as in systems.cl, by one work-item, with L' for R.
+//
+// Defines, set in masked.cpp and shared_systems.cpp   range   meaning
+//   STORED                        common.clh
+//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh; BLOCK is
+//                                 even and at least COLUMNS (COLUMNS + 3) / 2
+//   CORRECTS             0, 1     1: x is corrected once
+// Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
+#include "gpu/common/common.clh"
+#include "gpu/solve/least_bound.clh"
+#include "gpu/solve/shared_rows.clh"
+
+#ifndef CORRECTS
+#define CORRECTS 1
+#endif
+
+// The lower triangle of a symmetric matrix, or L, by rows.
+#define TRIANGLE_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
+#define LOWER(i, j) ((i) * ((i) + 1) / 2 + (j))
+
+// Row `row` of the slab: the products of a row a of A, which are the lower triangle of a a', and a.
+#define ROW_OF_A (TRIANGLE_ENTRIES)
+INLINE void take_row(const SharedRoom room, int row, double entries[BLOCK]) {
+#pragma unroll
+  for (int pair = 0; pair < BLOCK / 2; ++pair) {
+    const double2 two = pair_of_slab(room, row, pair);
+    entries[2 * pair] = two.x;
+    entries[2 * pair + 1] = two.y;
+  }
+}
+
+// gram += mask a a'
+INLINE void add_square(const double entries[BLOCK], bool counts, double* gram) {
+  const double mask = counts ? 1 : 0;
+#pragma unroll
+  for (int e = 0; e < TRIANGLE_ENTRIES; ++e) gram[e] = fma(mask, entries[e], gram[e]);
+}
+
+// G -> L, with the reciprocals of its diagonal in `inverse`.
+INLINE void factor_gram_matrix(double* gram, double inverse[COLUMNS]) {
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) {
+    const double root = sqrt(gram[LOWER(j, j)]);
+    gram[LOWER(j, j)] = root;
+    inverse[j] = 1 / root;
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i)
+      if (i > j) gram[LOWER(i, j)] *= inverse[j];
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+#pragma unroll
+      for (int k = 0; k < COLUMNS; ++k)
+        if (k > j && k <= i)
+          gram[LOWER(i, k)] = fma(-gram[LOWER(i, j)], gram[LOWER(k, j)], gram[LOWER(i, k)]);
+    }
+  }
+}
+
+// v := L^-1 v
+INLINE void solve_lower(const double* l, const double inverse[COLUMNS], double v[COLUMNS]) {
+#pragma unroll
+  for (int i = 0; i < COLUMNS; ++i) {
+    v[i] *= inverse[i];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+      if (j > i) v[j] = fma(-l[LOWER(j, i)], v[i], v[j]);
+  }
+}
+
+// v := L'^-1 v
+INLINE void solve_lower_transposed(const double* l, const double inverse[COLUMNS],
+                                   double v[COLUMNS]) {
+#pragma unroll
+  for (int i = COLUMNS - 1; i >= 0; --i) {
+    v[i] *= inverse[i];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+      if (j < i) v[j] = fma(-l[LOWER(i, j)], v[i], v[j]);
+  }
+}
+
+// One pass over b: y = A'M b and G, or, for x, y = A'M (b - A x).
+INLINE void pass_over_b(const SharedRoom room, __global const STORED* b, __global const double* a,
+                        __global const double* weights, const SharedShape* shape,
+                        const bool forms_gram, double gram[SIDES * TRIANGLE_ENTRIES],
+                        const double x[SIDES * COLUMNS], double y[SIDES * COLUMNS]) {
+  STORED next[TAKEN];
+  begin_rows(next, b, shape);
+#pragma unroll
+  for (int e = 0; e < SIDES * COLUMNS; ++e) y[e] = 0;
+#pragma unroll 1
+  for (int first = 0; first < shape->m; first += SLAB_ROWS) {
+    const int rows = min(SLAB_ROWS, shape->m - first);
+    take_slab(room, a, weights, 0, first, rows, shape->m);
+#pragma unroll 1
+    for (int row = 0; row < rows; row += ROWS) {
+      STORED stored[TAKEN];
+      take_rows(room, stored, next, b, first + row, shape);
+#pragma unroll
+      for (int k = 0; k < ROWS; ++k) {
+        double entries[BLOCK];
+        take_row(room, row + k, entries);
+#pragma unroll
+        for (int s = 0; s < SIDES; ++s) {
+          const STORED entry = stored[s * ROWS + k];
+          const bool counts = !isnan(entry);
+          double r = weighted(room, counts ? entry : 0, row + k);
+          if (forms_gram) {
+            add_square(entries, counts, gram + s * TRIANGLE_ENTRIES);
+          } else {
+#pragma unroll
+            for (int j = 0; j < COLUMNS; ++j)
+              r = fma(-entries[ROW_OF_A + j], x[s * COLUMNS + j], r);
+            r = counts ? r : 0;
+          }
+#pragma unroll
+          for (int j = 0; j < COLUMNS; ++j)
+            y[s * COLUMNS + j] = fma(entries[ROW_OF_A + j], r, y[s * COLUMNS + j]);
+        }
+      }
+    }
+  }
+}
+
+// x += L'^-1 L^-1 y
+INLINE void add_step(const double gram[SIDES * TRIANGLE_ENTRIES],
+                     const double inverse[SIDES * COLUMNS], double y[SIDES * COLUMNS],
+                     double x[SIDES * COLUMNS]) {
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s) {
+    const double* l = gram + s * TRIANGLE_ENTRIES;
+    double* v = y + s * COLUMNS;
+    solve_lower(l, inverse + s * COLUMNS, v);
+    solve_lower_transposed(l, inverse + s * COLUMNS, v);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) x[s * COLUMNS + j] += v[j];
+  }
+}
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_masked(
+    __global const STORED* b, __global const double* a, __global const double* weights,
+    __global STORED* all_x, SharedShape shape) {
+  DECLARE_SHARED_ROOM(room);
+  double gram[SIDES * TRIANGLE_ENTRIES], inverse[SIDES * COLUMNS], x[SIDES * COLUMNS],
+      y[SIDES * COLUMNS];
+#pragma unroll
+  for (int e = 0; e < SIDES * TRIANGLE_ENTRIES; ++e) gram[e] = 0;
+#pragma unroll
+  for (int e = 0; e < SIDES * COLUMNS; ++e) x[e] = 0;
+  pass_over_b(room, b, a, weights, &shape, true, gram, x, y);
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s)
+    factor_gram_matrix(gram + s * TRIANGLE_ENTRIES, inverse + s * COLUMNS);
+  add_step(gram, inverse, y, x);
+#if CORRECTS
+  pass_over_b(room, b, a, weights, &shape, false, gram, x, y);
+  add_step(gram, inverse, y, x);
+#endif
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s) {
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+      if (side_exists(s, &shape))
+        all_x[place_of_x(number_of_side(s, &shape), j, &shape)] = (STORED)x[s * COLUMNS + j];
+  }
+}
+
+// ---- condition numbers, of L' D; `weight` holds the diagonal of D
+
+INLINE double norm_of_columns(const double v[COLUMNS]) {
+  double sum = 0;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) sum = fma(v[j], v[j], sum);
+  return sqrt(sum);
+}
+
+// v := v / ||v||; returns ||v||.
+INLINE double scale_to_one(double v[COLUMNS]) {
+  const double norm = norm_of_columns(v), factor = norm > 0 && isfinite(norm) ? 1 / norm : 1;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) v[j] *= factor;
+  return norm;
+}
+
+INLINE void multiply_entries(double v[COLUMNS], const double factor[COLUMNS]) {
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) v[j] *= factor[j];
+}
+
+#define STEPS_OF_ESTIMATES 3
+
+// An estimate of the smallest singular value, never below it; 0 where L is singular.
+INLINE double least_value_of(const double* l, const double inverse[COLUMNS],
+                             const double weight[COLUMNS]) {
+  // D has powers of two.
+  double v[COLUMNS], unweight[COLUMNS];
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) unweight[j] = 1 / weight[j];
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) v[j] = 0;
+  // The growing solution: each sign lets the next entry grow.
+#pragma unroll
+  for (int i = 0; i < COLUMNS; ++i) {
+    v[i] = (v[i] > 0 ? v[i] + 1 : v[i] - 1) * inverse[i] * unweight[i];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+      if (j > i) v[j] = fma(-v[i], l[LOWER(j, i)] * weight[j], v[j]);
+  }
+  double most = 0;
+  bool is_finite = isfinite(scale_to_one(v));
+#pragma unroll 1
+  for (int step = 0; step < STEPS_OF_ESTIMATES; ++step) {
+    solve_lower_transposed(l, inverse, v);
+    multiply_entries(v, unweight);
+    const double forward = scale_to_one(v);
+    multiply_entries(v, unweight);
+    solve_lower(l, inverse, v);
+    const double backward = scale_to_one(v);
+    is_finite = is_finite && isfinite(forward) && isfinite(backward);
+    most = fmax(most, fmax(forward, backward));
+  }
+  return is_finite ? 1 / most : 0;
+}
+
+// An estimate of the largest singular value, never above it, from the longest column.
+INLINE double largest_value_of(const double* l, const double weight[COLUMNS],
+                               const double norms[COLUMNS]) {
+  double v[COLUMNS], most = 0;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) most = fmax(most, norms[j] * weight[j]);
+  bool is_taken = false;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) {
+    v[j] = !is_taken && norms[j] * weight[j] == most;
+    is_taken = is_taken || v[j] != 0;
+  }
+#pragma unroll 1
+  for (int step = 0; step < STEPS_OF_ESTIMATES; ++step) {
+    // L' D v, from its first entry on, and D L of that, from its last one on.
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i) {
+      double sum = 0;
+#pragma unroll
+      for (int j = 0; j < COLUMNS; ++j)
+        if (j >= i) sum = fma(l[LOWER(j, i)], weight[j] * v[j], sum);
+      v[i] = sum;
+    }
+    most = fmax(most, scale_to_one(v));
+#pragma unroll
+    for (int i = COLUMNS - 1; i >= 0; --i) {
+      double sum = 0;
+#pragma unroll
+      for (int j = 0; j < COLUMNS; ++j)
+        if (j <= i) sum = fma(l[LOWER(i, j)], v[j], sum);
+      v[i] = weight[i] * sum;
+    }
+    most = fmax(most, scale_to_one(v));
+  }
+  return most;
+}
+
+INLINE FactorFindings findings_of(const double* l, const double inverse[COLUMNS]) {
+  double norms[COLUMNS], weight[COLUMNS];
+  double squares = 0;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) {
+    double sum = 0;
+#pragma unroll
+    for (int i = 0; i < COLUMNS; ++i)
+      if (i <= j) sum = fma(l[LOWER(j, i)], l[LOWER(j, i)], sum);
+    norms[j] = sqrt(sum);
+    weight[j] = 1;
+    squares += sum;
+  }
+  FactorFindings found;
+  found.norm = sqrt(squares);
+  found.scaled_condition = 0;
+  // First without, then with scaled columns.
+#pragma unroll 1
+  for (int scaled = 0; scaled < 2; ++scaled) {
+    const double most = largest_value_of(l, weight, norms);
+    found.condition = found.scaled_condition;
+    found.smallest = least_value_of(l, inverse, weight);
+    found.scaled_condition = most / found.smallest;
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j)
+      weight[j] = norms[j] > 0 ? ldexp(1.0, -1 - ilogb(norms[j])) : 1;
+  }
+  return found;
+}
+
+// ---- the check
+
+// se_j = sigma ||row j of L'^-1||
+INLINE void store_masked_errors(const double* l, const double inverse[COLUMNS], double sigma,
+                                index_t side, __global STORED* se, const SharedShape* shape) {
+  double squares[COLUMNS];
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) squares[j] = 0;
+#pragma unroll
+  for (int c = 0; c < COLUMNS; ++c) {
+    double v[COLUMNS];
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) v[j] = j == c;
+    solve_lower_transposed(l, inverse, v);
+#pragma unroll
+    for (int j = 0; j < COLUMNS; ++j) squares[j] = fma(v[j], v[j], squares[j]);
+  }
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j)
+    se[place_of_x(side, j, shape)] = (STORED)(sigma * sqrt(squares[j]));
+}
+
+// For SIDES = 1.
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_masked(
+    __global const STORED* b, __global const double* a, __global const double* weights,
+    __global const STORED* all_x, __global FactorFindings* findings,
+    __global SolutionErrors* errors, __global STORED* se, SharedShape shape) {
+  DECLARE_SHARED_ROOM(room);
+  const index_t side = number_of_side(0, &shape);
+  double gram[TRIANGLE_ENTRIES], inverse[COLUMNS], x[COLUMNS], g[COLUMNS];
+#pragma unroll
+  for (int e = 0; e < TRIANGLE_ENTRIES; ++e) gram[e] = 0;
+#pragma unroll
+  for (int j = 0; j < COLUMNS; ++j) {
+    x[j] = all_x[place_of_x(side, j, &shape)];
+    g[j] = 0;
+  }
+  double b_squares = 0, r_squares = 0, data_squares = 0;
+  int used = 0;
+  STORED next[TAKEN];
+  begin_rows(next, b, &shape);
+#pragma unroll 1
+  for (int first = 0; first < shape.m; first += SLAB_ROWS) {
+    const int rows = min(SLAB_ROWS, shape.m - first);
+    take_slab(room, a, weights, 0, first, rows, shape.m);
+#pragma unroll 1
+    for (int row = 0; row < rows; row += ROWS) {
+      STORED stored[TAKEN];
+      take_rows(room, stored, next, b, first + row, &shape);
+#pragma unroll
+      for (int k = 0; k < ROWS; ++k) {
+        double entries[BLOCK];
+        take_row(room, row + k, entries);
+        const bool counts = !isnan(stored[k]), is_data = first + row + k < shape.data_rows;
+        const double right = weighted(room, counts ? stored[k] : 0, row + k);
+        double r = right;
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) r = fma(-entries[ROW_OF_A + j], x[j], r);
+        r = counts ? r : 0;
+        add_square(entries, counts, gram);
+#pragma unroll
+        for (int j = 0; j < COLUMNS; ++j) g[j] = fma(entries[ROW_OF_A + j], r, g[j]);
+        b_squares = fma(right, right, b_squares);
+        r_squares = fma(r, r, r_squares);
+        data_squares += is_data ? r * r : 0;
+#if WEIGHS
+        used += counts && is_data && room.weights[row + k] != 0;
+#else
+        used += counts && is_data;
+#endif
+      }
+    }
+  }
+  factor_gram_matrix(gram, inverse);
+  const FactorFindings found = findings_of(gram, inverse);
+  const double norm_b = sqrt(b_squares), norm_r = sqrt(r_squares), norm_g = norm_of_columns(g);
+  const double norm_x = norm_of_columns(x);
+  solve_lower(gram, inverse, g);
+  const bool is_safe = has_safe_squares(found.norm) && found.norm > 0 && has_safe_squares(norm_b) &&
+                       has_safe_squares(norm_x);
+  SolutionErrors of_x;
+  of_x.residual_norm = sqrt(data_squares);
+  of_x.error = found.smallest > shape.least_value && is_safe
+                   ? least_bound(found.norm, norm_b, norm_x, norm_r, norm_g, norm_of_columns(g))
+                   : NAN;
+  if (!side_exists(0, &shape)) return;
+  findings[side] = found;
+  errors[side] = of_x;
+  const int freedom = used - COLUMNS;
+  if (shape.wants_se)
+    store_masked_errors(gram, inverse, freedom > 0 ? norm_r / sqrt((double)freedom) : NAN, side, se,
+                        &shape);
+}

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: Apache-2.0
+// shared.cl: least squares for many right sides of one matrix A = QR, whose Q and R the host knows.
+// All sums are in float64. B is read once for BLOCK columns.
+//
+//   solve_shared       z = Q'b,  x = R^-1 z                                 right sides of a group
+//   check_shared       r = b - A x,  g = A'r for the stored x, and the      the same
+//                      least of the bounds; standard errors
+//   with more than BLOCK columns, in place of check_shared:
+//   find_residuals     r = b - A x,  b'b  ->  scratch                       the same
+//   check_residuals    g = A'r and the rest                                 the same
+//
+// A and Q are m x WIDTH and R is WIDTH x WIDTH, row-major, with zero columns after the last one;
+// the diagonal of R holds its reciprocals, with 1 after the last one. A, R and b are not scaled,
+// and the rows of A and Q are those of the weighted problem. x is computed from its last block to
+// its first one, as R^-1 z is. `scratch` has x in float64, and later b'b, r and g, entry by entry
+// for all right sides; one block needs none.
+//
+// The error is NaN, and the host solves the right side again, where a number is not finite or out
+// of range (least_bound.clh): also where b has NaN.
+//
+// Defines, set in shared_systems.cpp   range   meaning
+//   STORED                                     common.clh
+//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh
+// Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
+#include "gpu/common/common.clh"
+#include "gpu/solve/least_bound.clh"
+#include "gpu/solve/shared_rows.clh"
+
+// sums[s][j] += the product of column j of the slab and rows of right side s.
+INLINE void add_products(const SharedRoom room, const double rows[TAKEN], int slab_row,
+                         double sums[SIDES * BLOCK]) {
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+#pragma unroll
+    for (int pair = 0; pair < BLOCK / 2; ++pair) {
+      const double2 q = pair_of_slab(room, slab_row + k, pair);
+#pragma unroll
+      for (int s = 0; s < SIDES; ++s) {
+        double* sum = sums + s * BLOCK + 2 * pair;
+        sum[0] = fma(q.x, rows[s * ROWS + k], sum[0]);
+        sum[1] = fma(q.y, rows[s * ROWS + k], sum[1]);
+      }
+    }
+  }
+}
+
+// rows[s][k] -= row k of the slab times x of right side s.
+INLINE void subtract_products(const SharedRoom room, double rows[TAKEN], int slab_row,
+                              const double x[SIDES * BLOCK]) {
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+#pragma unroll
+    for (int pair = 0; pair < BLOCK / 2; ++pair) {
+      const double2 a = pair_of_slab(room, slab_row + k, pair);
+#pragma unroll
+      for (int s = 0; s < SIDES; ++s) {
+        double r = rows[s * ROWS + k];
+        r = fma(-a.x, x[s * BLOCK + 2 * pair], r);
+        rows[s * ROWS + k] = fma(-a.y, x[s * BLOCK + 2 * pair + 1], r);
+      }
+    }
+  }
+}
+
+INLINE void widen_rows(const SharedRoom room, const STORED rows[TAKEN], int slab_row,
+                       double wide[TAKEN]) {
+#pragma unroll
+  for (int k = 0; k < ROWS; ++k) {
+#pragma unroll
+    for (int s = 0; s < SIDES; ++s)
+      wide[s * ROWS + k] = weighted(room, rows[s * ROWS + k], slab_row + k);
+  }
+}
+
+INLINE void clear_sums(double* sums, const int count) {
+#pragma unroll
+  for (int e = 0; e < count; ++e) sums[e] = 0;
+}
+
+// x := the block's entries of the stored x, with zeros after the last column.
+INLINE void take_x(double x[SIDES * BLOCK], __global const STORED* all_x, int block,
+                   const SharedShape* shape) {
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s) {
+#pragma unroll
+    for (int j = 0; j < BLOCK; ++j) {
+      const int column = block * BLOCK + j;
+      x[s * BLOCK + j] =
+          column < COLUMNS ? all_x[place_of_x(number_of_side(s, shape), column, shape)] : 0;
+    }
+  }
+}
+
+// ---- x
+
+// x := R^-1 z within a block.
+INLINE void solve_block(__global const double* r, double x[SIDES * BLOCK], int block) {
+  __global const double* corner = r + (index_t)block * BLOCK * WIDTH + block * BLOCK;
+#pragma unroll
+  for (int i = BLOCK - 1; i >= 0; --i) {
+#pragma unroll
+    for (int s = 0; s < SIDES; ++s) {
+      double sum = x[s * BLOCK + i];
+#pragma unroll
+      for (int j = 0; j < BLOCK; ++j)
+        if (j > i) sum = fma(-corner[i * WIDTH + j], x[s * BLOCK + j], sum);
+      x[s * BLOCK + i] = sum * corner[i * WIDTH + i];
+    }
+  }
+}
+
+#if BLOCKS > 1
+// z -= R(block, later) x(later)
+INLINE void subtract_later(__global const double* r, __global const double* scratch,
+                           double z[SIDES * BLOCK], int block, const SharedShape* shape) {
+#pragma unroll 1
+  for (int c = (block + 1) * BLOCK; c < WIDTH; ++c) {
+#pragma unroll
+    for (int s = 0; s < SIDES; ++s) {
+      const double x = scratch[c * shape->count + number_of_side(s, shape)];
+#pragma unroll
+      for (int j = 0; j < BLOCK; ++j)
+        z[s * BLOCK + j] = fma(-r[(index_t)(block * BLOCK + j) * WIDTH + c], x, z[s * BLOCK + j]);
+    }
+  }
+}
+#endif
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_shared(
+    __global const STORED* b, __global const double* q, __global const double* r,
+    __global const double* weights, __global double* scratch, __global STORED* x,
+    SharedShape shape) {
+  DECLARE_SHARED_ROOM(room);
+#pragma unroll 1
+  for (int block = BLOCKS - 1; block >= 0; --block) {
+    double sums[SIDES * BLOCK];
+    STORED next[TAKEN];
+    clear_sums(sums, SIDES * BLOCK);
+    begin_rows(next, b, &shape);
+#pragma unroll 1
+    for (int first = 0; first < shape.data_rows; first += SLAB_ROWS) {
+      const int rows = min(SLAB_ROWS, shape.data_rows - first);
+      take_slab(room, q, weights, block, first, rows, shape.data_rows);
+#pragma unroll 1
+      for (int row = 0; row < rows; row += ROWS) {
+        STORED stored[TAKEN];
+        double wide[TAKEN];
+        take_rows(room, stored, next, b, first + row, &shape);
+        widen_rows(room, stored, row, wide);
+        add_products(room, wide, row, sums);
+      }
+    }
+#if BLOCKS > 1
+    subtract_later(r, scratch, sums, block, &shape);
+#endif
+    solve_block(r, sums, block);
+#pragma unroll
+    for (int s = 0; s < SIDES; ++s) {
+      const index_t side = number_of_side(s, &shape);
+#pragma unroll
+      for (int j = 0; j < BLOCK; ++j) {
+        const int column = block * BLOCK + j;
+#if BLOCKS > 1
+        if (side_exists(s, &shape)) scratch[column * shape.count + side] = sums[s * BLOCK + j];
+#endif
+        if (side_exists(s, &shape) && column < COLUMNS)
+          x[place_of_x(side, column, &shape)] = (STORED)sums[s * BLOCK + j];
+      }
+    }
+  }
+}
+
+// ---- the check
+
+// What is known of a right side: sums of squares.
+typedef struct {
+  double b, r, data, x, g, transposed;
+} SideSquares;
+
+INLINE void judge_side(index_t side, const SideSquares* squares, __global SolutionErrors* errors,
+                       __global const double* inverse_norms, __global STORED* se,
+                       const SharedShape* shape) {
+  const double b = sqrt(squares->b), x = sqrt(squares->x), r = sqrt(squares->r);
+  const bool counts = has_safe_squares(b) && has_safe_squares(x);
+  SolutionErrors of_x;
+  of_x.residual_norm = sqrt(squares->data);
+  of_x.error = counts ? least_bound(shape->norm, b, x, r, sqrt(squares->g),
+                                    sqrt(squares->transposed))
+                      : NAN;
+  errors[side] = of_x;
+  // se_j = sigma ||row j of R^-1||
+  const double sigma = r / shape->root_freedom;
+  for (int j = 0; j < COLUMNS && shape->wants_se; ++j)
+    se[place_of_x(side, j, shape)] = (STORED)(sigma * inverse_norms[j]);
+}
+
+// y := R^-T y within a block.
+INLINE void solve_block_transposed(__global const double* r, double y[BLOCK], int block) {
+  __global const double* corner = r + (index_t)block * BLOCK * WIDTH + block * BLOCK;
+#pragma unroll
+  for (int i = 0; i < BLOCK; ++i) {
+    y[i] *= corner[i * WIDTH + i];
+#pragma unroll
+    for (int j = 0; j < BLOCK; ++j)
+      if (j > i) y[j] = fma(-corner[i * WIDTH + j], y[i], y[j]);
+  }
+}
+
+INLINE double squares_of(const double* v, const int count) {
+  double sum = 0;
+#pragma unroll
+  for (int e = 0; e < count; ++e) sum = fma(v[e], v[e], sum);
+  return sum;
+}
+
+#if BLOCKS == 1
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_shared(
+    __global const STORED* b, __global const double* a, __global const double* r,
+    __global const double* weights, __global const STORED* all_x,
+    __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
+    SharedShape shape) {
+  DECLARE_SHARED_ROOM(room);
+  double x[SIDES * BLOCK], g[SIDES * BLOCK], b_squares[SIDES], r_squares[SIDES],
+      data_squares[SIDES];
+  take_x(x, all_x, 0, &shape);
+  clear_sums(g, SIDES * BLOCK);
+  clear_sums(b_squares, SIDES);
+  clear_sums(r_squares, SIDES);
+  clear_sums(data_squares, SIDES);
+  STORED next[TAKEN];
+  begin_rows(next, b, &shape);
+#pragma unroll 1
+  for (int first = 0; first < shape.m; first += SLAB_ROWS) {
+    const int rows = min(SLAB_ROWS, shape.m - first);
+    take_slab(room, a, weights, 0, first, rows, shape.m);
+#pragma unroll 1
+    for (int row = 0; row < rows; row += ROWS) {
+      STORED stored[TAKEN];
+      double residual[TAKEN];
+      take_rows(room, stored, next, b, first + row, &shape);
+      widen_rows(room, stored, row, residual);
+#pragma unroll
+      for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
+      subtract_products(room, residual, row, x);
+      add_products(room, residual, row, g);
+#pragma unroll
+      for (int s = 0; s < SIDES; ++s) {
+#pragma unroll
+        for (int k = 0; k < ROWS; ++k) {
+          const double square = residual[s * ROWS + k] * residual[s * ROWS + k];
+          r_squares[s] += square;
+          data_squares[s] += first + row + k < shape.data_rows ? square : 0;
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s) {
+    SideSquares squares;
+    squares.b = b_squares[s];
+    squares.r = r_squares[s];
+    squares.data = data_squares[s];
+    squares.x = squares_of(x + s * BLOCK, BLOCK);
+    squares.g = squares_of(g + s * BLOCK, BLOCK);
+    solve_block_transposed(r, g + s * BLOCK, 0);
+    squares.transposed = squares_of(g + s * BLOCK, BLOCK);
+    if (side_exists(s, &shape))
+      judge_side(number_of_side(s, &shape), &squares, errors, inverse_norms, se, &shape);
+  }
+}
+#else
+// scratch: row 0 b'b, rows 1 .. m r, then WIDTH rows for R^-T g.
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void find_residuals(
+    __global const STORED* b, __global const double* a, __global const double* weights,
+    __global const STORED* all_x, __global double* scratch, SharedShape shape) {
+  DECLARE_SHARED_ROOM(room);
+  double b_squares[SIDES];
+  STORED next[TAKEN];
+  clear_sums(b_squares, SIDES);
+  begin_rows(next, b, &shape);
+#pragma unroll 1
+  for (int first = 0; first < shape.m; first += ROWS) {
+    STORED stored[TAKEN];
+    double residual[TAKEN];
+    take_rows(room, stored, next, b, first, &shape);
+#pragma unroll 1
+    for (int block = 0; block < BLOCKS; ++block) {
+      take_slab(room, a, weights, block, first, min(ROWS, shape.m - first), shape.m);
+      if (block == 0) {
+        widen_rows(room, stored, 0, residual);
+#pragma unroll
+        for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
+      }
+      double x[SIDES * BLOCK];
+      take_x(x, all_x, block, &shape);
+      subtract_products(room, residual, 0, x);
+    }
+#pragma unroll
+    for (int s = 0; s < SIDES; ++s) {
+#pragma unroll
+      for (int k = 0; k < ROWS; ++k)
+        if (side_exists(s, &shape) && first + k < shape.m)
+          scratch[(1 + first + k) * shape.count + number_of_side(s, &shape)] =
+              residual[s * ROWS + k];
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s)
+    if (side_exists(s, &shape)) scratch[number_of_side(s, &shape)] = b_squares[s];
+}
+
+// y -= R(earlier, block)' y(earlier) for y = R^-T g, whose entries are rows `from` .. of scratch.
+INLINE void subtract_earlier(__global const double* r, __global const double* from, double y[BLOCK],
+                             int block, index_t count) {
+#pragma unroll 1
+  for (int c = 0; c < block * BLOCK; ++c) {
+    const double known = from[c * count];
+#pragma unroll
+    for (int j = 0; j < BLOCK; ++j)
+      y[j] = fma(-r[(index_t)c * WIDTH + block * BLOCK + j], known, y[j]);
+  }
+}
+
+__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_residuals(
+    __global double* scratch, __global const double* a, __global const double* r,
+    __global const double* weights, __global const STORED* all_x,
+    __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
+    SharedShape shape) {
+  DECLARE_SHARED_ROOM(room);
+  SideSquares squares[SIDES];
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s) {
+    squares[s].b = scratch[number_of_side(s, &shape)];
+    squares[s].r = squares[s].data = squares[s].x = squares[s].g = squares[s].transposed = 0;
+  }
+  // R^-T g, after r.
+  __global double* solved = scratch + (shape.m + 1) * shape.count;
+#pragma unroll 1
+  for (int block = 0; block < BLOCKS; ++block) {
+    double g[SIDES * BLOCK], x[SIDES * BLOCK];
+    clear_sums(g, SIDES * BLOCK);
+#pragma unroll 1
+    for (int first = 0; first < shape.m; first += SLAB_ROWS) {
+      const int rows = min(SLAB_ROWS, shape.m - first);
+      take_slab(room, a, weights, block, first, rows, shape.m);
+#pragma unroll 1
+      for (int row = 0; row < rows; row += ROWS) {
+        double residual[TAKEN];
+#pragma unroll
+        for (int k = 0; k < ROWS; ++k) {
+          const int i = first + row + k;
+#pragma unroll
+          for (int s = 0; s < SIDES; ++s) {
+            const double e =
+                i < shape.m ? scratch[(1 + i) * shape.count + number_of_side(s, &shape)] : 0;
+            residual[s * ROWS + k] = e;
+            squares[s].r += block == 0 ? e * e : 0;
+            squares[s].data += block == 0 && i < shape.data_rows ? e * e : 0;
+          }
+        }
+        add_products(room, residual, row, g);
+      }
+    }
+    take_x(x, all_x, block, &shape);
+#pragma unroll
+    for (int s = 0; s < SIDES; ++s) {
+      const index_t side = number_of_side(s, &shape);
+      double* y = g + s * BLOCK;
+      squares[s].x += squares_of(x + s * BLOCK, BLOCK);
+      squares[s].g += squares_of(y, BLOCK);
+      subtract_earlier(r, solved + side, y, block, shape.count);
+      solve_block_transposed(r, y, block);
+      squares[s].transposed += squares_of(y, BLOCK);
+#pragma unroll
+      for (int j = 0; j < BLOCK; ++j)
+        if (side_exists(s, &shape)) solved[(block * BLOCK + j) * shape.count + side] = y[j];
+    }
+  }
+#pragma unroll
+  for (int s = 0; s < SIDES; ++s)
+    if (side_exists(s, &shape))
+      judge_side(number_of_side(s, &shape), &squares[s], errors, inverse_norms, se, &shape);
+}
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// cpu_rates.cpp: prints the table of core/cpu/cpu_rates.cpp, measured on this machine in processor
+// time of one thread, so that other work on the machine counts for little.
+//
+//     build/release/tests/qrtool_cpu_rates > rows.txt
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "app/bench/baselines.hpp"
+#include "app/bench/systems.hpp"
+#include "app/bench/table.hpp"
+#include "core/cpu/cpu_backend.hpp"
+#include "core/host.hpp"
+
+namespace qrtool {
+namespace {
+
+struct Shape {
+  index_t m, n;
+};
+constexpr Shape shapes[] = {
+    {4, 4},       {8, 8},        {16, 16},       {32, 32},     {48, 48},    {64, 64},
+    {96, 96},     {128, 128},    {160, 160},     {256, 256},   {512, 512},  {1024, 1024},
+    {2048, 2048}, {5000, 5000},  {64, 8},        {100, 10},    {128, 64},   {200, 64},
+    {256, 32},    {256, 128},    {512, 256},     {600, 96},    {1000, 3},   {1000, 16},
+    {1024, 32},   {1024, 128},   {1024, 512},    {4000, 16},   {4000, 64},  {4000, 160},
+    {8000, 32},   {8000, 128},   {20000, 96},    {40000, 160}, {100000, 4}, {100000, 16},
+    {100000, 64}, {1000000, 32}, {1000000, 128}, {8, 64},      {64, 256},   {100, 1000}};
+
+/// As many matrices as have this many entries, so that a thread has many packs of small ones.
+constexpr index_t entries = index_t{1} << 21;
+constexpr int most_runs = 5;
+constexpr double enough_seconds = 1;
+
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// The least processor time of a few runs, in microseconds for each matrix.
+double microseconds(Contestant& contestant, const Problem& problem) {
+  const std::unique_ptr<TimedRun> run = contestant.prepare(problem, 1);
+  double least = std::numeric_limits<double>::infinity(), spent = 0;
+  for (int i = 0; i < most_runs && spent < enough_seconds; ++i) {
+    const double start = processor_seconds();
+    run->run();
+    const double seconds = processor_seconds() - start;
+    least = std::min(least, seconds);
+    spent += seconds;
+  }
+  return 1e6 * least / static_cast<double>(problem.count);
+}
+
+void print_row(const BenchSetup& factors, const BenchSetup& systems, ElementType type,
+               const Shape& shape) {
+  const auto [m, n] = shape;
+  Problem problem{.count = std::max<index_t>(1, entries / (m * n)), .m = m, .n = n, .type = type};
+  const std::unique_ptr<Contestant> factor = make_tool(factors), solve = make_tool(systems);
+  const double reduced = microseconds(*factor, problem);
+  problem.mode = Mode::r;
+  const double r = microseconds(*factor, problem);
+  const double x = m < n ? 0 : microseconds(*solve, problem);
+  fmt::print("    {{ElementType::{}, {}, {}, {}, {}, {}}},\n", name_of(type), m, n,
+             format_figure(reduced, 3), format_figure(r, 3), format_figure(x, 3));
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace qrtool
+
+int main() {
+  using namespace qrtool;
+  const Limits limits = host_limits({}, 1);
+  CpuBackend backend(limits);
+  const BenchSetup factors{.backend = backend, .variant = {}, .limits = limits};
+  BenchSetup systems = factors;
+  systems.task = BenchTask::solve;
+  for (const ElementType type : {ElementType::float32, ElementType::float64})
+    for (const Shape& shape : shapes) print_row(factors, systems, type, shape);
+}

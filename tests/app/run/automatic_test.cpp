@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// automatic_test.cpp: the choice between the CPU and a GPU follows what is known of both.
+#include "app/run/automatic.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "app/run/opencl.hpp"
+
+namespace qrtool {
+namespace {
+
+/// A GPU as the one of the measured times.
+DeviceInfo measured_gpu() {
+  DeviceInfo gpu;
+  gpu.name = "NVIDIA H200";
+  gpu.limits = {.device_bytes = std::size_t{64} << 30,
+                .max_allocation_bytes = std::size_t{16} << 30,
+                .local_bytes = 48 << 10,
+                .max_group = 1024,
+                .compute_units = 132,
+                .shuffle_lanes = 32,
+                .is_cpu = false,
+                .has_float64 = true,
+                .fast_float64 = true,
+                .float64_products = true};
+  return gpu;
+}
+
+/// With every program of the work built before, and its start known.
+Timings used_for(const Work& work, const DeviceInfo& gpu, double start = 0.25) {
+  Timings timings;
+  const DeviceWork of_device = work.right_sides > 0
+                                   ? opencl_solve_work(work.problem, work.right_sides, gpu)
+                                   : opencl_factor_work(work.problem, gpu);
+  for (int turn = 0; turn < 2; ++turn) {
+    DeviceTimes times{gpu, start, {}};
+    for (const std::string& id : of_device.programs)
+      times.programs.push_back({id, "x", turn == 0 ? 2.0 : 0.01});
+    timings.add(times);
+  }
+  return timings;
+}
+
+Limits threads(int count) {
+  Limits limits;
+  limits.threads = count;
+  return limits;
+}
+
+bool takes_gpu(const Work& work, int count, const DeviceInfo& gpu, const Timings& timings) {
+  return choose_automatically(work, threads(count), {&gpu, 1}, timings).device != nullptr;
+}
+
+class Automatic : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (list_opencl_variants().empty()) GTEST_SKIP() << "a build without OpenCL";
+  }
+};
+
+TEST_F(Automatic, TakesAGpuOnlyWhereTheWorkIsWorthIt) {
+  const DeviceInfo cpu_device, gpu = measured_gpu();
+  const Problem little{100, 8, 8}, much{1, 5000, 5000, ElementType::float64};
+  const DeviceInfo only_cpu[] = {cpu_device}, both[] = {cpu_device, gpu};
+  const Timings timings = used_for(much, gpu);
+  const auto device = [&](const Problem& problem, std::span<const DeviceInfo> devices) {
+    return choose_automatically(problem, threads(2), devices, timings).device;
+  };
+  EXPECT_EQ(device(little, both), nullptr);
+  EXPECT_EQ(device(much, {}), nullptr);
+  EXPECT_EQ(device(much, only_cpu), nullptr);
+  EXPECT_EQ(device(much, both), &both[1]);
+  DeviceInfo single = gpu;
+  single.limits.has_float64 = false;
+  EXPECT_EQ(device(much, {&single, 1}), nullptr);
+}
+
+/// A GPU whose kernels, or whose copies, take longer than the CPU is not chosen.
+TEST_F(Automatic, ComparesTheTimes) {
+  const DeviceInfo fast = measured_gpu();
+  DeviceInfo slow = fast;
+  slow.limits.compute_units = 1;
+  slow.limits.fast_float64 = slow.limits.float64_products = false;
+  const Problem one{1, 5000, 5000, ElementType::float64};
+  const Problem batch{1000000, 64, 64, ElementType::float64};
+  EXPECT_TRUE(takes_gpu(one, 2, fast, used_for(one, fast)));
+  EXPECT_TRUE(takes_gpu(batch, 2, fast, used_for(batch, fast)));
+  EXPECT_FALSE(takes_gpu(one, 2, slow, used_for(one, slow)));
+  EXPECT_FALSE(takes_gpu(batch, 64, fast, used_for(batch, fast)));  // the copies take 9 s
+}
+
+TEST_F(Automatic, CountsTheStartThatWasSeen) {
+  const DeviceInfo gpu = measured_gpu();
+  const Work work(Problem{1, 5000, 5000, ElementType::float64});
+  EXPECT_TRUE(takes_gpu(work, 2, gpu, used_for(work, gpu, 0.2)));
+  EXPECT_FALSE(takes_gpu(work, 2, gpu, used_for(work, gpu, 20)));
+  EXPECT_FALSE(is_worth_a_device(work, threads(2), used_for(work, gpu, 20)));
+}
+
+TEST_F(Automatic, CountsTheBuildOfProgramsThatWereNeverBuilt) {
+  const DeviceInfo gpu = measured_gpu();
+  const Work work(Problem{20000, 128, 64});
+  const DeviceEstimate known = estimate(work, gpu, used_for(work, gpu));
+  EXPECT_EQ(known.unseen_programs, 0);
+  EXPECT_LT(known.programs, 0.1);
+  const DeviceEstimate unknown = estimate(work, gpu, {});
+  EXPECT_EQ(unknown.unseen_programs, 3);  // the variant, the check, the checksums
+  EXPECT_GT(unknown.programs, 1);
+  EXPECT_DOUBLE_EQ(unknown.work, known.work);
+  Timings slow_builds;
+  slow_builds.add({gpu, 0.25, {{"another", "x", 7}}});
+  EXPECT_DOUBLE_EQ(estimate(work, gpu, slow_builds).programs, 21);
+}
+
+TEST_F(Automatic, SaysTheNumbers) {
+  const DeviceInfo gpu = measured_gpu();
+  const Work work(Problem{1, 5000, 5000, ElementType::float64});
+  const std::string reason =
+      choose_automatically(work, threads(2), {&gpu, 1}, used_for(work, gpu)).reason;
+  for (const char* part : {"NVIDIA H200 takes about", "start", "kernels", "work", "the CPU about"})
+    EXPECT_NE(reason.find(part), std::string::npos) << reason;
+  EXPECT_NE(choose_automatically(work, threads(2), {&gpu, 1}, {}).reason.find("3 not built before"),
+            std::string::npos);
+}
+
+TEST_F(Automatic, MeasuresAnUnknownDeviceOnceWhereTheWorkIsLarge) {
+  DeviceInfo gpu = measured_gpu();
+  const Work large(Problem{4, 5000, 5000, ElementType::float64}), small(Problem{2000, 64, 64});
+  EXPECT_FALSE(is_worth_a_sample(large, threads(1), gpu, {})) << "there is a table of it";
+  gpu.name = "Another GPU";
+  EXPECT_TRUE(estimate(large, gpu, {}).is_guess);
+  EXPECT_TRUE(is_worth_a_sample(large, threads(1), gpu, {}));
+  EXPECT_FALSE(is_worth_a_sample(small, threads(1), gpu, {}));
+  Timings timings;
+  KeptSample sample{.type = ElementType::float64, .count = 1, .m = 2500, .n = 2500, .seconds = 0};
+  const Problem of_sample{1, 2500, 2500, ElementType::float64};
+  sample.seconds = 3 * opencl_factor_work(of_sample, gpu).run_seconds;
+  timings.add(gpu, sample);
+  EXPECT_FALSE(is_worth_a_sample(large, threads(1), gpu, timings));
+  const DeviceEstimate guess = estimate(large, gpu, {}), measured = estimate(large, gpu, timings);
+  EXPECT_FALSE(measured.is_guess);
+  EXPECT_NEAR(measured.work, 3 * guess.work, 1e-9 * guess.work);
+  const Work other_type(Problem{4, 5000, 5000, ElementType::float32});
+  EXPECT_TRUE(estimate(other_type, gpu, timings).is_guess);
+}
+
+TEST_F(Automatic, CountsSolutions) {
+  const Problem r{15000, 64, 64, ElementType::float64, Mode::r};
+  const DeviceInfo gpu = measured_gpu();
+  const Work factors(r), solutions(r, 1), many(r, 20);
+  EXPECT_GT(cpu_estimate(many, 2), 2 * cpu_estimate(solutions, 2));
+  EXPECT_GT(estimate(many, gpu, {}).work, 1.5 * estimate(solutions, gpu, {}).work);
+  EXPECT_EQ(estimate(solutions, gpu, used_for(solutions, gpu)).unseen_programs, 0);
+  EXPECT_GT(estimate(solutions, gpu, used_for(factors, gpu)).unseen_programs, 0);
+}
+
+}  // namespace
+}  // namespace qrtool
