@@ -39,16 +39,19 @@ inline constexpr index_t residual_vectors = 8, orthogonality_vectors = 32;
 /// Estimates times these factors are upper bounds with a probability of 1 - 1e-9.
 inline constexpr double residual_factor = 21.97, orthogonality_factor = 2.978;
 
-/// Estimates matrices of one shape, one after another. The estimates do not depend on the number of
-/// threads. Workspace: workspace_bytes(). Not thread-safe: each thread needs its own probe.
+/// Estimates matrices of one shape, one after another. Rows of A and Q may come in several calls.
+/// The estimates do not depend on the number of threads, nor on the calls as long as all but the
+/// last one bring a multiple of ErrorMeter::tile_rows(). Workspace: workspace_bytes(). Not
+/// thread-safe: each thread needs its own probe.
 class ErrorProbe {
  public:
-  /// q_cols = 0 means that there is no Q. r_rows is k, or m for a complete factorization.
-  ErrorProbe(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads = 1);
+  /// A call brings `rows` rows at the most. q_cols = 0 means that there is no Q. r_rows is k, or m
+  /// for a complete factorization.
+  ErrorProbe(index_t rows, index_t n, index_t q_cols, index_t r_rows, int most_threads = 1);
   ~ErrorProbe();
   ErrorProbe(ErrorProbe&&) noexcept;
 
-  static std::size_t workspace_bytes(index_t m, index_t n, index_t q_cols, index_t r_rows,
+  static std::size_t workspace_bytes(index_t rows, index_t n, index_t q_cols, index_t r_rows,
                                      int most_threads = 1);
   /// Whether an estimate takes much less time than ErrorMeter.
   static bool pays(index_t m, index_t n, index_t q_cols);
@@ -56,9 +59,22 @@ class ErrorProbe {
   /// The threads that share a matrix from now on, at most most_threads.
   void use_threads(int threads);
 
-  /// `scale` is that of A (Magnitude::scale). q is ignored where there is no Q.
+  /// Begins a matrix, given R and the scale of A (Magnitude::scale).
   template <class T>
-  Errors estimate(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale);
+  void start(MatrixView<const T> r, int scale);
+  /// Adds the next rows of A and of Q, which is ignored where there is no Q.
+  template <class T>
+  void add_rows(MatrixView<const T> a, MatrixView<const T> q);
+  /// Returns the estimates of the matrix, once all its rows were added.
+  Errors finish();
+
+  /// Of a matrix whose rows are one call.
+  template <class T>
+  Errors estimate(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale) {
+    start(r, scale);
+    add_rows(a, q);
+    return finish();
+  }
 
  private:
   struct State;

@@ -175,6 +175,13 @@ bool keeps_its_factors(const Variant& in_memory, const Variant* by_rows) {
                                      format_bytes(state)));
 }
 
+/// Whether errors of Q and R are estimated while Q is formed by rows. Ranks would have to share
+/// their sums.
+bool estimates_rows(const Problem& p, const Limits& limits) {
+  return p.check == Check::probe && p.wants_q() && limits.device_bytes == 0 && limits.ranks <= 1 &&
+         ErrorProbe::pays(p.m, p.n, p.q_cols());
+}
+
 /// Rows of one matrix at a time: whole leaves of its tree.
 void fit_rows(Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
@@ -190,11 +197,12 @@ void fit_rows(Plan& plan, const Limits& limits) {
   while (plan.threads > 1 && workspace * plan.threads > limits.host_bytes / 4) --plan.threads;
   plan.scratch_bytes = limits.has_scratch ? state : 0;
   const std::size_t r_bytes = static_cast<std::size_t>(p.k() * p.n) * size_of(p.type);
-  const std::size_t fixed =
-      workspace * plan.threads + state - plan.scratch_bytes + r_bytes + ranking;
+  std::size_t fixed = workspace * plan.threads + state - plan.scratch_bytes + r_bytes + ranking;
   std::size_t leaf_bytes =
       static_cast<std::size_t>(shape.leaf_rows() * (p.n + p.q_cols())) * size_of(p.type);
   if (p.wants_q()) leaf_bytes += sizeof(double) * ErrorMeter::number_of_sums(p.m, p.n, p.q_cols());
+  if (estimates_rows(p, limits))
+    fixed += ErrorProbe::workspace_bytes(shape.leaf_rows(), p.n, p.q_cols(), p.k(), plan.threads);
   plan.host_bytes = fixed + leaf_bytes;
   if (plan.host_bytes > limits.host_bytes) refuse_rows(plan, state, limits);
   const std::size_t left = limits.host_bytes - fixed;
@@ -207,13 +215,14 @@ void fit_rows(Plan& plan, const Limits& limits) {
   plan.host_bytes = fixed + leaf_bytes * plan.buffers * leaves;
 }
 
-/// What the plan does where the user asked for estimates: a device measures by itself, and so do
-/// the passes over rows. Reflectors are measured through their Q, which costs more than the check.
+/// What the plan does where the user asked for estimates: a device measures by itself, and so does
+/// the pass over the rows for R alone. The Q of reflectors is formed for either.
 Check check_of(const Plan& plan, const Limits& limits) {
   const Problem& p = plan.problem;
   if (p.check != Check::probe) return p.check;
-  const bool is_estimated = limits.device_bytes == 0 && !plan.by_rows() && p.mode != Mode::raw &&
-                            ErrorProbe::pays(p.m, p.n, p.q_cols());
+  if (plan.by_rows()) return estimates_rows(p, limits) ? Check::probe : Check::full;
+  const index_t q_cols = p.mode == Mode::raw ? p.k() : p.q_cols();
+  const bool is_estimated = limits.device_bytes == 0 && ErrorProbe::pays(p.m, p.n, q_cols);
   return is_estimated ? Check::probe : Check::full;
 }
 

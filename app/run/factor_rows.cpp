@@ -72,10 +72,15 @@ struct RowFactor<T>::State {
     if (problem.ranks()) pivoted.emplace(problem);
     if (!problem.wants_q() && problem.check != Check::none)
       probe.emplace(shape, [&](std::size_t bytes) { return allocate_state(bytes); });
+    make_estimator();
     for (int i = 0; i < job.plan.buffers; ++i) buffers.push_back(make_chunk());
     if (comm.is_root() && comm.size() > 1) foreign = make_chunk();
   }
 
+  void make_estimator() {
+    if (!problem.wants_q() || problem.check != Check::probe) return;
+    estimator.emplace(shape.leaf_rows(), problem.n, problem.k(), problem.k(), job.plan.threads);
+  }
   HostMemory allocate_state(std::size_t bytes) const {
     return job.scratch.empty() ? allocate_host(bytes) : map_scratch(job.scratch, bytes);
   }
@@ -103,6 +108,7 @@ struct RowFactor<T>::State {
   void pivot(index_t matrix);
   MatrixView<T> read_top(index_t matrix);
   Errors form_q(index_t matrix, int scale);
+  Errors form_q(index_t matrix, int scale, const RowsDone& done);
   void write_nan(index_t matrix);
   void write_permutation(index_t matrix, const MatrixReport& report);
   template <class Pass>
@@ -122,8 +128,9 @@ struct RowFactor<T>::State {
   const Problem problem;
   const TallShape shape;
   TallTree<T> tree;
-  std::optional<GramProbe<T>> probe;  // for R alone
-  std::optional<PivotedR> pivoted;    // where rank or condition are asked for
+  std::optional<GramProbe<T>> probe;    // for R alone
+  std::optional<ErrorProbe> estimator;  // for Q and R
+  std::optional<PivotedR> pivoted;      // where rank or condition are asked for
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
@@ -234,8 +241,25 @@ bool RowFactor<T>::State::form_r(index_t matrix, MatrixReport& report) {
   return fits != 0;
 }
 
+/// What --check probe estimates is measured in another pass where its bound is above the bar.
 template <class T>
 Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
+  if (!estimator) return form_q(matrix, scale, added);
+  estimator->start<T>(r.view()[0], scale);
+  form_q(matrix, scale, added);
+  const Errors estimates = estimator->finish();
+  const Bars bars = standard_bars(problem.m, problem.n, precision_of(problem), estimates);
+  if (judge(upper_bounds(estimates), bars, true) == Status::ok) return estimates;
+  estimator.reset();
+  job.output->restart("Q", matrix);
+  const Errors errors = form_q(matrix, scale, [](index_t) {});
+  make_estimator();
+  return errors;
+}
+
+/// Writes Q and measures the errors, unless there is an estimator, which gets the rows then.
+template <class T>
+Errors RowFactor<T>::State::form_q(index_t matrix, int scale, const RowsDone& done) {
   QPass<T> pass{.cut = cut,
                 .input = job.input,
                 .matrix = matrix,
@@ -246,8 +270,9 @@ Errors RowFactor<T>::State::form_q(index_t matrix, int scale) {
                 .output = job.output,
                 .total = new_meter(scale),
                 .pivoted = problem.pivots ? &*pivoted : nullptr,
-                .measures = problem.check != Check::none,
-                .done = added};
+                .measures = problem.check != Check::none && !estimator,
+                .estimator = estimator ? &*estimator : nullptr,
+                .done = done};
   run(pass);
   return pass.total.finish();
 }

@@ -63,7 +63,13 @@ std::size_t worker_bytes(const FactoredInput& input, Check check, int threads) {
       "raise --memory");
 }
 
-MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
+/// Estimates take some memory beside that of measuring, for which they may have to make room.
+std::size_t estimate_bytes(const FactoredInput& input, index_t rows, int threads) {
+  const ErrorFinder::Shape shape = input.shape(threads);
+  return ErrorProbe::workspace_bytes(rows, shape.n, shape.q_cols, shape.r_rows, threads);
+}
+
+MeasurePlan plan_by_rows(const FactoredInput& input, Check check, const Limits& limits) {
   const Source& s = input.a.source();
   int threads = limits.threads;
   while (threads > 1 && worker_bytes(input, Check::full, threads) > limits.host_bytes / 2)
@@ -75,9 +81,19 @@ MeasurePlan plan_by_rows(const FactoredInput& input, const Limits& limits) {
   const std::size_t fixed = worker + bytes_of(input.r_rows(), s.n);
   const std::size_t least = fixed + row_bytes * static_cast<std::size_t>(tile);
   if (least > limits.host_bytes) refuse(input, least, limits);
-  const std::size_t room = std::min(limits.host_bytes - fixed, chunk_target_bytes);
-  const index_t tiles = std::max<index_t>(1, room / (row_bytes * static_cast<std::size_t>(tile)));
-  return {.by_rows = true, .block_rows = tiles * tile, .threads_per_matrix = threads};
+  const auto rows_in = [&](std::size_t room) {
+    const std::size_t tile_bytes = row_bytes * static_cast<std::size_t>(tile);
+    return tile * std::max<index_t>(1, std::min(room, chunk_target_bytes) / tile_bytes);
+  };
+  MeasurePlan plan{.by_rows = true,
+                   .block_rows = rows_in(limits.host_bytes - fixed),
+                   .threads_per_matrix = threads};
+  if (check != Check::probe) return plan;
+  const std::size_t estimates = estimate_bytes(input, plan.block_rows, threads);
+  if (least + estimates > limits.host_bytes) return plan;
+  plan.check = Check::probe;
+  plan.block_rows = rows_in(limits.host_bytes - fixed - estimates);
+  return plan;
 }
 
 }  // namespace
@@ -144,8 +160,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
   const std::size_t per_matrix = matrix_bytes(input);
   const ErrorFinder::Shape shape = input.shape(1);
   MeasurePlan plan;
-  const bool is_estimated =
-      !input.has_reflectors() && ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
+  const bool is_estimated = ErrorProbe::pays(shape.m, shape.n, shape.q_cols);
   plan.check = is_estimated ? check : Check::full;
   plan.threads = static_cast<int>(std::min<index_t>(limits.threads, count));
   plan.threads_per_matrix = limits.threads / plan.threads;
@@ -154,7 +169,7 @@ MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits lim
   const std::size_t per_worker = worker_bytes(input, plan.check, plan.threads_per_matrix);
   if (per_worker + per_matrix > limits.host_bytes) {
     if (input.has_reflectors()) refuse(input, per_worker + per_matrix, limits);
-    return plan_by_rows(input, limits);
+    return plan_by_rows(input, plan.check, limits);
   }
   while (plan.threads > 1 &&
          (per_worker + per_matrix) * static_cast<std::size_t>(plan.threads) > limits.host_bytes / 2)

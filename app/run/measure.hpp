@@ -47,8 +47,8 @@ struct MeasurePlan {
   std::string_view unit() const { return by_rows ? "rows" : "matrices"; }
 };
 
-/// Check::probe becomes Check::full where that is as fast, and by rows. Errors: LimitError where
-/// limits.host_bytes is too little for one matrix.
+/// Check::probe becomes Check::full where that is as fast, and where memory is short. Errors:
+/// LimitError where limits.host_bytes is too little for one matrix.
 MeasurePlan plan_measurement(const FactoredInput& input, Check check, Limits limits);
 
 using BarsOf = std::function<Bars(const Errors&)>;

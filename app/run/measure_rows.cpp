@@ -2,6 +2,7 @@
 // measure_rows.cpp: stored factors of matrices that do not fit the memory, in two passes over the
 // rows of A: its magnitude first, then the errors.
 #include <algorithm>
+#include <optional>
 
 #include "app/run/measure_ways.hpp"
 #include "app/run/stopwatch.hpp"
@@ -22,6 +23,8 @@ class RowMeasurer {
         q_(1, plan.block_rows, input.q_cols()),
         r_(1, input.r_rows(), input.a.source().n) {
     meter_.use_threads(plan.threads_per_matrix);
+    const auto [m, n, q_cols, r_rows, threads] = input.shape(plan.threads_per_matrix);
+    if (plan.check == Check::probe) probe_.emplace(plan.block_rows, n, q_cols, r_rows, threads);
   }
 
   Measurement measure(index_t matrix, const BarsOf& bars_of) {
@@ -35,7 +38,7 @@ class RowMeasurer {
       permutation_ = stored_permutation(input_, numbers.view().data, matrix);
     }
     if (magnitude.finite && magnitude_of<double>(r).finite) {
-      measure_rows(magnitude.scale(), result);
+      find_errors(magnitude.scale(), bars_of, result);
     } else {
       listener_.done(input_.a.source().m);  // the second pass is left out
     }
@@ -44,9 +47,9 @@ class RowMeasurer {
   }
 
  private:
-  /// step(first row, rows of A) for all of A.
+  /// step(first row, rows of A) for all of A. The listener hears of the first two times.
   template <class Step>
-  void for_each_block(index_t matrix, Step step) {
+  void for_each_block(index_t matrix, bool is_heard, Step step) {
     const index_t m = input_.a.source().m;
     const MatrixView<double> all = a_.view()[0];
     for (index_t row = 0; row < m; row += all.rows) {
@@ -54,35 +57,47 @@ class RowMeasurer {
       input_.a.read_rows(matrix, row, block);
       if (!permutation_.empty()) permute_columns<double>(block, permutation_);
       step(row, block);
-      listener_.done(block.rows);
+      if (is_heard) listener_.done(block.rows);
     }
   }
 
   Magnitude magnitude_of_a(index_t matrix) {
     Magnitude magnitude;
-    for_each_block(matrix, [&](index_t, MatrixView<double> block) {
+    for_each_block(matrix, true, [&](index_t, MatrixView<double> block) {
       magnitude.include(magnitude_of<double>(block));
     });
     return magnitude;
   }
 
-  /// The errors, unless Q holds NaN or Inf.
-  void measure_rows(int scale, Measurement& result) {
+  /// Estimates where their upper bounds are within the bars. There are no errors where Q holds NaN
+  /// or Inf.
+  void find_errors(int scale, const BarsOf& bars_of, Measurement& result) {
+    if (!probe_) return add_all_rows(meter_, scale, true, result);
+    add_all_rows(*probe_, scale, true, result);
+    const Status status =
+        judge(upper_bounds(result.errors), bars_of(result.errors), input_.has_q());
+    if (status != Status::ok) add_all_rows(meter_, scale, false, result);
+  }
+
+  /// Through a meter or a probe.
+  template <class Meter>
+  void add_all_rows(Meter& meter, int scale, bool is_heard, Measurement& result) {
     Magnitude magnitude;
-    meter_.start<double>(r_.view()[0], scale);
-    for_each_block(result.matrix, [&](index_t row, MatrixView<double> block) {
+    meter.template start<double>(r_.view()[0], scale);
+    for_each_block(result.matrix, is_heard, [&](index_t row, MatrixView<double> block) {
       const MatrixView<double> q = q_.view()[0].row_block(0, block.rows);
       if (input_.has_q()) input_.factors.q->read_rows(result.matrix, row, q);
       magnitude.include(magnitude_of<double>(q));
-      meter_.add_rows<double>(block, q);
+      meter.template add_rows<double>(block, q);
     });
-    const Errors errors = meter_.finish();
+    const Errors errors = meter.finish();
     if (magnitude.finite) result.errors = errors;
   }
 
   const FactoredInput& input_;
   const Listener& listener_;
   ErrorMeter meter_;
+  std::optional<ErrorProbe> probe_;  // for estimates
   Batch<double> a_, q_, r_;
   std::vector<index_t> permutation_;  // empty: the columns are not pivoted
 };

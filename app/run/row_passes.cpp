@@ -2,6 +2,8 @@
 // row_passes.cpp: what the passes do with a chunk of rows.
 #include "app/run/row_passes.hpp"
 
+#include <algorithm>
+
 #include "app/run/stopwatch.hpp"
 #include "core/comm.hpp"
 
@@ -82,8 +84,14 @@ void QPass<T>::work(RowChunk<T>& chunk) {
   leaves.form_q(a, cut.nodes(tree, chunk), q);
   if (pivoted != nullptr) pivoted->multiply(q, threads);
   const double formed = watch.seconds();
-  if (measures && pivoted != nullptr) permute_columns(a, pivoted->permutation());
+  const bool is_checked = measures || estimator != nullptr;
+  if (is_checked && pivoted != nullptr) permute_columns(a, pivoted->permutation());
   if (measures) chunk.found.sums = sums_of_parts<T>(a, q, r, {cut.leaf_rows(), threads}, total);
+  // Leaf by leaf, so that estimates do not depend on the chunk.
+  for (index_t row = 0; estimator != nullptr && row < a.rows; row += cut.leaf_rows()) {
+    const index_t rows = std::min(cut.leaf_rows(), a.rows - row);
+    estimator->add_rows<T>(a.row_block(row, rows), q.row_block(row, rows));
+  }
   seconds.factor += formed;
   seconds.check += watch.seconds() - formed;
 }

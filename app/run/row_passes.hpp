@@ -9,6 +9,7 @@
 
 #include "app/run/chunk.hpp"
 #include "app/run/leaf_stream.hpp"
+#include "core/error_probe.hpp"
 #include "core/pivoted_r.hpp"
 #include "core/ratios.hpp"
 #include "core/tall.hpp"
@@ -126,6 +127,7 @@ struct QPass {
   ErrorMeter total;         // started with R, without any rows
   const PivotedR* pivoted;  // with the columns in another order; null: as they are
   bool measures;            // else `total` gets no rows
+  ErrorProbe* estimator;    // gets all rows, unless it is null
   const RowsDone& done;
   const std::size_t sums_of_a_leaf = measures ? total.sums().size() : 0;
   PassSeconds seconds = {};

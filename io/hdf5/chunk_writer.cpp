@@ -16,7 +16,7 @@ namespace qrtool::hdf5 {
 
 constexpr std::size_t checksum_bytes = 4;
 // What is written before the system is told to bring it to the disk. Less would be told too often.
-constexpr std::size_t group_bytes = std::size_t{16} << 20;
+constexpr std::size_t group_bytes = std::size_t{8} << 20;
 
 ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
                          std::size_t element_bytes, int threads)

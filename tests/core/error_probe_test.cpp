@@ -230,6 +230,39 @@ TYPED_TEST(ErrorProbeTest, EstimatesDoNotDependOnThreads) {
   }
 }
 
+/// The rows of a matrix in calls of `rows` rows.
+template <class T>
+Errors estimate_by_rows(const Case<T>& c, index_t rows) {
+  const auto [m, n, q_cols, r_rows, most] = c.shape(2);
+  ErrorProbe probe(std::min(rows, m), n, q_cols, r_rows, most);
+  for (int repeat = 0; repeat < 2; ++repeat) {  // a matrix leaves nothing for the next
+    probe.start<T>(c.r.view()[0], c.scale());
+    for (index_t row = 0; row < m; row += rows) {
+      const index_t count = std::min(rows, m - row);
+      const MatrixView<T> q = q_cols > 0 ? c.q.view()[0].row_block(row, count) : MatrixView<T>{};
+      probe.add_rows<T>(c.view_a().row_block(row, count), q);
+    }
+    if (repeat == 0) probe.finish();
+  }
+  return probe.finish();
+}
+
+TYPED_TEST(ErrorProbeTest, EstimatesDoNotDependOnTheRowsOfACall) {
+  for (const Mode mode : {Mode::reduced, Mode::r}) {
+    const Case<TypeParam> c(1000, 200, mode);
+    const Errors whole = c.estimate();
+    for (const index_t rows : {256, 512, 1024}) {
+      const Errors found = estimate_by_rows(c, rows);
+      EXPECT_EQ(found.residual, whole.residual) << rows;
+      EXPECT_EQ(found.norm, whole.norm) << rows;
+      EXPECT_EQ(found.diagonal_ratio, whole.diagonal_ratio) << rows;
+      EXPECT_TRUE(mode == Mode::r || found.orthogonality == whole.orthogonality) << rows;
+    }
+    // Other numbers of rows change the rounding alone.
+    EXPECT_NEAR(estimate_by_rows(c, 100).norm, whole.norm, 1e-14 * whole.norm);
+  }
+}
+
 TEST(ErrorProbe, PaysForManyColumns) {
   EXPECT_FALSE(ErrorProbe::pays(100000, 64, 64));
   EXPECT_FALSE(ErrorProbe::pays(64, 100000, 64));

@@ -157,10 +157,60 @@ TEST_F(Factor, ProbeStoresEstimatesOfLargeMatrices) {
       << said.out;
 }
 
+TEST_F(Factor, ProbeEstimatesWhateverTheVariant) {
+  const std::string a = make<double>("a.h5", 1, 2500, 200);
+  for (const char* variant : {"cpu/eigen", "cpu/blocked", "cpu/tall"}) {
+    const Strings by{"--variant", variant};
+    const std::string full = factor(a, "full.h5", by),
+                      probe = factor(a, "probe.h5", by + Strings{"--check", "probe"});
+    EXPECT_EQ(read_attribute(probe, "check"), "probe") << variant;
+    const double measured = read_report(full, "orthogonality")[0];
+    const double found = read_report(probe, "orthogonality")[0];
+    EXPECT_NE(found, measured) << variant;
+    EXPECT_NEAR(found, measured, 0.2 * measured) << variant;
+  }
+}
+
+TEST_F(Factor, ProbeEstimatesFromReflectors) {
+  const std::string a = make<double>("a.h5", 1, 300, 200);
+  const Strings raw{"--mode", "raw"};
+  const std::string full = factor(a, "full.h5", raw),
+                    probe = factor(a, "probe.h5", raw + Strings{"--check", "probe"});
+  EXPECT_EQ(read_attribute(probe, "check"), "probe");
+  for (const char* name : {"residual", "orthogonality"}) {
+    const double measured = read_report(full, name)[0], found = read_report(probe, name)[0];
+    EXPECT_NE(found, measured) << name;
+    EXPECT_NEAR(found, measured, 0.3 * measured) << name;
+  }
+  const auto verified = [&](const Strings& more) {
+    return nlohmann::json::parse(
+        run_tool(Strings{"verify", a, probe, "--json", "--all"} + more).out);
+  };
+  const auto by_probe = verified({"--check", "probe"});
+  EXPECT_EQ(by_probe["check"]["kind"], "probe");
+  EXPECT_NE(by_probe["all_matrices"], verified({})["all_matrices"]);
+}
+
+TEST_F(Factor, ProbeEstimatesByRowsWhateverTheMemory) {
+  const std::string a = make<float>("a.h5", 1, 30000, 192);
+  const auto with = [&](const std::string& memory, const std::string& check) {
+    return factor(a, check + memory + ".h5", {"--check", check, "--memory", memory});
+  };
+  const std::string full = with("48MiB", "full"), probe = with("48MiB", "probe"),
+                    more = with("64MiB", "probe");
+  EXPECT_TRUE(same_bits(read_dataset(full, "/Q"), read_dataset(probe, "/Q")));
+  EXPECT_EQ(read_attribute(probe, "check"), "probe");
+  for (const char* name : {"residual", "orthogonality"}) {
+    const double measured = read_report(full, name)[0], found = read_report(probe, name)[0];
+    EXPECT_NE(found, measured) << name;
+    EXPECT_NEAR(found, measured, 0.2 * measured) << name;
+    EXPECT_EQ(found, read_report(more, name)[0]) << name;
+  }
+}
+
 TEST_F(Factor, ProbeMeasuresWhereThatIsAsFast) {
-  for (const auto& [m, n, more] : {std::tuple<index_t, index_t, Strings>{12, 8, {}},
-                                   {200, 200, {"--mode", "raw"}},
-                                   {100000, 8, {"--memory", "7MiB"}}}) {
+  for (const auto& [m, n, more] :
+       {std::tuple<index_t, index_t, Strings>{12, 8, {}}, {100000, 8, {"--memory", "7MiB"}}}) {
     const std::string a = make<double>("a.h5", 1, m, n);
     const std::string full = factor(a, "full.h5", more);
     const std::string probe = factor(a, "probe.h5", more + Strings{"--check", "probe"});

@@ -260,7 +260,41 @@ TEST_F(Verify, ProbeFindsWhatTheCheckFinds) {
   EXPECT_EQ(error(probe, 1), error(full, 1)) << "measured";
   EXPECT_EQ(error(probe, 2), error(full, 2)) << "measured";
   EXPECT_EQ(probe["check"]["passed"], 2);
+  const std::string said =
+      "\nthese errors are estimates, except those of matrices close to a bar\n";
+  EXPECT_NE(verify({"--check", "probe"}).out.find(said), std::string::npos);
+  EXPECT_EQ(verify({}).out.find(said), std::string::npos);
   EXPECT_EQ(run_tool({"verify", a_, q_, "--check", "none"}).exit_code, 2);
+}
+
+// The second matrix has an error that passes, but not with its bound.
+TEST_F(Verify, ProbeFindsByRowsWhatTheCheckFinds) {
+  const Batch<double> a = make_matrices<double>("gauss", 2, 3000, 200);
+  write_matrices<double>(a_, {2}, a.view());
+  ASSERT_EQ(run_tool({"factor", a_, q_, "-qf"}).exit_code, 0);
+  Q = read_dataset(q_, "/Q");
+  R = read_dataset(q_, "/R");
+  for (index_t i = 0; i < 3000; ++i) Q.view()[1](i, 7) *= 1 + 0.3 * 0x1p-52 * 3000;
+  write_factors<double>(foreign_, {2}, Q.view(), R.view());
+  const auto found = [&](const std::string& check, const std::string& memory) {
+    const ToolResult result =
+        verify({"--json", "--all", "--check", check, "--memory", memory, "--progress", "always"});
+    EXPECT_EQ(result.err.find("rows") != std::string::npos, memory == "8MiB") << result.err;
+    EXPECT_EQ(result.err.find("15,000/12,000"), std::string::npos)
+        << "reading again is no progress";
+    const auto json = nlohmann::json::parse(result.out);
+    EXPECT_EQ(json["check"]["kind"], check);
+    EXPECT_EQ(json["check"]["passed"], 2);
+    return std::vector<double>{
+        json["all_matrices"][0]["orthogonality"]["error"].get<double>(),
+        json["all_matrices"][1]["orthogonality"]["error"].get<double>(),
+    };
+  };
+  const std::vector<double> full = found("full", "8MiB"), probe = found("probe", "8MiB");
+  EXPECT_NE(probe[0], full[0]);
+  EXPECT_NEAR(probe[0], full[0], 0.2 * full[0]);
+  EXPECT_EQ(probe[1], full[1]) << "measured";
+  EXPECT_EQ(probe, found("probe", "1GiB"));
 }
 
 TEST_F(Verify, PublishedCriteria) {
