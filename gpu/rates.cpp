@@ -84,7 +84,8 @@ double sample_seconds(const Problem& p, double parts) {
   if (one > tuning::host_sample_operations) return 0;
   const double samples = std::min(2 * parts, static_cast<double>(p.count));
   const double chunks = std::max(1.0, parts / 4);
-  return std::min(samples * one, chunks * tuning::host_sample_operations) /
+  // Two matrices of a sub-chunk are measured before the budget is looked at.
+  return std::min(samples * one, chunks * (tuning::host_sample_usual_operations + 2 * one)) /
          tuning::host_sample_rate;
 }
 

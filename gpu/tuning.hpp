@@ -155,9 +155,13 @@ inline constexpr double host_sample_rate = 9e10;
 /// The host re-measures the first and the last matrix of a sub-chunk, and one in every
 /// host_sample_step matrices between them. 1 .. 10^6.
 inline constexpr std::int64_t host_sample_step = 1000;
-/// Operations that the host may spend on these measurements in one call. When they are used up, the
-/// host measures no more matrices. They take about half a second of one core. Not yet measured.
+/// The operations of the largest matrix that the host measures. 10^9 .. 10^11. One takes about half
+/// a second of one core.
 inline constexpr double host_sample_operations = 4e9;
+/// When so many have been spent in one call, the host measures no more matrices, unless a device
+/// was wrong; then it may spend those of the largest matrix. With 4e9 for all, they took 66 of the
+/// 97 ms of 256 of 512 x 256 from host memory to host memory, with 16 threads.
+inline constexpr double host_sample_usual_operations = 2.5e8;
 /// The check sums the Gram matrix of Q over slabs of rows. A slab has at least check_slab_rows rows
 /// (256 .. 4096), and there are at most check_slabs slabs (128 .. 4096), because each slab writes a
 /// Gram matrix in float64. With 4096 rows a single 9000 x 70 matrix had 9 groups and took 0.134 ms

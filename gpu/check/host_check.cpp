@@ -91,14 +91,19 @@ std::size_t host_check_bytes(const Problem& p) {
 
 template <class T>
 HostCheck<T>::HostCheck(const Problem& problem)
-    : problem_(problem), operations_left_(tuning::host_sample_operations) {}
+    : problem_(problem), operations_left_(tuning::host_sample_usual_operations) {}
 
 template <class T>
 HostCheck<T>::~HostCheck() = default;
 
 template <class T>
 bool HostCheck<T>::can_measure() const {
-  return operations_of(problem_) <= operations_left_;
+  return operations_left_ > 0 && operations_of(problem_) <= tuning::host_sample_operations;
+}
+
+template <class T>
+void HostCheck<T>::distrust() {
+  operations_left_ = tuning::host_sample_operations;
 }
 
 template <class T>

@@ -33,8 +33,11 @@ class HostCheck {
   explicit HostCheck(const Problem& problem);
   ~HostCheck();
 
-  /// Whether the budget is large enough for one more matrix.
+  /// Whether something is left of the budget, and the matrices are not too large.
   bool can_measure() const;
+
+  /// Raises the budget, because the device was wrong.
+  void distrust();
 
   /// Measures matrix b of the factors and returns its line of the report.
   MatrixReport measure(MatrixView<const T> a, const Factors<T>& out, index_t b);

@@ -342,6 +342,7 @@ void ChunkRun<T>::compare_samples(const Flight& flight) {
     const bool differs = measured.status != report_[b].status || measured.scale != report_[b].scale;
     if (differs) report_[b] = measured;
     if (differs && step > 1) {
+      host_check_.distrust();
       step = 1;
       i = 0;
       continue;
