@@ -8,27 +8,12 @@
 
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
+#include "tests/support/measured_gpu.hpp"
 
 namespace qrtool {
 namespace {
 
-DeviceInfo measured_gpu() {
-  DeviceInfo info;
-  info.name = "NVIDIA H200";
-  info.limits = {.host_bytes = std::size_t{8} << 30,
-                 .device_bytes = std::size_t{128} << 30,
-                 .max_allocation_bytes = std::size_t{32} << 30,
-                 .local_bytes = 48 << 10,
-                 .max_group = 1024,
-                 .compute_units = 132,
-                 .shuffle_lanes = 32,
-                 .is_cpu = false,
-                 .has_float64 = true,
-                 .fast_float64 = true,
-                 .float64_products = true,
-                 .has_nvidia_mma = true};
-  return info;
-}
+using test::measured_gpu;
 
 Problem problem_of(const tuning::MeasuredTime& time, Mode mode) {
   return {time.count, time.m, time.n, time.type, mode};

@@ -8,26 +8,12 @@
 #include <vector>
 
 #include "app/run/opencl.hpp"
+#include "tests/support/measured_gpu.hpp"
 
 namespace qrtool {
 namespace {
 
-/// A GPU as the one of the measured times.
-DeviceInfo measured_gpu() {
-  DeviceInfo gpu;
-  gpu.name = "NVIDIA H200";
-  gpu.limits = {.device_bytes = std::size_t{64} << 30,
-                .max_allocation_bytes = std::size_t{16} << 30,
-                .local_bytes = 48 << 10,
-                .max_group = 1024,
-                .compute_units = 132,
-                .shuffle_lanes = 32,
-                .is_cpu = false,
-                .has_float64 = true,
-                .fast_float64 = true,
-                .float64_products = true};
-  return gpu;
-}
+using test::measured_gpu;
 
 /// With every program of the work built before, and its start known.
 Timings used_for(const Work& work, const DeviceInfo& gpu, double start = 0.25) {
