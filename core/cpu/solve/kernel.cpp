@@ -267,7 +267,8 @@ class Systems : batched::Columns<T, double> {
     }
   }
 
-  /// R'z = A'Mb. In one function, so that all right sides get their bits from the same instructions.
+  /// R'z = A'Mb. In one function, so that all right sides get their bits from the same
+  /// instructions.
   [[gnu::noinline]] void find_z(const SharedMatrix& shared) {
     for (index_t left = 0; left < panels_of(s_.n); ++left) multiply_right_side(shared, left);
     const auto z = [&](index_t i) -> V& { return upper_row(i, s_.n / width)[s_.n % width]; };
