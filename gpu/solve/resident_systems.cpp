@@ -5,7 +5,6 @@
 #include <limits>
 #include <optional>
 
-#include "core/error.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
@@ -55,13 +54,7 @@ struct ResidentSystems<T>::State {
   /// body() must end with a wait.
   template <class Body>
   void guard(Body body) const {
-    try {
-      body();
-    } catch (const cl::Error& error) {
-      engine.drain();
-      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in a run");
-      throw LimitError("the systems do not fit " + engine.info.text() + " at once");
-    }
+    run_or_explain(engine, "the systems", body);
   }
 
   template <class Number>

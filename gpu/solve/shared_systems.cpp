@@ -592,13 +592,7 @@ struct ResidentShared<T>::State {
   /// body() must end with a wait.
   template <class Body>
   void guard(Body body) const {
-    try {
-      body();
-    } catch (const cl::Error& error) {
-      engine.drain();
-      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in a run");
-      throw LimitError("the right sides do not fit " + engine.info.text() + " at once");
-    }
+    run_or_explain(engine, "the right sides", body);
   }
 
   Engine& engine;

@@ -4,12 +4,16 @@
 #pragma once
 
 #include <map>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/error.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
 #include "gpu/gpu_variant.hpp"
+#include "gpu/host/chunk_run.hpp"
 #include "gpu/host/engine.hpp"
 
 namespace qrtool {
@@ -112,5 +116,18 @@ class SystemPool {
   cl::Context context_;
   std::map<std::pair<int, std::size_t>, std::pair<cl::Buffer, std::size_t>> buffers_;
 };
+
+/// Calls body(), which must end with a wait. `what` is what the run holds on the device, for the
+/// message. Errors: DeviceError, and LimitError where it does not fit.
+template <class Body>
+void run_or_explain(Engine& engine, std::string_view what, Body body) {
+  try {
+    body();
+  } catch (const cl::Error& error) {
+    engine.drain();
+    if (!is_memory_short(error)) throw_device_error(error, engine.info, "in a run");
+    throw LimitError(std::string(what) + " do not fit " + engine.info.text() + " at once");
+  }
+}
 
 }  // namespace qrtool
