@@ -74,6 +74,15 @@ struct Lanes {
   /// |x| as an integer. Such integers have the order of the numbers; Inf and NaN are the largest.
   static IntT magnitude_bits(VT x) { return reinterpret_cast<IntT>(x) & ~(IntT{} + sign_bit); }
 
+  /// Compilers make one vector instruction of this loop over an array.
+  static V square_roots(V x) {
+    C entries[lanes];
+    __builtin_memcpy(entries, &x, sizeof(x));
+    for (C& entry : entries) entry = square_root(entry);
+    __builtin_memcpy(&x, entries, sizeof(x));
+    return x;
+  }
+
   /// 2^e, where 2^e is a normal number.
   static V power_of_two(Int e) {
     return reinterpret_cast<V>((e + Format<C>::bias) << Format<C>::mantissa);

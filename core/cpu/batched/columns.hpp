@@ -18,9 +18,19 @@ template <class T, class C>
 class Columns : protected Lanes<T, C> {
   using Base = Lanes<T, C>;
 
+ public:
+  using typename Base::Int, typename Base::V;
+
+  /// R(i, j); in a panel's own rows R is stored apart, because V has its ones and zeros there.
+  V& r_at(index_t i, index_t j) const {
+    return i / width == j / width ? top_[i * width + j % width] : at(i, j);
+  }
+  /// 2^e_j for the columns from j on, each as two factors.
+  const V* scales(index_t j) const { return up_ + 2 * j; }
+
  protected:
   using Base::exponent_of, Base::infinity_bits, Base::magnitude_bits, Base::split_power;
-  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
+  using typename Base::IntT, typename Base::VT;
   using InMemory = Tiles<T, Base::lanes>;
 
   /// Hands out parts of a workspace; without one it counts the vectors that are needed.
@@ -44,7 +54,7 @@ class Columns : protected Lanes<T, C> {
       : m_(m), n_(n), k_(k) {
     const index_t columns = n > room ? n : room;
     const index_t panels = panels_of(k);
-    a_ = workspace.take(panels_of(columns) * m * width);
+    a_ = workspace.take(panels_of(columns) * panel_vectors());
     top_ = workspace.take(panels * width * width);
     t_ = workspace.take(panels * width * width);
     up_ = workspace.take(2 * n);
@@ -56,13 +66,11 @@ class Columns : protected Lanes<T, C> {
   static index_t panels_of(index_t columns) { return (columns + width - 1) / width; }
 
   /// Row i of panel p, which has four vectors.
-  V* row_of(index_t p, index_t i) const { return a_ + (p * m_ + i) * width; }
+  V* row_of(index_t p, index_t i) const { return a_ + p * panel_vectors() + i * width; }
+  /// A row more than a panel has: panels a power of two apart would share few places of the
+  /// first-level cache, and rows that are loaded reach all panels in turn.
+  index_t panel_vectors() const { return (m_ + 1) * width; }
   V& at(index_t i, index_t j) const { return row_of(j / width, i)[j % width]; }
-
-  /// R(i, j); in a panel's own rows R is stored apart, because V has its ones and zeros there.
-  const V& r_at(index_t i, index_t j) const {
-    return i / width == j / width ? top_[i * width + j % width] : at(i, j);
-  }
 
   // ---- between memory and the pack
 
@@ -76,19 +84,25 @@ class Columns : protected Lanes<T, C> {
   /// Loads the columns [0, cols) and finds the largest entry of each. Lanes without a matrix get
   /// the first one.
   [[gnu::noinline]] void load(const Strided<const T>& in, index_t count, index_t cols) {
-    const index_t panel = m_ * width;
-    InMemory::read(in, count, m_, cols, [&]<int N>(const VT* x, index_t i, index_t j) {
-      V* to = &at(i, j);
-      IntT* largest = largest_ + j;
+    const index_t panel = panel_vectors();
+    InMemory::template read<false>(
+        in, count, m_, cols, [&]<int N>(const VT* x, index_t i, index_t j) {
+          V* to = &at(i, j);
+          IntT* largest = largest_ + j;
 #pragma GCC unroll 16
-      for (int e = 0; e < N; ++e) {
-        const IntT bits = magnitude_bits(x[e]);
-        largest[e] = bits > largest[e] ? bits : largest[e];
-        to[e / width * panel + e % width] = __builtin_convertvector(x[e], V);
-      }
-    });
+          for (int e = 0; e < N; ++e) {
+            const IntT bits = magnitude_bits(x[e]);
+            largest[e] = bits > largest[e] ? bits : largest[e];
+            to[e / width * panel + e % width] = __builtin_convertvector(x[e], V);
+          }
+        });
   }
 
+  /// Those of another pack of the same matrices.
+  void copy_scale(const Columns& from) {
+    is_finite_ = from.is_finite_;
+    scale_ = from.scale_;
+  }
   /// After all columns are loaded.
   void find_scale() {
     IntT most{};

@@ -21,11 +21,14 @@
 //
 // Q is formed backward, panel by panel, and overwrites V: the panel at row j changes only Q[j:, :].
 //
+// R alone of matrices with many rows comes from A'A in the lanes whose guard accepts it (gram.hpp).
+//
 // Where lanes need different answers (zero columns, tiny columns, NaN) the kernel computes both and
 // selects one per lane, so that no matrix depends on another.
 #include "core/cpu/batched/kernel.hpp"
 
 #include "core/cpu/batched/columns.hpp"
+#include "core/cpu/batched/gram.hpp"
 
 namespace qrtool::batched {
 namespace {
@@ -35,7 +38,7 @@ template <class T, class C>
 class Factorization : Columns<T, C> {
   using Base = Columns<T, C>;
   using Base::at, Base::broadcast, Base::infinity_bits, Base::is_finite_, Base::magnitude_bits,
-      Base::panel, Base::panels_of, Base::r_at, Base::row_of, Base::t_, Base::up_;
+      Base::panel, Base::panels_of, Base::row_of, Base::t_;
   using typename Base::Int, typename Base::IntT, typename Base::InMemory, typename Base::V,
       typename Base::VT, typename Base::Workspace;
 
@@ -45,6 +48,7 @@ class Factorization : Columns<T, C> {
   static std::size_t workspace_bytes(const Shape& shape) {
     Workspace workspace(nullptr);
     const Factorization f(shape, workspace);
+    if (uses_gram(shape)) const Gram gram(shape.m, shape.n, workspace);
     return workspace.bytes();
   }
 
@@ -52,9 +56,15 @@ class Factorization : Columns<T, C> {
     Workspace parts(workspace);
     Factorization f(shape, parts);
     f.clear();
-    f.load(pack.a, pack.count, shape.n);
-    f.find_scale();
-    f.factor_columns();
+    if (uses_gram(shape)) {
+      Gram gram(shape.m, shape.n, parts);
+      f.take_gram(gram, gram.factor(pack.a, pack.count), pack);
+      f.choose_signs();
+      f.store_r(pack);
+      f.store_outcomes(pack);
+      return;
+    }
+    f.factor_all(pack);
     if (shape.is_raw) {
       f.store_reflectors(pack);
     } else {
@@ -69,6 +79,38 @@ class Factorization : Columns<T, C> {
   }
 
  private:
+  using Gram = GramPack<T, C>;
+
+  /// Whether R alone may come from A'A. It has a positive diagonal.
+  static bool uses_gram(const Shape& shape) {
+    return sizeof(T) == sizeof(C) && shape.q_cols == 0 && !shape.is_raw && shape.is_positive &&
+           Gram::fits(shape.m, shape.n);
+  }
+
+  void factor_all(const Pack<T>& pack) {
+    Base::load(pack.a, pack.count, s_.n);
+    this->find_scale();
+    this->factor_columns();
+  }
+
+  /// R of the lanes that the guard accepts, and of all others by reflectors.
+  void take_gram(const Gram& gram, Int accepted, const Pack<T>& pack) {
+    bool are_all = true;
+    for (index_t l = 0; l < pack.count; ++l) are_all &= accepted[l] != 0;
+    if (are_all) {
+      this->copy_scale(gram);
+      r_ = &gram;
+      return;
+    }
+    factor_all(pack);
+    if (!any(accepted)) return;
+    for (index_t i = 0; i < s_.n; ++i)
+      for (index_t j = i; j < s_.n; ++j) {
+        V& r = Base::r_at(i, j);
+        r = accepted ? gram.r_at(i, j) : r;
+      }
+  }
+
   Factorization(const Shape& shape, Workspace& workspace)
       : Base(shape.m, shape.n, shape.k, shape.q_cols, workspace), s_(shape) {
     sign_ = workspace.take(s_.k > s_.q_cols ? s_.k : s_.q_cols);
@@ -79,7 +121,7 @@ class Factorization : Columns<T, C> {
   void choose_signs() {
     const V one = broadcast(1);
     for (index_t i = 0; i < s_.k; ++i)
-      sign_[i] = s_.is_positive ? (r_at(i, i) < 0 ? -one : one) : one;
+      sign_[i] = s_.is_positive ? (r_->r_at(i, i) < 0 ? -one : one) : one;
     for (index_t i = s_.k; i < s_.q_cols; ++i) sign_[i] = one;
   }
 
@@ -87,7 +129,7 @@ class Factorization : Columns<T, C> {
   /// +0. Returns the largest of them as bits. N is at most the width of a panel.
   template <int N>
   [[gnu::always_inline]] IntT upper_entries(index_t i, index_t j, V sign, VT* x) const {
-    const V *from = &r_at(i, j), *up = up_ + 2 * j;
+    const V *from = &r_->r_at(i, j), *up = r_->scales(j);
     IntT largest{};
 #pragma GCC unroll 8
     for (int e = 0; e < N; ++e) {
@@ -123,7 +165,7 @@ class Factorization : Columns<T, C> {
   }
 
   [[gnu::noinline]] void store_q(const Pack<T>& pack) {
-    const index_t of_panel = s_.m * width;
+    const index_t of_panel = this->panel_vectors();
     InMemory::write(pack.q, pack.count, s_.m, s_.q_cols, [&]<int N>(index_t i, index_t j, VT* x) {
       const V* from = &at(i, j);
 #pragma GCC unroll 16
@@ -188,7 +230,8 @@ class Factorization : Columns<T, C> {
   }
 
   const Shape s_;
-  V* sign_;  // the sign of R_ii; 1 for the columns of Q beyond k
+  const Base* r_ = this;  // where R is
+  V* sign_;               // the sign of R_ii; 1 for the columns of Q beyond k
   IntT largest_r_{};
 };
 

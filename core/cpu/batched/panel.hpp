@@ -28,7 +28,7 @@ constexpr index_t sum_rows = 16;
 template <class C>
 class Panel : Lanes<C, C> {
   using Base = Lanes<C, C>;
-  using Base::lanes;
+  using Base::square_roots;
   using typename Base::Int, typename Base::V;
 
  public:
@@ -138,15 +138,6 @@ class Panel : Lanes<C, C> {
   }
 
   static V broadcast(C x) { return V{} + x; }
-
-  /// Compilers make one vector instruction of this loop over an array.
-  static V square_roots(V x) {
-    C entries[lanes];
-    __builtin_memcpy(entries, &x, sizeof(x));
-    for (C& entry : entries) entry = square_root(entry);
-    __builtin_memcpy(&x, entries, sizeof(x));
-    return x;
-  }
 
   /// The sum of squares of column P below its diagonal, with each entry multiplied by `factor`.
   template <int P>

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,6 +96,81 @@ TYPED_TEST(BatchedQrTest, ConstantMatricesKeepClearOfTheBar) {
     EXPECT_LE(worst_of_constant_matrices<TypeParam>(*kernels, 17), 0.85) << kernels->target;
     EXPECT_LE(worst_of_constant_matrices<TypeParam>(*kernels, 40), 0.75) << kernels->target;
   }
+}
+
+/// Gaussian matrices, among them one with two columns that are nearly the same, one with a common
+/// mean, one with NaN and one of tiny entries: R of these cannot come from A'A.
+template <class T>
+Batch<T> mixed_pack(index_t count, index_t m, index_t n) {
+  Batch<T> pack(count, m, n);
+  for (index_t b = 0; b < count; ++b) {
+    const MatrixView<T> a = pack.view()[b];
+    fill_matrix<T>({"gauss"}, b, a);
+    for (index_t i = 0; i < m; ++i) {
+      if (b == 1) a(i, 9) = a(i, 3) + T(sizeof(T) == 4 ? 1e-5 : 1e-10) * a(i, 9);
+      for (index_t j = 0; j < n; ++j) {
+        if (b == 2) a(i, j) += T(1e3);
+        if (b == 5) a(i, j) *= T(1e-25);
+      }
+    }
+    if (b == 3) a(m / 2, 1) = std::numeric_limits<T>::quiet_NaN();
+  }
+  return pack;
+}
+
+template <class T>
+void expect_r_alone(const batched::Kernels& kernels, index_t m, index_t n) {
+  SCOPED_TRACE(testing::Message() << kernels.target << " " << m << "x" << n);
+  const double e = sizeof(T) == 4 ? 0x1p-24 : 0x1p-53;
+  Problem problem{1, m, n, element_type<T>};
+  BatchedQr<T> with_q(problem, kernels);
+  problem.mode = Mode::r;
+  BatchedQr<T> qr(problem, kernels);
+  const index_t count = std::max<index_t>(qr.lanes(), 6);
+  const Batch<T> a = mixed_pack<T>(count, m, n), q(count, m, n), expected(count, n, n),
+                 r(count, n, n), alone(count, n, n);
+  std::vector<batched::Outcome> outcomes(static_cast<std::size_t>(count)), other(outcomes.size());
+  for (index_t i = 0; i < count; i += qr.lanes()) {
+    const index_t part = std::min(qr.lanes(), count - i);
+    const auto of = std::span(outcomes).subspan(static_cast<std::size_t>(i));
+    with_q.factor(a.view().slice(i, part),
+                  {q.view().slice(i, part), expected.view().slice(i, part), {}, {}},
+                  std::span(other).subspan(static_cast<std::size_t>(i)));
+    qr.factor(a.view().slice(i, part), {{}, r.view().slice(i, part), {}, {}}, of);
+  }
+  for (index_t b = 0; b < count; ++b) {
+    SCOPED_TRACE(b);
+    std::vector<batched::Outcome> one(1);
+    qr.factor(a.view().slice(b, 1), {{}, alone.view().slice(b, 1), {}, {}}, one);
+    EXPECT_EQ(outcomes[b].is_finite, b != 3);
+    EXPECT_EQ(outcomes[b].is_finite, other[b].is_finite);
+    if (!outcomes[b].is_finite) continue;
+    EXPECT_EQ(outcomes[b].scale, other[b].scale);
+    const MatrixView<const T> x = a.view()[b], found = r.view()[b], same = alone.view()[b],
+                              reflected = expected.view()[b];
+    EXPECT_TRUE(std::equal(found.data, found.data + n * n, same.data));
+    EXPECT_NEAR(found(9, 9), reflected(9, 9), 0.1 * std::abs(reflected(9, 9)));
+    std::vector<double> norms(static_cast<std::size_t>(n));
+    for (index_t j = 0; j < n; ++j)
+      for (index_t i = 0; i < m; ++i) norms[j] = std::hypot(norms[j], static_cast<double>(x(i, j)));
+    for (index_t j = 0; j < n; ++j)
+      for (index_t k = 0; k <= j; ++k) {
+        double sum = 0;
+        for (index_t i = 0; i < m; ++i)
+          sum += static_cast<double>(x(i, k)) * static_cast<double>(x(i, j));
+        for (index_t i = 0; i <= k; ++i)
+          sum -= static_cast<double>(found(i, k)) * static_cast<double>(found(i, j));
+        const double most = 2 * static_cast<double>(m) * e * norms[j] * norms[k];
+        ASSERT_LE(std::abs(sum), most) << k << " " << j;
+        ASSERT_TRUE(k == j || found(j, k) == 0) << k << " " << j;
+      }
+  }
+}
+
+TYPED_TEST(BatchedQrTest, RAloneIsAsGoodAsBesideQ) {
+  for (const batched::Kernels* kernels : batched_kernels())
+    for (const auto& [m, n] : {std::pair<index_t, index_t>{96, 16}, {97, 17}, {128, 64}, {200, 43}})
+      expect_r_alone<TypeParam>(*kernels, m, n);
 }
 
 TYPED_TEST(BatchedQrTest, ColumnsOfEverySizeAreReflected) {

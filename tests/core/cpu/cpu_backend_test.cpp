@@ -288,6 +288,11 @@ TYPED_TEST(CpuBackendTest, RawIsLapacksGeqrf) {
   }
 }
 
+/// Whether R alone of a Gaussian matrix comes from A'A, with other last digits than R beside Q.
+bool is_from_products(std::string_view variant, index_t m, index_t n) {
+  return variant == "cpu/batched" && n >= 16 && m >= 96 && m >= 2 * n;
+}
+
 TYPED_TEST(CpuBackendTest, ROnlyIsTheReducedR) {
   using T = typename TypeParam::Element;
   for (const auto& [m, n] : shapes) {
@@ -297,7 +302,14 @@ TYPED_TEST(CpuBackendTest, ROnlyIsTheReducedR) {
     r_only.fill("gauss");
     full.run();
     r_only.run();
-    EXPECT_TRUE(same_bits(full.r, r_only.r)) << m << "x" << n;
+    if (is_from_products(TypeParam::variant, m, n)) {
+      double norm = 0;
+      for (const T x : full.a) norm = std::hypot(norm, static_cast<double>(x));
+      const double most = static_cast<double>(m) * precision_of(element_type<T>).u * norm;
+      for (std::size_t i = 0; i < full.r.size(); ++i) ASSERT_NEAR(full.r[i], r_only.r[i], most);
+    } else {
+      EXPECT_TRUE(same_bits(full.r, r_only.r)) << m << "x" << n;
+    }
     EXPECT_EQ(r_only.report[0].status, Status::ok);
     EXPECT_TRUE(std::isnan(r_only.report[0].orthogonality));
   }
