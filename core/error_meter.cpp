@@ -230,17 +230,19 @@ struct ErrorMeter::State {
       pack_some(q, task * pack_rows, unscaled, x, layout.x_strip_size);
     });
     prepare_gram(a.rows);
-    const index_t pairs = layout.group_pairs(), tiles = ceiling(a.rows, layout.tile_rows);
-    const index_t tasks = pairs + tiles * layout.n_groups;
-    for_tasks(tasks, entries(a.rows, layout.x_columns) * 2 * static_cast<double>(n),
+    // The tasks of A - QR come first, since the longest of them takes as long as a thread's share
+    // of a slab where there are 16 threads.
+    const index_t pairs = layout.group_pairs();
+    const index_t tiles = ceiling(a.rows, layout.tile_rows) * layout.n_groups;
+    for_tasks(tiles + pairs, entries(a.rows, layout.x_columns) * 2 * static_cast<double>(n),
               [&](index_t task, int worker) {
-                if (task < pairs) {
-                  add_gram(task, a.rows);
+                if (task < tiles) {
+                  add_residual(a, task, a_tiles + worker * layout.tile_size());
                 } else {
-                  add_residual(a, task - pairs, a_tiles + worker * layout.tile_size());
+                  add_gram(task - tiles, a.rows);
                 }
               });
-    for (index_t tile = 0; tile < tasks - pairs; ++tile) {
+    for (index_t tile = 0; tile < tiles; ++tile) {
       norm_a.add(slots[2 * tile]);
       residual.add(slots[2 * tile + 1]);
     }

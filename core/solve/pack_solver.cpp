@@ -9,25 +9,14 @@
 #include <limits>
 
 #include "core/cpu/instruction_sets.hpp"
+#include "core/solve/routines.hpp"
 
 namespace qrtool {
 namespace {
 
+/// Where x from A'A is as good as its type.
 template <class T>
-const systems::Routine<T>& routine_of(const systems::Kernels& kernels) {
-  if constexpr (sizeof(T) == 8) {
-    return kernels.in_double;
-  } else {
-    return kernels.in_float;
-  }
-}
-
-template <class T>
-bool has_nan(const T* x, index_t count, index_t step) {
-  for (index_t i = 0; i < count; ++i)
-    if (std::isnan(x[i * step])) return true;
-  return false;
-}
+constexpr double most_gram_condition = sizeof(T) == 4 ? 4096 : least_refined_condition;
 
 systems::Rules rules_of(const SolveProblem& problem) {
   const SolveRules rules = problem.rules();
@@ -72,7 +61,7 @@ PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
              .is_factored = factor == Factor::given},
       rules_(rules_of(problem)),
       routine_(routine_of<T>(kernels)),
-      workspace_(allocate_host(routine_.workspace_bytes(shape_))),
+      workspace_(allocate_host(kernel_bytes(routine_, shape_))),
       rows_(problem.m),
       solver_(problem.rules()),
       ab_(shape_.is_factored ? 0 : routine_.lanes, shape_.m, shape_.n + p),
@@ -86,12 +75,21 @@ PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
       solutions_(shifts_.size()),
       matrices_(packed_.size()) {}
 
+/// Of both ways to R.
+template <class T>
+std::size_t PackSolver<T>::kernel_bytes(const systems::Routine<T>& routine, systems::Shape shape) {
+  const std::size_t bytes = routine.workspace_bytes(shape);
+  if (shape.is_factored) return bytes;
+  shape.is_gram = true;
+  return std::max(bytes, routine.workspace_bytes(shape));
+}
+
 template <class T>
 std::size_t PackSolver<T>::workspace_bytes(const SolveProblem& problem, index_t p) {
   const auto& routine = routine_of<T>(*systems_kernels().front());
   const systems::Shape shape{.m = problem.packed_rows(), .n = problem.n, .p = p};
   const index_t of_lane = shape.m * (shape.n + p) + 2 * p * shape.n;
-  return routine.workspace_bytes(shape) +
+  return kernel_bytes(routine, shape) +
          static_cast<std::size_t>(routine.lanes * of_lane) * sizeof(T);
 }
 
@@ -198,6 +196,7 @@ void PackSolver<T>::store(const SystemRef<T>& system, const RightSideBlock<T>& b
                                                                inputs_packed_[lane].scale_b[j]);
     report.backward_error = solution.backward_error;
     report.bar = rules_.bar;
+    report.freedom = static_cast<double>(rows_used_[lane] - problem_.n);
     report.status = Status::ok;
     // A row of n is a column with a distance of 1.
     const MatrixView<const T> x{&x_.view()[lane](j, 0), problem_.n, 1, 1};
@@ -238,7 +237,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
     }
   }
   solver_.take_factor(MatrixView<const double>(r));
-  solve_packed<T>(problem_, system, ab, packed, z, solver_, block);
+  solve_packed<T>(problem_, system, {ab, packed, z}, solver_, block);
 }
 
 template <class T>
@@ -255,11 +254,38 @@ void PackSolver<T>::call_kernel(std::span<const SystemRef<T>> systems,
     for (index_t j = 0; j < p_; ++j)
       take_solution<T>(problem_, block, systems[l].first + j,
                        {&x_.view()[l](j, 0), problem_.n, 1, 1}, 0);
-  routine_.solve(shape_, rules_, inputs_, workspace_.get());
+  systems::Rules rules = rules_;
+  if (shape_.is_gram) rules.most_condition = std::min(rules.most_condition, most_gram_condition<T>);
+  routine_.solve(shape_, rules, inputs_, workspace_.get());
 }
 
 template <class T>
 void PackSolver<T>::run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
+  shape_.is_gram = true;
+  if (!take_in_place(systems, block)) pack(systems, block);
+  call_kernel(systems, block);
+  for (index_t l = 0; l < std::ssize(systems); ++l) {
+    if (needs_care(l)) {
+      put_off_.push_back(systems[l]);
+    } else {
+      store(systems[l], block, l);
+    }
+  }
+  if (std::ssize(put_off_) >= routine_.lanes) solve_put_off(block);
+}
+
+template <class T>
+void PackSolver<T>::finish(const RightSideBlock<T>& block) {
+  while (!put_off_.empty()) solve_put_off(block);
+}
+
+/// By reflectors.
+template <class T>
+void PackSolver<T>::solve_put_off(const RightSideBlock<T>& block) {
+  const auto count = std::min<std::ptrdiff_t>(std::ssize(put_off_), routine_.lanes);
+  const std::vector<SystemRef<T>> systems(put_off_.end() - count, put_off_.end());
+  put_off_.resize(put_off_.size() - systems.size());
+  shape_.is_gram = false;
   if (!take_in_place(systems, block)) pack(systems, block);
   call_kernel(systems, block);
   for (index_t l = 0; l < std::ssize(systems); ++l)

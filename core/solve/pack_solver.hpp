@@ -36,8 +36,11 @@ class PackSolver {
   index_t lanes() const { return routine_.lanes; }
   static std::size_t workspace_bytes(const SolveProblem& problem, index_t p);
 
-  /// Solves at most lanes() systems. The findings of a matrix go to its first right side's place.
+  /// Solves at most lanes() systems, or puts off those that A'A cannot solve. The findings of a
+  /// matrix go to its first right side's place.
   void run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
+  /// Solves what run() has put off.
+  void finish(const RightSideBlock<T>& block);
 
   /// Packed systems [A B] and R of them.
   struct Factored {
@@ -54,6 +57,8 @@ class PackSolver {
   }
 
  private:
+  static std::size_t kernel_bytes(const systems::Routine<T>& routine, systems::Shape shape);
+  void solve_put_off(const RightSideBlock<T>& block);
   void call_kernel(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   void solve_factored(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block,
                       const Factored& factored);
@@ -85,6 +90,7 @@ class PackSolver {
   std::vector<index_t> rows_used_;
   std::vector<systems::Solution> solutions_;
   std::vector<systems::Matrix> matrices_;
+  std::vector<SystemRef<T>> put_off_;
 };
 
 }  // namespace qrtool

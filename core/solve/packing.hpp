@@ -20,6 +20,7 @@ struct SolveProblem {
   index_t m = 0, n = 0;
   RankRule rank;
   double ridge = 0;            // min ||A x - b||^2 + ridge ||x||^2
+  bool has_weights = false;    // of the rows
   bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
   bool wants_se = false;
   bool wants_covariance = false;  // with wants_se

@@ -2,10 +2,12 @@
 // ranked_factor.cpp: decides the rank on pivoted R with scaled columns, and solves with it.
 #include "core/solve/ranked_factor.hpp"
 
-#include <Eigen/QR>
+#include <Eigen/Householder>
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "core/solve/pivoted_qr.hpp"
 
 namespace qrtool {
 namespace {
@@ -25,18 +27,59 @@ double frobenius(MatrixView<const double> r) {
 
 /// The complete orthogonal decomposition, or for basic solutions its first half.
 struct RankedFactor::Complete {
-  Eigen::ColPivHouseholderQR<Matrix> pivoted;  // of R D^-1
-  Matrix lower;  // L; for basic solutions the leading block of S P'DP, which is upper triangular
-  Matrix basis;  // P W, n x rank
-  bool is_basic = false;
+  PivotedQr pivoted;  // of R D^-1
+  Matrix u;           // U: T Z = [U 0]; for basic solutions the leading block of T
+  /// The reflectors of Z, one for each row of T: their entries after the first, which belong to the
+  /// columns past the rank. No rows for basic solutions.
+  Matrix tails;
+  Vector coefficients;
 
-  Vector solve_l(const Vector& c) const {
-    if (is_basic) return lower.triangularView<Eigen::Upper>().solve(c);
-    return lower.triangularView<Eigen::Lower>().solve(c);
+  /// Turns T = [u right] into [U 0]: one row after another, from the last one (LAPACK tzrzf).
+  void turn(Matrix right) {
+    const index_t rank = u.rows();
+    tails = Matrix::Zero(right.cols(), rank);
+    coefficients = Vector::Zero(rank);
+    Vector row(1 + right.cols()), tail(right.cols());
+    for (index_t i = rank; i-- > 0;) {
+      row << u(i, i), right.row(i).transpose();
+      double beta = 0;
+      row.makeHouseholder(tail, coefficients(i), beta);
+      tails.col(i) = tail;
+      u(i, i) = beta;
+      const Vector sums = coefficients(i) * (u.col(i).head(i) + right.topRows(i) * tail);
+      u.col(i).head(i) -= sums;
+      right.topRows(i).noalias() -= sums * tail.transpose();
+    }
   }
-  Vector solve_l_transposed(const Vector& c) const {
-    if (is_basic) return lower.triangularView<Eigen::Upper>().transpose().solve(c);
-    return lower.triangularView<Eigen::Lower>().transpose().solve(c);
+  /// P Z [y; 0].
+  Vector expand(const Vector& y) const {
+    const index_t rank = y.size(), n = pivoted.permutation().size();
+    Vector turned = Vector::Zero(n);
+    turned.head(rank) = y;
+    for (index_t i = 0; i < rank && tails.rows() > 0; ++i) reflect(turned, i);
+    Vector x(n);
+    for (index_t i = 0; i < n; ++i) x(pivoted.permutation()(i)) = turned(i);
+    return x;
+  }
+  /// (Z'P'x)[:rank].
+  Vector project(const Vector& x) const {
+    const index_t rank = u.rows(), n = x.size();
+    Vector turned(n);
+    for (index_t i = 0; i < n; ++i) turned(i) = x(pivoted.permutation()(i));
+    for (index_t i = rank; i-- > 0 && tails.rows() > 0;) reflect(turned, i);
+    return turned.head(rank);
+  }
+  Vector solve_u(const Vector& c) const { return u.triangularView<Eigen::Upper>().solve(c); }
+  Vector solve_u_transposed(const Vector& c) const {
+    return u.triangularView<Eigen::Upper>().transpose().solve(c);
+  }
+
+ private:
+  void reflect(Vector& v, index_t i) const {
+    auto rest = v.tail(tails.rows());
+    const double sum = coefficients(i) * (v(i) + tails.col(i).dot(rest));
+    v(i) -= sum;
+    rest -= sum * tails.col(i);
   }
 };
 
@@ -69,7 +112,7 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>();
+    complete_ = std::make_unique<Complete>(Complete{PivotedQr({}, 0, false), {}, {}, {}});
     return;
   }
   const std::vector<int> exponents = column_exponents();
@@ -91,44 +134,26 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   Matrix scaled = Matrix::Zero(r_.rows, r_.cols);
   for (index_t i = 0; i < r_.rows; ++i)
     for (index_t j = i; j < r_.cols; ++j) scaled(i, j) = std::ldexp(r_(i, j), -exponents[j]);
-  complete_ = std::make_unique<Complete>();
-  complete_->pivoted.compute(scaled);
-  const Matrix& s = complete_->pivoted.matrixR();
-  rank_ = 0;
-  const double least = rule.tolerance * (r_.rows > 0 ? std::abs(s(0, 0)) : 0.0);
-  while (rank_ < r_.rows && std::abs(s(rank_, rank_)) > least) ++rank_;
+  // Of a wide matrix the last diagonal entry is wanted, for its condition.
+  const bool is_wide = r_.rows < r_.cols;
+  complete_ = std::make_unique<Complete>(
+      Complete{PivotedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
+  rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();
     return;
   }
-  if (r_.rows < r_.cols && rank_ > 0) {
-    scaled_condition_ = std::abs(s(0, 0) / s(r_.rows - 1, r_.rows - 1));
+  Matrix t = complete_->pivoted.r();
+  if (is_wide && rank_ > 0) {
+    scaled_condition_ = std::abs(t(0, 0) / t(r_.rows - 1, r_.rows - 1));
     condition_ = scaled_condition_;
   }
-  complete(exponents);
-}
-
-void RankedFactor::complete(const std::vector<int>& exponents) {
-  const Matrix& s = complete_->pivoted.matrixR();
-  const auto& permuted = complete_->pivoted.colsPermutation().indices();
-  const index_t n = r_.cols;
-  Matrix t = s.topRows(r_.rows).triangularView<Eigen::Upper>();
-  for (index_t j = 0; j < n; ++j) {
+  const auto& permuted = complete_->pivoted.permutation();
+  for (index_t j = 0; j < r_.cols; ++j)
     for (index_t i = 0; i < r_.rows; ++i) t(i, j) = std::ldexp(t(i, j), exponents[permuted(j)]);
-  }
-  dropped_norm_ = t.bottomRows(r_.rows - rank_).norm();
-  complete_->is_basic = is_basic_;
-  complete_->basis = Matrix::Zero(n, rank_);
-  Matrix w = Matrix::Identity(n, rank_);
-  if (is_basic_) {
-    complete_->lower = t.topLeftCorner(rank_, rank_);
-  } else if (rank_ > 0) {
-    const Eigen::HouseholderQR<Matrix> qr(t.topRows(rank_).transpose());
-    w = qr.householderQ() * w;
-    complete_->lower =
-        Matrix(qr.matrixQR().topRows(rank_).triangularView<Eigen::Upper>()).transpose();
-  }
-  for (index_t i = 0; i < n; ++i) complete_->basis.row(permuted(i)) = w.row(i);
+  dropped_norm_ = t.bottomRightCorner(r_.rows - rank_, r_.cols - rank_).norm();
+  complete_->u = t.topLeftCorner(rank_, rank_);
+  if (!is_basic_) complete_->turn(t.topRightCorner(rank_, r_.cols - rank_));
 }
 
 void RankedFactor::solve(MatrixView<const double> z, MatrixView<double> x) const {
@@ -143,8 +168,8 @@ void RankedFactor::solve(MatrixView<const double> z, MatrixView<double> x) const
     for (index_t i = 0; i < k; ++i) c(i) = z(i, j);
     Vector solution = Vector::Zero(r_.cols);
     if (rank_ > 0) {
-      c.applyOnTheLeft(complete_->pivoted.householderQ().adjoint());
-      solution = complete_->basis * complete_->solve_l(c.head(rank_));
+      complete_->pivoted.apply_transposed(c);
+      solution = complete_->expand(complete_->solve_u(c.head(rank_)));
     }
     for (index_t i = 0; i < r_.cols; ++i) x(i, j) = solution(i);
   }
@@ -159,8 +184,8 @@ void RankedFactor::correct(std::vector<double>& g) const {
   } else if (rank_ == 0) {
     gradient.setZero();
   } else {
-    const Vector inner = complete_->basis.transpose() * gradient;
-    gradient = complete_->basis * complete_->solve_l(complete_->solve_l_transposed(inner));
+    const Vector inner = complete_->solve_u_transposed(complete_->project(gradient));
+    gradient = complete_->expand(complete_->solve_u(inner));
   }
 }
 
@@ -175,9 +200,9 @@ double RankedFactor::least_norm_error(const double* x) const {
   const Eigen::Map<const Vector> solution(x, r_.cols);
   const double size = solution.norm();
   if (size == 0 || rank_ == 0) return size == 0 ? 0 : std::numeric_limits<double>::infinity();
-  Vector inner = complete_->basis.transpose() * solution;
-  const double outside = (solution - complete_->basis * inner).norm();
-  return outside / (norm_ * complete_->solve_l_transposed(inner).norm());
+  const Vector inner = complete_->project(solution);
+  const double outside = (solution - complete_->expand(inner)).norm();
+  return outside / (norm_ * complete_->solve_u_transposed(inner).norm());
 }
 
 }  // namespace qrtool

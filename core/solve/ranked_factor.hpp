@@ -3,8 +3,8 @@
 // float64.
 //
 //   full column rank     x = R^-1 z                                          z = Q'b
-//   less, or m < n       R D^-1 P = Q2 S,  T = S[:rank, :] P'DP = [L 0] W',  x = P W L^-1
-//   (Q2'z)[:rank]
+//   less, or m < n       R D^-1 P = Q2 S,  T = S[:rank, :] P'DP = [U 0] Z',
+//                        x = P Z [U^-1 (Q2'z)[:rank]; 0]
 //
 // D: the norms of R's columns, rounded to powers of two, so that the rank does not depend on the
 // units of the columns. Source: LAPACK gelsy, with columns scaled.
@@ -76,7 +76,6 @@ class RankedFactor {
 
   std::vector<int> column_exponents() const;
   void decompose(const std::vector<int>& exponents, const RankRule& rule);
-  void complete(const std::vector<int>& exponents);
 
   MatrixView<const double> r_;
   index_t rank_ = 0;

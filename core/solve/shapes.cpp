@@ -94,10 +94,10 @@ Reading read_matrix(const SystemShapes& s) {
 }
 
 /// Whether both ways give every number the same place. Of one matrix B, m first and the columns of
-/// a matrix are the same right sides.
+/// a matrix are the same right sides, and a single right side is a row as well as a column.
 bool is_same(const RightSides& one, const RightSides& other) {
-  return one.as_rows == other.as_rows && one.x_dims == other.x_dims &&
-         one.solution_dims == other.solution_dims;
+  const bool lies_alike = one.as_rows == other.as_rows || count_of(one.solution_dims) == 1;
+  return lies_alike && one.x_dims == other.x_dims && one.solution_dims == other.solution_dims;
 }
 
 }  // namespace

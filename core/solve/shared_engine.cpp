@@ -7,11 +7,11 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/instruction_sets.hpp"
 #include "core/solve/pack_solver.hpp"
+#include "core/solve/routines.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
@@ -36,21 +36,8 @@ const shared::Kernels& best_kernels() {
 }
 
 template <class T>
-const shared::Routine<T>& best_routine() {
-  if constexpr (sizeof(T) == 8) {
-    return best_kernels().in_double;
-  } else {
-    return best_kernels().in_float;
-  }
-}
-
-template <class T>
 const systems::Routine<T>& gap_routine() {
-  if constexpr (sizeof(T) == 8) {
-    return systems_kernels().front()->in_double;
-  } else {
-    return systems_kernels().front()->in_float;
-  }
+  return routine_of<T>(*systems_kernels().front());
 }
 
 /// The right sides with one mask that are solved one after another with one R.
@@ -87,18 +74,14 @@ Problem factored_problem(const SolveProblem& problem) {
           .mode = Mode::reduced};
 }
 
-template <class T>
-bool has_nan(const T* b, index_t rows, index_t step) {
-  for (index_t i = 0; i < rows; ++i)
-    if (std::isnan(b[i * step])) return true;
-  return false;
-}
-
 }  // namespace
 
 template <class T>
 SharedEngine<T>::SharedEngine(const SolveProblem& problem, const Limits& limits)
-    : problem_(problem), limits_(limits), routine_(best_routine<T>()), rows_(problem.m) {
+    : problem_(problem),
+      limits_(limits),
+      routine_(routine_of<T>(best_kernels())),
+      rows_(problem.m) {
   const index_t rows = problem.packed_rows(), n = problem.n, k = problem.k();
   a_ = Batch<T>(1, rows, n);
   wide_ = Batch<double>(1, rows, n);
@@ -300,6 +283,7 @@ void SharedEngine<T>::store_tile(const RightSideBlock<T>& block, index_t first,
       report.residual_norm = placed.residual_norms[j];
       report.backward_error = placed.errors[j];
       report.bar = matrix_.bar;
+      report.freedom = matrix_.freedom;
       report.status = Status::ok;
       put_covariance<T>(problem_, correlations_, block, s);
     } else if (placed.kinds[j] == shared::Kind::refused && problem_.skips_missing &&
@@ -353,53 +337,25 @@ void SharedEngine<T>::solve_with_care(const RightSideBlock<T>& block, index_t fi
   }
 }
 
-/// Sorts right sides by the rows that they leave out, and cuts them into those that are solved
-/// together: many with one mask, which share R, or as many as the kernel has lanes. A right side
-/// gets the same bits in any company.
+/// The rows that each of some right sides leaves out.
 template <class T>
-std::vector<std::span<const index_t>> SharedEngine<T>::group_gaps(
-    const RightSideBlock<T>& block, std::vector<index_t>& gaps) const {
-  const auto words = static_cast<std::size_t>((problem_.m + 63) / 64);
-  std::vector<std::uint64_t> masks(gaps.size() * words);
+GapMasks SharedEngine<T>::masks_of(const RightSideBlock<T>& block,
+                                   std::span<const index_t> gaps) const {
+  GapMasks masks(gaps.size(), problem_.m);
   for_each_in_team(std::ssize(gaps), static_cast<int>(workers_.size()), [&](index_t g, int) {
     const T* b = block.b + block.b_places.start(gaps[static_cast<std::size_t>(g)]);
-    std::uint64_t* mask = masks.data() + static_cast<std::size_t>(g) * words;
     for (index_t i = 0; i < problem_.m; ++i)
-      if (std::isnan(b[i * block.b_places.step])) mask[i / 64] |= std::uint64_t{1} << (i % 64);
+      if (std::isnan(b[i * block.b_places.step])) masks.set(static_cast<std::size_t>(g), i);
   });
-  const auto mask_of = [&](std::size_t g) { return std::span(masks).subspan(g * words, words); };
-  const auto are_equal = [&](std::size_t g, std::size_t h) {
-    return std::ranges::equal(mask_of(g), mask_of(h));
-  };
-  std::vector<std::size_t> order(gaps.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t g, std::size_t h) {
-    return std::ranges::lexicographical_compare(mask_of(g), mask_of(h));
-  });
-  // First those of masks that many have, and then all others.
-  const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
-  std::vector<index_t> sorted, single;
-  std::vector<std::size_t> ends;
-  for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
-    while (end < order.size() && are_equal(order[first], order[end])) ++end;
-    const bool shares = end - first >= 2 * lanes;
-    for (std::size_t g = first; g < end; ++g) (shares ? sorted : single).push_back(gaps[order[g]]);
-    for (std::size_t g = first + most_same_mask; shares && g < end; g += most_same_mask)
-      ends.push_back(sorted.size() - (end - g));
-    if (shares) ends.push_back(sorted.size());
-  }
-  std::sort(single.begin(), single.end());
-  for (std::size_t g = lanes; g < single.size(); g += lanes) ends.push_back(sorted.size() + g);
-  if (!single.empty()) ends.push_back(sorted.size() + single.size());
-  sorted.insert(sorted.end(), single.begin(), single.end());
-  gaps = std::move(sorted);
-  std::vector<std::span<const index_t>> groups;
-  std::size_t first = 0;
-  for (const std::size_t end : ends) {
-    groups.push_back(std::span(gaps).subspan(first, end - first));
-    first = end;
-  }
-  return groups;
+  return masks;
+}
+
+/// The rows that count for a right side with gaps.
+template <class T>
+index_t SharedEngine<T>::rows_of(const T* b) const {
+  index_t rows = 0;
+  for (index_t i = 0; i < problem_.m; ++i) rows += row_factors_[i] != 0 && !std::isnan(b[i]);
+  return rows;
 }
 
 /// As many right sides as the kernel takes; those that are left stay in worker.gaps.
@@ -442,6 +398,7 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
     report.residual_norm = solutions[l].residual_norm;
     report.backward_error = solutions[l].backward_error;
     report.bar = gap_rules_.bar;
+    report.freedom = static_cast<double>(rows_of(b + l * m) - n);
     report.status = Status::ok;
     if (!block.findings.empty())
       block.findings[gaps[l]] = {.rank = static_cast<std::int32_t>(n),
@@ -491,7 +448,8 @@ template <class T>
 std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block) {
   std::vector<index_t> gaps = collect_gaps();
   if (!solves_gaps_ || gaps.empty()) return gaps;
-  const std::vector<std::span<const index_t>> groups = group_gaps(block, gaps);
+  const auto lanes = static_cast<std::size_t>(gap_routine<T>().lanes);
+  const auto groups = group_by_mask(gaps, masks_of(block, gaps), lanes, most_same_mask);
   for_each_in_team(std::ssize(groups), static_cast<int>(workers_.size()),
                    [&](index_t i, int worker) {
                      solve_gaps(groups[static_cast<std::size_t>(i)], block, workers_[worker]);

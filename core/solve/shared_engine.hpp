@@ -10,6 +10,7 @@
 
 #include "core/cpu/solve/shared_kernel.hpp"
 #include "core/plan.hpp"
+#include "core/solve/gap_groups.hpp"
 #include "core/solve/system.hpp"
 #include "core/solve/system_device.hpp"
 
@@ -53,8 +54,8 @@ class SharedEngine {
   void solve_with_care(const RightSideBlock<T>& block, index_t first, index_t count,
                        Worker& worker);
   void prepare_gaps();
-  std::vector<std::span<const index_t>> group_gaps(const RightSideBlock<T>& block,
-                                                   std::vector<index_t>& gaps) const;
+  GapMasks masks_of(const RightSideBlock<T>& block, std::span<const index_t> gaps) const;
+  index_t rows_of(const T* b) const;
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
   std::vector<index_t> collect_gaps();
   std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);
@@ -74,7 +75,6 @@ class SharedEngine {
   systems::Shape gap_shape_;
   systems::Rules gap_rules_;
   Batch<double> padded_;  // A in float64, with a multiple of four columns
-  MatrixFindings findings_;
   std::vector<Worker> workers_;
 };
 

@@ -36,9 +36,11 @@ void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
 }
 
 template <class T>
-void solve_packed(const SolveProblem& problem, const SystemRef<T>& system, MatrixView<const T> ab,
-                  const PackedSystem& packed, MatrixView<const double> z, SystemSolver<T>& solver,
+void solve_packed(const SolveProblem& problem, const SystemRef<T>& system,
+                  const FactoredSystem<T>& factored, SystemSolver<T>& solver,
                   const RightSideBlock<T>& block) {
+  const MatrixView<const T> ab = factored.ab;
+  const PackedSystem& packed = factored.packed;
   const index_t n = problem.n, p = ab.cols - n;
   if (!block.findings.empty()) block.findings[system.first] = solver.findings();
   PackedRows<T> rows(problem, {ab.data, ab.rows, n, ab.ld}, {ab.data + n, ab.rows, p, ab.ld});
@@ -46,7 +48,7 @@ void solve_packed(const SolveProblem& problem, const SystemRef<T>& system, Matri
   const MatrixView<T> x = solution.view()[0], se = solution.view()[1];
   for (index_t j = 0; j < p; ++j) take_solution<T>(problem, block, system.first + j, x, j);
   const std::vector<index_t> rows_used(static_cast<std::size_t>(p), packed.rows_used);
-  solver.solve(rows, 0, z, {packed.scale_a, packed.scale_b},
+  solver.solve(rows, 0, factored.z, {packed.scale_a, packed.scale_b},
                {.x = x,
                 .se = block.se != nullptr ? se : MatrixView<T>{},
                 .reports = block.reports.subspan(static_cast<std::size_t>(system.first),
@@ -119,20 +121,19 @@ void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, 
   for (index_t i = 0; i < problem.n; ++i) x(i, column) = block.x[start + i * block.x_places.step];
 }
 
-#define QRTOOL_FOR(T)                                                                           \
-  template void pack_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&, \
-                            RowFactors&, MatrixView<T>, PackedSystem&);                         \
-  template void solve_packed(const SolveProblem&, const SystemRef<T>&, MatrixView<const T>,     \
-                             const PackedSystem&, MatrixView<const double>, SystemSolver<T>&,   \
-                             const RightSideBlock<T>&);                                         \
-  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);      \
-  template void refuse_system(const SolveProblem&, const SystemRef<T>&, index_t,                \
-                              const RightSideBlock<T>&);                                        \
-  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,     \
-                             index_t, const RightSideBlock<T>&, index_t);                       \
-  template void put_covariance(const SolveProblem&, std::span<const double>,                    \
-                               const RightSideBlock<T>&, index_t);                              \
-  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,           \
+#define QRTOOL_FOR(T)                                                                            \
+  template void pack_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,  \
+                            RowFactors&, MatrixView<T>, PackedSystem&);                          \
+  template void solve_packed(const SolveProblem&, const SystemRef<T>&, const FactoredSystem<T>&, \
+                             SystemSolver<T>&, const RightSideBlock<T>&);                        \
+  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);       \
+  template void refuse_system(const SolveProblem&, const SystemRef<T>&, index_t,                 \
+                              const RightSideBlock<T>&);                                         \
+  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,      \
+                             index_t, const RightSideBlock<T>&, index_t);                        \
+  template void put_covariance(const SolveProblem&, std::span<const double>,                     \
+                               const RightSideBlock<T>&, index_t);                               \
+  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,            \
                               MatrixView<T>, index_t);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)

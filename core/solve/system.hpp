@@ -30,11 +30,18 @@ void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
                  const RightSideBlock<T>& block, RowFactors& rows, MatrixView<T> ab,
                  PackedSystem& packed);
 
-/// Solves a packed system whose matrix is finite, given z = Q'B (k x p), after `solver` has taken
-/// R. Everything about it goes to its places in the block.
+/// A packed system with a finite matrix: [A B], what was found, and z = Q'B (k x p).
 template <class T>
-void solve_packed(const SolveProblem& problem, const SystemRef<T>& system, MatrixView<const T> ab,
-                  const PackedSystem& packed, MatrixView<const double> z, SystemSolver<T>& solver,
+struct FactoredSystem {
+  MatrixView<const T> ab;
+  const PackedSystem& packed;
+  MatrixView<const double> z;
+};
+
+/// Solves a system whose R `solver` has taken. Everything about it goes to its places in the block.
+template <class T>
+void solve_packed(const SolveProblem& problem, const SystemRef<T>& system,
+                  const FactoredSystem<T>& factored, SystemSolver<T>& solver,
                   const RightSideBlock<T>& block);
 
 /// Fills the places of a right side that has no solution with NaN and sets its status.

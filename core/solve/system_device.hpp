@@ -31,7 +31,8 @@ class SystemDevice {
   /// packed), one matrix after another. Returns the numbers of the systems, ascending, for which
   /// the device does not answer: their matrix may have dependent columns, numbers are not finite or
   /// out of range, or a solution is above its bar. The results of all other systems are complete;
-  /// the findings of a matrix are those of its first right side. Errors: DeviceError, LimitError.
+  /// the findings of a matrix are those of its first right side. With weights or missing rows every
+  /// matrix has one right side. Errors: DeviceError, LimitError.
   virtual std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) = 0;
   /// The time that all runs took so far: on the device with its copies; on the host.
   virtual SolveSeconds seconds() const = 0;
@@ -70,7 +71,6 @@ inline std::string system_device_objection(const SolveProblem& p) {
   if (p.m < p.n) return "fewer rows than columns";
   if (p.n == 0 || p.m == 0) return "nothing to compute";
   if (p.ridge > 0) return "a ridge";
-  if (p.skips_missing) return "rows may be missing";
   return {};
 }
 

@@ -85,7 +85,7 @@ void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>&
   const MatrixView<double> z = worker.z.view()[0].row_block(0, k);
   for (index_t i = 0; i < k; ++i)
     for (index_t j = 0; j < p_; ++j) z(i, j) = static_cast<double>(factor(i, n + j));
-  solve_packed<T>(problem_, system, ab, packed_[number], z, worker.solver, block);
+  solve_packed<T>(problem_, system, {ab, packed_[number], z}, worker.solver, block);
 }
 
 template <class T>
@@ -99,6 +99,8 @@ SolveSeconds SystemEngine<T>::run_packs(std::span<const SystemRef<T>> systems,
     packs_[thread].run(
         systems.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)), block);
   });
+  for_each_in_team(std::ssize(packs_), static_cast<int>(packs_.size()),
+                   [&](index_t i, int) { packs_[i].finish(block); });
   return {.solve = seconds_since(start)};
 }
 

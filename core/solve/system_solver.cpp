@@ -159,8 +159,9 @@ void SystemSolver<T>::store(const Candidate& c, index_t column, int shift, int s
   report.least_norm_error = factor_.has_least_norm() ? c.least_norm_error : not_measured;
   report.bar = c.bar;
   report.status = !c.fits ? Status::r_overflows : c.passes() ? Status::ok : Status::above_bar;
-  if (places.se.data == nullptr) return;
   const index_t freedom = places.rows_used[column] - factor_.rank();
+  report.freedom = static_cast<double>(freedom);
+  if (places.se.data == nullptr) return;
   const double sigma =
       freedom > 0 ? c.norms.r / std::sqrt(static_cast<double>(freedom)) : not_measured;
   for (index_t i = 0; i < rules_.n; ++i)

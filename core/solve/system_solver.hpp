@@ -29,6 +29,7 @@ struct SolutionReport {
   double backward_error = not_measured;  // of x as it is stored
   double least_norm_error = not_measured;
   double bar = not_measured;          // for both errors
+  double freedom = not_measured;      // degrees of freedom: rows that count, less the rank
   Status status = Status::unchecked;  // r_overflows: x is larger than its type can hold
   std::uint8_t tries = 1;             // 2: reflectors made x after another way had failed
 };

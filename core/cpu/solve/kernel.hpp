@@ -17,6 +17,7 @@ struct Shape {
   std::int64_t m = 0, n = 0, p = 0;
   std::int64_t data_rows = 0;  // the rows below belong to a penalty
   bool is_factored = false;    // R of [A B] is given
+  bool is_gram = false;        // R of A from A'A; what needs care is left to reflectors
   bool is_masked = false;      // one A for all, without the rows in which b has NaN; p = 1
 };
 
@@ -41,9 +42,6 @@ struct Matrix {
   bool is_finite = true;  // A and its right sides
 };
 
-/// `count` systems, at most `lanes`; more where is_masked and all right sides leave out the same
-/// rows. x, se: n entries for right side j of system l, beginning with
-/// number (l p + j) n. What is stored is x 2^shift, with one shift for each right side.
 /// One A for all systems: m x n, scaled and with factored rows; ld is a multiple of 4, and entries
 /// beyond n are 0.
 struct SharedMatrix {
@@ -52,6 +50,9 @@ struct SharedMatrix {
   const double* row_factors = nullptr;  // of b, data_rows of them; a row with 0 is left out
 };
 
+/// `count` systems, at most `lanes`; more where is_masked and all right sides leave out the same
+/// rows. x, se: n entries for right side j of system l, beginning with number (l p + j) n. What is
+/// stored is x 2^shift, with one shift for each right side.
 template <class T>
 struct Pack {
   std::int64_t count = 0;
@@ -67,6 +68,7 @@ struct Pack {
   Matrix* matrices = nullptr;     // count
 };
 
+/// Of a system in the pack, and the exponent by which its R is scaled.
 struct Place {
   int lane = 0, scale = 0;
 };

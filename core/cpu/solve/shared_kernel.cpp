@@ -9,18 +9,19 @@
 #include "core/cpu/solve/shared_kernel.hpp"
 
 #include "core/cpu/batched/tiles.hpp"
+#include "core/cpu/solve/arithmetic.hpp"
 
 namespace qrtool::shared {
 namespace {
 
 /// The columns of A that are taken at a time.
 constexpr int step = 4;
-constexpr int most_exponent = 400, most_shift = 1000;
 
 template <class T>
-class RightSides : Lanes<T, double> {
-  using Base = Lanes<T, double>;
-  using Base::lanes, Base::power_of_two;
+class RightSides : SolveArithmetic<T> {
+  using Base = SolveArithmetic<T>;
+  using Base::broadcast, Base::is_beyond, Base::lanes, Base::least_solution, Base::most_exponent,
+      Base::most_shift, Base::power, Base::size_of, Base::square_roots;
   using typename Base::Int, typename Base::V, typename Base::VT;
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
   using InMemory = batched::Tiles<T, lanes>;
@@ -53,19 +54,6 @@ class RightSides : Lanes<T, double> {
     y_ = stored_ + a_.n * vectors;
   }
 
-  static V broadcast(double x) { return V{} + x; }
-  static V size_of(V x) { return x < 0 ? -x : x; }
-  static V square_roots(V x) {
-    double entries[lanes];
-    __builtin_memcpy(entries, &x, sizeof(x));
-    for (double& entry : entries) entry = square_root(entry);
-    __builtin_memcpy(&x, entries, sizeof(x));
-    return x;
-  }
-  static V power(Int e) {
-    e = e > most_shift ? Int{} + most_shift : e;
-    return power_of_two(e < -most_shift ? Int{} - most_shift : e);
-  }
   /// The right sides in vector v.
   index_t lanes_of(int v) const {
     const index_t left = count_ - v * lanes;
@@ -144,7 +132,7 @@ class RightSides : Lanes<T, double> {
       const Int bits = reinterpret_cast<Int>(largest);
       exponent_[v] =
           largest == 0 ? Int{} : (bits >> Format<double>::mantissa) - (Format<double>::bias - 1);
-      needs_care_[v] = (exponent_[v] > most_exponent) | (exponent_[v] < -most_exponent);
+      needs_care_[v] = is_beyond(exponent_[v], most_exponent);
       down_[v] = power(-exponent_[v]);
     }
     for (index_t i = 0; i < a_.data_rows; ++i)
@@ -233,7 +221,7 @@ class RightSides : Lanes<T, double> {
   void round_x() {
     for (int v = 0; v < vectors; ++v) {
       const Int shift = exponent_[v] - a_.scale;
-      needs_care_[v] |= (shift > most_shift) | (shift < -most_shift);
+      needs_care_[v] |= is_beyond(shift, most_shift);
       const V up = power(shift), back = power(-shift);
       V largest{}, squares{};
       Int is_beyond_type{};
@@ -250,9 +238,7 @@ class RightSides : Lanes<T, double> {
         y_[i * vectors + v] = x;
         squares += x * x;
       }
-      // Where x is smaller, its rounding to denormal numbers counts.
-      constexpr double least = sizeof(T) == 4 ? 0x1p-100 : 0x1p-900;
-      needs_care_[v] |= is_beyond_type | ((largest < least) & (largest > 0));
+      needs_care_[v] |= is_beyond_type | ((largest < least_solution) & (largest > 0));
       x_norm_[v] = square_roots(squares);
     }
   }

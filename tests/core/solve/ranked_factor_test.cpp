@@ -5,8 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <Eigen/QR>
 #include <cmath>
 #include <random>
+#include <tuple>
 
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "tests/support/solution_error.hpp"
@@ -109,6 +111,42 @@ TEST(RankedFactor, FindsTheRankAndTheLeastNormOfDependentColumns) {
       longer[0] += 1e-3;
       EXPECT_GT(factor.least_norm_error(longer.data()), 1e-7);
     }
+  }
+}
+
+/// So many columns that they are chosen by blocks, beside Eigen's complete orthogonal decomposition
+/// of single columns.
+TEST(RankedFactor, TheLeastNormOfManyColumnsIsThatOfAnotherProgram) {
+  for (const auto& [m, n, dependent] : {std::tuple(500, 400, 1), {500, 400, 130}, {260, 400, 0}}) {
+    const Batch<double> a = gaussian(m, n, 8);
+    const MatrixView<double> view = a.view()[0];
+    for (index_t d = 0; d < dependent; ++d)
+      for (index_t i = 0; i < m; ++i) view(i, 2 * d) = view(i, 2 * d + 1) - view(i, n - 1 - d);
+    std::vector<double> b;
+    for (index_t i = 0; i < m; ++i) b.push_back(std::sin(static_cast<double>(i)));
+    const Factored f = factored(view, b);
+    RankedFactor factor;
+    factor.set(f.r.view()[0], {.tolerance = 1e-12});
+    EXPECT_EQ(factor.rank(), std::min(m, n - dependent));
+    using Rows = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    const Eigen::Map<const Rows> whole(view.data, m, n);
+    Eigen::CompleteOrthogonalDecomposition<Eigen::MatrixXd> other;
+    other.setThreshold(1e-12);
+    other.compute(whole);
+    EXPECT_EQ(other.rank(), factor.rank());
+    const Eigen::VectorXd expected =
+        other.solve(Eigen::Map<const Eigen::VectorXd>(b.data(), std::ssize(b)));
+    std::vector<double> x = solve(factor, f);
+    EXPECT_LE(distance(x, std::vector<double>(expected.begin(), expected.end())),
+              1e-11 * expected.norm());
+    EXPECT_LE(factor.least_norm_error(x.data()), 0x1p-46);
+    // A'A d = A'(b - A x) has no part that is left.
+    Eigen::Map<Eigen::VectorXd> of_x(x.data(), n);
+    const Eigen::VectorXd r = Eigen::Map<const Eigen::VectorXd>(b.data(), m) - whole * of_x;
+    const Eigen::VectorXd g = whole.transpose() * r;
+    std::vector<double> d(g.begin(), g.end());
+    factor.correct(d);
+    EXPECT_LE(norm_of(d.data(), n), 1e-11 * expected.norm());
   }
 }
 

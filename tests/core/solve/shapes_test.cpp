@@ -54,6 +54,8 @@ const Case cases[] = {
     {{}, 9, 4, {9, 9, 2}, any, {{matrix, {9, 4, 2}, {9, 2}, 2}, {first, {4, 9, 2}, {9, 2}, 18}}},
     {{}, 9, 4, {9, 9, 2}, first, {{first, {4, 9, 2}, {9, 2}, 18}}},
     {{}, 9, 4, {9, 5, 9}, matrix, {}},
+    // A single number is a row as well as a column.
+    {{}, 1, 1, {1, 1}, any, {{matrix, {1, 1}, {1}, 1}}},
     // Stored by columns, as MATLAB does: m x p is p x m in the file.
     {{}, 9, 4, {7, 9}, any, {{matrix, {7, 4}, {7}, 7}}, true},
     {{5}, 9, 4, {5, 2, 9}, any, {{matrix, {5, 2, 4}, {5, 2}, 2}}, true},
