@@ -17,22 +17,20 @@
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/report_file.hpp"
+#include "io/report_sax.hpp"
 
 namespace qrtool {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 /// Collects the object "qrtool", the numbers of each object in the array "matrices", and the arrays
 /// in the object "report" of solutions.
-class NumbersHandler final : public nlohmann::json_sax<Json> {
+class NumbersHandler final : public ReportSax {
  public:
   StoredOutput output;
 
   bool null() override { return number(no_number); }
-  bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t value) override {
     return number(static_cast<double>(value));
   }
@@ -40,53 +38,32 @@ class NumbersHandler final : public nlohmann::json_sax<Json> {
     return number(static_cast<double>(value));
   }
   bool number_float(number_float_t value, const string_t&) override { return number(value); }
-  bool binary(binary_t&) override { return true; }
   bool string(string_t& text) override {
-    if (depth_ == 2 && section_ == "qrtool") output.attributes.emplace_back(key_, text);
+    if (is_in("qrtool", 1)) output.attributes.emplace_back(last_key(), text);
     return true;
   }
   bool key(string_t& text) override {
-    key_ = text;
-    if (depth_ == 1) section_ = text;
-    if (depth_ == 2 && section_ == "report") output.report.push_back({.name = text});
-    return true;
-  }
-  bool start_object(std::size_t) override { return enter(); }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override { return enter(); }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    return false;
+    if (is_in("report", 1)) output.report.push_back({.name = text});
+    return ReportSax::key(text);
   }
 
  private:
   bool number(double value) {
-    if (depth_ == 2 && section_ == "qrtool")
-      output.attributes.emplace_back(key_, fmt::format("{}", value));
-    if (depth_ == 3 && section_ == "matrices" && key_ != "matrix") column().values.push_back(value);
-    if (section_ != "report" || depth_ < 3) return true;
+    const std::string& name = last_key();
+    if (is_in("qrtool", 1)) output.attributes.emplace_back(name, fmt::format("{}", value));
+    if (is_in("matrices", 2) && name != "matrix") column().values.push_back(value);
+    if (section() != "report" || depth() < 3) return true;
     ReportNumbers& numbers = output.report.back();
-    if (key_ == "bar" && !std::isnan(value)) numbers.bar = value;
-    if (key_ == "shape") numbers.dims.push_back(static_cast<index_t>(value));
-    if (key_ == "values") numbers.values.push_back(value);
+    if (name == "bar" && !std::isnan(value)) numbers.bar = value;
+    if (name == "shape") numbers.dims.push_back(static_cast<index_t>(value));
+    if (name == "values") numbers.values.push_back(value);
     return true;
   }
   ReportNumbers& column() {
     for (ReportNumbers& each : output.report)
-      if (each.name == key_) return each;
-    return output.report.emplace_back(ReportNumbers{.name = key_});
+      if (each.name == last_key()) return each;
+    return output.report.emplace_back(ReportNumbers{.name = last_key()});
   }
-  bool enter() {
-    ++depth_;
-    return true;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-
-  int depth_ = 0;
-  std::string section_, key_;  // the last keys at depth 1 and anywhere
 };
 
 /// Gives the columns of a table, which have no shape, that of a list.
@@ -118,7 +95,7 @@ std::vector<StoredOutput> read_json_output(const std::string& set) {
   if (!std::filesystem::exists(name)) return {};
   std::ifstream file(name);
   NumbersHandler handler;
-  if (!Json::sax_parse(file, &handler))
+  if (!nlohmann::json::sax_parse(file, &handler))
     throw InputError(fmt::format("{}: damaged: it is not the JSON of a report", escape(name)),
                      "write it again with factor or solve and --force");
   if (handler.output.attribute("format") != "qrtool") return {};
@@ -145,7 +122,7 @@ std::vector<StoredOutput> read_csv_output(const std::string& set, TextPairs attr
 }
 
 TextPairs attributes_in(std::string_view json) {
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
+  const auto object = nlohmann::ordered_json::parse(json, nullptr, /*allow_exceptions=*/false);
   TextPairs pairs;
   if (!object.is_object()) return pairs;
   for (const auto& [name, value] : object.items()) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// stored_report.cpp: reads JSON value by value, so that a report of many matrices needs little
-// memory.
+// stored_report.cpp: attributes, tries and checksums of a report in JSON.
 #include "io/stored_report.hpp"
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "io/factors_of_mode.hpp"
 #include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
+#include "io/report_sax.hpp"
 
 namespace qrtool {
 namespace {
@@ -24,62 +24,36 @@ using Json = nlohmann::json;
 
 /// Keeps the strings of the object "qrtool", and tries and checksum of each object in the array
 /// "matrices". A report of solutions has an object "report" instead of the array.
-class ReportHandler final : public nlohmann::json_sax<Json> {
+class ReportHandler final : public ReportSax {
  public:
   StoredReport report;
   bool has_lines = false;
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
   bool number_unsigned(number_unsigned_t number) override {
-    if (is_in_matrix() && key_ == "tries")
+    if (is_in_matrix() && last_key() == "tries")
       report.tries.push_back(static_cast<std::uint8_t>(number));
     return true;
   }
   bool string(string_t& text) override {
-    if (depth_ == 2 && section_ == "qrtool") report.record[key_] = text;
-    if (!is_in_matrix() || key_ != checksum_column) return true;
+    if (is_in("qrtool", 1)) report.record[last_key()] = text;
+    if (!is_in_matrix() || last_key() != checksum_column) return true;
     std::uint64_t value = 0;
     const char* const digits = text.data() + (text.starts_with("0x") ? 2 : 0);
     std::from_chars(digits, text.data() + text.size(), value, 16);
     report.checksums.push_back(value);
     return true;
   }
-  bool key(string_t& text) override {
-    key_ = text;
-    if (depth_ == 1) section_ = text;
-    return true;
+  bool start_object(std::size_t size) override {
+    has_lines = has_lines || is_in("report", 0);
+    return ReportSax::start_object(size);
   }
-  bool start_object(std::size_t) override {
-    has_lines = has_lines || (depth_ == 1 && section_ == "report");
-    return enter();
-  }
-  bool end_object() override { return leave(); }
-  bool start_array(std::size_t) override {
-    has_lines = has_lines || (depth_ == 1 && section_ == "matrices");
-    return enter();
-  }
-  bool end_array() override { return leave(); }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override {
-    return false;
+  bool start_array(std::size_t size) override {
+    has_lines = has_lines || is_in("matrices", 0);
+    return ReportSax::start_array(size);
   }
 
  private:
-  bool is_in_matrix() const { return depth_ == 3 && section_ == "matrices"; }
-  bool enter() {
-    ++depth_;
-    return true;
-  }
-  bool leave() {
-    --depth_;
-    return true;
-  }
-
-  int depth_ = 0;
-  std::string section_, key_;  // the last keys at depth 1 and anywhere
+  bool is_in_matrix() const { return is_in("matrices", 2); }
 };
 
 std::string value_of(const Record& record, const std::string& name) {

@@ -59,7 +59,25 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
   return number;
 }
 
+/// Throws where an error text of HDF5 says that a newer release wrote `what`. A release reads what
+/// older ones wrote, and refuses a number of a version that it does not know.
+void refuse_newer_format(const InputFile& file, std::string_view what, const std::string& error) {
+  const std::string reason = innermost_error(error);
+  if (!reason.starts_with("bad version number") && !reason.starts_with("bad superblock version"))
+    return;
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  throw InputError(
+      fmt::format(
+          "{}: {} is in a format that HDF5 {}.{}.{} does not know ({}): a newer release wrote "
+          "it, or it is damaged",
+          file.shown, what, major, minor, release, escape(reason)),
+      "write it again in an older format: with h5py h5py.File(name, \"w\", libver=\"v110\"), or "
+      "without libver");
+}
+
 [[noreturn]] void throw_cannot_open(const InputFile& file, const std::string& error) {
+  refuse_newer_format(file, "it", error);
   if (const auto expected = number_after(error, "stored_eof = ")) {
     throw InputError(
         fmt::format("{}: truncated: {} of {} bytes", file.shown, file.size, *expected));
@@ -82,6 +100,7 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
     throw InputError(
         fmt::format("{}: {} points outside the file (external link); refused", file.shown, path));
   }
+  refuse_newer_format(file, path, error);
   throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, path,
                                escape(innermost_error(error))));
 }

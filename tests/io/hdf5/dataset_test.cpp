@@ -57,6 +57,51 @@ TEST_F(Hdf5DatasetTest, WhatIsNoMatrix) {
   EXPECT_EQ(input_error("a.h5"), "a.h5: holds no dataset");
 }
 
+/// The bytes of `name` with `found`, which must be there, replaced by `wanted` of the same length.
+void replace_in_file(const std::string& name, const std::string& found, const std::string& wanted) {
+  std::string bytes = read_text(name);
+  const std::size_t at = bytes.find(found);
+  ASSERT_NE(at, std::string::npos);
+  write_text(name, bytes.replace(at, wanted.size(), wanted));
+}
+
+TEST_F(Hdf5DatasetTest, WhatNewerReleasesWroteIsNamed) {
+  const std::string hint =
+      " | write it again in an older format: with h5py h5py.File(name, \"w\", libver=\"v110\"), or "
+      "without libver";
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  const std::string library =
+      std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
+  {
+    const Handle file = create_file("a.h5");
+    const Handle creation = creation_properties();
+    const hsize_t chunk[] = {2, 2};
+    H5Pset_chunk(creation, 2, chunk);
+    add_numbers(file, "A", H5T_IEEE_F64LE, {4, 4}, creation);
+  }
+  // The layout message of chunks: its version, its class, and one number more than dimensions.
+  replace_in_file("a.h5", {3, 2, 3}, {5, 2, 3});
+  EXPECT_EQ(input_error("a.h5"),
+            "a.h5: /A is in a format that HDF5 " + library +
+                " does not know (bad version number for layout message): a newer release wrote it, "
+                "or it is damaged" +
+                hint);
+  {
+    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
+    const Handle file = create_file("a.h5", H5P_DEFAULT, access);
+  }
+  const std::string signature = "\x89HDF\r\n\x1a\n";
+  replace_in_file("a.h5", signature + '\3', signature + '\7');
+  EXPECT_EQ(
+      input_error("a.h5"),
+      "a.h5: it is in a format that HDF5 " + library +
+          " does not know (bad superblock version number): a newer release wrote it, or it is "
+          "damaged" +
+          hint);
+}
+
 TEST_F(Hdf5DatasetTest, SizesThatCannotBe) {
   const hdf5::Session session;
   const auto limit_error = [](const Dims& dims) {
