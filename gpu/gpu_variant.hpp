@@ -61,6 +61,10 @@ struct GpuVariant {
   void (*enqueue)(const FactorJob& job, Launcher& launch);
   /// The type that a problem is computed in (REAL).
   ElementType (*computes_in)(const Problem&);
+  /// Enqueues, after `enqueue`, what only matrices need whose route is not `first pass`. The host
+  /// reads the routes and leaves it out if there is no such matrix, until its kernels are built.
+  /// Null: `enqueue` does everything.
+  void (*enqueue_rest)(const FactorJob& job, Launcher& launch) = nullptr;
   /// A work buffer whose size does not grow with the batch. Null: there is none.
   Slots (*slots)(const Problem&) = nullptr;
   LeadingBlock leading = {};

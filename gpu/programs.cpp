@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs.cpp: the same choices as in host/engine.cpp and solve/systems.cpp, by name only.
+// programs.cpp: the same choices as in host/engine.cpp and solve/system_launches.cpp, by name only.
 #include "gpu/programs.hpp"
+
+#include <algorithm>
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/host/program_cache.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
-#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/shared_matrix.hpp"
+#include "gpu/solve/system_params.hpp"
 #include "gpu/solve/tall_systems.hpp"
+#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -49,6 +53,11 @@ std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
   return names;
 }
 
+bool has_shared_systems(const Problem& p, index_t sides) {
+  return p.count == 1 && sides > std::max<index_t>(p.n, 8) && p.m >= p.n &&
+         p.n <= tuning::shared_most_columns && p.m <= tuning::shared_most_rows;
+}
+
 std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, index_t sides,
                                         const DeviceInfo& device) {
   const SystemParams params(p.n, p.type, device.limits);
@@ -59,8 +68,19 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
   std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
                                  program_id(device, sum_file, sum_defines())};
   const SolveProblem systems{.type = p.type, .m = p.m, .n = p.n, .rank = {}};
+  if (has_shared_systems(p, sides)) {
+    const SharedParams shared(systems, SidesLayout::columns, false);
+    return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
+            program_id(device, sum_file, sum_defines())};
+  }
   if (takes_normal_equations(systems, sides, device.limits)) {
-    names.push_back(name("gpu/solve/normal.cl", params.normal));
+    if (is_tall_system(p.m)) {
+      names.push_back(name("gpu/solve/normal_sums.cl", params.sums));
+      names.push_back(name("gpu/solve/tall_normal.cl", params.tall_normal));
+      names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
+    } else {
+      names.push_back(name("gpu/solve/normal.cl", params.normal));
+    }
     return names;
   }
   if (is_tall_system(p.m)) names.push_back(name("gpu/solve/tall_systems.cl", params.tall));

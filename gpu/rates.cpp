@@ -61,6 +61,13 @@ double factor_seconds(const Problem& p, const Limits& device, std::string_view v
   return on_device((1 + check) * seconds * operations(p) / operations(measured), p, device);
 }
 
+/// x and the errors of right sides of one matrix, which the CPU has factored.
+double shared_seconds(const Problem& p, index_t sides, const Limits& device) {
+  const double rate = p.type == ElementType::float32 ? tuning::shared_entries_per_second
+                                                     : tuning::shared_wide_entries_per_second;
+  return on_device(static_cast<double>(p.m * p.n) * static_cast<double>(sides) / rate, p, device);
+}
+
 double systems_seconds(const Problem& p, index_t sides, const Limits& device) {
   const tuning::MeasuredSystems& time = nearest_systems(p);
   const Problem measured{time.count, time.m, time.n, p.type, Mode::r};
@@ -138,13 +145,17 @@ DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device)
   const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
   const double bytes =
       static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + vectors);
-  const double parts = sub_chunks(p, bytes);
-  const double kernels = systems_seconds(p, sides, device.limits);
+  const bool shares = has_shared_systems(p, sides);
+  const double parts =
+      shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
+             : sub_chunks(p, bytes);
+  const double kernels =
+      shares ? shared_seconds(p, sides, device.limits) : systems_seconds(p, sides, device.limits);
+  const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
   return {.variant = variant->name,
           .programs = solve_programs(*variant, p, sides, device),
           .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
-          .run_seconds =
-              overlapped(copied_in(p, bytes), kernels, parts) + tuning::chunk_seconds * parts};
+          .run_seconds = overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts};
 }
 
 bool is_measured(const DeviceInfo& device) {

@@ -23,6 +23,7 @@ std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& pro
 
 // One function per variant, in variants/<name>/<name>.cpp.
 GpuVariant gram_variant();
+GpuVariant gram_group_variant();
 GpuVariant gram_tiles_variant();
 GpuVariant gram_twice_variant();
 GpuVariant small_variant();

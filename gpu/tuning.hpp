@@ -40,6 +40,10 @@ inline constexpr std::size_t device_memory_percent = 85;
 
 // ---- building (builders.hpp, program_cache)
 
+/// Kernels of a program that has no heavy one. 2 .. 5. A kernel takes 0.1 to 0.3 s, a program 0.1 s
+/// more, and 5 to 13 ms when the driver's cache has it (NVIDIA H200, driver 580, 2026-11).
+inline constexpr std::size_t most_kernels_of_part = 3;
+
 /// Processes that build programs beside this one, at most one less than --threads. 0 .. 8. Each
 /// takes 0.13 s and 0.1 s after the one before it to start, since the driver makes contexts one
 /// after another (NVIDIA H200, driver 580, 2026-11), and holds a context on the device. The number
@@ -64,6 +68,10 @@ struct MeasuredTime {
   double q_ms, r_ms;
 };
 inline constexpr MeasuredTime measured_times[] = {
+    {"opencl/small", ElementType::float32, 468750, 8, 8, 0.269, 0.182},
+    {"opencl/small", ElementType::float64, 468750, 8, 8, 0.274, 0.189},
+    {"opencl/small", ElementType::float32, 208333, 12, 12, 0.357, 0.232},
+    {"opencl/small", ElementType::float64, 208333, 12, 12, 0.370, 0.248},
     {"opencl/small", ElementType::float32, 15000, 16, 16, 0.041, 0.031},
     {"opencl/small", ElementType::float32, 15000, 32, 32, 0.138, 0.090},
     {"opencl/small", ElementType::float32, 15000, 64, 64, 0.842, 0.533},
@@ -81,12 +89,14 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/tall", ElementType::float32, 1, 1000000, 32, 0.148, 0.072},
     {"opencl/tall", ElementType::float32, 1, 4000000, 64, 1.16, 0.417},
     {"opencl/tall", ElementType::float32, 1, 1000000, 128, 0.96, 0.44},
-    {"opencl/leading", ElementType::float32, 1800, 64, 256, 0.372, 0.368},
-    {"opencl/leading", ElementType::float32, 300, 100, 1000, 0.656, 0.654},
-    {"opencl/leading", ElementType::float32, 5, 64, 100000, 0.355, 0.355},
-    {"opencl/leading", ElementType::float64, 1800, 64, 256, 0.640, 0.640},
-    {"opencl/leading", ElementType::float64, 300, 100, 1000, 1.21, 1.20},
-    {"opencl/leading", ElementType::float64, 5, 64, 100000, 0.560, 0.560},
+    {"opencl/leading", ElementType::float32, 30000, 10, 100, 0.234, 0.234},
+    {"opencl/leading", ElementType::float64, 30000, 10, 100, 0.355, 0.355},
+    {"opencl/leading", ElementType::float32, 1800, 64, 256, 0.238, 0.238},
+    {"opencl/leading", ElementType::float32, 300, 100, 1000, 0.395, 0.395},
+    {"opencl/leading", ElementType::float32, 5, 64, 100000, 0.191, 0.191},
+    {"opencl/leading", ElementType::float64, 1800, 64, 256, 0.393, 0.393},
+    {"opencl/leading", ElementType::float64, 300, 100, 1000, 0.614, 0.614},
+    {"opencl/leading", ElementType::float64, 5, 64, 100000, 0.302, 0.302},
     {"opencl/tiny", ElementType::float32, 1800000, 4, 4, 0.179, 0.138},
     {"opencl/tiny", ElementType::float32, 460000, 8, 8, 0.500, 0.338},
     {"opencl/tiny", ElementType::float64, 1800000, 4, 4, 0.231, 0.180},
@@ -96,6 +106,13 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/small", ElementType::float64, 15000, 128, 64, 4.70, 2.84},
     {"opencl/gram", ElementType::float64, 15000, 64, 64, 1.05, 0.880},
     {"opencl/gram", ElementType::float64, 15000, 128, 64, 1.74, 0.639},
+    {"opencl/gram_twice", ElementType::float64, 1802, 129, 129, 3.76, 3.22},
+    {"opencl/gram_group", ElementType::float32, 2391, 112, 112, 0.823, 0.823},
+    {"opencl/gram_group", ElementType::float32, 1446, 144, 144, 1.33, 1.33},
+    {"opencl/gram_group", ElementType::float64, 5787, 72, 72, 1.23, 1.23},
+    {"opencl/gram_group", ElementType::float64, 3255, 96, 96, 1.10, 1.10},
+    {"opencl/gram_group", ElementType::float64, 1831, 128, 128, 1.31, 1.31},
+    {"opencl/gram_group", ElementType::float64, 1171, 160, 160, 1.84, 1.84},
     {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.59, 1.25},
     {"opencl/gram_twice", ElementType::float64, 32, 512, 512, 1.23, 1.08},
     {"opencl/gram_twice", ElementType::float64, 1, 512, 512, 0.441, 0.364},
@@ -123,9 +140,13 @@ inline constexpr MeasuredSystems measured_systems[] = {
     {ElementType::float32, 65536, 288, 97, 55},    {ElementType::float64, 65536, 288, 97, 87},
     {ElementType::float32, 1000, 288, 97, 0.972},  {ElementType::float64, 1000, 288, 97, 1.55},
     {ElementType::float32, 1, 100000, 16, 0.262},  {ElementType::float64, 1, 100000, 16, 0.372},
-    {ElementType::float32, 1, 1000000, 32, 0.880}, {ElementType::float64, 1, 1000000, 32, 0.938},
-    {ElementType::float32, 1, 4000000, 64, 2.9},   {ElementType::float64, 1, 4000000, 64, 3.1},
+    {ElementType::float32, 1, 1000000, 32, 0.415}, {ElementType::float64, 1, 1000000, 32, 0.453},
+    {ElementType::float32, 1, 4000000, 64, 1.57},  {ElementType::float64, 1, 4000000, 64, 1.81},
 };
+/// Entries of A times right sides per second, where one matrix has them all, with the check: at
+/// least, for right sides in rows. 10000000 of 120 x 4 take 6.7 ms (float64 12.9), 1000000 of 288 x
+/// 64 19.6 (23.8); as columns 3.3 and 4.7. The copies take 30 times as long.
+inline constexpr double shared_entries_per_second = 7e11, shared_wide_entries_per_second = 4e11;
 /// A part of the name of the device of these tables.
 inline constexpr std::string_view measured_device = "H200";
 /// Compute units of that device. Others are taken to be faster or slower in proportion to theirs.
@@ -204,13 +225,19 @@ inline constexpr int tiny_group = 64;
 
 // ---- leading (variants/leading/leading.cl). NVIDIA H200, driver 580, 2026-11.
 
-/// Rows, at least few_rows: float32 with fewer is computed in float64. At most: flagged blocks are
-/// then factored together.
+/// Rows at most: flagged blocks are then factored together.
 inline constexpr std::int64_t leading_most_rows = 512;
-/// With more columns than `small` takes it is faster than `blocked`: 1800 of 64 x 256 take 0.37 ms,
-/// and 1.27 in `blocked`. With fewer, from so many times as many columns as rows on: 30000 of 16 x
-/// 64 take 0.33 ms, and 0.54 in `small`; 44000 of 17 x 40 take 0.97 and 0.65.
-inline constexpr std::int64_t leading_wide = 3;
+/// Largest number of rows with which a work-item computes whole columns of R.
+inline constexpr std::int64_t leading_strip_rows = 16;
+/// With more columns than `small` takes it is faster than `blocked`: 1800 of 64 x 256 take 0.24 ms,
+/// and 1.27 in `blocked`. With fewer, from so many times as many columns as rows on, but not for
+/// the narrow tiles of `small`, or from so many rows on. Some 30 million entries in float32, here /
+/// in `small`, ms: 5 x 100 0.185 / 0.98, 6 x 40 0.26 / 0.89, 12 x 48 0.35 / 0.88, 20 x 60 0.31 /
+/// 0.28, 24 x 72 0.25 / 0.36, 6 x 20 0.36 / 0.29, 8 x 24 0.28 / 0.25, 12 x 24 0.49 / 0.42, 17 x 40
+/// 0.48 / 0.29, 30 x 70 0.36 / 0.42, 33 x 60 0.53 / 0.44, 40 x 64 0.44 / 0.39, 50 x 70 0.56 / 0.64,
+/// 60 x 100 0.44 / 0.65, 64 x 100 0.40 / 0.61; float64 10 x 50 0.46 / 0.86, 17 x 51 0.60 / 0.85, 64
+/// x 100 0.69 / 1.36.
+inline constexpr std::int64_t leading_wide = 3, leading_any_rows = 48;
 /// Blocks of up to so many rows are factored by `small`, larger ones by the routes by A'A.
 inline constexpr std::int64_t leading_small_rows = 32;
 
@@ -264,9 +291,37 @@ inline constexpr std::int64_t gram_twice_few_columns = 17;
 /// blocks.
 inline constexpr std::int64_t gram_whole_columns = 32;
 inline constexpr std::int64_t gram_whole_rows = 64;
+/// Up to so many columns a slab has so many rows and is alone in local memory: 10000 of 1000 x 3
+/// take 0.188 ms, 0.262 with four slabs of 16 rows and 0.183 with one of 128 (float64 0.555, 0.667
+/// and 0.592); 7500 of 2000 x 2 0.255.
+inline constexpr std::int64_t gram_narrow_slab_columns = 4;
+inline constexpr int gram_narrow_slab_rows = 64;
 /// Largest number of rows for which `small` factors a flagged matrix. Taller ones are factored by
 /// `blocked`, whose groups return early if there is nothing to do.
 inline constexpr std::int64_t gram_small_rows = 256;
+
+// ---- gram_group (variants/gram_group/gram_group.cl). NVIDIA H200, driver 580, 2026-11.
+
+/// Columns: the blocks of a group and a strip of Q fill the registers of its work-items.
+inline constexpr std::int64_t gram_group_least_columns = 65, gram_group_most_columns = 160;
+inline constexpr std::int64_t gram_group_most_rows = 4096;
+/// Where it is faster than the others, some 30 million entries, ms. float64: 65 x 65 1.64 (`gram`
+/// 1.71), 72 x 72 1.23 (1.60), 81 x 81 1.59 (`small` 2.98), 96 x 96 1.10 (2.41), 97 x 97 1.55
+/// (`gram_twice` 2.52), 128 x 128 1.31 (1.66), 129 x 129 2.23 (3.89), 160 x 160 1.84 (2.50); from
+/// 73 to 80 columns `gram` is taken to be as fast. float32: 97 x 97 1.09 (`gram_tiles` 1.19), 112 x
+/// 112 0.82 (0.91), 129 x 129 1.69 (1.97), 144 x 144 1.33 (1.55), but 88 x 88 0.90 (`small` 0.81),
+/// 128 x 128 0.87 (0.84) and 160 x 160 1.43 (1.33).
+inline constexpr std::int64_t gram_group_few_columns = 72, gram_group_many_columns = 81;
+inline constexpr std::int64_t gram_group_single_columns = 97, gram_group_single_columns_end = 112;
+inline constexpr std::int64_t gram_group_very_many_columns = 129;
+inline constexpr std::int64_t gram_group_single_most_columns = 144;
+/// Matrices with more rows in proportion, and fewer matrices, are left to the others. Not measured.
+inline constexpr double gram_group_tall = 1.5;
+inline constexpr std::int64_t gram_group_batch = 264;
+/// The part of the bar that the measured error of the first pass may take.
+inline constexpr double gram_group_share = 0.9;
+/// Groups, each with work memory. An H200 runs two on each multiprocessor.
+inline constexpr std::int64_t gram_group_groups = 264;
 
 // ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
 
@@ -342,6 +397,10 @@ inline constexpr std::int64_t small_matrix_bytes = 128 << 10;
 inline constexpr int small_flagged_share = 8;
 /// Largest number of lanes for a flagged matrix.
 inline constexpr int small_flagged_lanes = 256;
+/// Largest number of columns, and of rows where there are more than small_max_columns columns, of a
+/// flagged matrix of `gram_tiles`: 256 lanes hold 100 entries each. One of 129 x 129 takes 0.143
+/// ms, and 0.43 in `blocked`.
+inline constexpr std::int64_t small_flagged_columns = 160;
 /// Columns per work-item. 1 .. 8. A matrix of up to 16 columns has 4 lanes across, and a wider one
 /// has 8. 64x64 takes 0.82 ms with 8 columns and 0.91 ms with 4; 32x32 takes 0.14 ms with 4 columns
 /// and 0.16 ms with 8.
@@ -586,6 +645,12 @@ inline constexpr double solve_enough = 0.125;
 inline constexpr double solve_rank_margin = 4;
 /// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
+
+// ---- systems with weights or missing rows (solve/weigh.cl). Not yet measured.
+
+/// Work-items of a group, and of a row at the most.
+inline constexpr int weigh_group = 128;
+inline constexpr std::int64_t weigh_most_row_items = 32;
 
 // ---- many right sides of one matrix (solve/shared.cl, solve/masked.cl)
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -113,6 +114,30 @@ struct Builders::Process {
   Clock::time_point begun;  // of the job
 };
 
+namespace {
+
+/// Takes the exit codes of processes that have been killed, in a thread of its own: a driver needs
+/// a tenth of a second to clean up after each.
+template <class Processes>
+void take_exit_codes(const Processes& processes) {
+  std::vector<pid_t> ids;
+  for (const auto& process : processes) ids.push_back(process.id);
+  if (ids.empty()) return;
+  const auto take = [ids = std::move(ids)] {
+    for (const pid_t id : ids) {
+      while (waitpid(id, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  };
+  try {
+    std::thread(take).detach();
+  } catch (const std::system_error&) {  // there is no room for a thread
+    take();
+  }
+}
+
+}  // namespace
+
 Builders::Builders(std::vector<BuildJob> jobs, const BuilderLimits& limits, int device)
     : jobs_(std::move(jobs)), limits_(limits), device_(device), begun_(Clock::now()) {
   for (std::size_t i = 0; i < jobs_.size(); ++i) open_.push_back(i);
@@ -125,6 +150,7 @@ Builders::Builders(std::vector<BuildJob> jobs, const BuilderLimits& limits, int 
 
 Builders::~Builders() {
   thread_ = {};  // stops and joins
+  take_exit_codes(processes_);
 }
 
 std::optional<Builders::Next> Builders::next() {
@@ -229,8 +255,6 @@ void Builders::end(Process& process) {
   kill(process.id, SIGKILL);
   close(process.socket);
   process.socket = -1;
-  while (waitpid(process.id, nullptr, 0) < 0 && errno == EINTR) {
-  }
   if (process.job) {
     open_.push_back(*process.job);
     process.job.reset();
@@ -239,6 +263,20 @@ void Builders::end(Process& process) {
   changed_.notify_all();
 }
 
+namespace {
+
+/// A context of the device. Builders make theirs one after another: drivers give each a turn, so
+/// that all of them would have theirs only when the last one does.
+cl::Context context_in_turn(const cl::Device& device) {
+  const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  flock(file, LOCK_EX);  // where this fails, there are no turns
+  cl::Context context(device);
+  close(file);
+  return context;
+}
+
+}  // namespace
+
 int run_builder(int device, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) return 1;
@@ -246,7 +284,7 @@ int run_builder(int device, pid_t parent) {
     const std::vector<DeviceHandle> handles = device_handles();
     if (device < 0 || static_cast<std::size_t>(device) >= handles.size()) return 1;
     const cl::Device& handle = handles[static_cast<std::size_t>(device)].device;
-    const cl::Context context(handle);
+    const cl::Context context = context_in_turn(handle);
     while (send_all(STDIN_FILENO, &ready, 1)) {
       const std::optional<std::string> options = read_text(STDIN_FILENO);
       const std::optional<std::string> text = options ? read_text(STDIN_FILENO) : options;

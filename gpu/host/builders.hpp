@@ -55,7 +55,7 @@ class Builders {
 
   /// `device`: the index of list_devices().
   Builders(std::vector<BuildJob> jobs, const BuilderLimits& limits, int device);
-  /// Ends all builders.
+  /// Ends all builders; their exit codes are taken later.
   ~Builders();
   Builders(const Builders&) = delete;
   Builders& operator=(const Builders&) = delete;

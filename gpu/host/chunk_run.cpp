@@ -14,74 +14,11 @@
 #include "core/error.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "gpu/host/copies.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
-namespace {
-
-using Size3 = std::array<cl::size_type, 3>;
-
-/// A region of `view`'s matrix b in the form that OpenCL's rectangle commands need.
-template <class T>
-struct Rectangle {
-  Rectangle(BatchView<T> view, index_t b)
-      : buffer_origin{static_cast<std::size_t>(b * view.rows * view.cols) * sizeof(T), 0, 0},
-        region{static_cast<std::size_t>(view.cols) * sizeof(T), static_cast<std::size_t>(view.rows),
-               1},
-        row_bytes(region[0]),
-        host_row_bytes(static_cast<std::size_t>(view.ld) * sizeof(T)) {}
-  Size3 buffer_origin, host_origin{0, 0, 0}, region;
-  std::size_t row_bytes, host_row_bytes;
-};
-
-template <class T>
-std::size_t packed_bytes(BatchView<T> view) {
-  return static_cast<std::size_t>(view.count * view.rows * view.cols) * sizeof(T);
-}
-
-/// Copies a batch to the device, and appends the events of the first and the last command.
-template <class T>
-void write(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<const T> view,
-           std::vector<cl::Event>& events) {
-  if (packed_bytes(view) == 0) return;
-  events.emplace_back();
-  if (view.is_packed()) {
-    queue.enqueueWriteBuffer(buffer, CL_FALSE, 0, packed_bytes(view), view.data, nullptr,
-                             &events.back());
-    return;
-  }
-  for (index_t b = 0; b < view.count; ++b) {
-    const Rectangle<const T> at(view, b);
-    if (b == 1) events.emplace_back();
-    queue.enqueueWriteBufferRect(buffer, CL_FALSE, at.buffer_origin, at.host_origin, at.region,
-                                 at.row_bytes, 0, at.host_row_bytes, 0, view[b].data, nullptr,
-                                 &events.back());
-  }
-}
-
-/// Copies a batch from the device, and appends events in the same way.
-template <class T>
-void read(const cl::CommandQueue& queue, const cl::Buffer& buffer, BatchView<T> view,
-          std::vector<cl::Event>& events) {
-  if (packed_bytes(view) == 0) return;
-  events.emplace_back();
-  if (view.is_packed()) {
-    queue.enqueueReadBuffer(buffer, CL_FALSE, 0, packed_bytes(view), view.data, nullptr,
-                            &events.back());
-    return;
-  }
-  for (index_t b = 0; b < view.count; ++b) {
-    const Rectangle<T> at(view, b);
-    if (b == 1) events.emplace_back();
-    queue.enqueueReadBufferRect(buffer, CL_FALSE, at.buffer_origin, at.host_origin, at.region,
-                                at.row_bytes, 0, at.host_row_bytes, 0, view[b].data, nullptr,
-                                &events.back());
-  }
-}
-
-}  // namespace
-
 double seconds_between(const cl::Event& first, const cl::Event& last) {
   const auto end = [](const cl::Event& e) {
     return static_cast<double>(e.getProfilingInfo<CL_PROFILING_COMMAND_END>());
@@ -192,7 +129,7 @@ void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
   flight.buffers = std::make_unique<DeviceBuffers>(
       engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
   if (routes_of(flight) != nullptr) flight.routes.resize(flight.errors.size());
-  write<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
+  write_batch<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
   engine_.upload.flush();
   // During the upload.
   flight.a_sums.resize(static_cast<std::size_t>(count));
@@ -230,10 +167,10 @@ void ChunkRun<T>::launch(Flight& flight) {
 
   engine_.download.enqueueBarrierWithWaitList(&summed);
   const FactorJob& job = buffers.job;
-  read<T>(engine_.download, job.q, out_.q.slice(first, count), flight.downloads);
-  read<T>(engine_.download, job.r, out_.r.slice(first, count), flight.downloads);
-  read<T>(engine_.download, job.v, out_.v.slice(first, count), flight.downloads);
-  read<T>(engine_.download, job.tau, out_.tau.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.q, out_.q.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.r, out_.r.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.v, out_.v.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.tau, out_.tau.slice(first, count), flight.downloads);
   engine_.download.enqueueReadBuffer(
       buffers.sums, CL_FALSE, 0, sizeof(std::uint64_t) * flight.sums.size(), flight.sums.data());
   flight.downloads.emplace_back();

@@ -24,6 +24,12 @@ WantedKernels wanted_by(const ProgramSource& source, std::span<const std::string
   return wanted;
 }
 
+/// All steps of a variant, whatever the routes are.
+void enqueue_all(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+  variant.enqueue(job, launch);
+  if (variant.enqueue_rest != nullptr) variant.enqueue_rest(job, launch);
+}
+
 ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const Params& params) {
   return {variant.file, defines_for(problem, params, variant.computes_in(problem)),
           variant.plan.name};
@@ -77,6 +83,8 @@ void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& 
     variant.leading.enqueue(job, launch);
   }
   compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
   if (variant.again != nullptr && enqueue_again(variant, job))
     compute.enqueueMarkerWithWaitList(nullptr, &after);
 }
@@ -144,10 +152,24 @@ void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
   }
 }
 
-std::vector<cl_int> Engine::read_routes(const FactorJob& job) {
-  std::vector<cl_int> routes(static_cast<std::size_t>(job.count));
-  compute.enqueueReadBuffer(job.work[0], CL_TRUE, 0, sizeof(cl_int) * routes.size(), routes.data());
-  return routes;
+std::vector<cl_int> Engine::read_routes(const cl::Buffer& routes, index_t count) {
+  std::vector<cl_int> read(static_cast<std::size_t>(count));
+  compute.enqueueReadBuffer(routes, CL_TRUE, 0, sizeof(cl_int) * read.size(), read.data());
+  return read;
+}
+
+bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+  const WantedKernels wanted =
+      wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
+                [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
+  if (wanted.kernels.empty()) return false;
+  if (!session.programs.has(wanted)) {
+    const std::vector<cl_int> routes = read_routes(*variant.routes(job), job.count);
+    if (std::ranges::count(routes, ROUTE_FIRST_PASS) == job.count) return false;
+    session.programs.prepare({&wanted, 1});
+  }
+  variant.enqueue_rest(job, launch);
+  return true;
 }
 
 bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
@@ -158,7 +180,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   std::vector<cl_int> routes;
   if (first.host_decides || !variant.takes_flags ||
       !session.programs.has(source.file, source.defines)) {
-    routes = read_routes(job);
+    routes = read_routes(job.work[0], job.count);
     if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
   }
   FactorJob flagged{
@@ -168,6 +190,10 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
     std::vector<WantedKernels> wanted;
     add_wanted(variant, flagged, wanted);
+    if (variant.enqueue_rest != nullptr) {
+      wanted.push_back(wanted_by(source, variant.heavy_kernels,
+                                 [&](Launcher& launch) { variant.enqueue_rest(flagged, launch); }));
+    }
     session.programs.prepare(wanted);
   }
   if (variant.takes_flags) {
@@ -177,7 +203,7 @@ bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
   }
   Launcher launch(kernels, compute, session.programs, source);
   if (job.count == 1) {
-    variant.enqueue(flagged, launch);
+    enqueue_all(variant, flagged, launch);
     return true;
   }
   const FactorJob one = own_job(flagged);
@@ -211,7 +237,7 @@ void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_
   const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
   const auto at = static_cast<std::size_t>(b);
   compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
-  variant.enqueue(one, launch);
+  enqueue_all(variant, one, launch);
   if (q_bytes > 0) compute.enqueueCopyBuffer(one.q, job.q, 0, at * q_bytes, q_bytes);
   compute.enqueueCopyBuffer(one.r, job.r, 0, at * r_bytes, r_bytes);
 }

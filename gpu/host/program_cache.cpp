@@ -109,6 +109,17 @@ bool ProgramCache::has(std::string_view file, const Defines& defines) {
   return programs_.contains(key) || of_kernels_.contains(key);
 }
 
+bool ProgramCache::has(const WantedKernels& wanted) {
+  const std::string key = key_of(wanted.source.file, wanted.source.defines);
+  const std::lock_guard lock(mutex_);
+  if (programs_.contains(key)) return true;
+  const auto built = of_kernels_.find(key);
+  return built != of_kernels_.end() &&
+         std::ranges::all_of(wanted.kernels, [&](const std::string& kernel) {
+           return built->second.contains(kernel);
+         });
+}
+
 cl::Program ProgramCache::get(std::string_view file, const Defines& defines,
                               std::string_view user) {
   const std::string key = key_of(file, defines);
@@ -141,24 +152,31 @@ void ProgramCache::prepare(std::span<const WantedKernels> wanted) {
   build_parts(missing_parts(wanted));
 }
 
-/// The heavy kernels come first: with them, whoever builds has the long builds behind it early.
+/// The heavy kernels come first, each file's in their order: with them, whoever builds has the long
+/// builds behind it early.
 std::vector<ProgramCache::Part> ProgramCache::missing_parts(
     std::span<const WantedKernels> wanted) const {
   std::vector<Part> parts, parts_of_others;
   for (const WantedKernels& of_file : wanted) {
     const std::string key = key_of(of_file.source.file, of_file.source.defines);
-    const auto built = of_kernels_.find(key);
-    Part others{&of_file.source, {}};
-    for (const std::string& kernel : of_file.kernels) {
-      const bool is_in_part = built != of_kernels_.end() && built->second.contains(kernel);
-      if (programs_.contains(key) || is_in_part) continue;
-      if (std::ranges::find(of_file.heavy, kernel) != of_file.heavy.end()) {
-        parts.push_back({&of_file.source, {kernel}});
-      } else {
-        others.kernels.insert(kernel);
+    if (programs_.contains(key)) continue;
+    std::set<std::string> others = of_file.kernels;
+    if (const auto built = of_kernels_.find(key); built != of_kernels_.end()) {
+      std::erase_if(others, [&](const auto& kernel) { return built->second.contains(kernel); });
+    }
+    for (const std::string_view heavy : of_file.heavy) {
+      if (const auto found = others.find(std::string(heavy)); found != others.end()) {
+        parts.push_back({&of_file.source, {*found}});
+        others.erase(found);
       }
     }
-    if (!others.kernels.empty()) parts_of_others.push_back(std::move(others));
+    constexpr std::size_t most = tuning::most_kernels_of_part;
+    for (std::size_t left = (others.size() + most - 1) / most; left > 0; --left) {
+      const std::size_t size = (others.size() + left - 1) / left;
+      const auto end = std::next(others.begin(), static_cast<std::ptrdiff_t>(size));
+      parts_of_others.push_back({&of_file.source, {others.begin(), end}});
+      others.erase(others.begin(), end);
+    }
   }
   std::ranges::move(parts_of_others, std::back_inserter(parts));
   return parts;

@@ -3,8 +3,7 @@
 // process.
 //
 //   on a GPU        the kernels that a run needs, in several programs: one for each heavy kernel,
-//   one
-//                   for all others; other processes build some of them (builders.hpp)
+//                   and a few for the others; other processes build some of them (builders.hpp)
 //   on a CPU        the whole file
 #pragma once
 
@@ -68,6 +67,8 @@ class ProgramCache {
 
   /// Whether the file, or what a run needs of it, is built.
   bool has(std::string_view file, const Defines& defines);
+  /// Whether these kernels are built.
+  bool has(const WantedKernels& wanted);
 
   /// The seconds in which every program was built, or was taken from the driver's own cache; all
   /// parts of a file are one program.

@@ -17,7 +17,7 @@
 //
 // Condition numbers: as in systems.cl, by one work-item, with L' for R.
 //
-// Defines, set in masked.cpp and shared_systems.cpp   range   meaning
+// Defines, set in masked.cpp and shared_matrix.cpp   range   meaning
 //   STORED                        common.clh
 //   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh; BLOCK is
 //                                 even and at least COLUMNS (COLUMNS + 3) / 2
@@ -154,7 +154,7 @@ INLINE void add_step(const double gram[SIDES * TRIANGLE_ENTRIES],
   }
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_masked(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_masked(
     __global const STORED* b, __global const double* a, __global const double* weights,
     __global STORED* all_x, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
@@ -329,9 +329,9 @@ INLINE void store_masked_errors(const double* l, const double inverse[COLUMNS], 
 }
 
 // For SIDES = 1.
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_masked(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
     __global const STORED* b, __global const double* a, __global const double* weights,
-    __global const STORED* all_x, __global FactorFindings* findings,
+    __global const STORED* all_x, __global FactorFindings* findings, __global int* rows_used,
     __global SolutionErrors* errors, __global STORED* se, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   const index_t side = number_of_side(0, &shape);
@@ -393,6 +393,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_masked(
                    : NAN;
   if (!side_exists(0, &shape)) return;
   findings[side] = found;
+  rows_used[side] = used;
   errors[side] = of_x;
   const int freedom = used - COLUMNS;
   if (shape.wants_se)

@@ -8,10 +8,6 @@
 //   float64 A: g = A'(b - A x),  x += L'^-1 D^-1 L^-1 g  until ||d|| <= enough ||x||
 //   R = D^(1/2) L'                          for the check (systems.cl)
 //
-//   G in blocks of BLOCK x BLOCK; a work-item     0
-//   of the team has one in its registers:         1  2
-//                                                 3  4  5
-//
 // Products of float32 are exact in float64, and x then has an error of about cond(A)^2 2^-53: the
 // bar of float32 is far above it for every matrix that the rank decision does not leave to the
 // host. With u = 2^-52, a correction in float64 multiplies the error by about 16 cond(A)^2 u
@@ -21,46 +17,23 @@
 // Loops have the same number of turns for all work-items: PoCL 3.1 confuses the work-items where
 // some leave a loop before others.
 //
-// Entry c of a vector and column c of a tile are at PLACE(c): work-items of a team that want the
-// same entry of adjacent blocks then read from different banks.
+// Column c of a tile is at PLACE(c), as entry c of a vector is (normal_factor.clh).
 //
 // Defines, set in normal.cpp   range     meaning
 //   STORED                               common.clh
 //   SUB_GROUP_BODY                       common.clh
-//   COLUMNS                    1 ..      columns of A
-//   BLOCK                      4, 6, 8   columns of a block
-//   TEAMS                      1 ..      systems of a work-group
+//   COLUMNS, BLOCK, TEAMS                normal_factor.clh
 //   TILE_ROWS                  1 ..      rows of A in local memory
 //   MOST_STEPS                 1 ..      the first step and the corrections
 // Work-group: TEAMS teams of TEAM. Local memory: SolveRoom.
-#include "gpu/common/common.clh"
+#include "gpu/solve/normal_factor.clh"
 
-#ifndef COLUMNS
-#define COLUMNS 16
-#endif
-#ifndef BLOCK
-#define BLOCK 4
-#endif
-#ifndef TEAMS
-#define TEAMS 4
-#endif
 #ifndef TILE_ROWS
 #define TILE_ROWS 8
 #endif
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif
-
-#define ACROSS ((COLUMNS + BLOCK - 1) / BLOCK)
-#define WIDTH (ACROSS * BLOCK)
-#define TEAM (ACROSS * (ACROSS + 1) / 2)
-#define GROUP (TEAMS * TEAM)
-#define ITEM ((int)get_local_id(0) % TEAM)
-#define TEAM_NUMBER ((int)get_local_id(0) / TEAM)
-#define PLACE(c) ((c) % BLOCK * ACROSS + (c) / BLOCK)
-#define PLACE_IN(block, i) ((i) * ACROSS + (block))
-// The entries of a vector that a work-item owns: the places ITEM, ITEM + TEAM, ..
-#define OWNED ((WIDTH + TEAM - 1) / TEAM)
 
 // Odd, so that rows, and the tiles of teams of one work-item, begin in different banks. Larger
 // teams read each entry so often that it is stored in float64.
@@ -82,19 +55,10 @@ typedef double Held;
 typedef struct {
   __local Held *tiles, *tile;           // TILE_ENTRIES: of all teams, of this one
   __local double *all_b, *b;            // TILE_ROWS: b, then b - A x
-  __local double* column;               // 2 x WIDTH: a column of L D, twice
-  __local double *pivots, *inverse;     // WIDTH: D, D^-1
-  __local double *x, *y;                // WIDTH
+  NormalRoom normal;
+  __local double* x;                    // WIDTH
   __local double* partial;              // PARTIAL_ENTRIES
 } SolveRoom;
-
-// A work-item's block, by rows.
-typedef double Block[BLOCK * BLOCK];
-
-// The systems of the group, and the place of a work-item's block.
-typedef struct {
-  int systems, down, across;
-} SolvePlace;
 
 // ---- tiles of rows
 
@@ -170,7 +134,7 @@ INLINE void store_owned(__local double* to, const double own[OWNED]) {
     if (ITEM + TEAM * t < WIDTH) to[ITEM + TEAM * t] = own[t];
 }
 
-// gram := the block of A'A, with 1 on the diagonal past the last column; room.y := A'b.
+// gram := the block of A'A, with 1 on the diagonal past the last column; room.normal.y := A'b.
 INLINE void form_normal(const SolveRoom room, Block gram,
                         __global const STORED* a, __global const STORED* b, const SolvePlace* at,
                         const SystemShape* shape) {
@@ -205,126 +169,10 @@ INLINE void form_normal(const SolveRoom room, Block gram,
     }
     add_owned(room, own);
   }
-  store_owned(room.y, own);
+  store_owned(room.normal.y, own);
 #pragma unroll
   for (int i = 0; i < BLOCK; ++i)
     if (at->down == at->across && at->down * BLOCK + i >= COLUMNS) gram[i * BLOCK + i] = 1;
-}
-
-// ---- G = L D L'
-
-// The next column for all work-items, and its pivot.
-INLINE void give_column(const SolveRoom room, Block gram, const SolvePlace* at,
-                        const int col) {
-#pragma unroll
-  for (int i = 0; i < BLOCK; ++i)
-    room.column[col % 2 * WIDTH + PLACE_IN(at->down, i)] = gram[i * BLOCK + col];
-  if (at->down == at->across) room.pivots[PLACE_IN(at->across, col)] = gram[col * BLOCK + col];
-}
-
-// gram: the block of G -> of L D, in its lower triangle; room.inverse := D^-1.
-INLINE void factor_normal(const SolveRoom room, Block gram, const SolvePlace* at) {
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (at->across == 0) give_column(room, gram, at, 0);
-#pragma unroll 1
-  for (int block = 0; block < ACROSS; ++block) {
-#pragma unroll
-    for (int col = 0; col < BLOCK; ++col) {
-      barrier(CLK_LOCAL_MEM_FENCE);
-      // G(i, j) -= G(i, c) G(j, c) / G(c, c),  i >= j > c
-      if (at->across >= block) {
-        __local const double* from = room.column + col % 2 * WIDTH;
-        const double inverse = reciprocal_double(from[PLACE_IN(block, col)]);
-        double right[BLOCK];
-#pragma unroll
-        for (int j = 0; j < BLOCK; ++j) {
-          const bool is_left = at->across > block || j > col;
-          right[j] = is_left ? -from[PLACE_IN(at->across, j)] * inverse : 0.0;
-        }
-#pragma unroll
-        for (int i = 0; i < BLOCK; ++i) {
-          const double left = from[PLACE_IN(at->down, i)];
-#pragma unroll
-          for (int j = 0; j < BLOCK; ++j)
-            gram[i * BLOCK + j] = fma(left, right[j], gram[i * BLOCK + j]);
-        }
-        if (at->across == (col == BLOCK - 1 ? block + 1 : block))
-          give_column(room, gram, at, (col + 1) % BLOCK);
-      }
-    }
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll
-  for (int t = 0; t < OWNED; ++t) {
-    const int place = ITEM + TEAM * t;
-    if (place < WIDTH) room.inverse[place] = 1 / room.pivots[place];
-  }
-}
-
-// room.y := (L D L')^-1 room.y
-INLINE void solve_normal_factor(const SolveRoom room, const Block gram,
-                                const SolvePlace* at) {
-  const int down = at->down, across = at->across;
-  // D^-1 L^-1 y
-#pragma unroll 1
-  for (int block = 0; block < ACROSS; ++block) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (down == block && across == block) {
-      double v[BLOCK];
-#pragma unroll
-      for (int j = 0; j < BLOCK; ++j) {
-        double sum = room.y[PLACE_IN(block, j)];
-#pragma unroll
-        for (int i = 0; i < BLOCK; ++i)
-          if (i < j) sum = fma(-gram[j * BLOCK + i], v[i], sum);
-        v[j] = sum * room.inverse[PLACE_IN(block, j)];
-      }
-#pragma unroll
-      for (int j = 0; j < BLOCK; ++j) room.y[PLACE_IN(block, j)] = v[j];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (across == block && down > block) {
-#pragma unroll
-      for (int i = 0; i < BLOCK; ++i) {
-        double sum = room.y[PLACE_IN(down, i)];
-#pragma unroll
-        for (int j = 0; j < BLOCK; ++j)
-          sum = fma(-gram[i * BLOCK + j], room.y[PLACE_IN(block, j)], sum);
-        room.y[PLACE_IN(down, i)] = sum;
-      }
-    }
-  }
-  // L'^-1 of it
-#pragma unroll 1
-  for (int block = ACROSS - 1; block >= 0; --block) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (down == block && across == block) {
-      double v[BLOCK];
-#pragma unroll
-      for (int j = BLOCK - 1; j >= 0; --j) {
-        double sum = 0;
-#pragma unroll
-        for (int i = 0; i < BLOCK; ++i)
-          if (i > j) sum = fma(gram[i * BLOCK + j], v[i], sum);
-        v[j] = fma(-sum, room.inverse[PLACE_IN(block, j)], room.y[PLACE_IN(block, j)]);
-      }
-#pragma unroll
-      for (int j = 0; j < BLOCK; ++j) room.y[PLACE_IN(block, j)] = v[j];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (down == block && across < block) {
-#pragma unroll
-      for (int j = 0; j < BLOCK; ++j) {
-        double sum = 0;
-#pragma unroll
-        for (int i = 0; i < BLOCK; ++i)
-          sum = fma(gram[i * BLOCK + j], room.y[PLACE_IN(block, i)], sum);
-        room.y[PLACE_IN(across, j)] =
-            fma(-sum, room.inverse[PLACE_IN(across, j)], room.y[PLACE_IN(across, j)]);
-      }
-    }
-  }
-  barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 // ---- corrections
@@ -376,7 +224,7 @@ INLINE void subtract_product(const SolveRoom room) {
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-// room.y := A'(b - A x)
+// room.normal.y := A'(b - A x)
 INLINE void form_gradient(const SolveRoom room, __global const STORED* a, __global const STORED* b,
                           const SolvePlace* at, const SystemShape* shape) {
   double own[OWNED];
@@ -390,30 +238,12 @@ INLINE void form_gradient(const SolveRoom room, __global const STORED* a, __glob
     subtract_product(room);
     add_owned(room, own);
   }
-  store_owned(room.y, own);
+  store_owned(room.normal.y, own);
 }
 #endif
 
-// ---- the results
-
-// R(j, i) = L(i, j) D(j)^(1/2), j <= i; the entries below the diagonal are left as they are.
-INLINE void store_normal_factor(const SolveRoom room, const Block gram,
-                         __global STORED* r, const SolvePlace* at) {
-#pragma unroll
-  for (int j = 0; j < BLOCK; ++j) {
-    const int row = at->across * BLOCK + j;
-    const double scale = sqrt(room.inverse[PLACE_IN(at->across, j)]);
-#pragma unroll
-    for (int i = 0; i < BLOCK; ++i) {
-      const int col = at->down * BLOCK + i;
-      if (row <= col && col < COLUMNS)
-        r[row * COLUMNS + col] = (STORED)(gram[i * BLOCK + j] * scale);
-    }
-  }
-}
-
 // Groups: one for TEAMS systems.
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_normal(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal(
     __global const STORED* a, __global const STORED* b, __global STORED* r, __global STORED* x,
     SystemShape shape) {
   __local Held tiles[TEAMS * TILE_ENTRIES];
@@ -426,20 +256,16 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_normal(
                           tiles + team * TILE_ENTRIES,
                           all_b,
                           all_b + team * TILE_ROWS,
-                          columns + team * 2 * WIDTH,
-                          pivots + team * WIDTH,
-                          inverses + team * WIDTH,
+                          {columns + team * 2 * WIDTH, pivots + team * WIDTH,
+                           inverses + team * WIDTH, all_y + team * WIDTH},
                           all_x + team * WIDTH,
-                          all_y + team * WIDTH,
                           partials + team * PARTIAL_ENTRIES};
   SolvePlace at;
   const index_t first = (index_t)get_group_id(0) * TEAMS;
   at.systems = (int)min((index_t)TEAMS, shape.count - first);
   a += first * shape.m * COLUMNS;
   b += first * shape.m;
-  at.down = 0;
-  for (int row = 1; row < ACROSS; ++row) at.down += row * (row + 1) / 2 <= ITEM;
-  at.across = ITEM - at.down * (at.down + 1) / 2;
+  find_block(&at);
   // The columns past the last one stay zero.
   for (int t = 0; t < (TEAMS * TILE_ENTRIES + GROUP - 1) / GROUP; ++t) {
     const int e = (int)get_local_id(0) + GROUP * t;
@@ -447,11 +273,11 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_normal(
   }
   Block gram;
   form_normal(room, gram, a, b, &at, &shape);
-  factor_normal(room, gram, &at);
-  solve_normal_factor(room, gram, &at);
+  factor_normal(room.normal, gram, &at);
+  solve_normal_factor(room.normal, gram, &at);
 #pragma unroll
   for (int t = 0; t < OWNED; ++t)
-    if (ITEM + TEAM * t < WIDTH) room.x[ITEM + TEAM * t] = room.y[ITEM + TEAM * t];
+    if (ITEM + TEAM * t < WIDTH) room.x[ITEM + TEAM * t] = room.normal.y[ITEM + TEAM * t];
 #if MOST_STEPS > 1
   int is_done = 0, all_are_done = 0;
 #pragma unroll 1
@@ -460,11 +286,12 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_normal(
     __local int* open = open_teams + (step & 1);
     if (get_local_id(0) == 0) *open = 0;
     form_gradient(room, a, b, &at, &shape);
-    solve_normal_factor(room, gram, &at);
+    solve_normal_factor(room.normal, gram, &at);
 #pragma unroll
     for (int t = 0; t < OWNED; ++t)
-      if (ITEM + TEAM * t < WIDTH && !is_done) room.x[ITEM + TEAM * t] += room.y[ITEM + TEAM * t];
-    const double of_d = squared_norm_of(room, room.y), of_x = squared_norm_of(room, room.x);
+      if (ITEM + TEAM * t < WIDTH && !is_done)
+        room.x[ITEM + TEAM * t] += room.normal.y[ITEM + TEAM * t];
+    const double of_d = squared_norm_of(room, room.normal.y), of_x = squared_norm_of(room, room.x);
     const bool is_enough = !(of_d > shape.enough * shape.enough * of_x);
     is_done |= (int)(step == MOST_STEPS - 1) | (int)is_enough;
     if (ITEM == 0 && !is_done) atomic_inc(open);
@@ -474,7 +301,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_normal(
 #endif
   if (team >= at.systems) return;
   const index_t system = first + team;
-  store_normal_factor(room, gram, r + system * COLUMNS * COLUMNS, &at);
+  store_normal_factor(room.normal, gram, r + system * COLUMNS * COLUMNS, &at);
   for (int p = ITEM; p < WIDTH; p += TEAM) {
     const int col = p % ACROSS * BLOCK + p / ACROSS;
     if (col < COLUMNS) x[system * shape.x_system + col * shape.x_step] = (STORED)room.x[p];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gpu/solve/tall_normal.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
 
@@ -57,9 +58,9 @@ Params normal_params(index_t n, ElementType type) {
   return params;
 }
 
-namespace {
+int normal_group_size(const Params& params) { return params.at("TEAMS") * team_size(params); }
 
-int group_size(const Params& params) { return params.at("TEAMS") * team_size(params); }
+namespace {
 
 /// The arrays of SolveRoom.
 std::size_t local_bytes(ElementType type, const Params& params) {
@@ -76,9 +77,10 @@ std::size_t local_bytes(ElementType type, const Params& params) {
 }  // namespace
 
 bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& limits) {
-  if (sides != 1 || p.n > tuning::normal_most_columns || is_tall_system(p.m)) return false;
+  if (sides != 1 || p.n > tuning::normal_most_columns) return false;
+  if (is_tall_system(p.m)) return takes_tall_normal(p, limits);
   const Params params = normal_params(p.n, p.type);
-  return group_objection(group_size(params), local_bytes(p.type, params), limits).empty();
+  return group_objection(normal_group_size(params), local_bytes(p.type, params), limits).empty();
 }
 
 double normal_least_value(ElementType type, double least_value) {
@@ -88,7 +90,7 @@ double normal_least_value(ElementType type, double least_value) {
 
 void enqueue_normal_solve(const SystemJob& job, Launcher& launch) {
   const index_t groups = ceil_divide(job.shape.count, job.normal_params.at("TEAMS"));
-  launch("solve_normal", groups, group_size(job.normal_params), job.a, job.b, job.r, job.x,
+  launch("solve_normal", groups, normal_group_size(job.normal_params), job.a, job.b, job.r, job.x,
          job.shape);
 }
 

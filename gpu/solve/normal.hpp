@@ -11,6 +11,8 @@ namespace qrtool {
 bool takes_normal_equations(const SolveProblem& problem, index_t sides, const Limits& limits);
 /// The defines of normal.cl for n columns.
 Params normal_params(index_t n, ElementType type);
+/// The work-items of a group with such defines.
+int normal_group_size(const Params& params);
 /// The smallest singular value, with scaled columns, above which R of normal equations tells the
 /// rank. At least `least_value`.
 double normal_least_value(ElementType type, double least_value);

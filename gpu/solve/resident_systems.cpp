@@ -8,8 +8,9 @@
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/resident_data.hpp"
 #include "gpu/solve/system_buffers.hpp"
-#include "gpu/solve/systems.hpp"
+#include "gpu/solve/system_launches.hpp"
 
 namespace qrtool {
 
@@ -39,16 +40,9 @@ struct ResidentSystems<T>::State {
 
   index_t count() const { return factor.problem.count; }
 
-  /// Uploads some systems and copies them as often as needed.
   void repeat(const cl::Buffer& to, std::size_t bytes, const void* from, index_t some) const {
-    const auto all = static_cast<std::size_t>(count()) * bytes;
-    std::size_t there = std::min(static_cast<std::size_t>(some) * bytes, all);
-    engine.upload.enqueueWriteBuffer(to, CL_TRUE, 0, there, from);
-    while (there < all) {
-      const std::size_t more = std::min(there, all - there);
-      engine.upload.enqueueCopyBuffer(to, to, 0, there, more);
-      there += more;
-    }
+    upload_repeated(engine, to, from, static_cast<std::size_t>(some) * bytes,
+                    static_cast<std::size_t>(count()) * bytes);
   }
 
   /// body() must end with a wait.

@@ -29,13 +29,11 @@ template <class T>
 bool SystemSample<T>::agrees(BatchView<const T> a, const RightSideBlock<T>& block, index_t sides,
                              std::span<const index_t> systems) {
   const double each = operations(SystemEngine<T>::factored_problem(problem_, 1, sides));
+  const index_t last = std::ssize(systems) - 1;
   std::vector<index_t> chosen;
-  for (std::size_t i = 0; i < systems.size() && operations_left_ >= each;
-       i = i + 1 == systems.size()
-               ? i + 1
-               : std::min(i + static_cast<std::size_t>(tuning::host_sample_step),
-                          systems.size() - 1)) {
-    chosen.push_back(systems[i]);
+  for (index_t i = 0; i <= last && operations_left_ >= each;
+       i = i < last ? std::min(i + tuning::host_sample_step, last) : last + 1) {
+    chosen.push_back(systems[static_cast<std::size_t>(i)]);
     operations_left_ -= each;
   }
   if (chosen.empty()) return true;

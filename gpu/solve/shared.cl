@@ -18,7 +18,7 @@
 // The error is NaN, and the host solves the right side again, where a number is not finite or out
 // of range (least_bound.clh): also where b has NaN.
 //
-// Defines, set in shared_systems.cpp   range   meaning
+// Defines, set in shared_matrix.cpp   range   meaning
 //   STORED                                     common.clh
 //   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
@@ -126,7 +126,7 @@ INLINE void subtract_later(__global const double* r, __global const double* scra
 }
 #endif
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void solve_shared(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
     __global const STORED* b, __global const double* q, __global const double* r,
     __global const double* weights, __global double* scratch, __global STORED* x,
     SharedShape shape) {
@@ -214,7 +214,7 @@ INLINE double squares_of(const double* v, const int count) {
 }
 
 #if BLOCKS == 1
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_shared(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
     __global const STORED* b, __global const double* a, __global const double* r,
     __global const double* weights, __global const STORED* all_x,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,
@@ -270,7 +270,7 @@ __attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_shared(
 }
 #else
 // scratch: row 0 b'b, rows 1 .. m r, then WIDTH rows for R^-T g.
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void find_residuals(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
     __global const STORED* b, __global const double* a, __global const double* weights,
     __global const STORED* all_x, __global double* scratch, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
@@ -321,7 +321,7 @@ INLINE void subtract_earlier(__global const double* r, __global const double* fr
   }
 }
 
-__attribute__((reqd_work_group_size(GROUP, 1, 1))) __kernel void check_residuals(
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_residuals(
     __global double* scratch, __global const double* a, __global const double* r,
     __global const double* weights, __global const STORED* all_x,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,

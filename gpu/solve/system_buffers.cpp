@@ -6,8 +6,9 @@
 
 #include "gpu/check/device_sums.hpp"
 #include "gpu/solve/normal.hpp"
-#include "gpu/solve/systems.hpp"
+#include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/weights.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -40,21 +41,24 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Par
            count * sizeof(SolutionErrors),
            sum_bytes(p.m, sides, p.type),
            sum_bytes(p.n, sides, p.type),
+           p.has_weights ? element * m : 0,
+           p.has_weights ? sum_bytes(p.m, 1, p.type) : 0,
+           needs_weighing(p) ? sizeof(cl_int) : 0,
            0,
            0,
            0};
   if (!is_tall_system(p.m)) return;
   const auto slabs = static_cast<std::size_t>(system_slabs(p.m).count);
-  bytes[8] = count * slabs * (n + 2) * sizeof(double);
-  bytes[9] = count * (n + 2) * sizeof(double);
-  bytes[10] = count * (n + 1) * sizeof(double);
+  std::size_t sums = count * (n + 2) * sizeof(double), partial = sums * slabs;
+  if (takes_normal_equations(p, sides, limits)) {
+    const NormalSumsBytes of_normal = normal_sums_bytes(p.m, p.n);
+    sums = std::max(sums, of_normal.sums);
+    partial = std::max(partial, of_normal.partial);
+  }
+  bytes[11] = partial;
+  bytes[12] = sums;
+  bytes[13] = count * (n + 1) * sizeof(double);
 }
-
-SystemParams::SystemParams(index_t n, ElementType of, const Limits& limits)
-    : type(of),
-      group(system_params(n, of, limits)),
-      tall(tall_system_params(n, of, limits)),
-      normal(normal_params(n, of)) {}
 
 SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params,
                              const SystemShape& shape) const {
@@ -73,6 +77,8 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params
           .factor_groups = layout.factor_groups,
           .tall_params = params.tall,
           .normal_params = params.normal,
+          .sums_params = params.sums,
+          .tall_normal_params = params.tall_normal,
           .tall = tall};
 }
 
@@ -114,6 +120,9 @@ SystemBuffers SystemPool::get(const SystemLayout& layout, index_t count, int set
           .errors = take(),
           .b_sums = take(),
           .x_sums = take(),
+          .weights = take(),
+          .w_sums = take(),
+          .left_out = take(),
           .tall = {.partial = take(), .sums = take(), .state = take()},
           .scratch = grown({shared_by_sets, 0}, layout.scratch_bytes * groups)};
 }

@@ -21,10 +21,10 @@
 // three of the power method for the largest singular value. Once for R, once for R D with D the
 // powers of two that bring the columns to norms from 1/2 to 1.
 //
-// Defines, set in systems.cpp   range     meaning
-//   STORED                                common.clh
+// Defines, set in system_params.cpp   range     meaning
+//   STORED                                      common.clh
 //   COLUMNS, TEAM, TEAMS, TILE_ROWS, TRIANGLE   rows.clh
-//   MOST_STEPS                  1 ..      the first step and the corrections
+//   MOST_STEPS                        1 ..      the first step and the corrections
 // Work-group: TEAMS teams; a team has a right side, or a system. Local memory: rows.clh, Room.
 #include "gpu/common/common.clh"
 #include "gpu/solve/bounds.clh"
@@ -40,7 +40,7 @@ INLINE int side_of_team(const SystemShape* shape, index_t* system) {
   return (int)(number - *system * shape->sides);
 }
 
-__attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void solve_systems(
+__kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_systems(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
     __global STORED* x, SystemShape shape) {
   DECLARE_ROOM(room);
@@ -232,7 +232,7 @@ INLINE void measure_inverse(const Room room, __global const STORED* r, __global 
 
 // A group takes TEAMS systems, then those after the ones of all groups, ..; `scratch` has COLUMNS^2
 // numbers for each team.
-__attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void measure_factors(
+__kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_factors(
     __global const STORED* all_r, __global FactorFindings* findings, __global double* inverse_norms,
     __global double* scratch, SystemShape shape) {
   DECLARE_ROOM(room);
@@ -272,7 +272,7 @@ __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void measure_
 
 // ---- the check
 
-__attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) __kernel void check_solutions(
+__kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_solutions(
     __global const STORED* a, __global const STORED* b, __global const STORED* r,
     __global const STORED* x, __global const FactorFindings* findings,
     __global const double* inverse_norms, __global SolutionErrors* errors, __global STORED* se,

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// systems.cpp: sub-chunks of systems through a device. Device half: systems.cl.
+// systems.cpp: sub-chunks of systems through a device, and what the host makes of their errors.
 #include "gpu/solve/systems.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <optional>
 #include <span>
 
@@ -19,213 +17,13 @@
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
-#include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/system_copies.hpp"
+#include "gpu/solve/system_launches.hpp"
+#include "gpu/solve/weights.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
-
-/// Work-items that solve a system: a power of two, 4 or more.
-int team_size(index_t n) {
-  if (n > tuning::solve_team_columns) return n <= 2 * tuning::solve_team_columns ? 128 : 256;
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(n, 4))));
-}
-
-/// The arrays of DECLARE_ROOM, and the weights of measure_factors, of one team.
-std::size_t room_bytes(index_t n, std::size_t element, int team, int rows, bool has_triangle) {
-  const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
-  return element * static_cast<std::size_t>(std::max(tile, triangle)) +
-         sizeof(double) * static_cast<std::size_t>(4 * n + team + rows);
-}
-
-int group_size(const Params& params) { return params.at("TEAM") * params.at("TEAMS"); }
-
-}  // namespace
-
-SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
-                         const VectorPlaces& of_b, const VectorPlaces& of_x) {
-  const auto side = [](const VectorPlaces& places) {
-    return places.group == 1 ? places.group_stride : places.stride;
-  };
-  const double u = p.type == ElementType::float32 ? 0x1p-23 : 0x1p-52;
-  return {.b_system = sides * p.m,
-          .b_side = side(of_b),
-          .b_step = of_b.step,
-          .x_system = sides * p.n,
-          .x_side = side(of_x),
-          .x_step = of_x.step,
-          .enough = tuning::solve_enough * std::sqrt(u),
-          .least_value = tuning::solve_rank_margin * p.rank.tolerance,
-          .count = static_cast<int>(count),
-          .m = static_cast<int>(p.m),
-          .sides = static_cast<int>(sides),
-          .wants_se = p.wants_se};
-}
-
-std::size_t system_local_bytes(index_t n, ElementType type, const Params& params) {
-  const std::size_t team = room_bytes(n, size_of(type), params.at("TEAM"), params.at("TILE_ROWS"),
-                                      params.at("TRIANGLE") != 0);
-  return team * static_cast<std::size_t>(params.at("TEAMS")) + 2 * sizeof(int);
-}
-
-Params system_params(index_t n, ElementType type, const Limits& limits) {
-  const int team = team_size(n), teams = std::max(1, tuning::solve_least_group / team);
-  const auto row = static_cast<std::size_t>((n | 1) * teams) * size_of(type);
-  int rows = tuning::solve_tile_rows;
-  while (rows > 1 && static_cast<std::size_t>(rows) * row > tuning::solve_tile_bytes) rows /= 2;
-  const std::size_t room =
-      room_bytes(n, size_of(type), team, rows, true) * static_cast<std::size_t>(teams);
-  const bool has_room = room + 2 * sizeof(int) <= limits.local_bytes;
-  return {{"COLUMNS", static_cast<int>(n)},
-          {"TEAM", team},
-          {"TEAMS", teams},
-          {"TILE_ROWS", rows},
-          {"TRIANGLE", has_room},
-          {"MOST_STEPS", tuning::solve_most_steps}};
-}
-
-std::string system_objection(const SolveProblem& p, const Limits& limits) {
-  const std::string general = system_device_objection(p);
-  if (!general.empty()) return general;
-  if (!limits.has_float64) return "the device has no float64";
-  if (p.n > tuning::solve_most_columns)
-    return fmt::format("more than {} columns", tuning::solve_most_columns);
-  const SystemParams params(p.n, p.type, limits);
-  const std::string of_group = group_objection(
-      group_size(params.group), system_local_bytes(p.n, p.type, params.group), limits);
-  if (!of_group.empty() || !is_tall_system(p.m)) return of_group;
-  return group_objection(params.tall.at("TEAM"), system_local_bytes(p.n, p.type, params.tall),
-                         limits);
-}
-
-namespace {
-
-Launcher launcher(Engine& engine, const SystemJob& job, const char* file, const Params& params) {
-  const Problem problem{.type = job.type};
-  return {engine.kernels,
-          engine.compute,
-          engine.session.programs,
-          {file, defines_for(problem, params, ElementType::float64), "solving systems"}};
-}
-
-Launcher group_launcher(Engine& engine, const SystemJob& job) {
-  return launcher(engine, job, "gpu/solve/systems.cl", job.params);
-}
-
-Launcher normal_launcher(Engine& engine, const SystemJob& job) {
-  return launcher(engine, job, "gpu/solve/normal.cl", job.normal_params);
-}
-
-Launcher tall_launcher(Engine& engine, const SystemJob& job) {
-  return launcher(engine, job, "gpu/solve/tall_systems.cl", job.tall_params);
-}
-
-/// x for every right side, from A, b and R.
-void enqueue_solve(Engine& engine, const SystemJob& job) {
-  if (is_tall_system(job.shape.m)) {
-    Launcher launch = tall_launcher(engine, job);
-    enqueue_tall_solve(job, launch);
-    return;
-  }
-  Launcher launch = group_launcher(engine, job);
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  launch("solve_systems", ceil_divide(sides, job.params.at("TEAMS")), group_size(job.params), job.a,
-         job.b, job.r, job.x, job.shape);
-}
-
-/// x and R, from A and b.
-void enqueue_normal(Engine& engine, const SystemJob& job) {
-  Launcher launch = normal_launcher(engine, job);
-  enqueue_normal_solve(job, launch);
-}
-
-/// The findings, the errors and the standard errors.
-void enqueue_check(Engine& engine, const SystemJob& job) {
-  const int group = group_size(job.params), teams = job.params.at("TEAMS");
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  Launcher launch = group_launcher(engine, job);
-  launch("measure_factors", std::min(ceil_divide(job.shape.count, teams), job.factor_groups), group,
-         job.r, job.findings, job.inverse_norms, job.scratch, job.shape);
-  if (is_tall_system(job.shape.m)) {
-    Launcher launch_tall = tall_launcher(engine, job);
-    enqueue_tall_check(job, launch_tall);
-    return;
-  }
-  launch("check_solutions", ceil_divide(sides, teams), group, job.a, job.b, job.r, job.x,
-         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
-}
-
-}  // namespace
-
-SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
-                             const SystemBuffers& system, SystemShape shape, SystemRoute route) {
-  Engine& engine = setup.engine;
-  const bool is_normal = route == SystemRoute::normal_equations;
-  if (is_normal) shape.least_value = normal_least_value(setup.problem.type, shape.least_value);
-  const SystemJob job = system.job(factor, setup.params, shape);
-  system.poison(engine.compute, shape.count);
-  SystemEvents events;
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
-  if (is_normal) {
-    engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
-    enqueue_normal(engine, job);
-  } else {
-    engine.factor(setup.variant, factor, events.factored);
-    enqueue_solve(engine, job);
-  }
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
-  enqueue_check(engine, job);
-  engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
-  return events;
-}
-
-namespace {
-
-/// Some of the systems of a block, one after another, and room for their results.
-template <class T>
-struct SystemCopies {
-  SystemCopies(const SolveProblem& p, index_t right_sides, std::span<const index_t> systems,
-               BatchView<const T> from, const RightSideBlock<T>& block)
-      : m(p.m), n(p.n), sides(right_sides) {
-    for (const index_t i : systems) {
-      a.insert(a.end(), from[i].data, from[i].data + m * n);
-      b.insert(b.end(), block.b + i * m * sides, block.b + (i + 1) * m * sides);
-    }
-    const std::size_t count = systems.size() * static_cast<std::size_t>(sides);
-    x.resize(count * static_cast<std::size_t>(n));
-    if (block.se != nullptr) se.resize(x.size());
-    reports.resize(count);
-    if (!block.findings.empty()) findings.resize(count);
-  }
-
-  RightSideBlock<T> block(const RightSideBlock<T>& of) {
-    RightSideBlock<T> block = of;
-    block.count = std::ssize(reports);
-    block.b = b.data();
-    block.x = x.data();
-    block.se = se.empty() ? nullptr : se.data();
-    block.reports = reports;
-    block.findings = findings;
-    return block;
-  }
-
-  /// Copies the results to where those of the systems belong.
-  void give_back(std::span<const index_t> systems, const RightSideBlock<T>& to) const {
-    for (index_t i = 0; i < std::ssize(systems); ++i) {
-      const index_t s = systems[static_cast<std::size_t>(i)], each = n * sides;
-      std::copy_n(x.data() + i * each, each, to.x + s * each);
-      if (!se.empty()) std::copy_n(se.data() + i * each, each, to.se + s * each);
-      std::copy_n(reports.begin() + i * sides, sides, to.reports.begin() + s * sides);
-      if (!findings.empty())
-        std::copy_n(findings.begin() + i * sides, sides, to.findings.begin() + s * sides);
-    }
-  }
-
-  index_t m, n, sides;
-  std::vector<T> a, b, x, se;
-  std::vector<SolutionReport> reports;
-  std::vector<MatrixFindings> findings;
-};
 
 template <class T>
 class SystemsOnDevice final : public SystemDevice<T> {
@@ -254,7 +52,8 @@ class SystemsOnDevice final : public SystemDevice<T> {
     SystemEvents events;
     std::vector<FactorFindings> findings;
     std::vector<SolutionErrors> errors;
-    std::vector<std::uint64_t> a_sums, b_sums, x_sums;  // by the device
+    std::vector<cl_int> left_out;                               // rows of each system
+    std::vector<std::uint64_t> a_sums, b_sums, x_sums, w_sums;  // by the device
   };
 
   /// The run of one call.
@@ -274,7 +73,14 @@ class SystemsOnDevice final : public SystemDevice<T> {
   SubChunks cut(const Call& call, std::size_t wanted_bytes) const;
   void run_from_first_open(Call& call, SubChunks cut, std::vector<Flight>& flights);
   void start(const Call& call, Flight& flight, int set);
-  void enqueue_sums_of(const Flight& flight);
+  void upload_weights(const Call& call, const Flight& flight);
+  void enqueue_sums_of_input(const Call& call, const Flight& flight);
+  void enqueue_sums_of_x(const Flight& flight);
+  void correct_errors(const Call& call, index_t system, index_t left_out);
+  static bool shares_weights(const Call& call) { return call.block.w_places.group_stride == 0; }
+  static index_t vectors_of_weights(const Call& call, const Flight& flight) {
+    return shares_weights(call) ? 1 : flight.count;
+  }
   void download(const Call& call, Flight& flight);
   void collect(Call& call, Flight& flight);
   void compare_sums(const Call& call, const Flight& flight) const;
@@ -404,6 +210,7 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
   engine_.upload.enqueueWriteBuffer(flight.factor->job.a, CL_FALSE, 0,
                                     systems * plan_.problem.input_bytes(),
                                     call.a[flight.first].data);
+  upload_weights(call, flight);
   std::vector<cl::Event> uploaded(1);
   engine_.upload.enqueueWriteBuffer(flight.system->b, CL_FALSE, 0,
                                     systems * static_cast<std::size_t>(m * p) * sizeof(T),
@@ -411,22 +218,51 @@ void SystemsOnDevice<T>::start(const Call& call, Flight& flight, int set) {
   engine_.upload.flush();
 
   engine_.compute.enqueueBarrierWithWaitList(&uploaded);
+  enqueue_sums_of_input(call, flight);
+  if (needs_weighing(problem_))
+    enqueue_weights(engine_, problem_,
+                    {.systems = flight.count,
+                     .a = flight.factor->job.a,
+                     .b = flight.system->b,
+                     .w = flight.system->weights,
+                     .shares_weights = shares_weights(call),
+                     .left_out = flight.system->left_out});
   flight.events = enqueue_systems(
       setup_, flight.factor->job, *flight.system,
       system_shape(problem_, flight.count, p, call.block.b_places, call.block.x_places),
       call.route);
-  enqueue_sums_of(flight);
+  enqueue_sums_of_x(flight);
   download(call, flight);
 }
 
 template <class T>
-void SystemsOnDevice<T>::enqueue_sums_of(const Flight& flight) {
+void SystemsOnDevice<T>::upload_weights(const Call& call, const Flight& flight) {
+  if (!problem_.has_weights) return;
+  const index_t m = problem_.m, entries = vectors_of_weights(call, flight) * m;
+  engine_.upload.enqueueWriteBuffer(flight.system->weights, CL_FALSE, 0,
+                                    static_cast<std::size_t>(entries) * sizeof(T),
+                                    call.block.w + (shares_weights(call) ? 0 : flight.first * m));
+}
+
+/// Before rows are weighed.
+template <class T>
+void SystemsOnDevice<T>::enqueue_sums_of_input(const Call& call, const Flight& flight) {
   const index_t p = flight.system->layout.sides;
   engine_.sum(*flight.factor, std::array{Summed::a});
   Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
                   {sum_file, sum_defines(), "checksums"});
   enqueue_sums(vector_sums(problem_.m, p), Summed::a, flight.system->b, flight.count,
                flight.system->b_sums, launch);
+  if (problem_.has_weights)
+    enqueue_sums(vector_sums(problem_.m, 1), Summed::a, flight.system->weights,
+                 vectors_of_weights(call, flight), flight.system->w_sums, launch);
+}
+
+template <class T>
+void SystemsOnDevice<T>::enqueue_sums_of_x(const Flight& flight) {
+  const index_t p = flight.system->layout.sides;
+  Launcher launch(engine_.kernels, engine_.compute, engine_.session.programs,
+                  {sum_file, sum_defines(), "checksums"});
   enqueue_sums(vector_sums(problem_.n, p), Summed::a, flight.system->x, flight.count,
                flight.system->x_sums, launch);
 }
@@ -452,6 +288,11 @@ void SystemsOnDevice<T>::download(const Call& call, Flight& flight) {
   read(flight.factor->sums, flight.a_sums, systems * sums_of_a_.sums_of_matrix());
   read(flight.system->b_sums, flight.b_sums, systems * vector_sums(problem_.m, p).sums_of_matrix());
   read(flight.system->x_sums, flight.x_sums, systems * vector_sums(n, p).sums_of_matrix());
+  if (problem_.has_weights)
+    read(flight.system->w_sums, flight.w_sums,
+         static_cast<std::size_t>(vectors_of_weights(call, flight)) *
+             vector_sums(problem_.m, 1).sums_of_matrix());
+  if (needs_weighing(problem_)) read(flight.system->left_out, flight.left_out, systems);
   read(flight.system->findings, flight.findings, systems);
   read(flight.system->errors, flight.errors, systems * static_cast<std::size_t>(p));
   flight.downloads.emplace_back();
@@ -481,13 +322,25 @@ void SystemsOnDevice<T>::compare_sums(const Call& call, const Flight& flight) co
                                   engine_.info.text(), what, flight.first + i),
                       "--backend cpu works without this device");
   };
-  const SumLayout of_b = vector_sums(m, p), of_x = vector_sums(n, p);
+  const SumLayout of_b = vector_sums(m, p), of_x = vector_sums(n, p), of_w = vector_sums(m, 1);
   for (index_t i = 0; i < flight.count; ++i) {
     const index_t system = flight.first + i;
     compare(sums_of_a_, flight.a_sums, i, call.a[system], "A");
     compare(of_b, flight.b_sums, i, {call.block.b + system * m * p, 1, m * p, m * p}, "b");
     compare(of_x, flight.x_sums, i, {call.block.x + system * n * p, 1, n * p, n * p}, "x");
   }
+  const index_t first = shares_weights(call) ? 0 : flight.first;
+  for (index_t i = 0; problem_.has_weights && i < vectors_of_weights(call, flight); ++i)
+    compare(of_w, flight.w_sums, i, {call.block.w + (first + i) * m, 1, m, m}, "the weights");
+}
+
+/// Rows that are left out give no degree of freedom.
+template <class T>
+void SystemsOnDevice<T>::correct_errors(const Call& call, index_t system, index_t left_out) {
+  if (left_out == 0 || call.block.se == nullptr) return;
+  const double factor = freedom_factor(problem_, left_out);
+  T* se = call.block.se + system * problem_.n;
+  for (index_t j = 0; j < problem_.n; ++j) se[j] = static_cast<T>(se[j] * factor);
 }
 
 /// Writes the reports. A system with a right side that the check has not accepted is refused, and
@@ -498,7 +351,8 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
   std::vector<index_t> accepted, refused;
   for (index_t i = 0; i < flight.count; ++i) {
     const index_t first = (flight.first + i) * call.sides;
-    const FactorFindings& found = flight.findings[static_cast<std::size_t>(i)];
+    const auto place = static_cast<std::size_t>(i);
+    const FactorFindings& found = flight.findings[place];
     bool is_accepted = true;
     for (index_t j = 0; j < call.sides; ++j) {
       const SolutionErrors& errors = flight.errors[static_cast<std::size_t>(i * call.sides + j)];
@@ -507,9 +361,12 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
       report.residual_norm = errors.residual_norm;
       report.backward_error = errors.error;
       report.bar = bar;
+      report.freedom = static_cast<double>(problem_.m - problem_.n -
+                                           (flight.left_out.empty() ? 0 : flight.left_out[place]));
       report.status = Status::ok;
     }
     (is_accepted ? accepted : refused).push_back(flight.first + i);
+    if (!flight.left_out.empty()) correct_errors(call, flight.first + i, flight.left_out[place]);
     if (!call.block.findings.empty())
       call.block.findings[static_cast<std::size_t>(first)] = {
           .rank = static_cast<std::int32_t>(problem_.n),

@@ -11,17 +11,9 @@
 #include <memory>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
 #include "gpu/host/opencl_backend.hpp"
 
 namespace qrtool {
-
-/// How the kernels of systems.cl are built for n columns: the defines, as Params.
-Params system_params(index_t n, ElementType type, const Limits& limits);
-/// The bytes of local memory that a work-group takes.
-std::size_t system_local_bytes(index_t n, ElementType type, const Params& params);
-/// Why the kernels do not take such systems on this device; empty where they do.
-std::string system_objection(const SolveProblem& problem, const Limits& limits);
 
 /// `plan` is that of R alone by a variant of `backend`. problem, backend and plan outlive the
 /// device.

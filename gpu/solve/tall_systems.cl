@@ -6,11 +6,11 @@
 //   slab 2 | rows | -> sums  /
 //
 //   steps, as in systems.cl:                                                 work-groups
-//     sum_slabs        g = A'(b - A x), r'r and b'b of the rows of a slab    right side x slab
+//     sum_row_slabs    g = A'(b - A x), r'r and b'b of the rows of a slab    right side x slab
 //     combine_slabs    each of these n + 2 numbers over all slabs            right side x number
 //     take_step        x := x + R^-1 R^-T g, unless it is good enough        right side
 //   check:
-//     sum_slabs, combine_slabs with x as it is stored, then
+//     sum_row_slabs, combine_slabs with x as it is stored, then
 //     finish_tall      errors and standard errors (bounds.clh)               right side
 //
 // `state` holds x in float64 (COLUMNS numbers) for each right side, and whether it is done. A right
@@ -32,7 +32,7 @@
 #define STATE (COLUMNS + 1)
 
 // step: 0 for the first one, where x = 0; below 0 for the check.
-__attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void sum_slabs(
+__kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void sum_row_slabs(
     __global const STORED* a, __global const STORED* b, __global const double* state,
     __global double* partial, SystemShape shape, SlabShape slabs, int step) {
   DECLARE_ROOM(room);
@@ -65,7 +65,7 @@ __attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void sum_slabs(
   }
 }
 
-__attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void combine_slabs(
+__kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void combine_slabs(
     __global const double* partial, __global double* sums, SlabShape slabs) {
   __local double terms[TEAM];
   const Room room = {0, 0, 0, 0, terms, 0};
@@ -78,7 +78,7 @@ __attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void combine_slabs(
   if (ITEM == 0) sums[number * NUMBERS + entry] = sum;
 }
 
-__attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void take_step(
+__kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void take_step(
     __global const double* sums, __global const STORED* r, __global double* state,
     __global STORED* x, SystemShape shape, int step, int is_last) {
   DECLARE_ROOM(room);
@@ -106,7 +106,7 @@ __attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void take_step(
   if (ITEM == 0) state[COLUMNS] = is_done;
 }
 
-__attribute__((reqd_work_group_size(TEAM, 1, 1))) __kernel void finish_tall(
+__kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void finish_tall(
     __global const double* sums, __global const STORED* r, __global const double* state,
     __global const FactorFindings* findings, __global const double* inverse_norms,
     __global SolutionErrors* errors, __global STORED* se, SystemShape shape) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gpu/solve/systems.hpp"
+#include "gpu/solve/system_params.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -18,7 +18,7 @@ index_t right_sides(const SystemJob& job) {
 void enqueue_sums_of_rows(const SystemJob& job, int step, Launcher& launch) {
   const SlabShape slabs = system_slabs(job.shape.m);
   const int team = job.tall_params.at("TEAM"), numbers = job.tall_params.at("COLUMNS") + 2;
-  launch("sum_slabs", right_sides(job) * slabs.count, team, job.a, job.b, job.tall.state,
+  launch("sum_row_slabs", right_sides(job) * slabs.count, team, job.a, job.b, job.tall.state,
          job.tall.partial, job.shape, slabs, step);
   launch("combine_slabs", right_sides(job) * numbers, team, job.tall.partial, job.tall.sums, slabs);
 }
@@ -46,9 +46,9 @@ Params tall_system_params(index_t n, ElementType type, const Limits& limits) {
   return params;
 }
 
-void enqueue_tall_solve(const SystemJob& job, Launcher& launch) {
+void enqueue_tall_steps(const SystemJob& job, int first, Launcher& launch) {
   const int team = job.tall_params.at("TEAM");
-  for (int step = 0; step < tuning::solve_most_steps; ++step) {
+  for (int step = first; step < tuning::solve_most_steps; ++step) {
     enqueue_sums_of_rows(job, step, launch);
     launch("take_step", right_sides(job), team, job.tall.sums, job.r, job.tall.state, job.x,
            job.shape, step, static_cast<int>(step == tuning::solve_most_steps - 1));

@@ -14,8 +14,9 @@ SlabShape system_slabs(index_t m);
 /// The defines of tall_systems.cl for n columns.
 Params tall_system_params(index_t n, ElementType type, const Limits& limits);
 
-/// Enqueues x, and the errors and standard errors, given the findings.
-void enqueue_tall_solve(const SystemJob& job, Launcher& launch);
+/// Enqueues the steps from number `first` on, of which 0 is the one where x = 0.
+void enqueue_tall_steps(const SystemJob& job, int first, Launcher& launch);
+/// Enqueues the errors and standard errors, given the findings.
 void enqueue_tall_check(const SystemJob& job, Launcher& launch);
 
 }  // namespace qrtool

@@ -47,6 +47,8 @@ const std::vector<AttackCase> cases{
     {"vector", {33, 20}, Mode::reduced, 10},
     {"gram", {40, 16}, Mode::reduced, 20, ElementType::float64},
     {"gram", {90, 80}, Mode::reduced, 4, ElementType::float64},
+    {"gram_group", {130, 65}, Mode::reduced, 8},
+    {"gram_group", {130, 128}, Mode::reduced, 2, ElementType::float64},
     {"gram_twice", {20, 20}, Mode::reduced, 12, ElementType::float64},
     {"gram_twice", {140, 129}, Mode::reduced, 2, ElementType::float64},
     {"gram_twice", {300, 257}, Mode::reduced, 1, ElementType::float64},

@@ -20,11 +20,15 @@ HOSTS = {
     "vector.cl": ["vector.cpp"],
     "gram.cl": ["gram.cpp"],
     "gram_tiles.cl": ["gram_tiles.cpp"],
+    "gram_group.cl": ["gram_group.cpp"],
     "gram_twice.cl": ["gram_twice.cpp"],
-    "systems.cl": ["systems.cpp"],
+    "systems.cl": ["system_params.cpp"],
     "tall_systems.cl": ["tall_systems.cpp"],
     "normal.cl": ["normal.cpp"],
-    "shared.cl": ["shared_systems.cpp"],
+    "normal_sums.cl": ["normal_sums.cpp"],
+    "tall_normal.cl": ["tall_normal.cpp"],
+    "weigh.cl": ["weights.cpp"],
+    "shared.cl": ["shared_matrix.cpp"],
     "masked.cl": ["masked.cpp"],
 }
 NO_DEFINE = {"MOST_REGISTERS"}  # an option of the compiler

@@ -10,7 +10,8 @@ import sys
 
 BODIES = {
     "portable": [],
-    "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1", "-DGRAM_BODY=2"],
+    "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1",
+               "-DGRAM_BODY=2"],
 }
 # clang knows the functions of the two extensions, but has no target that has them.
 BODIES["sub-groups"] = ["-DSUB_GROUP_BODY=2", "-Dcl_khr_subgroups", "-Dcl_khr_subgroup_shuffle",
@@ -38,8 +39,10 @@ def main():
             if body in SINGLES and (path.name not in PRODUCTS or real == "double"):
                 continue
             done = subprocess.run(
-                [clang, "-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang", "-finclude-default-header",
-                 "-Wall", "-Werror", f"-I{root}", f"-DSTORED={real}", f"-DREAL={real}", *BODIES[body], str(path)],
+                [clang, "-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang",
+                 "-finclude-default-header",
+                 "-Wall", "-Werror", f"-I{root}", f"-DSTORED={real}", f"-DREAL={real}",
+                 *BODIES[body], str(path)],
                 capture_output=True, text=True, check=False,
             )
             if done.returncode != 0:

@@ -77,9 +77,9 @@ TEST_P(LocalMemory, IsAsStated) {
 
 INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
                          testing::Values("opencl/vector", "opencl/tiny", "opencl/leading",
-                                         "opencl/gram", "opencl/gram_tiles", "opencl/gram_twice",
-                                         "opencl/small", "opencl/blocked", "opencl/tall",
-                                         "opencl/large", "opencl/textbook"),
+                                         "opencl/gram", "opencl/gram_group", "opencl/gram_tiles",
+                                         "opencl/gram_twice", "opencl/small", "opencl/blocked",
+                                         "opencl/tall", "opencl/large", "opencl/textbook"),
                          [](const testing::TestParamInfo<std::string>& test) {
                            return test.param.substr(test.param.find('/') + 1);
                          });

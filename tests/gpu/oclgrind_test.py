@@ -15,18 +15,21 @@ import h5py
 QRTOOL = sys.argv[1]
 SHAPES = {
     "opencl/gram": ["2x16x16", "3x37x13", "2x40x33"],
+    "opencl/gram_group": ["1x66x65"],
     "opencl/gram_tiles": ["2x20x10", "1x129x129"],
     "opencl/small": ["3x5x3", "2x16x16", "2x9x20"],
     "opencl/blocked": ["1x33x34"],
     "opencl/tall": ["1x530x3"],
     "opencl/large": ["2x5x3", "1x20x18", "1x6x20", "1x36x34"],
     "opencl/textbook": ["2x6x6"],
-    "opencl/leading": ["2x17x90", "1x35x50"],
+    "opencl/leading": ["2x17x90", "1x35x50", "3x6x20"],
     "opencl/tiny": ["3x5x3", "65x4x4", "2x3x7"],
     "opencl/vector": ["3x5x3", "17x9x12", "1x33x18"],
 }
 PRECISIONS = {"opencl/gram": ("single",), "opencl/gram_tiles": ("single",)}
-MODES = {"opencl/gram": ("reduced", "r"), "opencl/gram_tiles": ("reduced",), "opencl/textbook": ("reduced",), "opencl/tall": ("reduced", "r"),
+MODES = {"opencl/gram": ("reduced", "r"), "opencl/gram_group": ("reduced",),
+         "opencl/gram_tiles": ("reduced",), "opencl/textbook": ("reduced",),
+         "opencl/tall": ("reduced", "r"),
          "opencl/vector": ("reduced", "r"), "opencl/tiny": ("reduced", "r"),
          "opencl/leading": ("reduced", "r")}
 
@@ -53,18 +56,21 @@ def check(folder, variant, shape, precision, mode):
 
 
 def check_solve(folder, variant, shape, precision):
-    """R's kernels are checked above, those of solve here: with two right sides by a variant, or with one by normal
-    equations."""
+    """R's kernels are checked above, those of solve here: with two right sides by a variant, or
+    with one by normal equations."""
     a, b, x, log = (os.path.join(folder, name) for name in ("a.h5", "b.h5", "x.h5", "log"))
     count, m, n = shape.split("x")
     run([QRTOOL, "generate", "--shape", shape, "--precision", precision, a, "--force", "-q"])
-    run([QRTOOL, "generate", "--shape", f"{count}x{m}x{2 if variant else 1}", "--precision", precision, "--seed", "1", b, "--force", "-q"])
+    run([QRTOOL, "generate", "--shape", f"{count}x{m}x{2 if variant else 1}", "--precision",
+         precision, "--seed", "1", b, "--force", "-q"])
     if os.path.exists(log):
         os.remove(log)
     run(["oclgrind", "--data-races", "--local-mem-size", "131072", "--check-api", "--log", log,
-         QRTOOL, "solve", a, b, x, *(["--variant", variant] if variant else ["--backend", "opencl"]), "--force", "-q"])
+         QRTOOL, "solve", a, b, x, *(["--variant", variant] if variant
+                                     else ["--backend", "opencl"]), "--force", "-q"])
     with h5py.File(x) as file:
-        assert file.attrs["backend"] == "opencl" and file.attrs["variant"] == (variant or "normal equations")
+        assert file.attrs["backend"] == "opencl"
+        assert file.attrs["variant"] == (variant or "normal equations")
     run([QRTOOL, "verify", a, b, x])
     with open(log) as file:
         found = file.read()
@@ -86,8 +92,10 @@ def main():
         for mode in MODES.get(variant, ("reduced", "raw"))
     ]
     silent += [check_solve(folder, variant, shape, precision)
-               for variant, shape in (("opencl/small", "3x7x3"), ("opencl/small", "2x40x17"), ("opencl/small", "1x36x33"),
-                                      ("opencl/tall", "1x4100x3"), (None, "3x8x5"), (None, "3x30x9"),
+               for variant, shape in (("opencl/small", "3x7x3"), ("opencl/small", "2x40x17"),
+                                      ("opencl/small", "1x36x33"),
+                                      ("opencl/tall", "1x4100x3"), (None, "3x8x5"),
+                                      (None, "3x30x9"),
                                       (None, "1x40x33"))
                for precision in ("single", "double")]
     shutil.rmtree(folder)

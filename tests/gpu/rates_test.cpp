@@ -95,6 +95,18 @@ TEST(SolveWork, IsThatOfMeasuredSystems) {
   }
 }
 
+TEST(SolveWork, RightSidesOfOneMatrixTakeTheirCopies) {
+  const index_t sides = 10000000;
+  for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+    const Problem p{1, 120, 4, type, Mode::r};
+    const double bytes = 124.0 * static_cast<double>(sides) * static_cast<double>(size_of(type));
+    const double copies = bytes / tuning::copied_bytes_per_second;
+    const double seconds = solve_work(p, sides, measured_gpu()).run_seconds;
+    EXPECT_GE(seconds, copies);
+    EXPECT_LE(seconds, 1.25 * copies);
+  }
+}
+
 TEST(Rates, AreOfOneDevice) {
   DeviceInfo device = measured_gpu();
   EXPECT_TRUE(is_measured(device));

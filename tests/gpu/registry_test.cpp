@@ -83,12 +83,15 @@ TEST(Registry, WideMatricesByTheirLeadingBlockWhereFloat64ProductsAreFast) {
   EXPECT_TRUE(pays(64, 256));
   EXPECT_TRUE(pays(100, 130));
   EXPECT_TRUE(pays(16, 64));
+  EXPECT_TRUE(pays(5, 100));
+  EXPECT_TRUE(pays(60, 61));
   EXPECT_FALSE(pays(17, 40));
+  EXPECT_FALSE(pays(8, 24));
   const auto fits = [&](index_t m, index_t n, Mode mode) {
     return leading_variant().plan.fits(problem(m, n, mode), units).ok;
   };
   EXPECT_TRUE(fits(16, 17, Mode::complete));
-  EXPECT_FALSE(fits(15, 17, Mode::reduced));
+  EXPECT_TRUE(fits(2, 9, Mode::reduced));
   EXPECT_FALSE(fits(17, 17, Mode::reduced));
   EXPECT_FALSE(fits(16, 17, Mode::raw));
   EXPECT_FALSE(fits(513, 1000, Mode::reduced));

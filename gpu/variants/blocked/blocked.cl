@@ -280,26 +280,23 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
 }
 
 // T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1.
-// Work-item i computes row i.
+// Work-item i computes row i, and keeps it where the vectors were shown.
 INLINE void form_strip_t(const Lane* at, __global REAL* t) {
   const int i = get_local_id(0);
   if (i < PANEL) {
-    REAL row[PANEL];
-#pragma unroll
+    __local REAL* row = at->shown + i;  // entry l is row[l PANEL]
+#pragma unroll 1
     for (int c = 0; c < PANEL; ++c) {
       REAL even = 0, odd = 0;
-#pragma unroll
-      for (int l = 0; l < c; ++l) {
-        const REAL x = at->gram[l * PANEL + c];
-        if (l % 2 == 0) {
-          even = fma(row[l], x, even);
-        } else {
-          odd = fma(row[l], x, odd);
-        }
+#pragma unroll 4
+      for (int l = 0; l < (c & ~1); l += 2) {
+        even = fma(row[l * PANEL], at->gram[l * PANEL + c], even);
+        odd = fma(row[(l + 1) * PANEL], at->gram[(l + 1) * PANEL + c], odd);
       }
+      if (c & 1) even = fma(row[(c - 1) * PANEL], at->gram[(c - 1) * PANEL + c], even);
       const REAL weight = at->weights[c];
-      row[c] = c == i ? weight : c < i ? (REAL)0 : -weight * (even + odd);
-      t[i * PANEL + c] = row[c];
+      const REAL x = c == i ? weight : c < i ? (REAL)0 : -weight * (even + odd);
+      row[c * PANEL] = t[i * PANEL + c] = x;
     }
   }
 }
@@ -321,11 +318,12 @@ INLINE Panel panel_of(__global const REAL* work, __global const REAL* tops, __gl
 #define WORDS_OF(rows) \
   (LIVE_ROWS ? ((rows) + 4 * ROW_SPLITS - 1) / (4 * ROW_SPLITS) : TILE_ROWS / 4)
 
-// Declares the arrays that Lane and Block point to. The vectors that lanes show share memory with
-// the reflectors (v_space), and gram shares memory with w (w_space).
+// Declares the arrays that Lane and Block point to. The vectors that lanes show, and then T, share
+// memory with the reflectors (v_space), and gram shares memory with w (w_space).
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define LOCAL_MEMORY                                                                     \
-  __local real4 v_space[PLANES * PLANE_STRIDE > SHOWN_STRIDE / 4 ? PLANES * PLANE_STRIDE \
-                                                                 : SHOWN_STRIDE / 4];    \
+  __local real4 v_space[LARGER(PLANES * PLANE_STRIDE,                                    \
+                               LARGER(SHOWN_STRIDE / 4, PANEL * PANEL / 4))];            \
   __local REAL w_space[PANEL * PANEL];                                                   \
   __local REAL weights[PANEL], tops_space[PANEL], signs[PANEL], alphas[2];               \
   __local REAL scratch[SHUFFLES ? 1 : SUMS * GROUP_SIZE];                                \
@@ -357,10 +355,7 @@ INLINE void factor_strip(Lane* at, Tile tile, int width, __global REAL* tops, __
   if (item < PANEL) at->weights[item] = at->tops[item] = 0;
   barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 1
-  for (int j = 0; j < PANEL; j += LANE_COLUMNS) {
-#pragma unroll
-    for (int c = 0; c < LANE_COLUMNS; ++c) factor_column(at, tile, c, j + c, 0);
-  }
+  for (int j = 0; j < PANEL; ++j) factor_column(at, tile, j % LANE_COLUMNS, j, 0);
   barrier(CLK_LOCAL_MEM_FENCE);
   if (!LATE_T) form_strip_t(at, t);
   if (item < width) tops[item] = at->tops[item];

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int panel_width = 32;
 
-constexpr std::array<std::string_view, 3> heavy_kernels{"factor_first", "factor_step",
+constexpr std::array<std::string_view, 3> heavy_kernels{"factor_step", "factor_first",
                                                         "form_q_step"};
 
 ElementType computes_in(const Problem& p) { return p.type; }
@@ -52,12 +52,13 @@ LaneTile strip_tile(const Problem& p, const Limits& limits) {
 }
 
 /// Bytes of local memory of factor_step with `stage` reflectors at a time. One array holds either
-/// the reflectors or the vectors that lanes show. The others hold V'C, T V'C and T (V'C alone if
+/// the reflectors, the vectors that lanes show or T. The others hold V'C, T V'C and T (V'C alone if
 /// lean), three numbers and a code per column, and the sums that lanes without shuffles exchange.
 std::size_t local_bytes_with(const Problem& p, const Limits& limits, int stage) {
   const LaneTile tile = strip_tile(p, limits);
   const int pad = stage < 8 ? 0 : panel_width / stage;
-  const int reflectors = std::max(stage * (tile.rows() + pad), tile.shown_entries());
+  const int reflectors =
+      std::max({stage * (tile.rows() + pad), tile.shown_entries(), panel_width * panel_width});
   const int exchanged = tile.has_shuffles(limits) ? 0 : 4 * tile.columns_per_lane * tile.lanes();
   const int squares = is_lean(p) ? 1 : 3;
   const int reals =

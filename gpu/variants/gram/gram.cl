@@ -180,21 +180,19 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
     clear_block(y);
     clear_block(z);
 #pragma unroll
-    for (int k = 0; k < BLOCKS; ++k) {
-      if (k <= c) {
-        get_entries(at, s, rows + 16 * k, a, QUADS(k), k == BLOCKS - 1);
-        if (k < c) {
-          get_tile(at, x, tile, c, k);
-          multiply_quads(z, s, x, 4, HALVES(c));
-        }
-        if (k < c - 1) {
-          get_tile(at, x, tile, c - 1, k);
-          multiply_quads(y, s, x, 4, 2);
-        }
-        if (k >= c - 1) get_quads_transposed(at, x, PIVOT(k));
-        if (k == c - 1) multiply_lower_quads(y, s, x, 4, 2);
-        if (k == c) multiply_lower_quads(z, s, x, QUADS(c), HALVES(c));
+    for (int k = 0; k <= c; ++k) {
+      get_entries(at, s, rows + 16 * k, a, QUADS(k), k == BLOCKS - 1);
+      if (k < c) {
+        get_tile(at, x, tile, c, k);
+        multiply_quads(z, s, x, 4, HALVES(c));
       }
+      if (k < c - 1) {
+        get_tile(at, x, tile, c - 1, k);
+        multiply_quads(y, s, x, 4, 2);
+      }
+      if (k >= c - 1) get_quads_transposed(at, x, PIVOT(k));
+      if (k == c - 1) multiply_lower_quads(y, s, x, 4, 2);
+      if (k == c) multiply_lower_quads(z, s, x, QUADS(c), HALVES(c));
     }
     sync_warp();
     put_entries(at, z, rows + 16 * c, a, c == BLOCKS - 1);
@@ -236,7 +234,7 @@ INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global con
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
   for (int i = 0; i < BLOCK_AT(BLOCKS, 0); ++i) clear_block(sums[i]);
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < STAGES; ++i) {
     if (i < slab_count) load_slab(room.slabs + i * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
     commit_copies();
@@ -313,7 +311,7 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
 #endif
   form_tile_gram(at, tile, room, a, layout, 0, HELD, &largest);
   factor_tile(at, tile, r, room.pivots);
-  if (r.stored > 0) store_zeros(r.entries, r.n, at->lane);
+  if (r.is_stored) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
   return max_of_warp(largest);
 }
@@ -329,16 +327,22 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
 
 // The route of a matrix (gram_guard.clh).
 INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
-  RowSums plain, spread;
-  sum_rows(at, &plain, tile, room.pivots, room.squares);
-  if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
-  const float bound = column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
-  if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
-  sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-  take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
-              room.spread);
-  sum_rows(at, &spread, tile, room.pivots, room.spread);
-  const float guard = guard_of(&plain, &spread, limits.share);
+  RowSums plain, sums;
+  __local const double* weights = room.squares;
+#pragma unroll 1
+  for (int step = 0;; ++step) {  // the sums of D X, and, if these are not enough, those of H X
+    sum_rows(at, &sums, tile, room.pivots, weights);
+    if (kept_apart(step) > 0) break;
+    plain = sums;
+    if (agreed(bound_of(&plain, limits.share) <= limits.most)) return ROUTE_FIRST_PASS;
+    const float bound = column_bound_of(at, &plain, room.pivots, r, room.squares, limits.share);
+    if (agreed(bound <= limits.most)) return ROUTE_FIRST_PASS;
+    sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
+                room.spread);
+    weights = room.spread;
+  }
+  const float guard = guard_of(&plain, &sums, limits.share);
   int route = guard <= limits.most ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
   if (agreed(route == ROUTE_REFLECTORS && guard <= limits.most_in_two)) {
     take_column_norms(at, tile, room.pivots, room.squares, room.spread, limits.share, at->room);
@@ -373,7 +377,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
   for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
     if (MOST_PASSES > 1 && pass > 0) sync_items(CLK_GLOBAL_MEM_FENCE);
     const Warp at = quad_warp(kept_apart(get_local_id(0)), scratch);
-    const Factor factor = {r, n, pass == 0 ? n : 0};
+    const Factor factor = {r, n, pass == 0};
     Tile tile;
     tile.parked = parked;
     const float largest = factor_matrix(&at, &tile, room, a, layout, factor);

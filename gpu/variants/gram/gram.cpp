@@ -58,6 +58,8 @@ Slabs slabs(const Problem& p) {
   if (is_ragged && columns <= tuning::gram_whole_columns && p.m <= tuning::gram_whole_rows) {
     return {.rows = slab_rows * rows, .stages = 1};
   }
+  if (p.n <= tuning::gram_narrow_slab_columns)
+    return {.rows = tuning::gram_narrow_slab_rows, .stages = 1};
   const int* stages = is_twice(p) ? tuning::gram_twice_stages : tuning::gram_stages;
   return {.rows = slab_rows, .stages = std::min(rows, stages[columns / 16 - 1])};
 }

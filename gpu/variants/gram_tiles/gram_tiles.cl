@@ -379,20 +379,19 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
   }
   sync_group();
   RowGuard guard = {{0}};
-  Block zero;
+  Block x, zero;
   clear_block(zero);
-#pragma unroll
-  for (int k = 0; k < SIDE_BLOCKS; ++k) {
-    if (k < blocks) {
-      const int col = 2 * b + k / BLOCKS, within = k % BLOCKS;
-      __global double* to = is_x ? tile_of(slot, other, col) : tile_of(slot, col, other);
-      save_block(&at.warp, s[k], to + strip * TILE + 16 * within);
-      if (is_x) {
-        add_guard(&at.warp, &guard, s[k], squares + strip);
-      } else {
-        store_r_block(&at.warp, s[k], &of, (other * TILE + strip) / 16, col * BLOCKS + within);
-        store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * within);
-      }
+#pragma unroll 1
+  for (int k = 0; k < blocks; ++k) {
+    WITH_CONSTANT(k, SIDE_BLOCKS, copy_block(x, s[P]))
+    const int col = 2 * b + k / BLOCKS, within = k % BLOCKS;
+    __global double* to = is_x ? tile_of(slot, other, col) : tile_of(slot, col, other);
+    save_block(&at.warp, x, to + strip * TILE + 16 * within);
+    if (is_x) {
+      add_guard(&at.warp, &guard, x, squares + strip);
+    } else {
+      store_r_block(&at.warp, x, &of, (other * TILE + strip) / 16, col * BLOCKS + within);
+      store_block(&at.warp, zero, of.r, of_r, other * TILE + strip, col * TILE + 16 * within);
     }
   }
   if (is_x) store_guard(&at.warp, slot, (other * TILE + strip) / 16, b, guard);

@@ -15,8 +15,8 @@ namespace {
 constexpr int warps = 4;
 constexpr int square_warps = 8;
 
-constexpr std::array<std::string_view, 3> heavy_kernels{"factor_whole", "update_trailing",
-                                                        "form_panel"};
+constexpr std::array<std::string_view, 4> heavy_kernels{"factor_whole", "form_panel",
+                                                        "update_trailing", "finish"};
 
 ElementType computes_in(const Problem& p) { return p.type; }
 std::string arithmetic(const Problem&) { return std::string(gram_arithmetic); }
@@ -25,8 +25,9 @@ index_t tiles(const Problem& p) { return ceil_divide(p.n, tuning::gram_tiles_col
 
 /// Householder's variant for the matrices that the guard stops.
 GpuVariant again(const Problem& p) {
-  if (p.n <= tuning::small_max_columns && p.m <= tuning::gram_small_rows)
-    return flagged_small_variant();
+  const index_t most_rows =
+      p.n <= tuning::small_max_columns ? tuning::gram_small_rows : tuning::small_flagged_columns;
+  if (p.n <= tuning::small_flagged_columns && p.m <= most_rows) return flagged_small_variant();
   const index_t blocked_rows = tuning::blocked_max_row_bytes / index_t{sizeof(float)};
   return p.m <= blocked_rows ? blocked_variant() : large_variant();
 }

@@ -3,154 +3,401 @@
 //
 //   A = [A1 A2], A1 m x m:   A1 = Q R1,   R = [R1 Q'A2]
 //
-//   clear_codes      the magnitude codes                                  64 matrices a group
-//   take_leading     A1, and the magnitude code of A                      LOOK_ENTRIES of A
-//   another variant  A1 = Q R1                                            (leading.cpp)
-//   store_leading    R1 in its columns of R                               LOOK_ENTRIES of R1
-//   multiply_rest    Q'A2 in its columns of R                             ROWS x 64 entries of R
+//   take_leading     A1                                                 LOOK_ENTRIES of all A1
+//   another variant  A1 = Q R1                                          (leading.cpp)
+//   multiply_strips  Q'A2 in its columns of R, and the magnitude of A   a strip of columns of R
+//   or multiply_tiles                                                   8 ROWS x TILE_SIDE of R
+//   store_leading    R1 in its columns of R                             LOOK_ENTRIES of all R1
+//
+// Matrices with few rows are multiplied by strips: a work-item has all ROWS = m entries of a few
+// adjacent columns of R. Adjacent work-items have adjacent strips, of one matrix or of several; so
+// they load the same entries of Q and adjacent ones of A2, and share nothing.
+//
+// The others are multiplied by tiles: stages of SLAB terms of Q and A2 are copied to local memory,
+// one of them during the products with the other. A work-item has ROWS x 8 sums. float64 is
+// multiplied by matrix units where there are such.
 //
 // Q is square, so that the norm of A2 - Q (Q'A2) is at most ||I - Q'Q|| ||A2||, whatever A1 is: the
 // rest of a matrix of deficient rank has its R too. A matrix that is not finite gets NaN in Q, R.
 // A has fewer than 2^31 entries.
 //
+// The magnitude of A is the maximum of those of A1 and of all parts of A2. The maximum of integers
+// does not depend on the order of the groups.
+//
 // Defines, set in leading.cpp    range      meaning
 //   STORED, REAL, SUB_GROUP_BODY            common.clh
-//   ROWS                         16, 32, 64 rows of R that a group computes
-// Local memory: SLAB (ROWS + COLS) REAL in multiply_rest.
-#include "gpu/common/common.clh"
+//   MMA                          0, 1       nvidia.clh
+//   STRIPS                       0, 1       1: multiply_strips, 0: multiply_tiles
+//   ROWS                         1..16      rows of R of a work-item; with STRIPS those of A
+//   PIECE                        1, 2, 4    adjacent entries that are loaded at once: divides m, n
+// Local memory: STRIP_GROUP int with STRIPS, otherwise an int and two stages of 2 SLAB LD REAL.
+#include "gpu/common/copy.clh"
 
-#ifndef ROWS
-#define ROWS 64
+#ifndef STRIPS
+#define STRIPS 0
 #endif
-#define COLS 64
-#define SLAB 16  // terms in local memory at a time
-// A work-item has OWN_ROWS x 8 entries of a tile. Its rows and columns are pieces of at most 16
-// adjacent bytes, each of which it loads at once.
-#define SIDE_ITEMS 8
-#define OWN_ROWS (ROWS / SIDE_ITEMS)
-#define OWN_COLS (COLS / SIDE_ITEMS)
-#define PIECE(own) ((own) * sizeof(REAL) < 16 ? (own) : (int)(16 / sizeof(REAL)))
-#define PLACE_OF(own, i, item) \
-  (((i) / PIECE(own) * SIDE_ITEMS + (item)) * PIECE(own) + (i) % PIECE(own))
-#define GROUP 64
+#ifndef ROWS
+#define ROWS 8
+#endif
+#ifndef PIECE
+#define PIECE 1
+#endif
+#define STRIP ((int)(16 / sizeof(STORED)))  // columns of a strip
+#define TERMS 4  // rows of a strip that are loaded before the products with those before
+#define STRIP_GROUP 128
+#define SIDE 8                   // work-items down and across a tile
+#define TILE_SIDE (SIDE * SIDE)  // its columns, and places for its rows
+#define SLAB 16                  // terms of a stage
+#define TILE_GROUP TILE_SIDE
 #define LOOK_GROUP 256
-#define LOOK_ENTRIES 4096
+#define LOOK_ENTRIES 2048
 
 #define GROUP_OF(size) __attribute__((reqd_work_group_size(size, 1, 1)))
 
-__kernel GROUP_OF(GROUP) void clear_codes(__global int* codes, FactorShape shape) {
-  const int matrix = get_global_id(0);
-  if (matrix < shape.count) codes[matrix] = MAGNITUDE_ZERO;
-}
+#if PIECE > 1
+typedef JOIN(STORED, PIECE) Piece;
+#else
+typedef STORED Piece;
+#endif
+typedef union {
+  Piece whole;
+  STORED entries[PIECE];
+} Pieces;
 
-// The maximum of integers does not depend on the order of the groups.
+// The entries i of this group, out of the square blocks of all matrices.
+#define FOR_SQUARE_ENTRIES(i, square)                                                       \
+  const index_t start = get_group_id(0) * (index_t)LOOK_ENTRIES;                            \
+  const index_t first_matrix = start / (square);                                            \
+  const uint skipped = (uint)(start - first_matrix * (square));                             \
+  const int end = (int)min((index_t)LOOK_ENTRIES, shape.count * (index_t)(square) - start); \
+  for (int i = get_local_id(0); i < end; i += LOOK_GROUP)
+
 __kernel GROUP_OF(LOOK_GROUP) void take_leading(__global const STORED* a, __global STORED* leading,
                                                 __global int* codes, FactorShape shape) {
-  __local int code;
-  if (get_local_id(0) == 0) code = MAGNITUDE_ZERO;
-  barrier(CLK_LOCAL_MEM_FENCE);
-  const index_t entries = shape.m * (index_t)shape.n;
-  const index_t parts = (entries + LOOK_ENTRIES - 1) / LOOK_ENTRIES;
-  const index_t matrix = get_group_id(0) / parts;
-  const index_t first = get_group_id(0) % parts * LOOK_ENTRIES;
-  a += matrix * entries;
-  leading += matrix * shape.m * shape.m;
-  STORED largest = 0;
-  int is_finite_here = 1;
-  const int end = (int)min((index_t)LOOK_ENTRIES, entries - first);
-  for (int i = get_local_id(0); i < end; i += LOOK_GROUP) {
-    const STORED x = a[first + i];
-    largest = fmax(largest, fabs(x));
-    is_finite_here &= isfinite(x);
-    const uint at = (uint)(first + i), row = at / (uint)shape.n, col = at % (uint)shape.n;
-    if (col < (uint)shape.m) leading[row * (uint)shape.m + col] = x;
+  const uint m = shape.m, square = m * m;
+  for (index_t i = get_global_id(0); i < shape.count; i += get_global_size(0)) {
+    codes[i] = MAGNITUDE_ZERO;
   }
-  atomic_max(&code, magnitude_code(largest, is_finite_here));
-  barrier(CLK_LOCAL_MEM_FENCE);
-  if (get_local_id(0) == 0) atomic_max(codes + matrix, code);
+  FOR_SQUARE_ENTRIES(i, square) {
+    const uint at = skipped + i, later = at / square, entry = at - later * square, row = entry / m;
+    const index_t matrix = first_matrix + later;
+    leading[start + i] = a[(matrix * m + row) * shape.n + (entry - row * m)];
+  }
 }
 
 __kernel GROUP_OF(LOOK_GROUP) void store_leading(__global const STORED* leading, __global STORED* q,
-                                                 __global STORED* r, __global const int* codes,
-                                                 FactorShape shape) {
-  const index_t entries = shape.m * (index_t)shape.m;
-  const index_t parts = (entries + LOOK_ENTRIES - 1) / LOOK_ENTRIES;
-  const index_t matrix = get_group_id(0) / parts;
-  const index_t first = get_group_id(0) % parts * LOOK_ENTRIES;
-  const bool is_finite = codes[matrix] != MAGNITUDE_NON_FINITE;
-  leading += matrix * entries;
-  q += matrix * entries;
-  r += matrix * shape.m * shape.n;
-  const int end = (int)min((index_t)LOOK_ENTRIES, entries - first);
-  for (int i = get_local_id(0); i < end; i += LOOK_GROUP) {
-    const uint at = (uint)(first + i), row = at / (uint)shape.m, col = at % (uint)shape.m;
-    r[row * (index_t)shape.n + col] = is_finite ? leading[first + i] : (STORED)NAN;
-    if (!is_finite) q[first + i] = NAN;
+                                                 __global STORED* r,
+                                                 __global const int* codes, FactorShape shape) {
+  const uint m = shape.m, square = m * m;
+  FOR_SQUARE_ENTRIES(i, square) {
+    const uint at = skipped + i, later = at / square, entry = at - later * square, row = entry / m;
+    const index_t matrix = first_matrix + later;
+    __global STORED* to = r + (matrix * m + row) * shape.n;
+    int col = entry - row * m;
+    to[col] = leading[start + i];
+    if (codes[matrix] == MAGNITUDE_NON_FINITE) {
+      q[start + i] = NAN;
+      for (; col < shape.n; col += m) to[col] = NAN;
+    }
   }
 }
 
-// Entries of Q' and A2 with terms first .. first + SLAB - 1, or zeros.
-INLINE void copy_padded_terms(__local REAL* to, __global const STORED* from, int ld, int first,
-                              int last, int left, int right, const int width) {
+// The magnitude code of the entries that a work-item has seen.
+typedef struct {
+  STORED largest, nan_if_not_finite;
+} Seen;
+INLINE void see(Seen* seen, STORED x) {
+  seen->largest = fmax(seen->largest, fabs(x));
+  seen->nan_if_not_finite = fma(x, (STORED)0, seen->nan_if_not_finite);
+}
+INLINE int code_of(const Seen* seen) {
+  return magnitude_code(seen->largest, seen->nan_if_not_finite == 0);
+}
+
+// to := PIECE entries.
+INLINE void store_piece(__global STORED* to, const REAL entries[PIECE], bool exists) {
+  Pieces x;
 #pragma unroll
-  for (int u = 0; u < SLAB * width / GROUP; ++u) {
-    const int i = u * GROUP + (int)get_local_id(0);
-    const int term = first + i / width, col = left + i % width;
-    const bool exists = term < last && col < right;
-    to[i] = exists ? (REAL)from[term * (index_t)ld + col] : (REAL)0;
+  for (int e = 0; e < PIECE; ++e) x.entries[e] = (STORED)entries[e];
+  if (exists) *(__global Piece*)to = x.whole;
+}
+
+#if STRIPS
+// to[t] := the `left` first of STRIP entries of row first + t, or zeros.
+INLINE void load_terms(STORED to[TERMS][STRIP], __global const STORED* from, int ld, int rows,
+                       int left) {
+#pragma unroll
+  for (int t = 0; t < TERMS; ++t) {
+#pragma unroll
+    for (int c = 0; c < STRIP; c += PIECE) {
+      Pieces x;
+      x.whole = 0;
+      if (t < rows && c < left) x.whole = *(__global const Piece*)(from + t * (index_t)ld + c);
+#pragma unroll
+      for (int e = 0; e < PIECE; ++e) to[t][c + e] = x.entries[e];
+    }
   }
 }
 
-__kernel GROUP_OF(GROUP) void multiply_rest(__global const STORED* a, __global const STORED* q,
-                                            __global STORED* r, __global const int* codes,
-                                            FactorShape shape) {
-  __local REAL left[SLAB * ROWS] __attribute__((aligned(16)));
-  __local REAL right[SLAB * COLS] __attribute__((aligned(16)));
-  const int m = shape.m, n = shape.n, item = get_local_id(0);
-  const int row_tiles = (m + ROWS - 1) / ROWS, col_tiles = (n - m + COLS - 1) / COLS;
-  const int tile = get_group_id(0) % (row_tiles * col_tiles);
-  const index_t matrix = get_group_id(0) / (row_tiles * col_tiles);
-  const int row0 = tile % row_tiles * ROWS, col0 = m + tile / row_tiles * COLS;
-  const bool is_finite = codes[matrix] != MAGNITUDE_NON_FINITE;
-  a += matrix * m * n;
-  q += matrix * m * m;
-  r += matrix * m * n;
-  const int down = item / SIDE_ITEMS, across = item % SIDE_ITEMS;
-  REAL sum[OWN_ROWS][OWN_COLS];
+// sum := Q' y for the strip y of A2 that begins at `a`.
+INLINE void multiply_strip(REAL sum[ROWS][STRIP], __global const STORED* a,
+                           __global const STORED* q, int n, int left, Seen* seen) {
 #pragma unroll
-  for (int i = 0; i < OWN_ROWS; ++i) {
+  for (int i = 0; i < ROWS; ++i) {
 #pragma unroll
-    for (int j = 0; j < OWN_COLS; ++j) sum[i][j] = 0;
+    for (int c = 0; c < STRIP; ++c) sum[i][c] = 0;
   }
+  STORED ahead[TERMS][STRIP];
+  load_terms(ahead, a, n, ROWS, left);
 #pragma unroll 1
-  for (int first = 0; first < m; first += SLAB) {
-    barrier(CLK_LOCAL_MEM_FENCE);
-    copy_padded_terms(left, q, m, first, m, row0, m, ROWS);
-    copy_padded_terms(right, a, n, first, m, col0, n, COLS);
-    barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 4
-    for (int term = 0; term < SLAB; ++term) {
-      REAL x[OWN_ROWS], y[OWN_COLS];
+  for (int first = 0; first < ROWS; first += TERMS) {
+    STORED y[TERMS][STRIP];
 #pragma unroll
-      for (int i = 0; i < OWN_ROWS; ++i) x[i] = left[term * ROWS + PLACE_OF(OWN_ROWS, i, down)];
+    for (int t = 0; t < TERMS; ++t) {
 #pragma unroll
-      for (int j = 0; j < OWN_COLS; ++j) y[j] = right[term * COLS + PLACE_OF(OWN_COLS, j, across)];
-#pragma unroll
-      for (int i = 0; i < OWN_ROWS; ++i) {
-#pragma unroll
-        for (int j = 0; j < OWN_COLS; ++j) sum[i][j] = fma(x[i], y[j], sum[i][j]);
-      }
+      for (int c = 0; c < STRIP; ++c) y[t][c] = ahead[t][c];
     }
-  }
+    a += TERMS * (index_t)n;
+    load_terms(ahead, a, n, ROWS - first - TERMS, left);
 #pragma unroll
-  for (int i = 0; i < OWN_ROWS; ++i) {
-    const int row = row0 + PLACE_OF(OWN_ROWS, i, down);
+    for (int t = 0; t < TERMS; ++t) {
+      // Past the last term, y is zero.
+      __global const STORED* from = q + min(first + t, ROWS - 1) * ROWS;
+      REAL x[ROWS];
 #pragma unroll
-    for (int j = 0; j < OWN_COLS; ++j) {
-      const int col = col0 + PLACE_OF(OWN_COLS, j, across);
-      if (row < m && col < n) {
-        r[row * (index_t)n + col] = is_finite ? (STORED)sum[i][j] : (STORED)NAN;
+      for (int i = 0; i < ROWS; i += PIECE) {
+        Pieces piece;
+        piece.whole = *(__global const Piece*)(from + i);
+#pragma unroll
+        for (int e = 0; e < PIECE; ++e) x[i + e] = piece.entries[e];
+      }
+#pragma unroll
+      for (int c = 0; c < STRIP; ++c) {
+        see(seen, y[t][c]);
+#pragma unroll
+        for (int i = 0; i < ROWS; ++i) sum[i][c] = fma(x[i], (REAL)y[t][c], sum[i][c]);
       }
     }
   }
 }
+
+__kernel GROUP_OF(STRIP_GROUP) void multiply_strips(__global const STORED* a,
+                                                    __global const STORED* q, __global STORED* r,
+                                                    __global int* codes,
+                                                    __global const int* leading_codes,
+                                                    FactorShape shape) {
+  __local int group_codes[STRIP_GROUP];  // of the matrices of the group
+  const int n = shape.n, item = get_local_id(0);
+  const int strips = (n - ROWS + STRIP - 1) / STRIP;
+  const index_t first = get_group_id(0) * (index_t)STRIP_GROUP, first_matrix = first / strips;
+  const int skipped = (int)(first - first_matrix * strips) + item, later = skipped / strips;
+  const index_t matrix = first_matrix + later;
+  const bool exists = matrix < shape.count;
+  group_codes[item] = MAGNITUDE_ZERO;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (exists) {
+    const int col0 = ROWS + (skipped - later * strips) * STRIP, left = n - col0;
+    REAL sum[ROWS][STRIP];
+    Seen seen = {0, 0};
+    multiply_strip(sum, a + matrix * ROWS * n + col0, q + matrix * ROWS * ROWS, n, left, &seen);
+    atomic_max(group_codes + later, max(code_of(&seen), leading_codes[matrix]));
+    r += matrix * ROWS * n + col0;
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+      for (int c = 0; c < STRIP; c += PIECE) {
+        store_piece(r + i * (index_t)n + c, sum[i] + c, c < left);
+      }
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  const int code = group_codes[item];
+  if (code != MAGNITUDE_ZERO) atomic_max(codes + first_matrix + item, code);
+}
+
+#else
+
+// With UNITS the matrix units multiply: warp w has the columns 32 w .. of the tile, by blocks of
+// 16 x 8. Otherwise a work-item has ROWS rows and pieces of 16 adjacent bytes of columns, SIDE
+// pieces apart; the rows are the first ROWS of SIDE places in local memory.
+#define UNITS_FOR_float 0
+#define UNITS_FOR_double MMA
+#define UNITS JOIN(UNITS_FOR_, REAL)
+#if UNITS
+#define ROW_AT(place) ((place) < SIDE * ROWS ? (place) : shape.m)
+#define LD (TILE_SIDE + 4)  // with it, the entries that half a warp reads are in different banks
+#else
+#define ROW_AT(place) ((place) % SIDE < ROWS ? (place) / SIDE * ROWS + (place) % SIDE : shape.m)
+#define LD TILE_SIDE
+#endif
+#define OWN_COLS (TILE_SIDE / SIDE)
+#define STAGE (2 * SLAB * LD)
+#define RIGHT (SLAB * LD)  // the place of A2 in a stage
+// Adjacent rows that are copied at once.
+#define ROW_PIECE (ROWS % PIECE == 0 ? PIECE : ROWS % 2 == 0 && PIECE > 1 ? 2 : 1)
+
+INLINE void copy_piece(__local REAL* to, __global const STORED* from, bool exists,
+                       const int width) {
+#if MMA
+  copy_bytes(to, from, exists, width * (int)sizeof(STORED));
+#else
+  for (int e = 0; e < width; ++e) to[e] = exists ? (REAL)from[e] : (REAL)0;
+#endif
+}
+
+// Copies this work-item's entries of the terms of a stage, `width` entries of every width-th term,
+// or zeros. from: its first entries; terms: how many exist from there on.
+INLINE void copy_own_terms(__local REAL* to, __global const STORED* from, int ld, int terms,
+                       bool exists, const int width) {
+#pragma unroll
+  for (int term = 0; term < SLAB; term += width) {
+    copy_piece(to + term * LD, from, exists && term < terms, width);
+    from += width * ld;
+  }
+}
+
+// Copies the terms from `first` on. q, a: the tile's first row of Q' and column of A2; rows, cols:
+// how many exist from there on.
+INLINE void fetch_terms(__local REAL* stage, __global const STORED* q, __global const STORED* a,
+                        int first, FactorShape shape, int rows, int cols) {
+  const int item = get_local_id(0);
+  const int place = item % (TILE_SIDE / ROW_PIECE) * ROW_PIECE;
+  const int of_row = item / (TILE_SIDE / ROW_PIECE), row = ROW_AT(place);
+  copy_own_terms(stage + of_row * LD + place, q + (first + of_row) * (index_t)shape.m + row,
+                 shape.m, shape.m - first - of_row, row < rows, ROW_PIECE);
+  const int col = item % (TILE_SIDE / PIECE) * PIECE, of_col = item / (TILE_SIDE / PIECE);
+  copy_own_terms(stage + RIGHT + of_col * LD + col, a + (first + of_col) * (index_t)shape.n + col,
+                 shape.n, shape.m - first - of_col, col < cols, PIECE);
+  commit_copies();
+}
+
+typedef REAL Sums[ROWS][OWN_COLS];
+
+#if UNITS
+// sums[2 b + h][2 j + e] is entry (16 b + 8 h + g, 8 j + 2 t + e) of the warp's part; lane 4 g + t.
+INLINE void multiply_slab(Sums sums, __local const REAL* stage) {
+  const int item = get_local_id(0), g = item % 32 / 4, t = item % 4;
+  stage += t * LD + g;
+#pragma unroll
+  for (int term = 0; term < SLAB; term += 4) {
+    REAL x[ROWS], y[4];
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) x[i] = stage[term * LD + 8 * i];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) y[j] = stage[RIGHT + term * LD + item / 32 * 32 + 8 * j];
+#pragma unroll
+    for (int i = 0; i < ROWS; i += 2) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        mma_quad(&sums[i][2 * j], &sums[i][2 * j + 1], &sums[i + 1][2 * j], &sums[i + 1][2 * j + 1],
+                 x[i], x[i + 1], y[j]);
+      }
+    }
+  }
+}
+INLINE void store_tile(const Sums sums, __global STORED* r, int n, int rows, int cols) {
+  const int item = get_local_id(0), g = item % 32 / 4, col0 = item / 32 * 32 + item % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+#pragma unroll
+      for (int e = 0; e < 2; e += PIECE) {
+        const int row = 8 * i + g, col = col0 + 8 * j + e;
+        store_piece(r + row * (index_t)n + col, sums[i] + 2 * j + e, row < rows && col < cols);
+      }
+    }
+  }
+}
+#else
+#define WORD_OF_float 4
+#define WORD_OF_double 2
+#define WORD JOIN(WORD_OF_, REAL)
+typedef JOIN(REAL, WORD) Word;
+
+INLINE void load_places(REAL x[SIDE], __local const REAL* from, const int words, const int stride) {
+#pragma unroll
+  for (int i = 0; i < words; ++i) {
+    const Word word = *(__local const Word*)(from + i * stride);
+    x[WORD * i] = word.x;
+    x[WORD * i + 1] = word.y;
+#if WORD > 2
+    x[WORD * i + 2] = word.z;
+    x[WORD * i + 3] = word.w;
+#endif
+  }
+}
+
+INLINE void multiply_slab(Sums sums, __local const REAL* stage) {
+  const int down = get_local_id(0) / SIDE, across = get_local_id(0) % SIDE;
+#pragma unroll 4
+  for (int term = 0; term < SLAB; ++term) {
+    REAL x[SIDE], y[OWN_COLS];
+    load_places(x, stage + term * LD + down * SIDE, (ROWS + WORD - 1) / WORD, WORD);
+    load_places(y, stage + RIGHT + term * LD + across * WORD, OWN_COLS / WORD, SIDE * WORD);
+#pragma unroll
+    for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+      for (int c = 0; c < OWN_COLS; ++c) sums[i][c] = fma(x[i], y[c], sums[i][c]);
+    }
+  }
+}
+INLINE void store_tile(const Sums sums, __global STORED* r, int n, int rows, int cols) {
+  const int down = get_local_id(0) / SIDE, across = get_local_id(0) % SIDE;
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i) {
+    const int row = down * ROWS + i;
+#pragma unroll
+    for (int c = 0; c < OWN_COLS; c += PIECE) {
+      const int col = (c / WORD * SIDE + across) * WORD + c % WORD;
+      store_piece(r + row * (index_t)n + col, sums[i] + c, row < rows && col < cols);
+    }
+  }
+}
+#endif
+
+__kernel GROUP_OF(TILE_GROUP) void multiply_tiles(__global const STORED* a,
+                                                  __global const STORED* q, __global STORED* r,
+                                                  __global int* codes,
+                                                  __global const int* leading_codes,
+                                                  FactorShape shape) {
+  __local REAL stages[2 * STAGE] __attribute__((aligned(16)));
+  __local int code;
+  const int m = shape.m, n = shape.n, item = get_local_id(0);
+  const int row_tiles = (m + SIDE * ROWS - 1) / (SIDE * ROWS);
+  const int col_tiles = (n - m + TILE_SIDE - 1) / TILE_SIDE;
+  index_t matrix;
+  const int tile = split_group(row_tiles * (index_t)col_tiles, &matrix), j = tile / row_tiles;
+  const int row0 = (tile - j * row_tiles) * SIDE * ROWS, col0 = m + j * TILE_SIDE;
+  a += matrix * m * n + col0;
+  q += matrix * m * m + row0;
+  r += (matrix * m + row0) * n + col0;
+  if (item == 0) code = MAGNITUDE_ZERO;
+  Sums sums;
+#pragma unroll
+  for (int i = 0; i < ROWS; ++i) {
+#pragma unroll
+    for (int c = 0; c < OWN_COLS; ++c) sums[i][c] = 0;
+  }
+  Seen seen = {0, 0};
+  fetch_terms(stages, q, a, 0, shape, m - row0, n - col0);
+#pragma unroll 1
+  for (int first = 0, turn = 0; first < m; first += SLAB, turn ^= 1) {
+    __local const REAL* stage = stages + turn * STAGE;
+    wait_for_copies();
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (first + SLAB < m) {
+      fetch_terms(stages + (turn ^ 1) * STAGE, q, a, first + SLAB, shape, m - row0, n - col0);
+    }
+    if (row0 == 0) {
+#pragma unroll
+      for (int i = 0; i < SLAB; ++i) see(&seen, (STORED)stage[RIGHT + i * LD + item]);
+    }
+    multiply_slab(sums, stage);
+  }
+  atomic_max(&code, code_of(&seen));
+  store_tile(sums, r, n, m - row0, n - col0);
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (item == 0) atomic_max(codes + matrix, max(code, leading_codes[matrix]));
+}
+#endif

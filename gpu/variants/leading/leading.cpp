@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // leading.cpp: the host half of leading.cl: wide matrices by their leading square block (LAPACK
 // geqrf, ormqr). Another variant factors the block.
+#include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "gpu/check/host_check.hpp"
 #include "gpu/registry.hpp"
@@ -10,21 +12,45 @@
 namespace qrtool {
 namespace {
 
-constexpr index_t columns = 64;         // COLS
-constexpr int group_size = 64;          // GROUP
+constexpr int strip_group = 128;        // STRIP_GROUP
+constexpr int side = 8;                 // SIDE
+constexpr index_t tile_columns = 64;    // TILE_SIDE
 constexpr int slab = 16;                // SLAB
 constexpr int look_group = 256;         // LOOK_GROUP
-constexpr index_t look_entries = 4096;  // LOOK_ENTRIES
+constexpr index_t look_entries = 2048;  // LOOK_ENTRIES
 
-ElementType computes_in(const Problem& p) { return p.type; }
+/// Float32 with few rows, whose bar leaves no room for rounding errors, is summed in float64.
+ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows); }
 std::string arithmetic(const Problem& p) {
   return leading_variant_of(p).plan.arithmetic(leading_problem(p));
 }
 
-int tile_rows(const Problem& p) { return p.m <= 16 ? 16 : p.m <= 32 ? 32 : 64; }
+bool has_strips(const Problem& p) { return p.m <= tuning::leading_strip_rows; }
 
-std::size_t local_bytes(const Problem& p, const Limits&) {
-  return size_of(p.type) * static_cast<std::size_t>(slab * (tile_rows(p) + columns));
+/// Entries of 16 bytes; the columns of a strip.
+index_t word(const Problem& p) { return 16 / static_cast<index_t>(size_of(p.type)); }
+
+/// Adjacent entries that are loaded at once.
+index_t piece(const Problem& p) { return std::gcd(std::gcd(p.m, p.n), word(p)); }
+
+index_t row_tiles(const Problem& p) { return ceil_divide(p.m, index_t{side * side}); }
+
+/// Whether matrix units multiply, 16 rows at a time (UNITS).
+bool has_units(const Problem& p, const Limits& limits) {
+  return p.type == ElementType::float64 && limits.float64_products;
+}
+
+/// Rows of R of a work-item: all of a strip, or an equal part of those of a tile.
+index_t own_rows(const Problem& p, const Limits& limits) {
+  if (has_strips(p)) return p.m;
+  const index_t rows = ceil_divide(p.m, side * row_tiles(p));
+  return has_units(p, limits) ? (rows + 1) / 2 * 2 : rows;
+}
+
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  if (has_strips(p)) return sizeof(cl_int) * strip_group;
+  const int ld = side * side + (has_units(p, limits) ? 4 : 0);  // LD
+  return size_of(p.type) * static_cast<std::size_t>(4 * slab * ld) + sizeof(cl_int);
 }
 
 Fit fits(const Problem& p, const Limits& limits) {
@@ -33,9 +59,9 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (p.mode == Mode::raw || p.sign != Sign::positive || p.arithmetic != Arithmetic::any) {
     return {false, "gives Q and R with a positive diagonal, in any arithmetic of that accuracy"};
   }
-  if (p.m >= p.n || p.m < tuning::few_rows || p.m > tuning::leading_most_rows) {
-    return {false, "takes " + std::to_string(tuning::few_rows) + " to " +
-                       std::to_string(tuning::leading_most_rows) + " rows and more columns"};
+  if (p.m >= p.n || p.m < 1 || p.m > tuning::leading_most_rows) {
+    return {false,
+            "takes 1 to " + std::to_string(tuning::leading_most_rows) + " rows and more columns"};
   }
   if (p.m * p.n > std::numeric_limits<int>::max()) return {false, "takes up to 2^31 - 1 entries"};
   const std::string needs = group_objection(look_group, local_bytes(p, limits), limits);
@@ -47,13 +73,22 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.n > tuning::small_max_columns || p.n >= tuning::leading_wide * p.m) return {true, {}};
+  const bool is_wide = p.n > tuning::small_narrow_columns && p.n >= tuning::leading_wide * p.m;
+  if (p.n > tuning::small_max_columns || p.m >= tuning::leading_any_rows || is_wide)
+    return {true, {}};
   return {false, "pays for more than " + std::to_string(tuning::small_max_columns) +
-                     " columns, or from " + std::to_string(tuning::leading_wide) +
-                     " times as many columns as rows on"};
+                     " columns, from " + std::to_string(tuning::leading_any_rows) +
+                     " rows on, or from " + std::to_string(tuning::leading_wide) +
+                     " times as many columns as rows on and more than " +
+                     std::to_string(tuning::small_narrow_columns)};
 }
 
-Params tune(const Problem& p, const Limits&) { return {{"ROWS", tile_rows(p)}}; }
+Params tune(const Problem& p, const Limits& limits) {
+  return {{"MMA", limits.float64_products},
+          {"STRIPS", has_strips(p)},
+          {"ROWS", static_cast<int>(own_rows(p, limits))},
+          {"PIECE", static_cast<int>(piece(p))}};
+}
 
 /// A1, R1, Q if it is not wanted, the magnitude codes of A1, and the buffers of the block's
 /// variant.
@@ -73,8 +108,7 @@ Slots slots(const Problem& p) {
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  launch("clear_codes", ceil_divide(job.count, group_size), group_size, job.magnitudes, shape);
-  launch("take_leading", job.count * ceil_divide(p.m * p.n, look_entries), look_group, job.a,
+  launch("take_leading", ceil_divide(job.count * p.m * p.m, look_entries), look_group, job.a,
          job.work[0], job.magnitudes, shape);
 }
 
@@ -88,11 +122,15 @@ void enqueue_rest(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
   const cl::Buffer& q = p.wants_q() ? job.q : job.work[2];
-  launch("store_leading", job.count * ceil_divide(p.m * p.m, look_entries), look_group, job.work[1],
+  if (has_strips(p)) {
+    launch("multiply_strips", ceil_divide(job.count * ceil_divide(p.n - p.m, word(p)), strip_group),
+           strip_group, job.a, q, job.r, job.magnitudes, job.work[3], shape);
+  } else {
+    launch("multiply_tiles", job.count * row_tiles(p) * ceil_divide(p.n - p.m, tile_columns),
+           side * side, job.a, q, job.r, job.magnitudes, job.work[3], shape);
+  }
+  launch("store_leading", ceil_divide(job.count * p.m * p.m, look_entries), look_group, job.work[1],
          q, job.r, job.magnitudes, shape);
-  launch("multiply_rest",
-         job.count * ceil_divide(p.m, tile_rows(p)) * ceil_divide(p.n - p.m, columns), group_size,
-         job.a, q, job.r, job.magnitudes, shape);
 }
 
 /// The routes of the block's variant, which are its first buffer.

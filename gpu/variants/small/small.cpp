@@ -2,6 +2,7 @@
 // small.cpp: the host half of small.cl: a few lanes hold the whole matrix in their registers
 // (LAPACK geqr2, org2r).
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "gpu/check/host_check.hpp"
@@ -11,6 +12,8 @@
 
 namespace qrtool {
 namespace {
+
+constexpr std::array<std::string_view, 1> heavy_kernels{"factor_small"};
 
 ElementType computes_in(const Problem& p) { return computed_type(p, tuning::few_rows); }
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
@@ -96,12 +99,12 @@ bool is_full(const Problem& p, const LaneTile& tile) {
          (p.q_cols() == 0 || p.q_cols() == p.n) && p.n % tile.row_splits == 0;
 }
 
-Fit fits(const Problem& p, const Limits& limits) {
+Fit fits_to(index_t most_columns, const Problem& p, const Limits& limits) {
   const std::string objection = general_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  if (std::max(p.n, p.q_cols()) > tuning::small_max_columns || p.m > tuning::small_max_rows) {
+  if (std::max(p.n, p.q_cols()) > most_columns || p.m > tuning::small_max_rows) {
     return {false, "takes at most " + std::to_string(tuning::small_max_rows) + " rows and " +
-                       std::to_string(tuning::small_max_columns) + " columns of A and Q"};
+                       std::to_string(most_columns) + " columns of A and Q"};
   }
   const LaneTile tile = choose_tile(p);
   const int group = matrices_per_group(tile) * tile.lanes();
@@ -117,6 +120,13 @@ Fit fits(const Problem& p, const Limits& limits) {
   const std::string needs = group_objection(group, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   return {true, "a matrix fits the registers of " + std::to_string(tile.lanes()) + " work-items"};
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  return fits_to(tuning::small_max_columns, p, limits);
+}
+Fit fits_flagged(const Problem& p, const Limits& limits) {
+  return fits_to(tuning::small_flagged_columns, p, limits);
 }
 
 /// The number of columns that are processed with the same first row.
@@ -179,11 +189,13 @@ GpuVariant small_variant() {
           .workspace = workspace,
           .enqueue = enqueue,
           .computes_in = computes_in,
-          .local_bytes = local_bytes};
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
 }
 
 GpuVariant flagged_small_variant() {
   GpuVariant variant = small_variant();
+  variant.plan.fits = fits_flagged;
   variant.plan.tune = tune_flagged;
   variant.takes_flags = true;
   return variant;

@@ -66,7 +66,7 @@
 #ifndef ROW_SPLITS
 #define ROW_SPLITS 32
 #endif
-#include "gpu/variants/tall/tall_sums.clh"
+#include "gpu/common/tall_sums.clh"
 #if GRAM_BODY == 2
 #include "gpu/variants/tall/tall_product.clh"
 #endif

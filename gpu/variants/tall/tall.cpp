@@ -9,6 +9,7 @@
 
 #include "core/tall.hpp"
 #include "gpu/check/host_check.hpp"
+#include "gpu/common/tall_sums.hpp"
 #include "gpu/common/tile_lanes.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
@@ -29,7 +30,7 @@ ElementType computes_in(const Problem& p) {
 /// GRAM_BODY: 0 for no A'A, 1 for plain sums, 2 for matrix products.
 int gram_body(const Problem& p, const Limits& limits) {
   if (p.type != ElementType::float32 || !limits.fast_float64) return 0;
-  return limits.float64_products ? 2 : 1;
+  return row_sums_body(limits);
 }
 
 std::string arithmetic(const Problem& p) { return std::string(name_of(computes_in(p))); }
@@ -56,23 +57,6 @@ LaneTile choose_tile(const Problem& p, const Limits& limits) {
   return tile;
 }
 
-/// Work-items per group of sum_gram (GRAM_GROUP).
-int gram_group(const Problem& p, const Limits& limits) {
-  return gram_body(p, limits) == 2 && p.n > tuning::tall_narrow_columns ? 128 : plain_group;
-}
-
-/// GRAM_SCRATCH, the number of doubles in the local memory of sum_gram. With matrix products it
-/// holds a ring of rows, and later the sums of all warps.
-int gram_scratch(const Problem& p, const Limits& limits) {
-  const int n = static_cast<int>(p.n), across = static_cast<int>(ceil_divide(n, 16));
-  if (gram_body(p, limits) == 1) return 16 * 16 * across;
-  if (n <= 48) return 128 * (n <= 8 ? 1 : n <= 16 ? 2 : n <= 32 ? 5 : 11);
-  constexpr int tiles = 18;
-  const int warps = gram_group(p, limits) / 32;
-  const int ring = n > 64 ? 2 * 32 * (128 + 8) : warps * 4 * 8 * (64 + 8);  // floats
-  return std::max(ring / 2, tiles * 128);
-}
-
 /// Bytes of local memory per group: the largest of factor_level, multiply_level, sum_gram and
 /// factor_tall_gram.
 std::size_t local_bytes(const Problem& p, const Limits& limits) {
@@ -86,9 +70,10 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
                                 wide * (product_rows * 17 + 256 * across),  // multiply_level
                                 sizeof(cl_int) * static_cast<std::size_t>(p.n)});
   if (!has_gram) return bytes;
-  const std::size_t sums = static_cast<std::size_t>(gram_scratch(p, limits));
   const std::size_t factor = 80 * across + 16 + plain_group;  // factor_tall_gram
-  return std::max(bytes, sizeof(double) * std::max(sums, factor) + sizeof(cl_int));
+  const RowSums sums{
+      .n = p.n, .type = p.type, .body = gram_body(p, limits), .has_right_side = false};
+  return std::max({bytes, row_sums_local_bytes(sums), sizeof(double) * factor + sizeof(cl_int)});
 }
 
 /// The number of rows of each level. Level 0 is A.
@@ -130,7 +115,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"ROW_SPLITS", tile.row_splits},
           {"COLUMN_STEP", tile.lanes_across},
           {"WANT_Q", p.wants_q() || p.sign == Sign::lapack},
-          {"GRAM_GROUP", gram_group(p, limits)},
+          {"GRAM_GROUP", row_sums_group(p.n, gram_body(p, limits))},
           {"FACTOR_GROUP", plain_group},
           {"PRODUCT_GROUP", has_products ? 128 : plain_group}};
 }
@@ -142,13 +127,7 @@ Params tune_reflectors(const Problem& p, const Limits& limits) {
   return params;
 }
 
-SlabShape slabs_of(const Problem& p) {
-  const index_t most =
-      p.n <= tuning::tall_thin_columns ? tuning::tall_thin_slabs : tuning::tall_slabs;
-  const index_t rows =
-      std::max(tuning::tall_slab_rows, ceil_divide(ceil_divide(p.m, most), 64) * 64);
-  return {static_cast<int>(ceil_divide(p.m, rows)), static_cast<int>(rows)};
-}
+SlabShape slabs_of(const Problem& p) { return row_sums_slabs(p.m, p.n); }
 
 /// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
 /// within half of the bar. The rounding errors of A'A grow with the number of terms that one
@@ -284,15 +263,19 @@ void enqueue_tree(const FactorJob& job, const FactorShape& shape, Launcher& laun
   }
 }
 
-void enqueue_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+/// Q of the matrices on the route by A'A.
+void enqueue_gram_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
+  const std::vector<cl::Buffer>& w = job.work;
+  const int parts = static_cast<int>(
+      std::min(ceil_divide(job.problem.m, product_rows), tuning::tall_product_groups));
+  launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, w[inverse],
+         w[routes], w[signs], job.q, shape, parts);
+}
+
+/// Q of the other matrices.
+void enqueue_tree_q(const FactorJob& job, const FactorShape& shape, Launcher& launch) {
   const Problem& p = job.problem;
   const std::vector<cl::Buffer>& w = job.work;
-  if (job.params.at("GRAM_BODY") != 0) {
-    const int parts =
-        static_cast<int>(std::min(ceil_divide(p.m, product_rows), tuning::tall_product_groups));
-    launch("form_q_gram", job.count * parts, job.params.at("PRODUCT_GROUP"), job.a, w[inverse],
-           w[routes], w[signs], job.q, shape, parts);
-  }
   for (std::size_t l = level_rows(p).size() - 1; l-- > 0;) {
     const index_t tiles = ceil_divide(level_rows(p)[l], product_rows);
     const LevelShape level = level_shape(p, l, tiles, tuning::tall_product_groups);
@@ -301,13 +284,32 @@ void enqueue_q(const FactorJob& job, const FactorShape& shape, Launcher& launch)
   }
 }
 
+bool has_gram(const FactorJob& job) { return job.params.at("GRAM_BODY") != 0; }
+
+/// Whether only matrices that A'A does not give need the tree: find_signs is for both routes, and
+/// runs between the tree and Q.
+bool tree_is_last(const FactorJob& job) {
+  return has_gram(job) && job.problem.sign == Sign::positive;
+}
+
+void enqueue_rest(const FactorJob& job, Launcher& launch) {
+  if (!tree_is_last(job)) return;
+  const FactorShape shape = factor_shape(job.problem, job.count);
+  enqueue_tree(job, shape, launch);
+  if (job.problem.wants_q()) enqueue_tree_q(job, shape, launch);
+}
+
 void enqueue(const FactorJob& job, Launcher& launch) {
   const Problem& p = job.problem;
   const FactorShape shape = factor_shape(p, job.count);
-  if (job.params.at("GRAM_BODY") == 0) {
-    enqueue_scales(job, shape, launch);
-  } else {
+  if (has_gram(job)) {
     enqueue_gram(job, shape, launch);
+  } else {
+    enqueue_scales(job, shape, launch);
+  }
+  if (tree_is_last(job)) {
+    if (p.wants_q()) enqueue_gram_q(job, shape, launch);
+    return;
   }
   enqueue_tree(job, shape, launch);
   if (p.sign == Sign::lapack) {
@@ -317,12 +319,14 @@ void enqueue(const FactorJob& job, Launcher& launch) {
            job.work[tops], job.work[routes], job.work[signs], job.r, job.work[sign_work], shape,
            level);
   }
-  if (p.wants_q()) enqueue_q(job, shape, launch);
+  if (!p.wants_q()) return;
+  if (has_gram(job)) enqueue_gram_q(job, shape, launch);
+  enqueue_tree_q(job, shape, launch);
 }
 
 /// Without A'A all matrices go through the tree.
 const cl::Buffer* routes_of(const FactorJob& job) {
-  return job.params.at("GRAM_BODY") == 0 ? nullptr : &job.work[routes];
+  return has_gram(job) ? &job.work[routes] : nullptr;
 }
 
 /// Rows per leaf of a matrix that is handed over by rows. A leaf has 32 MiB: enough for the full
@@ -358,6 +362,7 @@ GpuVariant tall_variant() {
       .workspace = workspace,
       .enqueue = enqueue,
       .computes_in = computes_in,
+      .enqueue_rest = enqueue_rest,
       .routes = routes_of,
       .local_bytes = local_bytes,
       .heavy_kernels = heavy_kernels};

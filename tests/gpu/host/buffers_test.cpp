@@ -143,7 +143,7 @@ TEST(MatrixBytes, GramInFloat64TakesAQuarterMoreThanAQAndR) {
   constexpr index_t shapes[][3] = {
       {15000, 64, 64}, {15000, 128, 64}, {2000, 256, 128}, {32, 512, 512},    {1, 512, 512},
       {1, 2048, 2048}, {1, 5000, 5000},  {1, 1000000, 32}, {1, 1000000, 128}, {1, 100000, 500}};
-  for (const GpuVariant& variant : {gram_variant(), gram_twice_variant()}) {
+  for (const GpuVariant& variant : {gram_variant(), gram_group_variant(), gram_twice_variant()}) {
     for (const auto& [count, m, n] : shapes) {
       for (const Mode mode : {Mode::reduced, Mode::r}) {
         const Problem p{count, m, n, ElementType::float64, mode, Sign::positive};

@@ -147,6 +147,24 @@ INSTANTIATE_TEST_SUITE_P(Engine, ProgramsInParts, testing::ValuesIn(variant_name
                            return used.param.substr(used.param.find('/') + 1);
                          });
 
+/// What only matrices need that A'A does not give, is built when there is such a matrix.
+TEST(PartsOfTall, ForOneMatrixOfManyGiveTheBitsOfTheWholeProgram) {
+  SKIP_WITHOUT_OPENCL();
+  const GpuVariant& variant = *std::ranges::find_if(
+      gpu_variants(), [](const GpuVariant& v) { return v.plan.name == "opencl/tall"; });
+  for (const Mode mode : {Mode::reduced, Mode::r}) {
+    const Problem p{3, 300, 40, ElementType::float32, mode, Sign::positive};
+    std::vector<char> a = gaussian_bytes<float>(p);
+    float* entries = reinterpret_cast<float*>(a.data());
+    for (index_t i = 0; i < p.m; ++i) {  // two equal columns in the second; NaN in the third
+      float* row = entries + (p.m + i) * p.n;
+      row[7] = row[3];
+    }
+    entries[2 * p.m * p.n + 5] = NAN;
+    EXPECT_TRUE(run_with_parts(true, variant, p, a) == run_with_parts(false, variant, p, a));
+  }
+}
+
 class FlaggedMatrices : public ::testing::Test {
  protected:
   static constexpr index_t count = 4, rows = 24, cols = 12;

@@ -86,7 +86,7 @@ class Parts : public Programs {
   std::optional<ProgramCache> programs_;
 };
 
-TEST_F(Parts, AHeavyKernelIsAProgramAndTheOthersAreOne) {
+TEST_F(Parts, AHeavyKernelIsAProgramAndTwoOthersAreOne) {
   EXPECT_FALSE(programs_->has(wanted_.source.file, wanted_.source.defines));
   prepare();
   EXPECT_TRUE(programs_->has(wanted_.source.file, wanted_.source.defines));
@@ -94,6 +94,19 @@ TEST_F(Parts, AHeavyKernelIsAProgramAndTheOthersAreOne) {
   EXPECT_EQ(kernels_beside("measure_r"), 2U);
   EXPECT_EQ(kernels_beside("finish_errors"), 2U);
   EXPECT_EQ(programs_->size(), 0U);
+}
+
+TEST_F(Parts, OfOtherKernelsHaveAtMostThree) {
+  wanted_.kernels = {"combine_gram", "finish_errors", "measure_gram", "measure_r",
+                     "measure_residual"};
+  EXPECT_FALSE(programs_->has(wanted_));
+  prepare();
+  EXPECT_TRUE(programs_->has(wanted_));
+  EXPECT_EQ(kernels_beside("measure_gram"), 1U);
+  for (const char* other : {"combine_gram", "finish_errors", "measure_r", "measure_residual"})
+    EXPECT_EQ(kernels_beside(other), 2U);
+  wanted_.kernels.insert("form_q_from_reflectors");
+  EXPECT_FALSE(programs_->has(wanted_));
 }
 
 TEST_F(Parts, AreBuiltOnce) {

@@ -16,6 +16,7 @@
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/system_engine.hpp"
 #include "gpu/host/device.hpp"
+#include "gpu/solve/shared_matrix.hpp"
 #include "gpu/solve/shared_systems.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/support/hard_systems.hpp"

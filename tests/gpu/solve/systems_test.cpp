@@ -7,9 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <random>
 
+#include "core/cpu/cpu_backend.hpp"
 #include "core/solve/backward_error.hpp"
+#include "core/solve/system_engine.hpp"
+#include "gpu/host/session.hpp"
 #include "gpu/solve/resident_systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/hard_systems.hpp"
@@ -179,7 +184,9 @@ TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
   // Teams of 1, 3, 6 and more work-items; groups whose last team has no system; rows that do not
   // fill a tile; one block of four and of eight columns more than needed.
   for (const Shape& shape :
-       {Shape{1, 1}, Shape{19, 4}, Shape{5, 5}, Shape{30, 9}, Shape{16, 16}, Shape{64, 33}}) {
+       {Shape{1, 1}, Shape{19, 4}, Shape{5, 5}, Shape{30, 9}, Shape{16, 16}, Shape{64, 33},
+        // Sums over slabs by groups, in several arrangements of the columns.
+        Shape{4097, 3}, Shape{6200, 33}, Shape{4097, 64}, Shape{4200, 100}}) {
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
     const index_t m = s.m, n = s.n, count = 5;
     ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
@@ -193,6 +200,61 @@ TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
     for (index_t i = 0; i < count; ++i)
       EXPECT_LE(errors[i].error, solution_bar(problem.type, m, n)) << m << "x" << n << " " << i;
   }
+}
+
+/// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction.
+TYPED_TEST(Systems, TallNormalEquationsAreCorrected) {
+  using T = TypeParam;
+  const index_t m = 4200, n = 4, count = 2;
+  HardSystems<T> s = make_hard_systems<T>(m, n, count, 28);
+  for (index_t row = 0; row < count * m; ++row) {
+    T* a = &s.a[row * n];
+    a[1] = a[0] + static_cast<T>(1e-4) * a[1];
+    s.b[row] = a[0] + a[1] + a[2] + a[3];
+  }
+  const SolveProblem problem = problem_of<T>(m, n);
+  const Plan plan =
+      plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
+  ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
+                             std::span(s.b).first(static_cast<std::size_t>(count * m)));
+  ASSERT_EQ(systems.run().factor, 0) << "R by a variant";
+  const std::vector<T> x = systems.solutions();
+  for (const T& entry : x) EXPECT_NEAR(entry, 1, sizeof(T) == 4 ? 1e-2 : 1e-10);
+  for (const SolutionErrors& errors : systems.errors())
+    EXPECT_LE(errors.residual_norm,
+              (sizeof(T) == 4 ? 1e-6 : 1e-15) * 2 *
+                  norm_of(std::vector<double>(s.b.begin(), s.b.begin() + m).data(), m));
+}
+
+/// A run builds the kernels that it launches, and no whole file; their results have the same bits.
+TYPED_TEST(Systems, KernelsBuiltInPartsGiveTheSameBits) {
+  using T = TypeParam;
+  const DeviceInfo info = device_under_test();
+  ProgramCache& programs = session_for(info).programs;
+  const bool had_parts = programs.has_parts();
+  for (const Shape& shape : {Shape{26, 13}, Shape{4111, 7}}) {
+    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 31);
+    const index_t m = s.m, n = s.n;
+    const SolveProblem problem = problem_of<T>(m, n);
+    const Plan plan =
+        plan_for({.count = 2, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
+    for (const SystemRoute route : {SystemRoute::normal_equations, SystemRoute::factors}) {
+      if (m > 1000 && route == SystemRoute::factors) continue;  // `tall` takes long to build
+      const auto solve = [&](bool has_parts) {
+        programs.set_builders(has_parts, {});
+        OpenclBackend own(info);
+        ResidentSystems<T> systems(own, problem, plan, packed(s.a.data(), 2, m, n),
+                                   std::span(s.b).first(static_cast<std::size_t>(2 * m)), route);
+        systems.run();
+        return systems.solutions();
+      };
+      const std::size_t whole = programs.size();
+      const std::vector<T> in_parts = solve(true);
+      EXPECT_EQ(programs.size(), whole) << m << "x" << n;
+      EXPECT_EQ(solve(false), in_parts) << m << "x" << n;
+    }
+  }
+  programs.set_builders(had_parts, {});
 }
 
 TYPED_TEST(Systems, TallSystemsAreSharedByGroups) {
@@ -262,6 +324,147 @@ TYPED_TEST(Systems, RightSidesMayLieInRowsOrColumns) {
       const Answer<T> alone = ask(problem, its_a, one, true, SystemRoute::factors);
       for (index_t j = 0; j < n; ++j) EXPECT_EQ(by_rows.x[v * n + j], alone.x[j]);
     }
+  }
+}
+
+/// Some systems with a right side each. w: weights of all systems, of each one, or none.
+template <class T>
+struct Weighted {
+  static constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+  static constexpr index_t count = 9;
+
+  Weighted(const SolveProblem& of, bool shares_weights)
+      : problem(of),
+        w_places(shares_weights ? VectorPlaces{1, 0, 0, 1} : VectorPlaces::rows(of.m)) {
+    std::mt19937_64 random(27);
+    std::normal_distribution<double> normal;
+    for (index_t e = 0; e < count * problem.m * problem.n; ++e)
+      a.push_back(static_cast<T>(normal(random)));
+    for (index_t e = 0; e < count * problem.m; ++e) b.push_back(static_cast<T>(normal(random)));
+    const index_t weights = (shares_weights ? 1 : count) * problem.m;
+    for (index_t i = 0; i < weights && problem.has_weights; ++i)
+      w.push_back(i % 7 == 3 ? T(0) : T(1) + T(i % 5) / 4);
+  }
+  /// Leaves rows out, each system in a way of its own. System 1 has few rows, 2 an infinity.
+  void make_gaps() {
+    const index_t m = problem.m, n = problem.n;
+    for (index_t s = 3; s < count; ++s) {
+      b[s * m + s] = nan;
+      a[(s * m + s + 2) * n + s % n] = nan;
+    }
+    for (index_t i = n - 1; i < m; ++i) b[m + i] = nan;
+    a[(2 * m + 4) * n] = std::numeric_limits<T>::infinity();
+  }
+  RightSideBlock<T> block(Answer<T>& answer) const {
+    return {.count = count,
+            .b = b.data(),
+            .b_places = VectorPlaces::rows(problem.m),
+            .w = w.empty() ? nullptr : w.data(),
+            .w_places = w_places,
+            .x = answer.x.data(),
+            .se = answer.se.data(),
+            .x_places = VectorPlaces::rows(problem.n),
+            .reports = answer.reports,
+            .findings = answer.findings};
+  }
+  Answer<T> ask_device(SystemRoute route) const {
+    Answer<T> answer(count, 1, problem.n);
+    const Plan plan = plan_of_r(problem);
+    answer.refused = make_system_device<T>(backend(), problem, plan, route)
+                         ->run(packed(a.data(), count, problem.m, problem.n), block(answer));
+    return answer;
+  }
+  Answer<T> ask_cpu() const {
+    const Limits host{.host_bytes = std::size_t{1} << 30, .threads = 2};
+    Answer<T> answer(count, 1, problem.n);
+    CpuBackend cpu(host);
+    const Plan plan =
+        make_plan(SystemEngine<T>::factored_problem(problem, count, 1), cpu.variants(), host);
+    std::vector<SystemRef<T>> systems;
+    for (index_t i = 0; i < count; ++i)
+      systems.push_back({a.data() + i * problem.m * problem.n, i});
+    SystemEngine<T>(problem, cpu, plan, host.threads).run(systems, block(answer));
+    return answer;
+  }
+
+  SolveProblem problem;
+  VectorPlaces w_places;
+  std::vector<T> a, b, w;
+};
+
+template <class T>
+void expect_same_answer(const Answer<T>& of_device, const Answer<T>& of_cpu, index_t i,
+                        double u_of_x) {
+  SCOPED_TRACE(testing::Message() << "system " << i);
+  EXPECT_EQ(of_device.reports[i].status, Status::ok);
+  EXPECT_EQ(of_cpu.reports[i].status, Status::ok);
+  EXPECT_EQ(of_device.findings[i].rank, of_cpu.findings[i].rank);
+  EXPECT_NEAR(of_device.reports[i].residual_norm, of_cpu.reports[i].residual_norm,
+              u_of_x * of_cpu.reports[i].residual_norm);
+  const index_t n = std::ssize(of_cpu.x) / std::ssize(of_cpu.reports);
+  const double size =
+      norm_of(std::vector<double>(&of_cpu.x[i * n], &of_cpu.x[i * n] + n).data(), n);
+  for (index_t j = i * n; j < (i + 1) * n; ++j) {
+    EXPECT_NEAR(of_device.x[j], of_cpu.x[j], u_of_x * size);
+    EXPECT_NEAR(of_device.se[j], of_cpu.se[j], u_of_x * of_cpu.se[j]);
+  }
+}
+
+/// A row of more entries than work-items; a last group that is not full; tall systems.
+const Shape weighted_shapes[] = {{30, 4}, {41, 1}, {70, 33}, {4200, 4}};
+
+TYPED_TEST(Systems, TakeWeightsAndLeaveMissingRowsOut) {
+  using T = TypeParam;
+  const double u_of_x = sizeof(T) == 4 ? 1e-3 : 1e-11;
+  for (const Shape& shape : weighted_shapes) {
+    for (const bool shares_weights : {true, false}) {
+      for (const auto& [has_weights, skips] :
+           {std::pair(true, true), {true, false}, {false, true}}) {
+        SCOPED_TRACE(testing::Message() << shape.m << "x" << shape.n << " weights " << has_weights
+                                        << " of all " << shares_weights << " gaps " << skips);
+        SolveProblem problem = problem_of<T>(shape.m, shape.n);
+        problem.has_weights = has_weights;
+        problem.skips_missing = skips;
+        Weighted<T> systems(problem, shares_weights);
+        if (skips) systems.make_gaps();
+        const std::vector<T> a = systems.a, b = systems.b;
+        const Answer<T> of_cpu = systems.ask_cpu();
+        for (const SystemRoute route : {SystemRoute::normal_equations, SystemRoute::factors}) {
+          const Answer<T> answer = systems.ask_device(route);
+          EXPECT_EQ(answer.refused, skips ? std::vector<index_t>({1, 2}) : std::vector<index_t>());
+          for (index_t i = 0; i < systems.count; ++i)
+            if (answer.accepts(i)) expect_same_answer(answer, of_cpu, i, u_of_x);
+        }
+        EXPECT_EQ(std::memcmp(a.data(), systems.a.data(), a.size() * sizeof(T)), 0);
+        EXPECT_EQ(std::memcmp(b.data(), systems.b.data(), b.size() * sizeof(T)), 0);
+      }
+    }
+  }
+}
+
+/// A row of weight 0 may hold anything; a gap elsewhere is an error unless it is skipped. A product
+/// with digits that are lost, or one out of range, is left to the host.
+TYPED_TEST(Systems, WeightsOfZeroHideNumbersThatAreNotFinite) {
+  using T = TypeParam;
+  SolveProblem problem = problem_of<T>(30, 4);
+  problem.has_weights = true;
+  Weighted<T> systems(problem, false);
+  const index_t m = problem.m, n = problem.n;
+  const Answer<T> clean = systems.ask_device(SystemRoute::normal_equations);
+  for (const index_t s : {0, 2}) systems.w[s * m + 9] = 0;
+  const Answer<T> zero = systems.ask_device(SystemRoute::normal_equations);
+  systems.b[9] = std::numeric_limits<T>::quiet_NaN();
+  systems.a[(2 * m + 9) * n + 1] = std::numeric_limits<T>::infinity();
+  systems.b[4 * m + 10] = std::numeric_limits<T>::quiet_NaN();
+  systems.w[5 * m + 9] = std::numeric_limits<T>::min();
+  systems.a[(5 * m + 9) * n] = sizeof(T) == 4 ? T(1e-30) : T(1e-300);
+  systems.w[6 * m + 9] = std::numeric_limits<T>::max();
+  const Answer<T> hidden = systems.ask_device(SystemRoute::normal_equations);
+  ASSERT_TRUE(zero.refused.empty());
+  EXPECT_EQ(hidden.refused, std::vector<index_t>({4, 5, 6}));
+  for (const index_t s : {0, 2}) {
+    EXPECT_NE(zero.x[s * n], clean.x[s * n]);
+    for (index_t j = s * n; j < (s + 1) * n; ++j) EXPECT_EQ(hidden.x[j], zero.x[j]);
   }
 }
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_params.cpp: work-groups and local memory for systems of n columns.
+#include "gpu/solve/system_params.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "gpu/solve/normal.hpp"
+#include "gpu/solve/normal_sums.hpp"
+#include "gpu/solve/tall_normal.hpp"
+#include "gpu/solve/tall_systems.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Work-items that solve a system: a power of two, 4 or more.
+int team_size(index_t n) {
+  if (n > tuning::solve_team_columns) return n <= 2 * tuning::solve_team_columns ? 128 : 256;
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(n, 4))));
+}
+
+/// The arrays of DECLARE_ROOM, and the weights of measure_factors, of one team.
+std::size_t room_bytes(index_t n, std::size_t element, int team, int rows, bool has_triangle) {
+  const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
+  return element * static_cast<std::size_t>(std::max(tile, triangle)) +
+         sizeof(double) * static_cast<std::size_t>(4 * n + team + rows);
+}
+
+}  // namespace
+
+int system_group_size(const Params& params) { return params.at("TEAM") * params.at("TEAMS"); }
+
+std::size_t system_local_bytes(index_t n, ElementType type, const Params& params) {
+  const std::size_t team = room_bytes(n, size_of(type), params.at("TEAM"), params.at("TILE_ROWS"),
+                                      params.at("TRIANGLE") != 0);
+  return team * static_cast<std::size_t>(params.at("TEAMS")) + 2 * sizeof(int);
+}
+
+Params system_params(index_t n, ElementType type, const Limits& limits) {
+  const int team = team_size(n), teams = std::max(1, tuning::solve_least_group / team);
+  const auto row = static_cast<std::size_t>((n | 1) * teams) * size_of(type);
+  int rows = tuning::solve_tile_rows;
+  while (rows > 1 && static_cast<std::size_t>(rows) * row > tuning::solve_tile_bytes) rows /= 2;
+  const std::size_t room =
+      room_bytes(n, size_of(type), team, rows, true) * static_cast<std::size_t>(teams);
+  const bool has_room = room + 2 * sizeof(int) <= limits.local_bytes;
+  return {{"COLUMNS", static_cast<int>(n)},
+          {"TEAM", team},
+          {"TEAMS", teams},
+          {"TILE_ROWS", rows},
+          {"TRIANGLE", has_room},
+          {"MOST_STEPS", tuning::solve_most_steps}};
+}
+
+std::string system_objection(const SolveProblem& p, const Limits& limits) {
+  const std::string general = system_device_objection(p);
+  if (!general.empty()) return general;
+  if (!limits.has_float64) return "the device has no float64";
+  if (p.n > tuning::solve_most_columns)
+    return fmt::format("more than {} columns", tuning::solve_most_columns);
+  const SystemParams params(p.n, p.type, limits);
+  const std::string of_group = group_objection(
+      system_group_size(params.group), system_local_bytes(p.n, p.type, params.group), limits);
+  if (!of_group.empty() || !is_tall_system(p.m)) return of_group;
+  return group_objection(params.tall.at("TEAM"), system_local_bytes(p.n, p.type, params.tall),
+                         limits);
+}
+
+SystemParams::SystemParams(index_t n, ElementType of, const Limits& limits)
+    : type(of),
+      group(system_params(n, of, limits)),
+      tall(tall_system_params(n, of, limits)),
+      normal(normal_params(n, of)),
+      sums(normal_sums_params(n, of, limits)),
+      tall_normal(tall_normal_params(n, of)) {}
+
+}  // namespace qrtool

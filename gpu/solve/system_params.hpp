@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// system_params.hpp: the defines of the kernels for systems, and which systems they take.
+#pragma once
+
+#include <string>
+
+#include "core/solve/system_device.hpp"
+#include "gpu/gpu_variant.hpp"
+
+namespace qrtool {
+
+/// How the kernels of systems.cl are built for n columns: the defines, as Params.
+Params system_params(index_t n, ElementType type, const Limits& limits);
+/// The bytes of local memory that a work-group takes.
+std::size_t system_local_bytes(index_t n, ElementType type, const Params& params);
+/// The work-items of a work-group.
+int system_group_size(const Params& params);
+/// Why the kernels do not take such systems on this device; empty where they do.
+std::string system_objection(const SolveProblem& problem, const Limits& limits);
+
+/// The defines of all programs.
+struct SystemParams {
+  SystemParams(index_t n, ElementType of, const Limits& limits);
+  ElementType type;
+  Params group, tall, normal, sums, tall_normal;
+};
+
+}  // namespace qrtool

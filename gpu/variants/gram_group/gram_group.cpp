@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_group.cpp: batches of matrices with 65 to 160 columns by Gram matrices in two
+// passes (CholeskyQR2), with a guard; what it stops goes to Householder reflectors. Device half:
+// gram_group.cl.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/ratios.hpp"
+#include "gpu/check/host_check.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::array<std::string_view, 1> heavy_kernels{"factor_group"};
+
+constexpr index_t block_room = 288;     // BLOCK_ROOM
+constexpr index_t block_entries = 256;  // of 16 x 16
+
+ElementType computes_in(const Problem& p) { return p.type; }
+std::string arithmetic(const Problem& p) {
+  return std::string(p.type == ElementType::float64 ? name_of(p.type) : gram_arithmetic);
+}
+
+/// Householder's variant for the matrices that the guard stops.
+GpuVariant again(const Problem& p) {
+  if (p.n <= tuning::small_max_columns && p.m < tuning::blocked_min_rows)
+    return flagged_small_variant();
+  return reflectors_beyond_small(p);
+}
+
+/// Blocks of 16 columns, and the warps of a group.
+index_t blocks(const Problem& p) { return ceil_divide(p.n, 16); }
+index_t warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+
+/// SHARED_ROOM, and an entry per warp and per block.
+std::size_t local_bytes(const Problem& p, const Limits&) {
+  const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
+  const index_t shared =
+      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
+  return sizeof(double) * static_cast<std::size_t>(shared + warps(p)) +
+         sizeof(int) * static_cast<std::size_t>(blocks(p));
+}
+
+Fit fits(const Problem& p, const Limits& limits) {
+  for (const std::string& objection : {gram_objection(p, limits), general_objection(p, limits)}) {
+    if (!objection.empty()) return {false, objection};
+  }
+  if (!p.wants_q()) return {false, "gives R and a reduced Q"};
+  if (p.n < tuning::gram_group_least_columns || p.n > tuning::gram_group_most_columns ||
+      p.m > tuning::gram_group_most_rows) {
+    return {false, "takes " + std::to_string(tuning::gram_group_least_columns) + " to " +
+                       std::to_string(tuning::gram_group_most_columns) + " columns and at most " +
+                       std::to_string(tuning::gram_group_most_rows) + " rows"};
+  }
+  const auto work_items = static_cast<int>(32 * warps(p));
+  const std::string needs = group_objection(work_items, local_bytes(p, limits), limits);
+  if (!needs.empty()) return {false, needs};
+  const Fit fallback = again(p).plan.fits(p, limits);
+  if (!fallback.ok) return fallback;
+  return {true, "products in float64, at full speed here"};
+}
+
+/// Whether no other variant is faster with so many columns.
+bool has_columns(const Problem& p) {
+  if (p.type == ElementType::float64) {
+    return p.n <= tuning::gram_group_few_columns || p.n >= tuning::gram_group_many_columns;
+  }
+  if (p.n >= tuning::gram_group_very_many_columns)
+    return p.n <= tuning::gram_group_single_most_columns;
+  return p.n >= tuning::gram_group_single_columns && p.n <= tuning::gram_group_single_columns_end;
+}
+
+Fit pays(const Problem& p, const Limits& limits) {
+  if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
+  if (p.count < tuning::gram_group_batch) {
+    return {false, "pays for " + std::to_string(tuning::gram_group_batch) + " matrices or more"};
+  }
+  if (static_cast<double>(p.m) > tuning::gram_group_tall * static_cast<double>(p.n)) {
+    return {false, "pays for matrices that are almost square"};
+  }
+  if (!has_columns(p)) return {false, "another variant is faster with so many columns"};
+  return {true, {}};
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  return {{"MMA", limits.float64_products},
+          {"VECTOR", std::min(aligned_entries(p.n), 2)},
+          {"BLOCKS", static_cast<int>(blocks(p))},
+          {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
+}
+
+std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
+
+/// Two factors and the inverses of their pivots (SLOT_ENTRIES).
+Slots slots(const Problem& p) {
+  const index_t entries = blocks(p) * (blocks(p) + 1) * block_entries + blocks(p) * block_entries;
+  return {static_cast<std::size_t>(entries) * sizeof(double), tuning::gram_group_groups};
+}
+
+/// The largest ||Q1'Q1 - I||_F^2, as computed, with which the first pass is final: the bar less the
+/// error of the sums, at most h u sqrt(n) with the hypothesis of gpu/common/departure.clh.
+double most_in_one(const FactorJob& job) {
+  if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
+  const Problem& p = job.problem;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
+  const double growth = std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
+  const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
+  const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
+  return most > 0 ? most * most : 0;
+}
+
+void enqueue(const FactorJob& job, Launcher& launch) {
+  const Problem& p = job.problem;
+  const index_t groups = std::min(slots(p).most, job.count);
+  launch("factor_group", groups, static_cast<int>(warps(p)) * warp_lanes(job.params), job.a, job.q,
+         job.r, job.magnitudes, job.work.front(), job.slots, factor_shape(p, job.count),
+         static_cast<cl_double>(most_in_one(job)), static_cast<cl_int>(groups));
+}
+
+std::size_t device_bytes(const Problem& p) {
+  return device_workspace_bytes(gram_group_variant(), p);
+}
+
+}  // namespace
+
+GpuVariant gram_group_variant() {
+  return {.plan = {.name = "opencl/gram_group",
+                   .summary = "65 to 160 columns, by Gram matrices in two passes; guarded",
+                   .fits = fits,
+                   .tune = tune,
+                   .host_workspace_bytes = host_check_bytes,
+                   .device_workspace_bytes = device_bytes,
+                   .arithmetic = arithmetic,
+                   .pays = pays},
+          .file = "gpu/variants/gram_group/gram_group.cl",
+          .workspace = workspace,
+          .enqueue = enqueue,
+          .computes_in = computes_in,
+          .slots = slots,
+          .again = again,
+          .routes = flagged_routes,
+          .host_decides = true,
+          .local_bytes = local_bytes,
+          .heavy_kernels = heavy_kernels};
+}
+
+}  // namespace qrtool
