@@ -12,8 +12,8 @@
 #include "core/solve/backward_error.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "gpu/host/opencl_backend.hpp"
+#include "gpu/solve/resident_shared.hpp"
 #include "gpu/solve/resident_systems.hpp"
-#include "gpu/solve/shared_systems.hpp"
 
 namespace qrtool {
 namespace {
@@ -72,13 +72,14 @@ Accuracy accuracy_of(const std::vector<SolutionErrors>& solutions, const SolvePr
 template <class T>
 class DeviceSystems final : public TimedRun {
  public:
-  DeviceSystems(OpenclBackend& backend, Plan plan, index_t drawn, std::uint64_t seed)
+  DeviceSystems(OpenclBackend& backend, Plan plan, SystemRoute route, index_t drawn,
+                std::uint64_t seed)
       : plan_(std::move(plan)),
         problem_(systems_of(plan_.problem)),
         a_(drawn, problem_.m, problem_.n, seed, backend.limits().threads),
         b_(drawn, 1, problem_.m, seed_of_b(seed), backend.limits().threads),
         resident_(backend, problem_, plan_, a_.view(),
-                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}) {}
+                  {b_.view().data, static_cast<std::size_t>(drawn * problem_.m)}, route) {}
 
   std::string variant() const override { return name_of(resident_.route(), plan_.variant->name); }
 
@@ -134,10 +135,11 @@ class DeviceShared final : public TimedRun {
 constexpr index_t most_drawn_entries = index_t{1} << 24;
 
 template <class T>
-std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan, std::uint64_t seed) {
+std::unique_ptr<TimedRun> make_systems(OpenclBackend& backend, Plan plan, SystemRoute route,
+                                       std::uint64_t seed) {
   const Problem p = plan.problem;
   const index_t drawn = std::clamp<index_t>(most_drawn_entries / (p.m * p.n), 1, p.count);
-  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), drawn, seed);
+  return std::make_unique<DeviceSystems<T>>(backend, std::move(plan), route, drawn, seed);
 }
 
 template <class T>
@@ -156,11 +158,12 @@ std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::ui
   return make_run<double>(opencl, std::move(plan), seed);
 }
 
-std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std::uint64_t seed) {
+std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,
+                                                std::uint64_t seed) {
   auto& opencl = dynamic_cast<OpenclBackend&>(backend);
   if (plan.problem.type == ElementType::float32)
-    return make_systems<float>(opencl, std::move(plan), seed);
-  return make_systems<double>(opencl, std::move(plan), seed);
+    return make_systems<float>(opencl, std::move(plan), route, seed);
+  return make_systems<double>(opencl, std::move(plan), route, seed);
 }
 
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,

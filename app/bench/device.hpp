@@ -8,6 +8,7 @@
 
 #include "app/bench/timing.hpp"
 #include "core/backend.hpp"
+#include "core/solve/system_device.hpp"
 
 namespace qrtool {
 
@@ -16,8 +17,9 @@ namespace qrtool {
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed);
 
 /// The same for least squares: one right side for each of plan.problem.count matrices, whose R the
-/// plan computes.
-std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, std::uint64_t seed);
+/// plan computes unless x is had by normal equations.
+std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,
+                                                std::uint64_t seed);
 
 /// The same for one matrix of problem.m x problem.n and problem.count right sides.
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,

@@ -228,7 +228,10 @@ class Solver final : public Contestant {
     if (!limits.is_cpu) of_device.host_bytes = std::numeric_limits<std::size_t>::max();
     const std::string objection = objection_to_residence(p, bytes, of_device);
     if (!objection.empty()) throw LimitError(objection);
-    return make_resident_systems(setup_.backend, std::move(plan), setup_.seed);
+    // A variant that was named is the one that runs, as in `solve`.
+    const SystemRoute route =
+        forced_.empty() ? SystemRoute::normal_equations : SystemRoute::factors;
+    return make_resident_systems(setup_.backend, std::move(plan), route, setup_.seed);
   }
 
   std::unique_ptr<TimedRun> prepare_shared_on_device(const Problem& p,

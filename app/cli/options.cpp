@@ -252,18 +252,23 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
               missing_words);
   line.value("--ridge", "X", "minimise ||A x - b||^2 + X ||x||^2; default 0",
              [&o](const std::string& text) { o.ridge = parse_number("--ridge", text, 0); });
-  line.value("--rank-tolerance", "X",
-             "columns scaled to norm 1 count as dependent below X; default u max(16, 2n)",
-             [&o](const std::string& text) {
-               o.rank_tolerance = parse_number("--rank-tolerance", text, 0);
-             });
+  line.value(
+      "--rank-tolerance", "X",
+      "columns scaled to norm 1 count as dependent below X; default u max(16, 2n)",
+      [&o](const std::string& text) {
+        o.rank_tolerance = parse_number("--rank-tolerance", text, 0);
+        if (*o.rank_tolerance >= 1)
+          throw UsageError(
+              fmt::format("--rank-tolerance: {} takes every column for dependent", escape(text)),
+              "give a number below 1, such as 1e-10");
+      });
 }
 
 void describe(CommandLine& line, SolveOptions& o) {
   line.positional("A", o.a,
                   "the matrices, as for factor: FILE, FILE:/path/in/file, 'FILE:/path[0:1000]'; or "
                   "a table, with --response");
-  line.positional("B", o.b, "the right sides, also of one dimension; not with --response");
+  line.optional_positional("B", o.b, "the right sides, also of one dimension; not with --response");
   line.optional_positional("OUT", o.output,
                            "HDF5, or by its ending .npz, .npy (OUT.X.npy, OUT.report.json), .csv, "
                            ".tsv, .txt, .mtx");
@@ -478,9 +483,10 @@ void check(SolveOptions& o) {
   if (!s.response.empty() && !o.output.empty())
     throw UsageError("--response NAME and a file B contradict each other",
                      "qrtool solve TABLE OUT --response NAME");
-  if (s.response.empty() && o.output.empty())
-    throw UsageError("solve: OUT is missing",
-                     "qrtool solve A B OUT, or qrtool solve TABLE OUT --response NAME");
+  if (o.b.empty() || (s.response.empty() && o.output.empty()))
+    throw UsageError(
+        fmt::format("solve: {} is missing", o.b.empty() && s.response.empty() ? "B" : "OUT"),
+        "qrtool solve A B OUT, or qrtool solve TABLE OUT --response NAME");
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");

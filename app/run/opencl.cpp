@@ -9,7 +9,9 @@
 #include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/shared_matrix.hpp"
 #include "gpu/solve/shared_systems.hpp"
+#include "gpu/solve/system_params.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {

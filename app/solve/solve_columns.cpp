@@ -50,6 +50,12 @@ std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
        .dims = of_x,
        .description = "2 where a second try by reflectors made x, 1 elsewhere",
        .formula = "number of tries"},
+      {.name = "degrees_of_freedom",
+       .kind = Kind::real,
+       .dims = of_x,
+       .description = "rows that count, less the rank; NaN with a ridge, and where A or b is not "
+                      "finite",
+       .formula = "rows with a weight and without NaN - rank"},
       {.name = "rank",
        .kind = Kind::whole,
        .dims = of_a,

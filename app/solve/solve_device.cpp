@@ -24,8 +24,9 @@ std::string objection_to(const SolveOptions& o, const SolveInputs& inputs,
   if (problem.wants_covariance) return "covariances are asked for";
   if (is_shared(inputs, plan))
     return o.backend.variant.empty() ? "" : "the CPU factors an A that serves all right sides";
-  if (inputs.w) return "the rows have weights";
   if (inputs.sides.shares_a()) return "one A serves few right sides";
+  if ((inputs.w || plan.splits) && inputs.sides.p != 1)
+    return "rows have weights or may be missing, and an A has several right sides";
   if (plan.route == SolveRoute::shared) return "an A has more right sides than columns";
   if (plan.factor.by_rows()) return "a matrix does not fit the memory";
   return system_device_objection(problem);

@@ -114,8 +114,13 @@ void check_weights(SolveInputs& inputs) {
   const bool is_vector = w == Dims{m} || w == Dims{m, 1} || w == Dims{1, m};
   inputs.w_is_shared = is_vector && w != b;
   if (is_vector || w == b) return;
-  throw InputError(fmt::format("{}: weights of shape {} do not fit: {} of them, or {}, as B",
-                               escape(inputs.w->source().file), join(w, "x"), m, join(b, "x")));
+  const std::string file = escape(inputs.w->source().file), shape = join(w, "x");
+  throw InputError(
+      fmt::format("{}: weights of shape {} do not fit: A has {} rows, B is {}", file, shape, m,
+                  join(b, "x")),
+      b == Dims{m}
+          ? fmt::format("give {} numbers, one for each row", m)
+          : fmt::format("give {} numbers, one for each row, or as many as B in its shape", m));
 }
 
 template <class T>
@@ -191,6 +196,7 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .n = inputs.n(),
           .rank = {.tolerance = tolerance},
           .ridge = options.ridge.value_or(0),
+          .has_weights = inputs.w != nullptr,
           .skips_missing = options.skips_missing.value_or(false)};
 }
 

@@ -17,14 +17,18 @@ std::string_view name_of(SolveRoute route);
 struct SolvePlan {
   SolveRoute route = SolveRoute::each;
   Plan factor;  // of [A b], for the routes each and tall, and for right sides with gaps
-  bool splits =
-      false;  // every right side is a system of its own: rows are missing, or have weights
+  /// Every right side is a system of its own: rows are missing, or have weights.
+  bool splits = false;
   index_t groups = 0, group_size = 1;  // right sides of a group
   index_t chunk_groups = 1;
   int buffers = 1, threads = 1;
   std::size_t host_bytes = 0;  // at the most, about
 
   index_t system_size() const { return splits ? 1 : group_size; }
+  /// Whether the groups are single right sides, where one A has several.
+  bool divides_items(const RightSides& sides) const {
+    return group_size == 1 && groups != sides.items();
+  }
 };
 
 /// Whether this many right sides of one A are taken by products with Q, not factored with A.

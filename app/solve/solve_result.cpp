@@ -31,7 +31,7 @@ std::string table_of(const SolveResult& result) {
     if (!result.se.empty()) text += fmt::format("  {:>12.6g}", result.se[j]);
     text += '\n';
   }
-  const double sigma = result.residual_norm / std::sqrt(static_cast<double>(result.freedom));
+  const double sigma = result.residual_norm / std::sqrt(result.freedom);
   return text + (result.freedom > 0
                      ? fmt::format("residual standard deviation {:.6g}, {} degrees of freedom\n",
                                    sigma, result.freedom)

@@ -66,7 +66,7 @@ struct SolveResult {
   std::vector<std::string> names = {};
   std::vector<double> x = {}, se = {};
   double residual_norm = 0;
-  index_t freedom = 0;
+  double freedom = not_measured;
 };
 
 /// "worst backward error 1.2e-16 (0.03 of its bar, solution 7)"; empty where nothing was checked.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
@@ -156,53 +157,74 @@ void SolveRun::create_output() {
   result_.files = output_->files();
 }
 
+/// X, or its standard errors, of some groups; null: there are none.
+template <class T>
+void SolveRun::write_groups(const char* name, index_t group, index_t groups, const T* values) {
+  const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
+  const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
+  if (of_matrix == 0 || values == nullptr) return;
+  output_->write(name, group * of_group / of_matrix,
+                 packed(values, groups * of_group / of_matrix, shape.rows, shape.cols));
+}
+
+/// A field of some lines of the report, or what a function gives of each line.
+template <class Lines, class Field>
+void SolveRun::write_column(const char* name, index_t first, const Lines& lines, Field field) {
+  std::vector<double> values;
+  for (const auto& line : lines) values.push_back(static_cast<double>(std::invoke(field, line)));
+  output_->write_numbers(name, first, values);
+}
+
+void SolveRun::keep_reports(index_t first, std::span<const SolutionReport> reports) {
+  write_column("residual_norm", first, reports, &SolutionReport::residual_norm);
+  write_column("backward_error", first, reports, &SolutionReport::backward_error);
+  write_column("least_norm_error", first, reports, &SolutionReport::least_norm_error);
+  write_column("status", first, reports, &SolutionReport::status);
+  write_column("tries", first, reports, &SolutionReport::tries);
+  // A ridge leaves a number of them that is not whole.
+  const auto freedom_of = [this](const SolutionReport& report) {
+    return problem_.ridge > 0 ? not_measured : report.freedom;
+  };
+  write_column("degrees_of_freedom", first, reports, freedom_of);
+  result_.verdict.add(first, reports);
+  if (!is_table()) return;
+  result_.residual_norm = reports.front().residual_norm;
+  result_.freedom = freedom_of(reports.front());
+}
+
+void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> findings) {
+  write_column("rank", first, findings, &MatrixFindings::rank);
+  write_column("condition", first, findings, &MatrixFindings::condition);
+  write_column("scaled_condition", first, findings, &MatrixFindings::scaled_condition);
+  for (const MatrixFindings& each : findings) result_.verdict.add_matrix(each, problem_.k());
+}
+
+/// Whether the summary shows x: one solution whose entries have names.
+bool SolveRun::is_table() const {
+  return !inputs_.names.empty() && inputs_.sides.x_dims.size() <= 2 &&
+         count_of(inputs_.sides.solution_dims) == 1;
+}
+
 template <class T>
 void SolveRun::run_typed() {
   Progress progress("solve", count_of(inputs_.sides.solution_dims), options_.progress_mode(),
                     "right sides");
-  const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);
-  const index_t of_matrix = shape.rows * shape.cols, of_group = problem_.n * plan_.group_size;
-  const auto write = [&](const char* name, index_t group, index_t groups, const T* values) {
-    if (of_matrix == 0 || values == nullptr) return;
-    output_->write(name, group * of_group / of_matrix,
-                   packed(values, groups * of_group / of_matrix, shape.rows, shape.cols));
-  };
-  const auto column = [&](const char* name, index_t first, auto lines, auto field) {
-    std::vector<double> values;
-    for (const auto& line : lines) values.push_back(static_cast<double>(line.*field));
-    output_->write_numbers(name, first, values);
-  };
-  const bool is_table = !inputs_.names.empty() && inputs_.sides.x_dims.size() <= 2 &&
-                        count_of(inputs_.sides.solution_dims) == 1;
   const SolveSink<T> sink{
       .keep_x =
           [&](index_t group, index_t groups, const T* x, const T* se) {
-            write("X", group, groups, x);
-            write("se", group, groups, se);
-            if (!is_table) return;
-            result_.x.assign(x, x + of_group);
-            if (se != nullptr) result_.se.assign(se, se + of_group);
+            write_groups("X", group, groups, x);
+            write_groups("se", group, groups, se);
+            if (!is_table()) return;
+            const index_t entries = problem_.n * plan_.group_size;
+            result_.x.assign(x, x + entries);
+            if (se != nullptr) result_.se.assign(se, se + entries);
           },
       .keep_reports =
           [&](index_t first, std::span<const SolutionReport> reports) {
-            column("residual_norm", first, reports, &SolutionReport::residual_norm);
-            column("backward_error", first, reports, &SolutionReport::backward_error);
-            column("least_norm_error", first, reports, &SolutionReport::least_norm_error);
-            column("status", first, reports, &SolutionReport::status);
-            column("tries", first, reports, &SolutionReport::tries);
-            result_.verdict.add(first, reports);
-            if (is_table) result_.residual_norm = reports.front().residual_norm;
+            keep_reports(first, reports);
             progress.add(std::ssize(reports));
           },
-      .keep_findings =
-          [&](index_t first, std::span<const MatrixFindings> findings) {
-            column("rank", first, findings, &MatrixFindings::rank);
-            column("condition", first, findings, &MatrixFindings::condition);
-            column("scaled_condition", first, findings, &MatrixFindings::scaled_condition);
-            for (const MatrixFindings& each : findings)
-              result_.verdict.add_matrix(each, problem_.k());
-            if (is_table) result_.freedom = problem_.m - findings.front().rank;
-          },
+      .keep_findings = [&](index_t first, auto findings) { keep_findings(first, findings); },
       .keep_covariance =
           [&](index_t first, index_t solutions, const T* values) {
             if (problem_.n > 0)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "app/cli/options.hpp"
 #include "app/run/stopwatch.hpp"
@@ -40,6 +41,13 @@ class SolveRun {
  private:
   template <class T>
   void run_typed();
+  template <class T>
+  void write_groups(const char* name, index_t group, index_t groups, const T* values);
+  template <class Lines, class Field>
+  void write_column(const char* name, index_t first, const Lines& lines, Field field);
+  void keep_reports(index_t first, std::span<const SolutionReport> reports);
+  void keep_findings(index_t first, std::span<const MatrixFindings> findings);
+  bool is_table() const;
   Dims findings_dims() const;
   std::vector<MatrixDataset> datasets() const;
 

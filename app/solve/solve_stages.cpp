@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// solve_stages.cpp: chunks of groups through the engines, and tall systems row by row.
+// solve_stages.cpp: chunks of groups through the engines, and tall systems one after another.
 #include "app/solve/solve_stages.hpp"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "app/run/opencl.hpp"
 #include "app/run/stages.hpp"
+#include "app/solve/row_sweeper.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/solve/shared_engine.hpp"
 #include "core/solve/system_engine.hpp"
@@ -51,7 +52,7 @@ class GroupSteps {
                                        job.device->route);
     if (!job.inputs.sides.shares_a()) return;
     a_ = Batch<T>(1, job.problem.m, job.problem.n);
-    read_numbers(*job.inputs.a, 0, 1);
+    if (job.problem.m * job.problem.n > 0) job.inputs.a->read(0, a_.view());
   }
 
   GroupChunk<T> allocate() const {
@@ -86,15 +87,15 @@ class GroupSteps {
         chunk, [&](index_t g) { return b_index(g); },
         [&](index_t i, index_t g, index_t count) {
           if (size == 0) return;
-          qrtool::read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
+          read_numbers(*job_.inputs.b, g * size, count * size, chunk.b.view()[i].data);
           if (!has_own_weights()) return;
           T* w = chunk.w.view()[i].data;
-          qrtool::read_numbers(*job_.inputs.w, g * size, count * size, w);
+          read_numbers(*job_.inputs.w, g * size, count * size, w);
           require_weights(*job_.inputs.w, w, count * size);
         });
     const index_t of_x = p.n * job_.plan.group_size;
     if (job_.x != nullptr && of_x > 0)
-      qrtool::read_numbers(*job_.x, chunk.first * of_x, chunk.count * of_x, chunk.x.view().data);
+      read_numbers(*job_.x, chunk.first * of_x, chunk.count * of_x, chunk.x.view().data);
   }
   void work(GroupChunk<T>& chunk) {
     if (device_) {
@@ -131,15 +132,10 @@ class GroupSteps {
     return limits;
   }
   bool has_own_weights() const { return job_.inputs.w && !job_.inputs.w_is_shared; }
-  bool are_single() const {
-    return job_.plan.group_size == 1 && job_.plan.groups != job_.inputs.sides.items();
-  }
   index_t a_index(index_t group) const { return job_.inputs.sides.a_of(group); }
   index_t b_index(index_t group) const {
-    return are_single() ? group : job_.inputs.sides.b_of(group);
-  }
-  void read_numbers(Reader& a, index_t first, index_t count) {
-    if (job_.problem.m * job_.problem.n > 0) a.read(first, a_.view().slice(0, count));
+    const RightSides& sides = job_.inputs.sides;
+    return job_.plan.divides_items(sides) ? group : sides.b_of(group);
   }
 
   /// read(place in the chunk, first number, count) for runs of neighbours in the file.
@@ -280,176 +276,6 @@ class GroupSteps {
   bool has_matrix_ = false;
   MatrixFindings findings_;
 };
-
-/// Rows of one system.
-template <class T>
-struct RowsChunk {
-  index_t first = 0, count = 0;
-  Batch<T> a, b, w, ab;
-};
-
-/// The rows of one system with a few right sides, swept from the files or from memory.
-template <class T>
-class RowSweeper {
- public:
-  RowSweeper(const SolveJob& job, index_t p, StageSeconds& seconds)
-      : job_(job), p_(p), shape_(job.problem.packed_rows(), job.problem.n + p), seconds_(seconds) {
-    const Plan& plan = job.plan.factor;
-    rows_at_once_ = plan.by_rows() ? plan.chunk_rows : shape_.leaves() * shape_.leaf_rows();
-    const index_t buffers = plan.by_rows() ? plan.buffers : 1;
-    const index_t rows = std::min(rows_at_once_, shape_.m());
-    for (index_t i = 0; i < buffers; ++i)
-      chunks_.push_back({0, 0, Batch<T>(1, rows, job.problem.n), Batch<T>(1, rows, p),
-                         Batch<T>(1, job.inputs.w ? rows : 0, 1), Batch<T>(1, rows, shape_.n())});
-  }
-
-  /// The system of this group; its right sides are columns first_column, ...
-  void go_to(index_t group, index_t first_column) {
-    group_ = group;
-    column_ = first_column;
-    found_ = {};
-    in_memory_ = false;
-  }
-  void sweep(const RowScales& scales, const VisitRows<T>& visit);
-  const SweepFindings& found() const { return found_; }
-
- private:
-  void read(RowsChunk<T>& chunk);
-  void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
-  index_t data_rows(const RowsChunk<T>& chunk) const {
-    return std::clamp<index_t>(job_.problem.m - chunk.first, 0, chunk.count);
-  }
-
-  const SolveJob& job_;
-  index_t p_, group_ = 0, column_ = 0, rows_at_once_ = 0;
-  TallShape shape_;
-  StageSeconds& seconds_;
-  std::vector<RowsChunk<T>> chunks_;
-  SweepFindings found_;
-  bool in_memory_ = false;  // the only chunk holds all rows, packed without scales
-};
-
-template <class T>
-void RowSweeper<T>::read(RowsChunk<T>& chunk) {
-  const index_t rows = data_rows(chunk);
-  if (rows == 0) return;
-  const SolveInputs& in = job_.inputs;
-  const RightSides& sides = in.sides;
-  const bool is_single = job_.plan.group_size == 1 && job_.plan.groups != sides.items();
-  in.a->read_rows(is_single ? 0 : sides.a_of(group_), chunk.first,
-                  chunk.a.view()[0].row_block(0, rows));
-  const index_t size = std::max<index_t>(job_.plan.group_size, 1);
-  const index_t item = (is_single ? group_ : sides.b_of(group_)) * job_.problem.m * size;
-  const auto read_columns = [&](Reader& reader, MatrixView<T> to) {
-    if (size == p_ && !sides.as_rows) {
-      read_numbers(reader, item + chunk.first * size, rows * size, to.data);
-      return;
-    }
-    for (index_t c = 0; c < p_; ++c) {
-      Batch<T> all(1, sides.as_rows ? 1 : rows, sides.as_rows ? job_.problem.m : size);
-      if (sides.as_rows) {
-        read_numbers(reader, item + (column_ + c) * job_.problem.m, job_.problem.m,
-                     all.view().data);
-      } else {
-        read_numbers(reader, item + chunk.first * size, rows * size, all.view().data);
-      }
-      for (index_t i = 0; i < rows; ++i)
-        to(i, c) = sides.as_rows ? all.view().data[chunk.first + i] : all.view()[0](i, column_ + c);
-    }
-  };
-  // A vector is read a part at a time, whichever way it belongs to A.
-  if (in.b->source().n == 1) {
-    read_numbers(*in.b, item + chunk.first, rows, chunk.b.view().data);
-  } else {
-    read_columns(*in.b, {chunk.b.view().data, rows, p_, p_});
-  }
-  if (!in.w) return;
-  T* w = chunk.w.view().data;
-  if (in.w_is_shared || in.w->source().n == 1) {
-    const index_t first = in.w_is_shared ? chunk.first : item + chunk.first;
-    if (in.w->source().n == 1) {
-      read_numbers(*in.w, first, rows, w);
-    } else {
-      std::vector<T> all(static_cast<std::size_t>(job_.problem.m));
-      read_numbers(*in.w, 0, job_.problem.m, all.data());
-      std::copy_n(all.begin() + chunk.first, rows, w);
-    }
-  } else {
-    read_columns(*in.w, {w, rows, 1, 1});
-  }
-  require_weights(*in.w, w, rows);
-}
-
-template <class T>
-void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found) {
-  const SolveProblem& p = job_.problem;
-  const MatrixView<T> ab = chunk.ab.view()[0].row_block(0, chunk.count);
-  const index_t rows = data_rows(chunk), n = p.n;
-  const MatrixView<const T> a{chunk.a.view().data, rows, n, n},
-      b{chunk.b.view().data, rows, p_, p_};
-  RowFactors factors(rows);
-  if (job_.inputs.w) factors.weigh(chunk.w.view().data, 1);
-  if (p.skips_missing) {
-    factors.leave_out(a);
-    factors.leave_out(b.data, p_);
-  }
-  found.rows_used += factors.used();
-  const PowerOfTwoFactor of_a(-scales.a);
-  std::vector<PowerOfTwoFactor> of_b;
-  for (const int scale : scales.b) of_b.emplace_back(-scale);
-  const double penalty = std::sqrt(p.ridge);
-  for (index_t i = 0; i < chunk.count; ++i) {
-    T* row = &ab(i, 0);
-    std::fill_n(row, ab.cols, T(0));
-    if (i >= rows) row[chunk.first + i - p.m] = static_cast<T>(of_a(penalty));
-    if (i >= rows || factors[i] == 0) continue;
-    for (index_t j = 0; j < n; ++j) {
-      row[j] = static_cast<T>(of_a(static_cast<double>(a(i, j)) * factors[i]));
-      found.a_is_finite = found.a_is_finite && std::isfinite(a(i, j));
-    }
-    for (index_t c = 0; c < p_; ++c) {
-      if (!scales.is_zero[c])
-        row[n + c] = static_cast<T>(of_b[c](static_cast<double>(b(i, c)) * factors[i]));
-      if (!std::isfinite(b(i, c))) found.b_is_finite[c] = 0;
-    }
-  }
-}
-
-template <class T>
-void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
-  struct Steps {
-    RowSweeper& sweeper;
-    const RowScales& scales;
-    const VisitRows<T>& visit;
-    SweepFindings found;
-    void begin(RowsChunk<T>& chunk, index_t number) const {
-      chunk.first = number * sweeper.rows_at_once_;
-      chunk.count = std::min(sweeper.rows_at_once_, sweeper.shape_.m() - chunk.first);
-    }
-    void read(RowsChunk<T>& chunk) { sweeper.read(chunk); }
-    void work(RowsChunk<T>& chunk) {
-      sweeper.pack(chunk, scales, found);
-      visit(chunk.first, chunk.ab.view()[0].row_block(0, chunk.count));
-    }
-    void keep(RowsChunk<T>&) {}
-  };
-  const bool is_plain =
-      scales.a == 0 && std::all_of(scales.b.begin(), scales.b.end(), [](int s) { return s == 0; });
-  const bool has_zeros = std::any_of(scales.is_zero.begin(), scales.is_zero.end(),
-                                     [](char zero) { return zero != 0; });
-  if (in_memory_ && is_plain && !has_zeros) {
-    visit(0, chunks_[0].ab.view()[0]);
-    return;
-  }
-  Steps steps{*this, scales, visit, {.a_is_finite = true, .b_is_finite = {}, .rows_used = 0}};
-  steps.found.b_is_finite.assign(static_cast<std::size_t>(p_), 1);
-  // What was found must be known when the visitor asks for it, after the sweep.
-  const index_t count = (shape_.m() + rows_at_once_ - 1) / rows_at_once_;
-  const StageSeconds seconds = run_stages(count, chunks_, steps);
-  seconds_.read += seconds.read;
-  found_ = steps.found;
-  in_memory_ = count == 1 && is_plain && !has_zeros;
-}
 
 /// One tall system after another.
 template <class T>

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every JSON document that the tool prints is as man/schemas says, and has no field that is not described there."""
+"""Every JSON document that the tool prints is as man/schemas says, and has no field that is not
+described there."""
 import json
 import pathlib
 import subprocess
@@ -60,7 +61,8 @@ class Schemas(unittest.TestCase):
         return document
 
     def run_json(self, name, *args, status=0, stdin=None):
-        done = subprocess.run([QRTOOL, *args, "--json"], capture_output=True, text=True, timeout=300, check=False,
+        done = subprocess.run([QRTOOL, *args, "--json"], capture_output=True, text=True,
+                              timeout=300, check=False,
                               input=stdin)
         self.assertEqual(done.returncode, status, (args, done.stderr))
         return self.check(done.stdout, name)
@@ -77,15 +79,20 @@ class Schemas(unittest.TestCase):
 
     def test_factor_and_verify(self):
         for mode in ("reduced", "complete", "r", "raw"):
-            result = self.run_json("factor", "factor", DIGITS, self.path("q.h5"), "-f", "--mode", mode)
+            result = self.run_json("factor", "factor", DIGITS, self.path("q.h5"), "-f", "--mode",
+                                   mode)
             self.assertEqual((result["ranks"], result["first_failures"]), (1, []))
             self.run_json("verify", "verify", DIGITS, self.path("q.h5"))
         for name in ("p.h5", "p.npy"):
-            result = self.run_json("factor", "factor", DIGITS, self.path(name), "--pivot", "--condition")
-            self.assertEqual((result["rank"]["full"], result["output"]["datasets"][2]["type"]), (8, "int32"))
-            self.assertTrue(self.run_json("verify", "verify", DIGITS, self.path(name))["factors"]["pivoted"])
+            result = self.run_json("factor", "factor", DIGITS, self.path(name), "--pivot",
+                                   "--condition")
+            self.assertEqual((result["rank"]["full"], result["output"]["datasets"][2]["type"]),
+                             (8, "int32"))
+            self.assertTrue(self.run_json("verify", "verify", DIGITS,
+                                          self.path(name))["factors"]["pivoted"])
         self.check(pathlib.Path(self.path("p.report.json")).read_text(), "report")
-        self.run_json("factor", "factor", LONGLEY, self.path("q.csv"), "--report", self.path("r.json"))
+        self.run_json("factor", "factor", LONGLEY, self.path("q.csv"), "--report",
+                      self.path("r.json"))
         self.check(pathlib.Path(self.path("r.json")).read_text(), "report")
         self.run_json("verify", "verify", LONGLEY, self.path("q.csv"), "--all")
         self.run_json("factor", "factor", LONGLEY, self.path("q.npy"))
@@ -104,7 +111,8 @@ class Schemas(unittest.TestCase):
         self.assertEqual(report["report"]["status"]["values"], [0, 0, 2, 0, 0, 0])
         self.assertIsNone(report["report"]["backward_error"]["values"][2])
         self.assertEqual(report["report"]["rank"]["values"], [3, 3, -1, 2, 3, 3])
-        failures = self.run_json("verify-solutions", "verify", *files, self.path("x.npy"), status=1)["first_failures"]
+        failures = self.run_json("verify-solutions", "verify", *files, self.path("x.npy"),
+                                 status=1)["first_failures"]
         self.assertEqual([each["solution"] for each in failures], [2])
         self.run_json("verify-solutions", "verify", *files, self.path("x.npy"), "--all", status=1)
         table = (str(ROOT / "samples/strd/longley.csv"), self.path("t.mtx"), "--response", "y")
@@ -145,13 +153,15 @@ class Schemas(unittest.TestCase):
             self.assertEqual(result["exit"], status)
             self.assertTrue(result["message"])
             self.assertFalse(pathlib.Path(self.path("q.h5")).exists())
-        misspelled = self.run_json("error", "factor", DIGITS, self.path("q.h5"), "--nonsense", status=2)
+        misspelled = self.run_json("error", "factor", DIGITS, self.path("q.h5"), "--nonsense",
+                                   status=2)
         self.assertEqual(misspelled["hint"], "qrtool factor --help lists the options")
 
     def test_several_datasets(self):
         self.write_matrices(4)
         parts = [word for part in ("A[0:2]", "A[2:]", "none") for word in ("--dataset", part)]
-        for name, args, status in (("factor", ("factor", self.path("a.h5"), self.path("q.h5"), *parts), 3),
+        for name, args, status in (("factor", ("factor", self.path("a.h5"), self.path("q.h5"),
+                                               *parts), 3),
                                    ("verify", ("verify", self.path("a.h5"), self.path("q.h5")), 0)):
             result = self.run_json(name + "-several", *args, status=status)
             for each in result["datasets"]:
@@ -175,8 +185,10 @@ class Schemas(unittest.TestCase):
         self.run_json("timings", "devices", "--timings")
         self.run_json("forget", "devices", "--forget")
         for kind in ("gauss", "cond", "haar"):
-            result = self.run_json("generate", "generate", "--shape", "2x3x3", self.path("g.npy"), "-f", "--kind", kind)
-            self.assertEqual((result["output"]["shape"], result["cond"] is None), ([2, 3, 3], kind != "cond"))
+            result = self.run_json("generate", "generate", "--shape", "2x3x3", self.path("g.npy"),
+                                   "-f", "--kind", kind)
+            self.assertEqual((result["output"]["shape"], result["cond"] is None),
+                             ([2, 3, 3], kind != "cond"))
         bench = ("bench", "--shape", "40x8,5x3", "--batch", "2", "--backend", "cpu")
         self.run_json("bench", *bench, "--export-json", self.path("table.json"))
         self.check(pathlib.Path(self.path("table.json")).read_text(), "bench")
@@ -188,7 +200,8 @@ class Schemas(unittest.TestCase):
 
     def test_a_field_without_description_is_found(self):
         schema = json.loads((SCHEMAS / "error-1.schema.json").read_text())
-        document = {"schema": "qrtool.error/1", "version": "", "message": "m", "hint": None, "exit": 3}
+        document = {"schema": "qrtool.error/1", "version": "", "message": "m", "hint": None,
+                    "exit": 3}
         self.assertEqual(undescribed(schema, document), [])
         self.assertTrue(undescribed(schema, document | {"more": 1}))
         self.assertTrue(undescribed(schema, document | {"exit": 1}))

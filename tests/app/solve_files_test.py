@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`qrtool solve` reads parts of every format, writes every format, and `verify` finds both again."""
+"""`qrtool solve` reads parts of every format, writes every format, and `verify` finds both
+again."""
 import json
 import os
 import random
@@ -13,8 +14,8 @@ import h5py
 import numpy as np
 
 QRTOOL = os.path.abspath(sys.argv[1])
-NUMBERS = ("residual_norm", "backward_error", "least_norm_error", "status", "tries", "rank", "condition",
-           "scaled_condition")
+NUMBERS = ("residual_norm", "backward_error", "least_norm_error", "status", "tries",
+           "degrees_of_freedom", "rank", "condition", "scaled_condition")
 ENDINGS = ("h5", "npz", "npy", "csv", "tsv", "mtx")
 
 
@@ -28,7 +29,8 @@ class SolveFiles(unittest.TestCase):
         self.random = np.random.default_rng(7)
 
     def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
+                              check=False)
         self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
@@ -49,9 +51,11 @@ class SolveFiles(unittest.TestCase):
             return np.load(f"{stem}.{name}.npy")
         if ending == "mtx":
             with open(f"{stem}.{name}.mtx", encoding="utf-8") as file:
-                rows, cols, *numbers = [word for line in file if line[0] != "%" for word in line.split()]
+                rows, cols, *numbers = [word for line in file if line[0] != "%"
+                                        for word in line.split()]
             return np.array(numbers, float).reshape(int(cols), int(rows)).T
-        return np.loadtxt(f"{stem}.{name}.{ending}", delimiter="," if ending == "csv" else "\t", ndmin=2)
+        return np.loadtxt(f"{stem}.{name}.{ending}", delimiter="," if ending == "csv" else "\t",
+                          ndmin=2)
 
     def test_every_format_gets_the_same_solutions(self):
         self.write(A=self.random.standard_normal((12, 4)), b=self.random.standard_normal((12, 6)))
@@ -59,21 +63,27 @@ class SolveFiles(unittest.TestCase):
             out = f"{ending}.{ending}"
             self.assertIn("(X 4x6)", self.run_tool("solve", "in.h5:/A", "in.h5:/b", out))
             for name in ("X", "se"):
-                np.testing.assert_array_equal(self.read(out, name), self.read("h5.h5", name), ending)
-            for files in (("in.h5:/A", "in.h5:/b"), *([("in.h5", "in.h5")] if ending not in ("csv", "tsv") else [])):
+                np.testing.assert_array_equal(self.read(out, name), self.read("h5.h5", name),
+                                              ending)
+            for files in (("in.h5:/A", "in.h5:/b"),
+                          *([("in.h5", "in.h5")] if ending not in ("csv", "tsv") else [])):
                 self.assertIn("all 6 pass", self.run_tool("verify", *files, out))
             self.assertIn("exists", self.run_tool("solve", "in.h5:/A", "in.h5:/b", out, status=5))
         for name in NUMBERS:
-            np.testing.assert_array_equal(self.read("npz.npz", "report_" + name), self.read("h5.h5", "report_" + name))
+            np.testing.assert_array_equal(self.read("npz.npz", "report_" + name),
+                                          self.read("h5.h5", "report_" + name))
 
     def test_single_precision_is_judged_as_such_in_every_format(self):
-        self.write(A=self.random.standard_normal((12, 4)).astype("f4"), b=self.random.standard_normal(12).astype("f4"))
+        self.write(A=self.random.standard_normal((12, 4)).astype("f4"),
+                   b=self.random.standard_normal(12).astype("f4"))
         for ending in ENDINGS:
             self.run_tool("solve", "in.h5:/A", "in.h5:/b", f"x.{ending}", "-f")
-            self.assertIn("u = 2^-23", self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"x.{ending}"))
+            self.assertIn("u = 2^-23", self.run_tool("verify", "in.h5:/A", "in.h5:/b",
+                                                     f"x.{ending}"))
 
     def test_batches_are_written_with_their_shapes(self):
-        a, b = self.random.standard_normal((2, 5, 12, 4)), self.random.standard_normal((5, 12, 3)).astype("f4")
+        a = self.random.standard_normal((2, 5, 12, 4))
+        b = self.random.standard_normal((5, 12, 3)).astype("f4")
         a[1, 2, 3, 0] = np.nan
         self.write(A=a, b=b)
         for ending in ("h5", "npz", "npy"):
@@ -83,12 +93,13 @@ class SolveFiles(unittest.TestCase):
         with open("x.report.json", encoding="utf-8") as file:
             report = json.load(file)["report"]
         for name in NUMBERS:
-            of_h5, of_npz = self.read("x.h5", "report_" + name), self.read("x.npz", "report_" + name)
+            of_h5, of_npz = (self.read(file, "report_" + name) for file in ("x.h5", "x.npz"))
             np.testing.assert_array_equal(of_h5, of_npz)
             values = np.array(report[name]["values"], float).reshape(report[name]["shape"])
             np.testing.assert_array_equal(values, of_h5.astype(float))
         self.assertEqual(self.read("x.npz", "report_rank")[1, 2], -1)
-        self.assertIn("holds one matrix, not 10", self.run_tool("solve", "in.h5:/A", "in.h5:/b", "y.mtx", status=2))
+        self.assertIn("holds one matrix, not 10",
+                      self.run_tool("solve", "in.h5:/A", "in.h5:/b", "y.mtx", status=2))
         self.assertFalse([name for name in os.listdir() if "mtx" in name])
 
     def test_rows_of_text_are_one_matrix(self):
@@ -108,12 +119,15 @@ class SolveFiles(unittest.TestCase):
             for name in NUMBERS:
                 told, column = dict(file["report"][name].attrs), document["report"][name]
                 bar = told.pop("bar")
-                self.assertEqual(told, {key: column[key] for key in ("description", "formula", "unit", "bar_formula")})
+                self.assertEqual(told, {key: column[key]
+                                        for key in ("description", "formula", "unit",
+                                                    "bar_formula")})
                 self.assertTrue(all(told.values()))
                 self.assertEqual(None if np.isnan(bar) else bar, column["bar"])
                 self.assertEqual(np.isnan(bar), told["bar_formula"] == "none")
             self.assertEqual(h5py.check_enum_dtype(file["report/status"].dtype)["x_overflows"], 3)
-            self.assertLessEqual(file["report/backward_error"][()], file["report/backward_error"].attrs["bar"])
+            self.assertLessEqual(file["report/backward_error"][()],
+                                 file["report/backward_error"].attrs["bar"])
             self.assertEqual({**document["qrtool"], "eps": None}, {**dict(file.attrs), "eps": None})
 
     def test_parts_of_arrays_are_numpys(self):
@@ -128,17 +142,21 @@ class SolveFiles(unittest.TestCase):
                 np.save("b.npy", b)
                 np.savez("b.npz", b=b, other=a)
                 # Of the batch an index or a slice; all of the last dimension, which is A's.
-                parts = [draw.choice([str(draw.randrange(-n, n)), f"{draw.randrange(n)}:", f"::{draw.randrange(1, 4)}"])
+                parts = [draw.choice([str(draw.randrange(-n, n)), f"{draw.randrange(n)}:",
+                                      f"::{draw.randrange(1, 4)}"])
                          for n in shape[:-1]]
-                selection = "[" + ",".join(draw.choice([parts, ["..."], [*parts, ":"]]) or [":"]) + "]"
+                selection = "[" + ",".join(draw.choice([parts, ["..."], [*parts, ":"]])
+                                           or [":"]) + "]"
                 part = eval("b" + selection)
                 if part.size == 0:
                     continue
                 self.run_tool("solve", "in.h5:/A", name + selection, "x.h5", "-f", "--rows", "last")
                 expected = np.linalg.lstsq(a, part.reshape(-1, 12).T, rcond=None)[0].T
-                np.testing.assert_allclose(self.read("x.h5"), expected.reshape(*part.shape[:-1], 3), atol=1e-12,
+                np.testing.assert_allclose(self.read("x.h5"), expected.reshape(*part.shape[:-1], 3),
+                                           atol=1e-12,
                                            err_msg=selection)
-                self.assertIn("pass", self.run_tool("verify", "in.h5:/A", name.split(":")[0], "x.h5"))
+                self.assertIn("pass", self.run_tool("verify", "in.h5:/A", name.split(":")[0],
+                                                    "x.h5"))
 
     def test_an_index_may_take_the_last_dimension(self):
         a, b = self.random.standard_normal((12, 3)), self.random.standard_normal((4, 12, 5))
@@ -149,10 +167,13 @@ class SolveFiles(unittest.TestCase):
                 part = eval("b" + selection)
                 self.run_tool("solve", "in.h5:/A", name + selection, "x.h5", "-f", "--rows", "last")
                 expected = np.linalg.lstsq(a, part.reshape(-1, 12).T, rcond=None)[0].T
-                np.testing.assert_allclose(self.read("x.h5"), expected.reshape(*part.shape[:-1], 3), atol=1e-12)
-            for selection, said in (("[1, 2, 3]", "leave a single number"), ("[4, :, 0]", "index 4 is outside"),
+                np.testing.assert_allclose(self.read("x.h5"), expected.reshape(*part.shape[:-1], 3),
+                                           atol=1e-12)
+            for selection, said in (("[1, 2, 3]", "leave a single number"),
+                                    ("[4, :, 0]", "index 4 is outside"),
                                     ("[0, 0, 0, 0]", "4 slices for 3 dimensions (4x12x5)")):
-                self.assertIn(said, self.run_tool("solve", "in.h5:/A", name + selection, "x.h5", "-f", status=3))
+                self.assertIn(said, self.run_tool("solve", "in.h5:/A", name + selection, "x.h5",
+                                                  "-f", status=3))
 
     def test_parts_of_a_and_b_belong_together(self):
         a, b = self.random.standard_normal((9, 12, 3)), self.random.standard_normal((9, 12))
@@ -160,17 +181,21 @@ class SolveFiles(unittest.TestCase):
         for ending in ("h5", "npz", "npy"):
             out = f"{ending}.{ending}"
             self.run_tool("solve", "in.h5:/A[2:7]", "in.h5:/B[2:7]", out)
-            expected = np.stack([np.linalg.lstsq(*each, rcond=None)[0] for each in zip(a[2:7], b[2:7])])
+            expected = np.stack([np.linalg.lstsq(*each, rcond=None)[0]
+                                 for each in zip(a[2:7], b[2:7])])
             np.testing.assert_allclose(self.read(out), expected, atol=1e-12)
             self.assertIn("all 5 pass", self.run_tool("verify", "in.h5", "in.h5", out))
             self.assertIn("5 of 5", self.run_tool("verify", "in.h5:/A[1:6]", "in.h5", out, status=1)
                           .replace("0 of 5 pass, 5", "5 of 5"))
-        self.assertIn("name A and B as", self.run_tool("verify", "in.h5", "in.h5", "h5.h5", "--dataset", "A", status=2))
+        self.assertIn("name A and B as", self.run_tool("verify", "in.h5", "in.h5", "h5.h5",
+                                                       "--dataset", "A", status=2))
 
     def test_dialects_of_text(self):
-        a, b = self.random.standard_normal((12, 3)).round(3), self.random.standard_normal(12).round(3)
+        a, b = self.random.standard_normal((12,
+                                            3)).round(3), self.random.standard_normal(12).round(3)
         with open("a.csv", "w", encoding="utf-8") as file:
-            file.write("made by hand\n" + "".join("|".join(map(str, row)) + "\n" for row in a).replace(".", ","))
+            file.write("made by hand\n" + "".join("|".join(map(str, row)) + "\n"
+                                                  for row in a).replace(".", ","))
         with open("b.csv", "w", encoding="utf-8") as file:
             file.write("left out\n" + "".join(f"{number}\n" for number in b).replace(".", ","))
         options = ("--delimiter", "pipe", "--decimal", "comma", "--skip-rows", "1")
@@ -182,8 +207,10 @@ class SolveFiles(unittest.TestCase):
             more = options if ending in ("csv", "tsv") else ()
             self.assertIn("passes", self.run_tool("verify", "a.csv", "b.csv", out, *more))
         np.save("a.npy", a)
-        self.assertIn("no CSV file", self.run_tool("solve", "a.npy", "a.npy", "y.h5", *options, status=2))
-        self.run_tool("solve", "a.npy", "b.csv", "x.h5", "-f", "--decimal", "comma", "--skip-rows", "1")
+        self.assertIn("no CSV file", self.run_tool("solve", "a.npy", "a.npy", "y.h5", *options,
+                                                   status=2))
+        self.run_tool("solve", "a.npy", "b.csv", "x.h5", "-f", "--decimal", "comma", "--skip-rows",
+                      "1")
         np.testing.assert_allclose(self.read("x.h5").ravel(), expected, atol=1e-12)
 
     def test_a_table_of_excel(self):
@@ -201,8 +228,10 @@ class SolveFiles(unittest.TestCase):
             np.testing.assert_allclose(self.read(out).ravel(), expected, atol=1e-12)
             self.assertIn("passes", self.run_tool("verify", "table.csv", out, "--response", "y"))
             self.assertIn("--response y", self.run_tool("verify", "table.csv", out, status=2))
-        self.run_tool("solve", "table.csv", "x.h5", "-f", "--response", "y", "--columns", "w,y", "-q")
-        np.testing.assert_allclose(self.read("x.h5").ravel(), np.linalg.lstsq(table[:, 1:2], table[:, 2], rcond=None)[0])
+        self.run_tool("solve", "table.csv", "x.h5", "-f", "--response", "y", "--columns", "w,y",
+                      "-q")
+        np.testing.assert_allclose(self.read("x.h5").ravel(),
+                                   np.linalg.lstsq(table[:, 1:2], table[:, 2], rcond=None)[0])
         self.assertIn("passes", self.run_tool("verify", "table.csv", "x.h5", "--response", "y"))
 
     def test_solutions_of_others(self):

@@ -18,7 +18,8 @@ RANDOM = np.random.default_rng(1)
 
 
 def run(*arguments, status=0):
-    done = subprocess.run([QRTOOL, *map(str, arguments)], capture_output=True, text=True, check=False)
+    done = subprocess.run([QRTOOL, *map(str, arguments)], capture_output=True, text=True,
+                          check=False)
     assert done.returncode == status, (arguments, done.returncode, done.stdout, done.stderr)
     return done
 
@@ -204,10 +205,57 @@ def missing_rows_and_weights():
     x = solve(a, full, "--weights", "w.h5", "--ridge", "0.5", verify=("--weights", "w.h5"))
     for i, j in np.ndindex(6, 7):
         weighted = a * weights[:, i, j, None]
-        near(x[:, i, j], np.linalg.solve(weighted.T @ a + np.eye(4) / 2, weighted.T @ full[:, i, j]))
+        near(x[:, i, j], np.linalg.solve(weighted.T @ a + np.eye(4) / 2,
+                                         weighted.T @ full[:, i, j]))
     write("w.h5", w=-weights)
     done = run("solve", "a.h5", "b.h5", "x.h5", "-f", "--weights", "w.h5", status=3)
     assert "not negative" in done.stderr
+
+
+def degrees_of_freedom():
+    """On every route: rows of weight 0 and rows that are left out do not count, and the rank is taken off."""
+    has_device = subprocess.run([QRTOOL, "devices"], capture_output=True, check=False).returncode == 0
+    for shape, sides in (((40, 20, 3), (40, 20)), ((20, 3), (4100, 20)), ((20, 3), (20, 50)), ((20, 3), (20, 2)),
+                         ((2, 300, 140), (2, 300)), ((30000, 2), (30000,)), ((3, 5), (3,))):
+        a, b = RANDOM.standard_normal(shape), RANDOM.standard_normal(sides)
+        m, n = shape[-2:]
+        a[..., -1] = a[..., 0] if len(sides) == 1 and m > n else a[..., -1]  # dependent
+        axis = sides.index(m) if len(shape) == 2 else 1
+        weights = RANDOM.random(m) * (RANDOM.random(m) < 0.8)
+        write("w.h5", w=weights)
+        for has_gaps in (False, True):
+            if has_gaps:
+                b[RANDOM.random(sides) < 0.1] = np.nan
+            for backend in ("cpu", "opencl") if has_device else ("cpu",):
+                options = "--weights", "w.h5", "--backend", backend, *(("--missing", "skip") if has_gaps else ())
+                solve(a, b, *options, verify=("--weights", "w.h5"))
+                counts = (~np.isnan(np.moveaxis(b, axis, -1)) & (weights > 0)).sum(axis=-1)
+                freedom, rank = (read("x.h5", f"report/{name}") for name in ("degrees_of_freedom", "rank"))
+                rank = rank.reshape(counts.shape) if rank.size == counts.size else rank
+                assert (freedom == counts - rank).all(), (shape, sides, options)
+    solve(a, b, "--missing", "skip", "--ridge", "1")
+    assert np.isnan(read("x.h5", "report/degrees_of_freedom")).all()
+    a, b = RANDOM.standard_normal((6, 9, 2)), RANDOM.standard_normal((6, 9))
+    b[3, 4] = np.inf
+    solve(a, b, status=1)
+    freedom = read("x.h5", "report/degrees_of_freedom")
+    assert np.isnan(freedom[3]) and (np.delete(freedom, 3) == 7).all()
+
+
+def the_deviation_of_a_table():
+    """sqrt(sum w r^2 / (rows that count - rank)), as R's lm gives it; a ridge has none."""
+    table = RANDOM.standard_normal((20, 4))
+    table[:, 3] = np.where(np.arange(20) < 5, 0, RANDOM.uniform(0.5, 2, 20))
+    with open("t.csv", "w", encoding="utf-8") as file:
+        file.write("u,v,y,w\n" + "\n".join(",".join(map(repr, map(float, row))) for row in table) + "\n")
+        file.write(",1,2,3\n")
+    root = np.sqrt(table[:, 3:])
+    a, b = table[:, :2] * root, table[:, 2] * root[:, 0]
+    deviation = np.linalg.norm(b - a @ lstsq(a, b)) / np.sqrt(13)
+    options = "--response", "y", "--weights", "w", "--missing", "skip"
+    text = run("solve", "t.csv", "t.h5", "-f", *options).stdout
+    assert f"residual standard deviation {deviation:.6g}, 13 degrees of freedom" in text, text
+    assert "degrees of freedom" not in run("solve", "t.csv", "t.h5", "-f", "--ridge", "1", *options).stdout
 
 
 def one_matrix_on_a_device():
@@ -227,12 +275,50 @@ def one_matrix_on_a_device():
         for backend in ("cpu", "opencl"):
             options = "--missing", "skip", "--weights", "w.h5", "--backend", backend
             x = solve(a, right, *options, verify=("--weights", "w.h5"))
-            found[backend] = x, *(read("x.h5", f"report/{key}") for key in ("rank", "status", "residual_norm")), \
+            found[backend] = x, *(read("x.h5", f"report/{key}")
+                                  for key in ("rank", "status", "residual_norm")), \
                 read("x.h5", "se")
             with h5py.File("x.h5") as file:
-                assert file.attrs["backend"] == backend and file.attrs["variant"] == "one QR for all"
+                assert file.attrs["backend"] == backend
+                assert file.attrs["variant"] == "one QR for all"
         for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
             near(of_cpu, of_device, 1e-11)
+
+
+def own_matrices_with_weights_on_a_device():
+    """Weights and missing rows of matrices of their own, as the CPU takes them."""
+    if subprocess.run([QRTOOL, "devices"], capture_output=True, check=False).returncode != 0:
+        return
+    a, b = RANDOM.standard_normal((40, 20, 3)), RANDOM.standard_normal((40, 20))
+    b[RANDOM.random(b.shape) < 0.2] = np.nan
+    a[5, 6, 1] = np.nan
+    b[7, 2:] = np.nan  # fewer rows than columns
+    weights = 1 + RANDOM.random((40, 20))
+    weights[RANDOM.random(weights.shape) < 0.1] = 0
+    for of_rows in (None, weights, weights[0]):
+        options = ["--missing", "skip"]
+        if of_rows is not None:
+            write("w.h5", w=of_rows)
+            options += ["--weights", "w.h5"]
+        found = {}
+        for backend in ("cpu", "opencl"):
+            x = solve(a, b, *options, "--backend", backend, verify=options[2:])
+            found[backend] = x, *(read("x.h5", f"report/{key}")
+                                  for key in ("rank", "status", "residual_norm")), \
+                read("x.h5", "se")
+            with h5py.File("x.h5") as file:
+                assert file.attrs["backend"] == backend, file.attrs["backend"]
+        for of_cpu, of_device in zip(found["cpu"], found["opencl"]):
+            near(of_cpu, of_device, 1e-10)
+    # Several right sides with weights stay on the CPU, whatever is asked for.
+    write("w.h5", w=weights[0])
+    b = RANDOM.standard_normal((40, 20, 2))
+    x = solve(a[:5], b[:5], "--weights", "w.h5", "--backend", "opencl",
+              verify=("--weights", "w.h5"))
+    roots = np.sqrt(weights[0])[:, None]
+    near(x, np.stack([lstsq(roots * ai, roots * bi) for ai, bi in zip(a[:5], b[:5])]))
+    with h5py.File("x.h5") as file:
+        assert file.attrs["backend"] == "cpu"
 
 
 def tall_matrices_go_by_rows():
@@ -294,6 +380,9 @@ def tables():
     done = run("solve", longley, "out.h5", "-f", "--response", "x7", status=3)
     assert "there is no column x7" in done.stderr, done.stderr
     assert "OUT is missing" in run("solve", longley, "out.h5", status=2).stderr
+    assert "solve: B is missing" in run("solve", longley, status=2).stderr
+    done = run("solve", "a.h5", "b.h5", "x.h5", "--rank-tolerance", "1", status=2)
+    assert "takes every column for dependent" in done.stderr
     write("a.h5", A=np.eye(3))
     assert "--response" in run("solve", "a.h5", "a.h5", "o.h5", "--response", "y", status=2).stderr
 
@@ -352,8 +441,10 @@ def certified_sets():
 
 def main():
     tests = [one_vector_for_each_matrix, one_matrix_with_rows_first_or_last,
-             leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named, rank_deficient_and_wide,
-             other_programs_solutions, bad_numbers_stay_alone, missing_rows_and_weights, one_matrix_on_a_device,
+             leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named,
+             rank_deficient_and_wide, other_programs_solutions, bad_numbers_stay_alone,
+             missing_rows_and_weights, degrees_of_freedom, the_deviation_of_a_table,
+             one_matrix_on_a_device, own_matrices_with_weights_on_a_device,
              tall_matrices_go_by_rows, empty_problems, tables, certified_sets]
     global QRTOOL, ROOT
     QRTOOL, ROOT = str(pathlib.Path(QRTOOL).resolve()), ROOT.resolve()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the OpenCL backend as a user does, and with faults: no platform, failed builds, no memory left, a lost
-device. Every failing call must end with the exit code of its class and no output, or with a correct output."""
+"""Runs the OpenCL backend as a user does, and with faults: no platform, failed builds, no memory
+left, a lost device. Every failing call must end with the exit code of its class and no output, or
+with a correct output."""
 import json
 import os
 import shutil
@@ -26,7 +27,8 @@ class Opencl(unittest.TestCase):
         shutil.rmtree(self.folder)
 
     def run_tool(self, *args, env=None, expect=(0,)):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False,
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
+                              check=False,
                               env=dict(os.environ, **(env or {})))
         self.assertIn(done.returncode, expect, (args, env, done.stdout, done.stderr))
         return done
@@ -34,7 +36,8 @@ class Opencl(unittest.TestCase):
     def factor_failing(self, call, nth, code, expect, *options):
         """Lets one call fail. The output must be correct or missing."""
         env = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": f"{call}:{nth}:{code}"}
-        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", *options, env=env, expect=expect)
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", *options, env=env,
+                             expect=expect)
         left = set(os.listdir(self.folder)) - {"a.h5"}
         if done.returncode == 0:
             self.run_tool("verify", self.a, self.q)
@@ -77,7 +80,8 @@ class Opencl(unittest.TestCase):
 
         other = os.path.join(self.folder, "cpu.h5")
         for mode in ("reduced", "complete", "r", "raw"):
-            self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--mode", mode, "--force")
+            self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--mode", mode,
+                          "--force")
             self.run_tool("factor", self.a, other, "--backend", "cpu", "--mode", mode, "--force")
             with h5py.File(self.q) as ours, h5py.File(other) as cpu:
                 for name in set(ours) - {"report"}:
@@ -87,7 +91,8 @@ class Opencl(unittest.TestCase):
 
     def test_no_platform(self):
         nowhere = {"OCL_ICD_VENDORS": "/nonexistent"}
-        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", env=nowhere, expect=(4,))
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", env=nowhere,
+                             expect=(4,))
         self.assertIn("hint: ", done.stderr)
         self.assertFalse(os.path.exists(self.q))
         self.run_tool("factor", self.a, self.q, env=nowhere)
@@ -102,20 +107,24 @@ class Opencl(unittest.TestCase):
 
         # Two devices of PoCL that share the processor.
         two = {"POCL_DEVICES": "pthread pthread"}
-        for shape, mode in (("50x20x12", "reduced"), ("51x20x12", "r"), ("1x20x12", "raw"), ("7x40x40", "reduced")):
+        for shape, mode in (("50x20x12", "reduced"), ("51x20x12", "r"), ("1x20x12", "raw"),
+                            ("7x40x40", "reduced")):
             self.run_tool("generate", "--shape", shape, self.a, "-q", "--force")
             found = []
             for device in ("0", "all"):
-                done = self.run_tool("factor", self.a, self.q, "--device", device, "--mode", mode, "--force", "--json",
+                done = self.run_tool("factor", self.a, self.q, "--device", device, "--mode", mode,
+                                     "--force", "--json",
                                      env=two)
                 self.assertEqual("2 x " in done.stdout, device == "all", done.stdout)
                 with h5py.File(self.q) as file:
-                    found.append({key: file[key][:].tobytes() for key in ("Q", "R", "V", "tau") if key in file})
+                    found.append({key: file[key][:].tobytes() for key in ("Q", "R", "V", "tau")
+                                  if key in file})
                     found[-1]["status"] = file["report/status"][:].tobytes()
             self.assertEqual(*found)
 
     def test_one_of_several_devices_fails(self):
-        two = {"POCL_DEVICES": "pthread pthread", "OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": "clEnqueueNDRangeKernel:2:-5"}
+        two = {"POCL_DEVICES": "pthread pthread", "OPENCL_LAYERS": LAYER,
+               "QRTOOL_FAIL_CL": "clEnqueueNDRangeKernel:2:-5"}
         done = self.run_tool("factor", self.a, self.q, "--device", "all", env=two, expect=(4,))
         self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
         self.assertFalse(os.path.exists(self.q))
@@ -124,7 +133,8 @@ class Opencl(unittest.TestCase):
         # No kernel runs, so the device has summed nothing of what was sent to it.
         self.run_tool("generate", "--shape", "6000x8x8", self.a, "-q", "--force")
         idle = {"OPENCL_LAYERS": LAYER, "QRTOOL_FAIL_CL": "clEnqueueNDRangeKernel:0:0"}
-        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--variant", "opencl/small",
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--variant",
+                             "opencl/small",
                              env=idle, expect=(4,))
         self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
         self.assertFalse(os.path.exists(self.q))
@@ -139,13 +149,15 @@ class Opencl(unittest.TestCase):
         return path
 
     def solve(self, a, b, *options, env=None, expect=(0,), backend="opencl"):
-        """Solves on the device, verifies, and returns all numbers of the output with its backend."""
+        """Solves on the device, verifies, and returns all numbers of the output with its
+        backend."""
         import h5py
 
         x = os.path.join(self.folder, "x.h5")
         if os.path.exists(x):
             os.remove(x)
-        done = self.run_tool("solve", a, b, x, "--backend", backend, *options, env=env, expect=expect)
+        done = self.run_tool("solve", a, b, x, "--backend", backend, *options, env=env,
+                             expect=expect)
         if done.returncode > 1:
             self.assertFalse(os.path.exists(x))
             self.assertTrue(done.stderr.startswith("qrtool: "), done.stderr)
@@ -160,7 +172,8 @@ class Opencl(unittest.TestCase):
         import numpy as np
 
         random = np.random.default_rng(3)
-        for m, n, sides, dtype in ((28, 9, 1, "f8"), (40, 17, 3, "f4"), (16, 4, 2, "f8"), (33, 33, 1, "f4"),
+        for m, n, sides, dtype in ((28, 9, 1, "f8"), (40, 17, 3, "f4"), (16, 4, 2, "f8"),
+                                   (33, 33, 1, "f4"),
                                    (4200, 2, 1, "f8")):
             a = random.standard_normal((60, m, n)).astype(dtype)
             b = random.standard_normal((60, m, sides)).astype(dtype)
@@ -172,7 +185,8 @@ class Opencl(unittest.TestCase):
             vectors = b[:, :, 0] if sides == 1 else b
             ours, backend = self.solve(first, self.write("b.h5", b=vectors), expect=(1,))
             self.assertEqual(backend, "opencl")
-            cpu, backend = self.solve(first, self.write("b.h5", b=vectors), expect=(1,), backend="cpu")
+            cpu, backend = self.solve(first, self.write("b.h5", b=vectors), expect=(1,),
+                                      backend="cpu")
             self.assertEqual(backend, "cpu")
             self.assertEqual(set(ours), set(cpu))
             for name in ("rank", "status"):
@@ -197,15 +211,17 @@ class Opencl(unittest.TestCase):
         beside, _ = self.solve(self.write("one.h5", A=a), self.write("b.h5", b=bad), expect=(1,))
         for name in whole:
             np.testing.assert_array_equal(part[name], whole[name][20:31], name)
-            np.testing.assert_array_equal(np.delete(beside[name], 3, 0), np.delete(whole[name], 3, 0), name)
+            np.testing.assert_array_equal(np.delete(beside[name], 3, 0),
+                                          np.delete(whole[name], 3, 0), name)
 
     def test_solve_says_what_stays_on_the_cpu(self):
         import numpy as np
 
         random = np.random.default_rng(5)
         a, b = random.standard_normal((5, 12, 3)), random.standard_normal((5, 12))
-        files = self.write("one.h5", A=a), self.write("b.h5", b=b), os.path.join(self.folder, "x.h5")
-        for option in (("--ridge", "1"), ("--missing", "skip")):
+        x = os.path.join(self.folder, "x.h5")
+        files = self.write("one.h5", A=a), self.write("b.h5", b=b), x
+        for option in (("--ridge", "1"), ("--covariance",)):
             done = self.run_tool("solve", *files, "--backend", "opencl", "--force", *option)
             self.assertIn("note: solved on the CPU: ", done.stderr)
         self.assertNotIn("note", self.run_tool("solve", *files, "--force", "--ridge", "1").stderr)
@@ -223,8 +239,10 @@ class Opencl(unittest.TestCase):
         a = self.write("one.h5", A=random.standard_normal((50, 20, 12)))
         b = self.write("b.h5", b=random.standard_normal((50, 20)))
         faults = [("clBuildProgram", nth, -11) for nth in (1, 2, 3)]
-        faults += [("clCreateBuffer", nth, code) for nth in (1, 5, 9, 12, 15) for code in OUT_OF_MEMORY]
-        faults += [(call, nth, -5) for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer")
+        faults += [("clCreateBuffer", nth, code) for nth in (1, 5, 9, 12, 15)
+                   for code in OUT_OF_MEMORY]
+        faults += [(call, nth, -5) for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer",
+                                                "clEnqueueWriteBuffer")
                    for nth in (1, 2, 4)]
         for call, nth, code in faults:
             env = self.layer(QRTOOL_FAIL_CL=f"{call}:{nth}:{code}")
@@ -241,7 +259,8 @@ class Opencl(unittest.TestCase):
                                      ("clEnqueueWriteBuffer", 2, 64 * 25 * 20 + 3, "b"),
                                      ("clEnqueueReadBuffer", 1, 64 * 25 * 12 + 3, "x")):
             env = self.layer(QRTOOL_FLIP_CL=f"{call}:{nth}:{bit}")
-            done = self.run_tool("solve", a, b, x, "--variant", "opencl/small", env=env, expect=(4,))
+            done = self.run_tool("solve", a, b, x, "--variant", "opencl/small", env=env,
+                                 expect=(4,))
             self.assertRegex(done.stderr, f"{name} of system 25 of the chunk was changed")
 
     def test_solve_without_a_kernel_gives_no_verdict(self):
@@ -258,7 +277,8 @@ class Opencl(unittest.TestCase):
                 self.assertLess(found["backward_error"].max(), 1e-14)
 
     def test_auto_never_takes_a_cpu_device(self):
-        self.assertIn("--backend auto takes cpu", self.run_tool("devices", "--shape", "100000x64x64").stdout)
+        self.assertIn("--backend auto takes cpu",
+                      self.run_tool("devices", "--shape", "100000x64x64").stdout)
 
     def test_failed_build(self):
         for nth, program in ((1, "checksums"), (2, "opencl/"), (3, "the check")):
@@ -280,21 +300,27 @@ class Opencl(unittest.TestCase):
     def test_one_wrong_bit_on_the_way_is_noticed(self):
         # A is 50x20x12; a bit of a matrix in the middle, which the host does not measure again.
         middle = 8 * (25 * 20 * 12 * 4 + 1001) + 3
-        copies = [("clEnqueueWriteBuffer", 1, "A"), ("clEnqueueReadBuffer", 1, "Q"), ("clEnqueueReadBuffer", 2, "R"),
+        copies = [("clEnqueueWriteBuffer", 1, "A"), ("clEnqueueReadBuffer", 1, "Q"),
+                  ("clEnqueueReadBuffer", 2, "R"),
                   ("clEnqueueReadBuffer", 3, "A|Q|R|errors"), ("clEnqueueReadBuffer", 4, "errors")]
         for call, nth, name in copies:
             # A low bit of a mantissa changes no verdict, so that only a checksum can see it.
-            bit = middle if name in "AQ" else 8 * 12 * 12 * 4 * 20 if name == "R" else 8 * 48 * 20 + 1
+            bit = {"R": 8 * 12 * 12 * 4 * 20, "A": middle, "Q": middle}.get(name, 8 * 48 * 20 + 1)
             env = self.layer(QRTOOL_FLIP_CL=f"{call}:{nth}:{bit}")
-            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/small", env=env, expect=(4,))
-            self.assertRegex(done.stderr, f"({name}) of matrix \\d+ of the chunk did not (arrive|come back)", (call, nth))
+            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/small", env=env,
+                                 expect=(4,))
+            self.assertRegex(done.stderr,
+                             f"({name}) of matrix \\d+ of the chunk did not (arrive|come back)",
+                             (call, nth))
             self.assertEqual(set(os.listdir(self.folder)), {"a.h5"})
 
     def test_a_kernel_that_does_not_run_gives_no_verdict(self):
         big = os.path.join(self.folder, "big.h5")
         self.run_tool("generate", "--shape", "2x300x200", big, "-q")
-        for kernel in ("measure_residual", "measure_gram", "measure_r", "finish_errors", "sum_words"):
-            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/small", "--force", "--json",
+        for kernel in ("measure_residual", "measure_gram", "measure_r", "finish_errors",
+                       "sum_words"):
+            done = self.run_tool("factor", self.a, self.q, "--variant", "opencl/small", "--force",
+                                 "--json",
                                  env=self.layer(QRTOOL_SKIP_CL=kernel), expect=(0, 1, 4))
             if done.returncode != 0:
                 continue
@@ -304,7 +330,8 @@ class Opencl(unittest.TestCase):
             self.run_tool("verify", self.a, self.q)
 
     def test_a_driver_that_ends_the_process_leaves_nothing(self):
-        for call in ("clCreateContext", "clCreateBuffer", "clBuildProgram", "clEnqueueNDRangeKernel"):
+        for call in ("clCreateContext", "clCreateBuffer", "clBuildProgram",
+                     "clEnqueueNDRangeKernel"):
             for nth, how in ((1, "ended the process"), (-1, "crashed")):
                 done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", expect=(4,),
                                      env=self.layer(QRTOOL_END_CL=f"{call}:{nth}"))
@@ -317,15 +344,18 @@ class Opencl(unittest.TestCase):
         with open(garbage, "w", encoding="ascii") as file:
             file.write("no folder")
         for cache in ("", garbage, os.path.join(garbage, "below")):
-            done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", env={"POCL_CACHE_DIR": cache},
+            done = self.run_tool("factor", self.a, self.q, "--backend", "opencl",
+                                 env={"POCL_CACHE_DIR": cache},
                                  expect=(0, 4))
-            self.assertLessEqual(set(os.listdir(self.folder)), {"a.h5", "cache"} | ({"q.h5"} if done.returncode == 0 else set()))
+            self.assertLessEqual(set(os.listdir(self.folder)),
+                                 {"a.h5", "cache"} | ({"q.h5"} if done.returncode == 0 else set()))
             if done.returncode == 0:
                 self.run_tool("verify", self.a, self.q)
                 os.remove(self.q)
 
     def test_lost_device(self):
-        for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer", "clWaitForEvents"):
+        for call in ("clEnqueueNDRangeKernel", "clEnqueueReadBuffer", "clEnqueueWriteBuffer",
+                     "clWaitForEvents"):
             for nth in (1, 2, 3, 5):
                 for code in LOST:
                     done = self.factor_failing(call, nth, code, (0, 4, 6))

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// row_sweeper.cpp: read | pack and visit, overlapped.
+#include "app/solve/row_sweeper.hpp"
+
+#include <cmath>
+
+namespace qrtool {
+
+template <class T>
+void RowSweeper<T>::read(RowsChunk<T>& chunk) {
+  const index_t rows = data_rows(chunk);
+  if (rows == 0) return;
+  const SolveInputs& in = job_.inputs;
+  in.a->read_rows(is_single() ? 0 : in.sides.a_of(group_), chunk.first,
+                  chunk.a.view()[0].row_block(0, rows));
+  // A vector is read a part at a time, whichever way it belongs to A.
+  if (in.b->source().n == 1) {
+    read_numbers(*in.b, first_of_b() + chunk.first, rows, chunk.b.view().data);
+  } else {
+    read_columns(*in.b, chunk.first, {chunk.b.view().data, rows, p_, p_});
+  }
+  if (in.w) read_weights(chunk.first, rows, chunk.w.view().data);
+}
+
+/// to := rows `first`, .. of the system's columns in a file of right sides, or of their weights.
+template <class T>
+void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<T> to) {
+  const index_t m = job_.problem.m, size = group_size(), item = first_of_b();
+  const bool as_rows = job_.inputs.sides.as_rows;
+  if (size == p_ && !as_rows) {
+    read_numbers(reader, item + first * size, to.rows * size, to.data);
+    return;
+  }
+  for (index_t c = 0; c < p_; ++c) {
+    Batch<T> all(1, as_rows ? 1 : to.rows, as_rows ? m : size);
+    if (as_rows) {
+      read_numbers(reader, item + (column_ + c) * m, m, all.view().data);
+    } else {
+      read_numbers(reader, item + first * size, to.rows * size, all.view().data);
+    }
+    for (index_t i = 0; i < to.rows; ++i)
+      to(i, c) = as_rows ? all.view().data[first + i] : all.view()[0](i, column_ + c);
+  }
+}
+
+template <class T>
+void RowSweeper<T>::read_weights(index_t first, index_t rows, T* w) {
+  const SolveInputs& in = job_.inputs;
+  if (in.w->source().n == 1) {
+    read_numbers(*in.w, in.w_is_shared ? first : first_of_b() + first, rows, w);
+  } else if (in.w_is_shared) {
+    std::vector<T> all(static_cast<std::size_t>(job_.problem.m));
+    read_numbers(*in.w, 0, job_.problem.m, all.data());
+    std::copy_n(all.begin() + first, rows, w);
+  } else {
+    read_columns(*in.w, first, {w, rows, 1, 1});
+  }
+  require_weights(*in.w, w, rows);
+}
+
+template <class T>
+void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found) {
+  const SolveProblem& p = job_.problem;
+  const MatrixView<T> ab = chunk.ab.view()[0].row_block(0, chunk.count);
+  const index_t rows = data_rows(chunk), n = p.n;
+  const MatrixView<const T> a{chunk.a.view().data, rows, n, n},
+      b{chunk.b.view().data, rows, p_, p_};
+  RowFactors factors(rows);
+  if (job_.inputs.w) factors.weigh(chunk.w.view().data, 1);
+  if (p.skips_missing) {
+    factors.leave_out(a);
+    factors.leave_out(b.data, p_);
+  }
+  found.rows_used += factors.used();
+  const PowerOfTwoFactor of_a(-scales.a);
+  std::vector<PowerOfTwoFactor> of_b;
+  for (const int scale : scales.b) of_b.emplace_back(-scale);
+  const double penalty = std::sqrt(p.ridge);
+  for (index_t i = 0; i < chunk.count; ++i) {
+    T* row = &ab(i, 0);
+    std::fill_n(row, ab.cols, T(0));
+    if (i >= rows) row[chunk.first + i - p.m] = static_cast<T>(of_a(penalty));
+    if (i >= rows || factors[i] == 0) continue;
+    for (index_t j = 0; j < n; ++j) {
+      row[j] = static_cast<T>(of_a(static_cast<double>(a(i, j)) * factors[i]));
+      found.a_is_finite = found.a_is_finite && std::isfinite(a(i, j));
+    }
+    for (index_t c = 0; c < p_; ++c) {
+      if (!scales.is_zero[c])
+        row[n + c] = static_cast<T>(of_b[c](static_cast<double>(b(i, c)) * factors[i]));
+      if (!std::isfinite(b(i, c))) found.b_is_finite[c] = 0;
+    }
+  }
+}
+
+template <class T>
+void RowSweeper<T>::sweep(const RowScales& scales, const VisitRows<T>& visit) {
+  struct Steps {
+    RowSweeper& sweeper;
+    const RowScales& scales;
+    const VisitRows<T>& visit;
+    SweepFindings found;
+    void begin(RowsChunk<T>& chunk, index_t number) const {
+      chunk.first = number * sweeper.rows_at_once_;
+      chunk.count = std::min(sweeper.rows_at_once_, sweeper.shape_.m() - chunk.first);
+    }
+    void read(RowsChunk<T>& chunk) { sweeper.read(chunk); }
+    void work(RowsChunk<T>& chunk) {
+      sweeper.pack(chunk, scales, found);
+      visit(chunk.first, chunk.ab.view()[0].row_block(0, chunk.count));
+    }
+    void keep(RowsChunk<T>&) {}
+  };
+  const bool is_plain =
+      scales.a == 0 && std::all_of(scales.b.begin(), scales.b.end(), [](int s) { return s == 0; });
+  const bool has_zeros = std::any_of(scales.is_zero.begin(), scales.is_zero.end(),
+                                     [](char zero) { return zero != 0; });
+  if (in_memory_ && is_plain && !has_zeros) {
+    visit(0, chunks_[0].ab.view()[0]);
+    return;
+  }
+  Steps steps{*this, scales, visit, {.a_is_finite = true, .b_is_finite = {}, .rows_used = 0}};
+  steps.found.b_is_finite.assign(static_cast<std::size_t>(p_), 1);
+  // What was found must be known when the visitor asks for it, after the sweep.
+  const index_t count = (shape_.m() + rows_at_once_ - 1) / rows_at_once_;
+  const StageSeconds seconds = run_stages(count, chunks_, steps);
+  seconds_.read += seconds.read;
+  found_ = steps.found;
+  in_memory_ = count == 1 && is_plain && !has_zeros;
+}
+
+template class RowSweeper<float>;
+template class RowSweeper<double>;
+
+}  // namespace qrtool

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// row_sweeper.hpp: the rows of one tall system, weighted and scaled, from the files to a visitor,
+// as often as TallSystem asks for them.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "app/run/stages.hpp"
+#include "app/solve/solve_stages.hpp"
+#include "core/solve/tall_system.hpp"
+
+namespace qrtool {
+
+/// Rows of one system.
+template <class T>
+struct RowsChunk {
+  index_t first = 0, count = 0;
+  Batch<T> a, b, w, ab;
+};
+
+/// The rows of one system with a few right sides, swept from the files or from memory.
+template <class T>
+class RowSweeper {
+ public:
+  RowSweeper(const SolveJob& job, index_t p, StageSeconds& seconds)
+      : job_(job), p_(p), shape_(job.problem.packed_rows(), job.problem.n + p), seconds_(seconds) {
+    const Plan& plan = job.plan.factor;
+    rows_at_once_ = plan.by_rows() ? plan.chunk_rows : shape_.leaves() * shape_.leaf_rows();
+    const index_t buffers = plan.by_rows() ? plan.buffers : 1;
+    const index_t rows = std::min(rows_at_once_, shape_.m());
+    for (index_t i = 0; i < buffers; ++i)
+      chunks_.push_back({0, 0, Batch<T>(1, rows, job.problem.n), Batch<T>(1, rows, p),
+                         Batch<T>(1, job.inputs.w ? rows : 0, 1), Batch<T>(1, rows, shape_.n())});
+  }
+
+  /// The system of this group; its right sides are columns first_column, ...
+  void go_to(index_t group, index_t first_column) {
+    group_ = group;
+    column_ = first_column;
+    found_ = {};
+    in_memory_ = false;
+  }
+  void sweep(const RowScales& scales, const VisitRows<T>& visit);
+  const SweepFindings& found() const { return found_; }
+
+ private:
+  void read(RowsChunk<T>& chunk);
+  void read_columns(Reader& reader, index_t first, MatrixView<T> to);
+  void read_weights(index_t first, index_t rows, T* w);
+  void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
+  bool is_single() const { return job_.plan.divides_items(job_.inputs.sides); }
+  index_t group_size() const { return std::max<index_t>(job_.plan.group_size, 1); }
+  /// The number of the group's first entry of b in its file.
+  index_t first_of_b() const {
+    const index_t item = is_single() ? group_ : job_.inputs.sides.b_of(group_);
+    return item * job_.problem.m * group_size();
+  }
+  index_t data_rows(const RowsChunk<T>& chunk) const {
+    return std::clamp<index_t>(job_.problem.m - chunk.first, 0, chunk.count);
+  }
+
+  const SolveJob& job_;
+  index_t p_, group_ = 0, column_ = 0, rows_at_once_ = 0;
+  TallShape shape_;
+  StageSeconds& seconds_;
+  std::vector<RowsChunk<T>> chunks_;
+  SweepFindings found_;
+  bool in_memory_ = false;  // the only chunk holds all rows, packed without scales
+};
+
+}  // namespace qrtool
