@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every example of the README, the pages of the samples and the man pages.
 
-In Markdown: blocks fenced as `console`, where a line "$ command" is followed by its output, and blocks
-fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE. One folder per
-document holds copies of the samples. The output shown must be the output had, apart from numbers and times;
-counts of matrices must be right. A last line "$ echo $?" shows an exit status.
+In Markdown: blocks fenced as `console`, where a line "$ command" is followed by its output, and
+blocks fenced as `python`, `octave` and `r`. In man pages: lines "$ command" between .EX and .EE.
+One folder per document holds copies of the samples. The output shown must be the output had, apart
+from numbers and times; counts of matrices must be right. A last line "$ echo $?" shows an exit
+status.
 
-A block whose program or Python module is not installed is left out. So that the commands after it have their
-input, the folder holds the files of tests/data, which have the names that the blocks write.
+A block whose program or Python module is not installed is left out. So that the commands after it
+have their input, the folder holds the files of tests/data, which have the names that the blocks
+write.
 """
 import importlib.util
 import os
@@ -22,14 +24,16 @@ import tempfile
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 # How many matrices there are, and how many of them pass or fail: these say what happened.
 COUNTS = re.compile(r"(?<!\.)\b(?:\d[\d,]* of \d[\d,]*(?:x\d+)?|all \d[\d,]* pass|verified \d[\d,]*"
-                    r"|\d[\d,]* (?:above the bar|not finite|overflow in R|unchecked|matri(?:x|ces)|more))\b")
+                    r"|\d[\d,]* (?:above the bar|not finite|overflow in "
+                    r"R|unchecked|matri(?:x|ces)|more))\b")
 # Units move with the machine's speed, and the processor's name is its own.
 UNIT = re.compile(r"# (?:us|ms|s|B|KiB|MiB|GiB)\b")
 
 
 def mask(line):
     """Numbers become #, but for counts of matrices, whose digits become letters."""
-    counted = COUNTS.sub(lambda found: found.group().translate(str.maketrans("0123456789", "abcdefghij")), line)
+    letters = str.maketrans("0123456789", "abcdefghij")
+    counted = COUNTS.sub(lambda found: found.group().translate(letters), line)
     return re.sub(r"\s+", " ", UNIT.sub("# U", NUMBER.sub("#", counted))).strip()
 
 
@@ -55,7 +59,8 @@ def console_steps(block):
 
 
 # The commands that run a block of a language. MATLAB and Julia cannot be had here.
-PROGRAMS = {"python": [sys.executable, "-c"], "octave": ["octave-cli", "--no-gui", "--norc", "--eval"],
+PROGRAMS = {"python": [sys.executable, "-c"], "octave": ["octave-cli", "--no-gui", "--norc",
+                                                         "--eval"],
             "r": ["Rscript", "-e"]}
 
 
@@ -74,7 +79,8 @@ class Runner:
         for sample in [*(root / "tests/data").iterdir(), *(root / "samples").iterdir()]:
             if sample.suffix in (".h5", ".csv", ".mat", ".mtx"):
                 shutil.copy(sample, self.folder)
-        self.environment = dict(os.environ, PATH=f"{pathlib.Path(qrtool).resolve().parent}:{os.environ['PATH']}")
+        folder = pathlib.Path(qrtool).resolve().parent
+        self.environment = dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}")
 
     def shell(self, command):
         self.count += 1
@@ -118,7 +124,8 @@ class Runner:
 
 def main():
     qrtool, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    pages = ["README.md", "samples/README.md", "samples/ways.md"] + [f"man/qrtool.{n}" for n in (1, 5, 7)]
+    pages = ["README.md", "samples/README.md",
+             "samples/ways.md"] + [f"man/qrtool.{n}" for n in (1, 5, 7)]
     failures, count = [], 0
     for name in pages:
         runner = Runner(qrtool, root)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The arrows between the layers: core knows nobody, io and gpu know core, app knows all. Includes are paths
-from the root; rooms keep their libraries, and a kernel takes nothing from another variant's room."""
+"""The arrows between the layers: core knows nobody, io and gpu know core, app knows all. Includes
+are paths from the root; rooms keep their libraries, and a kernel takes nothing from another
+variant's room."""
 import pathlib
 import re
 import sys
@@ -45,14 +46,16 @@ def wrong_lines(root, path):
         for pattern, room in OWNED.items():
             if re.match(r"\s*#\s*include\s+" + pattern, line) and not path.is_relative_to(room):
                 yield place
-        prints = path.suffix in (".cpp", ".hpp") and re.search(r"\bstd::(cout|cerr)\b|\bprintf\(", line)
+        is_code = path.suffix in (".cpp", ".hpp")
+        prints = is_code and re.search(r"\bstd::(cout|cerr)\b|\bprintf\(", line)
         if layer != "app" and prints:
             yield place + "   (only app prints)"
 
 
 def wrong_includes(root):
     for layer in ALLOWED:
-        paths = [path for path in sorted((root / layer).rglob("*")) if path.suffix in (".cpp", ".hpp", ".cl", ".clh")]
+        paths = [path for path in sorted((root / layer).rglob("*"))
+                 if path.suffix in (".cpp", ".hpp", ".cl", ".clh")]
         if not paths:
             yield f"{layer}: no sources"
         for path in paths:

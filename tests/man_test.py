@@ -11,7 +11,8 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 
 def main():
     qrtool, root = sys.argv[1], pathlib.Path(sys.argv[2])
-    helps = {"": subprocess.run([qrtool, "--help"], capture_output=True, text=True, check=True).stdout}
+    helps = {"": subprocess.run([qrtool, "--help"], capture_output=True, text=True,
+                                check=True).stdout}
     commands = re.findall(r"^  qrtool (\w+)", helps[""], re.M)
     assert "factor" in commands and "verify" in commands, helps[""]
     for command in commands:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`qrtool solve --covariance` gives sigma^2 (A'A)^-1 on every route and in every format, and NaN where there is
-none."""
+"""`qrtool solve --covariance` gives sigma^2 (A'A)^-1 on every route and in every format, and NaN
+where there is none."""
 import os
 import subprocess
 import sys
@@ -24,7 +24,8 @@ class Covariance(unittest.TestCase):
         self.random = np.random.default_rng(11)
 
     def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
+                              check=False)
         self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
@@ -33,7 +34,8 @@ class Covariance(unittest.TestCase):
         with h5py.File("in.h5", "w") as file:
             for name, array in arrays.items():
                 file[name] = array
-        said = self.run_tool("solve", "in.h5:/A", "in.h5:/b", "x.h5", "-f", "--covariance", *options, status=status)
+        said = self.run_tool("solve", "in.h5:/A", "in.h5:/b", "x.h5", "-f", "--covariance",
+                             *options, status=status)
         self.run_tool("verify", "in.h5:/A", "in.h5:/b", "x.h5",
                       *[each for each in options if "--weights" in options], status=status)
         with h5py.File("x.h5") as file:
@@ -64,7 +66,8 @@ class Covariance(unittest.TestCase):
                         right = b[index[0]] if not p else b[index[0], :, index[1]]
                         self.expect(a[index[0]], right, np.ones(shape[1]), covariance[index], rtol)
                         errors = se[index[0]] if not p else se[index[0], :, index[1]]
-                        np.testing.assert_allclose(np.diag(covariance[index]), errors.astype(float) ** 2, rtol=1e-6)
+                        np.testing.assert_allclose(np.diag(covariance[index]),
+                                                   errors.astype(float) ** 2, rtol=1e-6)
 
     def test_one_matrix_for_all(self):
         a = self.random.standard_normal((20, 3))

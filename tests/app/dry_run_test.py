@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""--dry-run of factor and solve: it says what the run would do and need, and leaves the disk as it was."""
+"""--dry-run of factor and solve: it says what the run would do and need, and leaves the disk as it
+was."""
 import json
 import os
 import shutil
@@ -39,8 +40,10 @@ class DryRun(unittest.TestCase):
         shutil.rmtree(self.folder)
 
     def test_nothing_is_written(self):
-        for args in (("factor", "a.h5:/A", "q.h5"), ("factor", "a.h5:/A", "q.csv", "--report", "r.json"),
-                     ("factor", "a.h5:/A", "q.npy", "--memory", "512KiB"), ("solve", "a.h5:/A", "a.h5:/b", "x.npz")):
+        for args in (("factor", "a.h5:/A", "q.h5"),
+                     ("factor", "a.h5:/A", "q.csv", "--report", "r.json"),
+                     ("factor", "a.h5:/A", "q.npy", "--memory", "512KiB"),
+                     ("solve", "a.h5:/A", "a.h5:/b", "x.npz")):
             said = run(*args, "--dry-run")
             self.assertIn("a dry run: nothing was written", said.stdout)
             self.assertIn("enough for", said.stdout)
@@ -53,7 +56,8 @@ class DryRun(unittest.TestCase):
             line = next(line for line in explained.splitlines() if line.startswith(word))
             self.assertIn(line, cost["plan"])
         np.save("tall.npy", np.random.default_rng(5).standard_normal((100000, 8)))
-        self.assertIn("(by rows", run("factor", "tall.npy", "q3.h5", "--dry-run", "--memory", "8MiB").stdout)
+        self.assertIn("(by rows", run("factor", "tall.npy", "q3.h5", "--dry-run", "--memory",
+                                      "8MiB").stdout)
 
     def test_bytes_are_those_of_the_output(self):
         for ending, slack in (("h5", 1.3), ("npz", 1.1), ("csv", 1.25)):
@@ -66,7 +70,8 @@ class DryRun(unittest.TestCase):
             for name in os.listdir("."):
                 if name != "a.h5":
                     os.remove(name)
-        self.assertEqual(costs("solve", "a.h5:/A", "a.h5:/b", "x.npz", "--no-se")["runs"][0]["output_bytes"] // 1000,
+        self.assertEqual(costs("solve", "a.h5:/A", "a.h5:/b", "x.npz",
+                               "--no-se")["runs"][0]["output_bytes"] // 1000,
                          (300 * 8 * 8 + 300 * 8 * 8) // 1000)
 
     def test_times_are_there_and_add_up(self):
@@ -80,17 +85,20 @@ class DryRun(unittest.TestCase):
 
     def test_a_disk_that_is_too_small_is_said_and_is_no_failure(self):
         count = shutil.disk_usage(".").free // (8 * 10**6) + 1
-        np.lib.format.open_memmap("huge.npy", "w+", "f8", (count, 1000, 1000))  # a hole: it takes no space
+        # A hole: it takes no space.
+        np.lib.format.open_memmap("huge.npy", "w+", "f8", (count, 1000, 1000))
         room = costs("factor", "huge.npy", "q.h5")
         self.assertFalse(room["suffices"])
         self.assertLess(room["free_bytes"], room["output_bytes"])
         self.assertGreater(room["output_bytes"], count * 2 * 8 * 10**6)
-        self.assertRegex(run("factor", "huge.npy", "q.h5", "--dry-run").stdout, "free +only .* are needed")
+        self.assertRegex(run("factor", "huge.npy", "q.h5", "--dry-run").stdout,
+                         "free +only .* are needed")
 
     def test_several_datasets_are_added_up(self):
         parts = ("--dataset", "A[0:100]", "--dataset", "A[100:]")
         room = costs("factor", "a.h5", "q.h5", *parts)
-        self.assertEqual([each["input"] for each in room["runs"]], ["a.h5:/A[0:100]", "a.h5:/A[100:]"])
+        self.assertEqual([each["input"] for each in room["runs"]],
+                         ["a.h5:/A[0:100]", "a.h5:/A[100:]"])
         self.assertEqual(room["output_bytes"], sum(each["output_bytes"] for each in room["runs"]))
 
     def test_what_would_stop_the_run_stops_the_dry_run(self):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What people who come from NumPy, SciPy, Octave, MATLAB or Julia ask first: each test is one question, and
-what they are used to is the answer wherever NumPy and the others agree."""
+"""What people who come from NumPy, SciPy, Octave, MATLAB or Julia ask first: each test is one
+question, and what they are used to is the answer wherever NumPy and the others agree."""
 import json
 import os
 import shutil
@@ -48,14 +48,17 @@ class FirstContact(unittest.TestCase):
     def test_modes_have_numpys_names_and_those_of_scipy_and_matlab_are_understood(self):
         a = self.random.standard_normal((6, 4))
         for name, same in (("economic", "reduced"), ("econ", "reduced"), ("full", "complete")):
-            self.assertEqual(self.factors(a, "--mode", name)["Q"].shape, self.factors(a, "--mode", same)["Q"].shape)
-            self.assertEqual(json.loads(str(self.factors(a, "--mode", name)["qrtool"]))["mode"], same)
+            self.assertEqual(self.factors(a, "--mode", name)["Q"].shape,
+                             self.factors(a, "--mode", same)["Q"].shape)
+            self.assertEqual(json.loads(str(self.factors(a, "--mode", name)["qrtool"]))["mode"],
+                             same)
         self.assertEqual(self.factors(a, "--mode", "r")["R"].shape, (4, 4))
         h, tau = np.linalg.qr(a, mode="raw")
         raw = self.factors(a, "--mode", "raw")
         np.testing.assert_allclose(raw["V"], h.T, atol=1e-14)
         np.testing.assert_allclose(raw["tau"], tau, atol=1e-14)
-        self.assertIn("reduced, complete, r, raw", qrtool("factor", "a.npy", "q.h5", "--mode", "thin", status=2))
+        self.assertIn("reduced, complete, r, raw",
+                      qrtool("factor", "a.npy", "q.h5", "--mode", "thin", status=2))
 
     def test_batch_dimensions_are_kept(self):
         a = self.random.standard_normal((2, 3, 6, 4))
@@ -73,10 +76,12 @@ class FirstContact(unittest.TestCase):
 
     def test_types_are_kept(self):
         a = self.random.standard_normal((6, 4)) * 9
-        for kind, expected in (("f4", "f4"), ("f8", "f8"), ("f2", "f4"), ("i1", "f8"), ("i4", "f8"), ("u8", "f8")):
+        for kind, expected in (("f4", "f4"), ("f8", "f8"), ("f2", "f4"), ("i1", "f8"), ("i4", "f8"),
+                               ("u8", "f8")):
             out = self.factors(np.abs(a).astype(kind))
             self.assertEqual((out["Q"].dtype, out["R"].dtype), (np.dtype(expected),) * 2, kind)
-        self.assertEqual(self.factors(a.astype("f4"), "--precision", "double")["Q"].dtype, np.float64)
+        self.assertEqual(self.factors(a.astype("f4"), "--precision", "double")["Q"].dtype,
+                         np.float64)
         large = np.array([[2**24 + 1, 1], [1, 2**24 + 3]])  # no float32 holds them
         out = self.factors(large)
         np.testing.assert_allclose(out["Q"] @ out["R"], large, rtol=1e-15)
@@ -109,7 +114,8 @@ class FirstContact(unittest.TestCase):
         a[1, :, 3] = a[1, :, 0] + a[1, :, 1]
         out = self.factors(a)
         self.assertEqual(list(out["report_status"]), [0, 0])
-        np.testing.assert_allclose(np.swapaxes(out["Q"], 1, 2) @ out["Q"], [np.eye(4)] * 2, atol=1e-14)
+        np.testing.assert_allclose(np.swapaxes(out["Q"], 1, 2) @ out["Q"], [np.eye(4)] * 2,
+                                   atol=1e-14)
         full, deficient = out["report_diagonal_ratio"]
         self.assertGreater(full, 1e-3)
         self.assertLess(deficient, 6 * 2.0**-52)
@@ -129,8 +135,10 @@ class FirstContact(unittest.TestCase):
         np.save("a.npy", a)
         self.assertIn("wrote q.h5 (/Q 3x6x4, /R 3x4x4, /report)", qrtool("factor", "a.npy", "q.h5"))
         self.assertIn("wrote q.Q.npy, q.R.npy, q.report.json", qrtool("factor", "a.npy", "q.npy"))
-        self.assertIn("wrote q.npz (Q 3x6x4, R 3x4x4, report_residual, ...)", qrtool("factor", "a.npy", "q.npz"))
-        self.assertIn("wrote r.h5 (/R 3x4x4, /report)", qrtool("factor", "a.npy", "r.h5", "--mode", "r"))
+        self.assertIn("wrote q.npz (Q 3x6x4, R 3x4x4, report_residual, ...)",
+                      qrtool("factor", "a.npy", "q.npz"))
+        self.assertIn("wrote r.h5 (/R 3x4x4, /report)",
+                      qrtool("factor", "a.npy", "r.h5", "--mode", "r"))
         with h5py.File("q.h5") as file:
             self.assertEqual(sorted(file), ["Q", "R", "report"])
             np.testing.assert_array_equal(file["Q"][:], np.load("q.Q.npy"))

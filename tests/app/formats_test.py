@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Files of pandas, R, Octave, MATLAB, Julia, Excel, SciPy and netCDF are read as those programs mean them: the files in
-tests/data, and, where a program is installed, files that it writes now."""
+"""Files of pandas, R, Octave, MATLAB, Julia, Excel, SciPy and netCDF are read as those programs
+mean them: the files in tests/data, and, where a program is installed, files that it writes now."""
 import gzip
 import os
 import shutil
@@ -22,7 +22,8 @@ INDEX = "the first column is left out as an index"
 
 
 def qrtool(*args, status=0, stdin=None):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, timeout=120, check=False, input=stdin)
+    done = subprocess.run([QRTOOL, *args], capture_output=True, timeout=120, check=False,
+                          input=stdin)
     text = (done.stdout + done.stderr).decode()
     assert done.returncode == status, (args, done.returncode, text)
     return text
@@ -48,7 +49,8 @@ class Formats(unittest.TestCase):
         said = qrtool("factor", path, "q.h5", "--force", *options)
         with h5py.File("q.h5") as file:
             q, r = file["Q"][:], file["R"][:]
-            if str(np.asarray(file.attrs["order"]).astype(str)) == "column":  # as MATLAB, Octave, Julia and R show them
+            # As MATLAB, Octave, Julia and R show them.
+            if str(np.asarray(file.attrs["order"]).astype(str)) == "column":
                 q, r = np.swapaxes(q, -1, -2), np.swapaxes(r, -1, -2)
             np.testing.assert_allclose(q @ r, expected, rtol=0, atol=1e-13)
         self.assertEqual("note:" in said, note is not None, said)
@@ -58,28 +60,35 @@ class Formats(unittest.TestCase):
 
     def test_kept_files(self):
         column = ("julia.h5", "matlab.h5", "rhdf5.h5")
-        notes = {"julia.h5": None, "matlab.h5": None, "matlab.mat": None, "octave.h5": None, "pandas.h5": None,
-                 "pytables.h5": None, "rhdf5.h5": None, "pandas.csv": INDEX, "pandas_names.csv.gz": INDEX, "pandas_de.csv": INDEX, "r.csv": INDEX,
-                 "r2.csv": INDEX, "r.txt": INDEX, "pandas_plain.csv": "is taken for the names", "octave.txt": None,
+        notes = {"julia.h5": None, "matlab.h5": None, "matlab.mat": None, "octave.h5": None,
+                 "pandas.h5": None,
+                 "pytables.h5": None, "rhdf5.h5": None, "pandas.csv": INDEX,
+                 "pandas_names.csv.gz": INDEX, "pandas_de.csv": INDEX, "r.csv": INDEX,
+                 "r2.csv": INDEX, "r.txt": INDEX, "pandas_plain.csv": "is taken for the names",
+                 "octave.txt": None,
                  "excel.csv": "line 7 holds no number", "scipy.mtx": None}
         others = {"README.md", "format-1.0.h5", "format-1.0-input.h5"}
         self.assertEqual(set(os.listdir(DATA)) - others, set(notes))
         for name, note in notes.items():
             with self.subTest(name):
-                self.check(os.path.join(DATA, name), *(("--order", "column") if name in column else ()), note=note)
+                self.check(os.path.join(DATA, name),
+                           *(("--order", "column") if name in column else ()), note=note)
         for name in column:  # which say nothing of their order
             said = qrtool("factor", os.path.join(DATA, name), "q.h5", "--force")
             self.assertIn("/a is read as 3x5", said)
             self.assertIn("give --order column", said)
 
     def test_a_table_of_pandas_is_named(self):
-        # What frame.to_hdf(..., format="table") of pandas 3.1 and PyTables 3.11 stores, without its empty space.
+        # What frame.to_hdf(..., format="table") of pandas 3.1 and PyTables 3.11 stores, without its
+        # empty space.
         with h5py.File("table.h5", "w") as file:
             row = np.dtype([("index", "i8"), ("values_block_0", "f8", (3,))])
             file["A/table"] = np.zeros(5, row)
             file["A/table"].attrs["CLASS"] = np.bytes_("TABLE")
-            for name, shape in (("bounds", (0, 127)), ("indices", (0, 131072)), ("sorted", (0, 131072))):
-                file.create_dataset("A/_i_table/index/" + name, shape, "i8", maxshape=(None, shape[1]))
+            for name, shape in (("bounds", (0, 127)), ("indices", (0, 131072)),
+                                ("sorted", (0, 131072))):
+                file.create_dataset("A/_i_table/index/" + name, shape, "i8",
+                                    maxshape=(None, shape[1]))
         said = qrtool("factor", "table.h5", "q.h5", status=3)
         self.assertIn("dataset /A/table is a table of PyTables", said)
         self.assertIn("numpy.save", said)
@@ -98,34 +107,45 @@ class Formats(unittest.TestCase):
         given = ("--delimiter", "pipe", "--skip-rows", "1")
         self.check("x.csv.gz", *given, "--columns", "w,h", expected=A[:, [1, 0]])
         with h5py.File("q.h5") as file:
-            recorded = {name: value for name, value in file.attrs.items() if name.startswith("csv_")}
-        self.assertEqual({name: str(np.asarray(value).astype(str)) for name, value in recorded.items()},
-                         {"csv_delimiter": "pipe", "csv_decimal": "point", "csv_skip_rows": "1", "csv_header": "yes",
+            recorded = {name: value for name, value in file.attrs.items()
+                        if name.startswith("csv_")}
+        self.assertEqual({name: str(np.asarray(value).astype(str)) for name,
+                          value in recorded.items()},
+                         {"csv_delimiter": "pipe", "csv_decimal": "point", "csv_skip_rows": "1",
+                          "csv_header": "yes",
                           "csv_index_column": "no", "csv_columns": "w,h"})
-        said = qrtool("factor", "x.csv.gz", "q.h5", "-f", "-v", *given, "--index-column", "yes", "--na-text", "?", "--na-text",
+        said = qrtool("factor", "x.csv.gz", "q.h5", "-f", "-v", *given, "--index-column", "yes",
+                      "--na-text", "?", "--na-text",
                       "none", status=1)
         self.assertIn("a missing number is read as NaN, the first at 6:", said)
-        self.assertIn("delimiter pipe, decimal point, skip rows 1, header yes, index column yes, na text ?", said)
+        self.assertIn("delimiter pipe, decimal point, skip rows 1, header yes, index column yes, "
+                      "na text ?", said)
         qrtool("verify", "x.csv.gz", "q.h5", status=1)
         # A CSV output records it, too; factors of plain numbers have no comments.
-        qrtool("factor", "x.csv.gz", "q.csv", *given, "--columns", "2,3", "--na-text", "a", "--na-text", "b")
+        qrtool("factor", "x.csv.gz", "q.csv", *given, "--columns", "2,3", "--na-text", "a",
+               "--na-text", "b")
         self.assertEqual([line for line in lines_of("q.R.csv") if line.startswith("#")],
-                         [f"# input: {each}\n" for each in ("delimiter = pipe", "decimal = point", "skip_rows = 1",
-                          "header = yes", "index_column = no", "columns = 2,3", "na_text = a", "na_text = b")])
+                         [f"# input: {each}\n"
+                          for each in ("delimiter = pipe", "decimal = point", "skip_rows = 1",
+     "header = yes", "index_column = no", "columns = 2,3", "na_text = a", "na_text = b")])
         qrtool("verify", "x.csv.gz", "q.csv")
         qrtool("verify", "x.csv.gz", "q.csv", "--delimiter", "comma", status=3)
         qrtool("factor", os.path.join(DATA, "octave.txt"), "plain.csv")
         self.assertNotIn("#", "".join(lines_of("plain.R.csv")))
-        self.assertIn("--columns: '0'", qrtool("factor", "x.csv.gz", "q.h5", "--columns", "0", status=2))
-        self.assertIn("not one of comma", qrtool("factor", "x.csv.gz", "q.h5", "--delimiter", "x", status=2))
-        self.assertIn("options of CSV", qrtool("verify", "q.h5:/Q", "q.h5", "--skip-rows", "1", status=2))
+        self.assertIn("--columns: '0'", qrtool("factor", "x.csv.gz", "q.h5", "--columns", "0",
+                                               status=2))
+        self.assertIn("not one of comma", qrtool("factor", "x.csv.gz", "q.h5", "--delimiter", "x",
+                                                 status=2))
+        self.assertIn("options of CSV", qrtool("verify", "q.h5:/Q", "q.h5", "--skip-rows", "1",
+                                               status=2))
 
     def test_matrix_market_out(self):
         said = qrtool("factor", os.path.join(DATA, "scipy.mtx"), "o.mtx")
         self.assertIn("wrote o.Q.mtx, o.R.mtx, o.report.json", said)
         qrtool("verify", os.path.join(DATA, "r.csv"), "o.mtx")
         qrtool("factor", os.path.join(DATA, "scipy.mtx"), "o.mtx", status=5)
-        for change in (lambda lines: lines[:-1] + ["0.25\n"], lambda lines: lines[:3] + lines[4:] + lines[3:4]):
+        for change in (lambda lines: lines[:-1] + ["0.25\n"],
+                       lambda lines: lines[:3] + lines[4:] + lines[3:4]):
             kept = lines_of("o.Q.mtx")
             with open("o.Q.mtx", "w", encoding="utf-8") as file:
                 file.writelines(change(kept))
@@ -165,7 +185,8 @@ class Formats(unittest.TestCase):
         names.to_csv("a.csv", index_label="day")
         self.check("a.csv", "--index-column", "yes")
         self.check("a.csv", "--columns", "h,w,t")
-        names.assign(day=pd.date_range("2026-11-22", periods=5)).set_index("day").to_csv("a.csv", sep=";", decimal=",")
+        dated = names.assign(day=pd.date_range("2026-11-22", periods=5)).set_index("day")
+        dated.to_csv("a.csv", sep=";", decimal=",")
         self.check("a.csv", "--columns", "2-4")
         names.to_csv("a.csv", quoting=1)
         self.check("a.csv", note=INDEX)
@@ -179,11 +200,15 @@ class Formats(unittest.TestCase):
     def test_r_now(self):
         if shutil.which("Rscript") is None:
             self.skipTest("R is not installed")
-        calls = ["write.csv(a, 'r1.csv')", "write.csv(a, 'r2.csv', row.names=FALSE)", "write.csv2(a, 'r3.csv')",
-                 "write.table(a, 'r4.txt')", "write.table(a, 'r5.txt', col.names=FALSE, row.names=FALSE)",
-                 "write.table(a, 'r6.txt', quote=FALSE, sep='\\t')", "write.table(a, 'r7.txt', col.names=NA)",
+        calls = ["write.csv(a, 'r1.csv')", "write.csv(a, 'r2.csv', row.names=FALSE)",
+                 "write.csv2(a, 'r3.csv')",
+                 "write.table(a, 'r4.txt')",
+                 "write.table(a, 'r5.txt', col.names=FALSE, row.names=FALSE)",
+                 "write.table(a, 'r6.txt', quote=FALSE, sep='\\t')",
+                 "write.table(a, 'r7.txt', col.names=NA)",
                  "write.csv(a, gzfile('r8.csv'))"]
-        subprocess.run(["Rscript", "-e", "; ".join([R_MATRIX, *calls])], check=True, capture_output=True, timeout=120)
+        subprocess.run(["Rscript", "-e", "; ".join([R_MATRIX, *calls])], check=True,
+                       capture_output=True, timeout=120)
         noted = {"r1.csv", "r3.csv", "r4.txt", "r6.txt", "r7.txt", "r8.csv"}
         for name in sorted(name for name in os.listdir() if name.startswith("r")):
             with self.subTest(name):
@@ -195,7 +220,8 @@ class Formats(unittest.TestCase):
         calls = ["csvwrite('o1.csv', a);", "dlmwrite('o2.txt', a, ' ');", "save -text o3.txt a;",
                  "save -hdf5 o5.h5 a;", "b = cat(3, a, 2 * a); save -hdf5 b.h5 b;",
                  "dlmwrite('o4.csv', a, 'delimiter', ';', 'newline', 'pc');", "save -v7 o.mat a;"]
-        subprocess.run(["octave-cli", "--no-gui", "--eval", " ".join([OCTAVE_MATRIX, *calls])], check=False,
+        subprocess.run(["octave-cli", "--no-gui", "--eval", " ".join([OCTAVE_MATRIX, *calls])],
+                       check=False,
                        capture_output=True, timeout=120)
         for name in ("o1.csv", "o2.txt", "o3.txt", "o4.csv", "o5.h5"):
             with self.subTest(name):
@@ -203,7 +229,8 @@ class Formats(unittest.TestCase):
         self.check("b.h5", expected=np.stack([A, 2 * A]))
         back = ("load b.h5; load q.h5 Q R; assert(size(Q), [5 3 2]);"
                 "for i = 1:2 assert(Q(:,:,i) * R(:,:,i), b(:,:,i), 1e-13); end")
-        subprocess.run(["octave-cli", "--no-gui", "--norc", "--eval", back], check=True, capture_output=True, timeout=120)
+        subprocess.run(["octave-cli", "--no-gui", "--norc", "--eval", back], check=True,
+                       capture_output=True, timeout=120)
         self.assertIn("save -v7.3", qrtool("factor", "o.mat", "q.h5", "-f", status=3))
 
     def test_netcdf_now(self):
@@ -220,7 +247,8 @@ class Formats(unittest.TestCase):
                 variable[:] = np.ma.masked_equal(A, 8.0)
         said = qrtool("factor", "n.nc", "q.h5", status=1)
         self.assertIn("1 not finite", said)
-        self.assertIn("nccopy -k nc4 classic.nc", qrtool("factor", "classic.nc", "q.h5", "-f", status=3))
+        self.assertIn("nccopy -k nc4 classic.nc",
+                      qrtool("factor", "classic.nc", "q.h5", "-f", status=3))
 
     def test_scipy_now(self):
         try:

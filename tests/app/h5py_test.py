@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a Python user sees: h5py reads our files, NumPy agrees in float64, and verify notices changes."""
+"""What a Python user sees: h5py reads our files, NumPy agrees in float64, and verify notices
+changes."""
 import os
 import shutil
 import subprocess
@@ -65,15 +66,19 @@ class Files(unittest.TestCase):
         with h5py.File(self.q) as file:
             for name in ("sign", "mode", "order", "source_dataset"):
                 self.assertIsInstance(file.attrs[name], str)
-            self.assertEqual((file.attrs["sign"], file.attrs["source_dataset"]), ("positive", "/images"))
+            self.assertEqual((file.attrs["sign"], file.attrs["source_dataset"]),
+                             ("positive", "/images"))
             report = file["report"]
             for name in report:
                 said = dict(report[name].attrs)
-                self.assertEqual(set(said), {"description", "formula", "unit", "bar", "bar_formula"})
-                self.assertTrue(all(isinstance(said[key], str) and said[key] for key in set(said) - {"bar"}), said)
+                self.assertEqual(set(said), {"description", "formula", "unit", "bar",
+                                             "bar_formula"})
+                self.assertTrue(all(isinstance(said[key], str) and said[key] for key in set(said) -
+                                    {"bar"}), said)
             bars = {name: report[name].attrs["bar"] for name in report}
             u = file.attrs["eps"]
-            self.assertEqual([bars[name] for name in ("residual", "orthogonality", "lower")], [16 * u, 16 * u, 8 * u])
+            self.assertEqual([bars[name] for name in ("residual", "orthogonality", "lower")],
+                             [16 * u, 16 * u, 8 * u])
             for name in ("status", "scale", "tries", "diagonal_ratio"):
                 self.assertTrue(np.isnan(bars[name]))
             self.assertTrue((report["residual"][:] <= bars["residual"]).all())
@@ -86,14 +91,16 @@ class Files(unittest.TestCase):
     def test_a_text_that_the_tool_does_not_write_is_refused(self):
         # HDF5 keeps no checksum of texts.
         self.write(np.random.default_rng(7).standard_normal((2, 5, 3)))
-        for name, damaged in (("format", "qrtoom"), ("format_version", "7.1"), ("order", "rov"), ("mode", "seduced"),
+        for name, damaged in (("format", "qrtoom"), ("format_version", "7.1"), ("order", "rov"),
+                              ("mode", "seduced"),
                               ("precision", "doubld"), ("sign", ""), ("order", 1)):
             qrtool("factor", self.a, self.q, "--force")
             qrtool("verify", self.a, self.q)
             with h5py.File(self.q, "r+") as file:
                 file.attrs[name] = damaged
             said = qrtool("verify", self.a, self.q, status=3)
-            self.assertIn(f"its attribute {name} is '{damaged if damaged != 1 else ''}', not one of ", said)
+            self.assertIn(f"its attribute {name} is '{damaged if damaged != 1 else ''}', not one "
+                          f"of ", said)
 
     def test_damaged_texts_do_not_stop_the_library(self):
         # HDF5 goes round and round in a heap of texts where an object states the size 0.
@@ -107,14 +114,16 @@ class Files(unittest.TestCase):
                 continue
             with open(self.q, "wb") as file:
                 file.write(whole[:place] + bytes(8) + whole[place + 8:])
-            done = subprocess.run([QRTOOL, "verify", self.a, self.q], capture_output=True, timeout=60, check=False)
+            done = subprocess.run([QRTOOL, "verify", self.a, self.q], capture_output=True,
+                                  timeout=60, check=False)
             self.assertIn(done.returncode, (0, 3), (place, done.stderr))
             answers.add(done.returncode)
         self.assertEqual(answers, {0, 3})
 
     def test_outputs_of_format_1_0_are_verified(self):
         # Their texts have a fixed length, and their status is a number without names.
-        old, a = (os.path.join(ROOT, "tests/data", name) for name in ("format-1.0.h5", "format-1.0-input.h5"))
+        old, a = (os.path.join(ROOT, "tests/data", name)
+                  for name in ("format-1.0.h5", "format-1.0-input.h5"))
         with h5py.File(old) as file:
             self.assertIsInstance(file.attrs["order"], np.bytes_)
         self.assertIn("all pass", qrtool("verify", a, old))
@@ -205,8 +214,10 @@ class Files(unittest.TestCase):
         base = (np.random.default_rng(3).standard_normal((6, 7, 4)) * 9).astype("i2").astype("f8")
         reference = np.linalg.qr(base)[1]
         for dtype, options in (
-            ("<f4", {}), (">f4", {}), ("<f8", {}), (">f8", {}), ("<f2", {}), ("i1", {}), ("<i4", {}),
-            (">i8", {}), ("u2", {}), ("<f4", {"compression": "gzip", "shuffle": True, "fletcher32": True}),
+            ("<f4", {}), (">f4", {}), ("<f8", {}), (">f8", {}), ("<f2", {}), ("i1", {}),
+            ("<i4", {}),
+            (">i8", {}), ("u2", {}), ("<f4", {"compression": "gzip", "shuffle": True,
+                                              "fletcher32": True}),
             ("<f8", {"chunks": (4, 3, 2)}), ("<f8", {"maxshape": (None, 7, 4)}),
         ):
             a = base if dtype[-2] != "u" else np.abs(base)

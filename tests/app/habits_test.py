@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What people expect of any command-line tool: words of other programs, variables of the environment, a log,
-colours, completion, and a word where mpirun starts the wrong program."""
+"""What people expect of any command-line tool: words of other programs, variables of the
+environment, a log, colours, completion, and a word where mpirun starts the wrong program."""
 import json
 import os
 import pathlib
@@ -21,8 +21,10 @@ RED = "\x1b[31m"
 
 
 def run(*args, status=0, program=QRTOOL, **variables):
-    environment = {key: value for key, value in os.environ.items() if not key.startswith(("QRTOOL_", "NO_COLOR"))}
-    done = subprocess.run([program, *args], capture_output=True, text=True, timeout=300, check=False,
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith(("QRTOOL_", "NO_COLOR"))}
+    done = subprocess.run([program, *args], capture_output=True, text=True, timeout=300,
+                          check=False,
                           env={**environment, **variables})
     assert done.returncode == status, (args, variables, done.returncode, done.stdout, done.stderr)
     return done
@@ -33,7 +35,8 @@ def on_terminal(*args, status=0, **variables):
     ours, theirs = pty.openpty()
     environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     environment.update({"TERM": "xterm", **variables})
-    with subprocess.Popen([QRTOOL, *args], stdout=theirs, stderr=theirs, env=environment) as process:
+    with subprocess.Popen([QRTOOL, *args], stdout=theirs, stderr=theirs,
+                          env=environment) as process:
         os.close(theirs)
         shown = b""
         while True:
@@ -58,20 +61,25 @@ class Habits(unittest.TestCase):
         os.chdir(folder.name)
 
     def factor(self, *options, **variables):
-        return json.loads(run("factor", DIGITS, "q.h5", "-f", "--json", *options, **variables).stdout)
+        return json.loads(run("factor", DIGITS, "q.h5", "-f", "--json", *options,
+                              **variables).stdout)
 
     def test_words_of_other_programs(self):
         for word, ours in (("float32", "single"), ("float64", "double")):
             self.assertEqual(self.factor("--precision", word)["output"]["precision"], ours)
-        for word, ours in (("full", "complete"), ("economy", "reduced"), ("econ", "reduced"), ("economic", "reduced")):
+        for word, ours in (("full", "complete"), ("economy", "reduced"), ("econ", "reduced"),
+                           ("economic", "reduced")):
             self.assertEqual(self.factor("--mode", word)["output"]["mode"], ours)
         run("generate", "--shape", "3x4x2", "a.npy", "--precision", "float64")
         run("devices", "--precision", "float64")
-        run("bench", "--shape", "4x3", "--precision", "float64", "--mode", "economy", "--backend", "cpu", "--against", "none")
-        run("solve", str(ROOT / "samples/strd/longley.csv"), "x.h5", "--response", "y", "--precision", "float64")
+        run("bench", "--shape", "4x3", "--precision", "float64", "--mode", "economy", "--backend",
+            "cpu", "--against", "none")
+        run("solve", str(ROOT / "samples/strd/longley.csv"), "x.h5", "--response", "y",
+            "--precision", "float64")
         self.assertIn("'thin' is not one of reduced, complete, r, raw",
                       run("factor", DIGITS, "q.h5", "--mode", "thin", status=2).stderr)
-        self.assertEqual(run("factor", DIGITS, "o.h5", "--backend", "gpu", "--device", "none of that name", status=4).stdout, "")
+        self.assertEqual(run("factor", DIGITS, "o.h5", "--backend", "gpu", "--device",
+                             "none of that name", status=4).stdout, "")
 
     def test_the_environment_speaks_where_the_line_is_silent(self):
         self.assertEqual(self.factor(QRTOOL_THREADS="1")["plan"]["threads"], 1)
@@ -84,12 +92,14 @@ class Habits(unittest.TestCase):
         run("verify", DIGITS, "q.h5", status=2, QRTOOL_THREADS="0")
         # A device is named, but none is asked for: so little work stays on the CPU.
         self.assertEqual(self.factor(QRTOOL_DEVICE="none of that name")["backend"]["name"], "cpu")
-        run("factor", DIGITS, "q.h5", "-f", "--backend", "opencl", status=4, QRTOOL_DEVICE="none of that name")
+        run("factor", DIGITS, "q.h5", "-f", "--backend", "opencl", status=4,
+            QRTOOL_DEVICE="none of that name")
 
     def test_every_command_takes_the_same_options(self):
         for command in COMMANDS:
             text = run(command, "--help").stdout
-            for option in ("--json", "-q, --quiet", "-v, --verbose", "--progress WORD", "--log FILE"):
+            for option in ("--json", "-q, --quiet", "-v, --verbose", "--progress WORD",
+                           "--log FILE"):
                 self.assertIn(f"  {option} ", text, command)
         common = ("-v", "--progress", "never", "--log", "log")
         run("generate", "--shape", "5x4x3", "a.h5", *common)
@@ -105,15 +115,18 @@ class Habits(unittest.TestCase):
         first = run("factor", DIGITS, "q.h5", "--log", "run.log")
         second = run("factor", DIGITS, "q.h5", "--log", "run.log", status=5)
         lines = pathlib.Path("run.log").read_text(encoding="utf-8").splitlines()
-        self.assertTrue(all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in lines), lines)
+        self.assertTrue(all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in lines),
+                        lines)
         texts = [line[20:] for line in lines]
         said = [*first.stdout.splitlines(), "exit status 0"]
-        self.assertTrue(texts[0].startswith("$ ") and texts[0].endswith("factor " + DIGITS + " q.h5 --log run.log"))
+        self.assertTrue(texts[0].startswith("$ ")
+                        and texts[0].endswith("factor " + DIGITS + " q.h5 --log run.log"))
         self.assertEqual(texts[1:1 + len(said)], said)
         self.assertEqual(texts[2 + len(said):], [*second.stderr.splitlines(), "exit status 5"])
         run("factor", DIGITS, "q.h5", "-f", "-q", "--log", "run.log")
         pathlib.Path("mine.txt").write_text("my notes\n", encoding="utf-8")
-        self.assertIn("exists and is no log", run("factor", DIGITS, "q.h5", "-f", "--log", "mine.txt", status=2).stderr)
+        self.assertIn("exists and is no log", run("factor", DIGITS, "q.h5", "-f", "--log",
+                                                  "mine.txt", status=2).stderr)
         self.assertEqual(pathlib.Path("mine.txt").read_text(encoding="utf-8"), "my notes\n")
         run("factor", DIGITS, "q.h5", "-f", "--log", "none/run.log", status=5)
 
@@ -144,8 +157,10 @@ class Habits(unittest.TestCase):
             options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", text, re.M))
             self.assertEqual(set(self.complete(command, "--")), options, command)
             # Every list of words in the help is offered, too.
-            for option, words in re.findall(r"^  (--[\w-]+) WORD\s(.*?)(?=^  -|\Z)", text, re.M | re.S):
-                listed = [word.strip() for word in " ".join(words.split()).rsplit(": ", 1)[-1].split(",")]
+            for option, words in re.findall(r"^  (--[\w-]+) WORD\s(.*?)(?=^  -|\Z)", text,
+                                            re.M | re.S):
+                last = " ".join(words.split()).rsplit(": ", 1)[-1]
+                listed = [word.strip() for word in last.split(",")]
                 if option != "--sweep":
                     self.assertEqual(self.complete(command, option, ""), listed, (command, option))
         self.assertEqual(self.complete("factor", "a.h5", "--mode", "r"), ["reduced", "r", "raw"])
@@ -158,17 +173,20 @@ class Habits(unittest.TestCase):
         self.assertEqual(self.complete("factor", "a"), [])
 
     def test_completion_in_bash(self):
-        script = (f'source {ROOT}/app/package/qrtool.bash; compopt() {{ :; }}; COMP_WORDS=({QRTOOL} factor --sign ""); '
+        script = (f'source {ROOT}/app/package/qrtool.bash; compopt() {{ :; }}; '
+                  f'COMP_WORDS=({QRTOOL} factor --sign ""); '
                   'COMP_CWORD=3; _qrtool; echo "${COMPREPLY[*]}"')
         done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
         self.assertEqual((done.stdout, done.stderr), ("positive lapack\n", ""))
 
     def test_copies_by_mpirun_are_noticed(self):
-        for size, rank in (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"), ("PMI_SIZE", "PMI_RANK")):
+        for size, rank in (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+                           ("PMI_SIZE", "PMI_RANK")):
             done = run("factor", DIGITS, "q.h5", status=2, **{size: "2", rank: "0"})
             self.assertIn("mpirun started 2 copies of qrtool", done.stderr)
             self.assertIn("mpirun -n 2 qrtool-mpi", done.stderr)
-            self.assertEqual(run("factor", DIGITS, "q.h5", status=2, **{size: "2", rank: "1"}).stderr, "")
+            self.assertEqual(run("factor", DIGITS, "q.h5", status=2,
+                                 **{size: "2", rank: "1"}).stderr, "")
             self.assertFalse(os.path.exists("q.h5"))
             run("--version", **{size: "1", rank: "0"})
 
@@ -177,8 +195,10 @@ class Habits(unittest.TestCase):
             self.skipTest("built without MPI")
         for args in (("--help",), ("help",)):
             self.assertIn("mpirun -n P qrtool-mpi COMMAND", run(*args, program=QRTOOL_MPI).stdout)
-        self.assertIn("usage: qrtool-mpi factor ", run("factor", "--help", program=QRTOOL_MPI).stdout)
-        self.assertIn("qrtool-mpi factor --help lists", run("factor", "--nonsense", program=QRTOOL_MPI, status=2).stderr)
+        self.assertIn("usage: qrtool-mpi factor ",
+                      run("factor", "--help", program=QRTOOL_MPI).stdout)
+        self.assertIn("qrtool-mpi factor --help lists",
+                      run("factor", "--nonsense", program=QRTOOL_MPI, status=2).stderr)
         self.assertNotIn("qrtool-mpi", run("factor", "--help").stdout)
 
 

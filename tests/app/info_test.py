@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""qrtool info, and qrtool FILE: what a new user asks of a file before and after a run, in every format."""
+"""qrtool info, and qrtool FILE: what a new user asks of a file before and after a run, in every
+format."""
 import json
 import os
 import re
@@ -18,7 +19,8 @@ ENDINGS = ("h5", "npz", "npy", "csv")
 
 
 def run(*args, status=0, stdin=None):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False, input=stdin)
+    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False,
+                          input=stdin)
     assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
 
@@ -45,16 +47,20 @@ class Info(unittest.TestCase):
     def test_a_file_alone_is_info(self):
         self.write(A=self.a)
         self.assertEqual(run("a.h5"), run("info", "a.h5"))
-        for args in (("a.h5:/A", "--json"), ("--json", "a.h5:/A"), ("--order", "row", "--json", "a.h5:/A")):
-            self.assertEqual(json.loads(run(*args))["factor_reads"], info("a.h5:/A")["factor_reads"])
+        for args in (("a.h5:/A", "--json"), ("--json", "a.h5:/A"),
+                     ("--order", "row", "--json", "a.h5:/A")):
+            self.assertEqual(json.loads(run(*args))["factor_reads"],
+                             info("a.h5:/A")["factor_reads"])
         text = run("a.h5")
         self.assertRegex(text, r"/A +20x9x4 +float32 +20 matrices of 9x4, by rows")
         self.assertIn("factor reads /A: 20 matrices of 9x4, and computes in float32", text)
 
     def test_every_dataset_is_listed_with_what_hinders_it(self):
-        self.write(A=self.a, B=self.a[0], b=self.a[0, :, 0], names="text", z=np.ones((3, 3), complex))
+        self.write(A=self.a, B=self.a[0], b=self.a[0, :, 0], names="text",
+                   z=np.ones((3, 3), complex))
         found = info("a.h5")
-        self.assertEqual([each["name"] for each in found["datasets"]], ["/A", "/B", "/b", "/names", "/z"])
+        self.assertEqual([each["name"] for each in found["datasets"]],
+                         ["/A", "/B", "/b", "/names", "/z"])
         self.assertEqual([each["matrices"] is not None for each in found["datasets"]],
                          [True, True, False, False, False])
         self.assertIsNone(found["factor_reads"])
@@ -168,7 +174,8 @@ class Info(unittest.TestCase):
         for ending in ENDINGS:
             run("solve", "a.h5:/A", "a.h5:/b", f"x.{ending}", "-f")
             (output,) = info(f"x.{ending}")["outputs"]
-            self.assertEqual((output["kind"], output["count"], output["status"]["ok"]), ("solutions", 20, 20))
+            self.assertEqual((output["kind"], output["count"], output["status"]["ok"]),
+                             ("solutions", 20, 20))
             self.assertEqual(output["errors"][0]["name"], "backward_error")
             self.assertLess(output["errors"][0]["worst"], 1e-6)
             self.assertIn("20 solutions: 20 ok", run(f"x.{ending}"))

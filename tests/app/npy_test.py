@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a NumPy user sees: every array that numpy.save writes is read, numpy.load reads what the tool writes,
-and files that lie are refused with a message."""
+"""What a NumPy user sees: every array that numpy.save writes is read, numpy.load reads what the
+tool writes, and files that lie are refused with a message."""
 import io
 import json
 import os
@@ -17,7 +17,8 @@ import h5py
 import numpy as np
 
 QRTOOL = os.path.abspath(sys.argv[1])
-REALS = [order + kind for kind in ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8") for order in "<>"]
+REALS = [order + kind for kind in ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8")
+         for order in "<>"]
 REALS += ["|i1", "|u1", "|b1"]
 
 
@@ -94,8 +95,10 @@ class NumPyFiles(unittest.TestCase):
                 self.assertIn("all pass", qrtool("verify", "a.npy", out))
             with np.load("o.npz", allow_pickle=False) as z:
                 record = json.loads(str(z["qrtool"]))
-                self.assertEqual((record["format"], record["mode"], record["source_file"]), ("qrtool", mode, "a.npy"))
-                self.assertEqual([z["report_" + c].dtype.str for c in ("residual", "status", "scale", "tries")],
+                self.assertEqual((record["format"], record["mode"], record["source_file"]),
+                                 ("qrtool", mode, "a.npy"))
+                self.assertEqual([z["report_" + c].dtype.str
+                                  for c in ("residual", "status", "scale", "tries")],
                                  ["<f8", "|u1", "<i4", "|u1"])
                 self.assertEqual(z["report_residual"].shape, (3,))
                 with h5py.File("o.h5") as file:
@@ -117,7 +120,8 @@ class NumPyFiles(unittest.TestCase):
         with h5py.File("a.h5", "w") as file:
             file["a"] = a
         with open("a.csv", "w", encoding="utf-8") as file:
-            file.write("\n\n".join("\n".join(",".join(map(repr, map(float, row))) for row in m) for m in a))
+            file.write("\n\n".join("\n".join(",".join(map(repr, map(float, row))) for row in m)
+                                   for m in a))
         sources = ("a.npy", "s.npz", "d.npz:a", "d.npz:a.npy", "a.h5", "a.csv")
         for source in sources:
             for out in ("o.npy", "o.npz", "o.h5", "o.csv"):
@@ -152,7 +156,8 @@ class NumPyFiles(unittest.TestCase):
             self.assertIn("all pass", qrtool("verify", "m.h5", out))
         self.check(a, np.load("o.Q.npy"), np.load("o.R.npy"))
         np.save("a.npy", a)
-        self.assertIn("--order column is for HDF5", qrtool("factor", "a.npy", "x.h5", "--order", "column", status=2))
+        self.assertIn("--order column is for HDF5",
+                      qrtool("factor", "a.npy", "x.h5", "--order", "column", status=2))
 
     def test_by_rows(self):
         a = self.numbers((60000, 16))
@@ -164,7 +169,8 @@ class NumPyFiles(unittest.TestCase):
                 said = qrtool("factor", source, out, "-vf", "--memory", "9MiB", "--backend", "cpu")
                 self.assertIn("passes", said)
                 self.assertIn("it passes", qrtool("verify", source, out, "--memory", "10MiB"))
-            self.check(a if source != "f.npy" else a.astype("f4"), np.load("q.Q.npy"), np.load("q.R.npy"))
+            self.check(a if source != "f.npy" else a.astype("f4"), np.load("q.Q.npy"),
+                       np.load("q.R.npy"))
 
     def test_empty_arrays(self):
         for shape in ((0, 3), (3, 0), (0, 4, 3), (2, 0, 3), (0, 0)):
@@ -181,7 +187,8 @@ class NumPyFiles(unittest.TestCase):
             np.save(f"{name}.npy", self.numbers((3, 5, 2)))
             qrtool("factor", f"{name}.npy", f"{name}q.npy", "-q")
         shutil.copy("bq.R.npy", "aq.R.npy")
-        self.assertIn("is not the one that aq.report.json describes", qrtool("verify", "a.npy", "aq.npy", status=3))
+        self.assertIn("is not the one that aq.report.json describes",
+                      qrtool("verify", "a.npy", "aq.npy", status=3))
         os.remove("aq.report.json")
         self.assertIn("3 of 3 fail", qrtool("verify", "a.npy", "aq.npy", status=1))
         q = np.load("bq.Q.npy")
@@ -189,11 +196,14 @@ class NumPyFiles(unittest.TestCase):
         self.assertIn("all pass", qrtool("verify", "b.npy", "bq.npy"))
         q[1, 0, 0] = np.nextafter(q[1, 0, 0], 2)
         np.save("bq.Q.npy", q)
-        self.assertIn("matrix 1 of bq.Q.npy, bq.R.npy", qrtool("verify", "b.npy", "bq.npy", status=3))
-        self.assertIn("name all of them together: bq.npy", qrtool("verify", "b.npy", "bq.Q.npy", status=3))
+        self.assertIn("matrix 1 of bq.Q.npy, bq.R.npy",
+                      qrtool("verify", "b.npy", "bq.npy", status=3))
+        self.assertIn("name all of them together: bq.npy",
+                      qrtool("verify", "b.npy", "bq.Q.npy", status=3))
 
     def test_types_that_are_no_real_numbers(self):
-        cases = {"c8": "complex", "O": "Python objects", "U3": "strings", "S2": "strings", "M8[s]": "dates",
+        cases = {"c8": "complex", "O": "Python objects", "U3": "strings", "S2": "strings",
+                 "M8[s]": "dates",
                  "m8[s]": "dates", "V4": "raw bytes", "g": "long double"}
         for kind, word in cases.items():
             np.save("a.npy", np.zeros((2, 3), kind), allow_pickle=True)
@@ -206,7 +216,8 @@ class NumPyFiles(unittest.TestCase):
             np.save("a.npy", np.zeros(shape))
             self.assertIn("matrix", qrtool("factor", "a.npy", "q.h5", status=3))
         np.save("a.npy", np.full((2, 2), 1e300))
-        self.assertIn("use --precision double", qrtool("factor", "a.npy", "q.h5", "--precision", "single", status=3))
+        self.assertIn("use --precision double",
+                      qrtool("factor", "a.npy", "q.h5", "--precision", "single", status=3))
         self.assertEqual(os.listdir(), ["a.npy"])
 
     def test_headers_that_lie(self):
@@ -225,8 +236,10 @@ class NumPyFiles(unittest.TestCase):
             (header(good, length=60000) + numbers, "damaged header"),
             (header(good, version=2, length=2**32 - 1) + numbers, "damaged header"),
             (header(dictionary("(-2, 3)")) + numbers, "a negative size"),
-            (header(dictionary("(4294967296, 4294967296)")) + numbers, "more than can be addressed"),
-            (header(dictionary("(0, 9223372036854775807)")) + numbers, "more than can be addressed"),
+            (header(dictionary("(4294967296, 4294967296)")) + numbers,
+             "more than can be addressed"),
+            (header(dictionary("(0, 9223372036854775807)")) + numbers,
+             "more than can be addressed"),
             (header(dictionary("(99999999999999999999, 1)")) + numbers, "too large"),
             (header(dictionary(long)) + numbers, "more than 32 dimensions"),
             (header(dictionary("(1000000000, 1000000000)")) + numbers, "truncated"),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`qrtool factor --pivot` and `--condition`: A[:, P] = Q R with a falling diagonal, the rank and the condition, on
-every route and in every format, and `verify` knows P."""
+"""`qrtool factor --pivot` and `--condition`: A[:, P] = Q R with a falling diagonal, the rank and
+the condition, on every route and in every format, and `verify` knows P."""
 import csv
 import json
 import os
@@ -15,7 +15,8 @@ import numpy as np
 
 QRTOOL = os.path.abspath(sys.argv[1])
 ENDINGS = ("h5", "npz", "npy", "csv", "tsv", "mtx")
-# LAPACK's and Eigen's columns norms are updated, so that a choice may be off by the root of the unit.
+# LAPACK's and Eigen's columns norms are updated, so that a choice may be off by the root of the
+# unit.
 FALLS = 1 + 1e-7
 
 
@@ -29,7 +30,8 @@ class Pivot(unittest.TestCase):
         self.random = np.random.default_rng(23)
 
     def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
+                              check=False)
         self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
@@ -40,7 +42,8 @@ class Pivot(unittest.TestCase):
     def factor(self, a, *options, status=0, order="row"):
         """Q (None in mode r), R and P of matrices, and the report."""
         self.write(np.swapaxes(a, -1, -2) if order == "column" else a)
-        said = self.run_tool("factor", "a.h5", "q.h5", "-f", "--pivot", "--order", order, *options, status=status)
+        said = self.run_tool("factor", "a.h5", "q.h5", "-f", "--pivot", "--order", order, *options,
+                             status=status)
         self.run_tool("verify", "a.h5", "q.h5", status=status)
         with h5py.File("q.h5") as file:
             parts = [file[name][...] if name in file else None for name in ("Q", "R", "P")]
@@ -54,12 +57,14 @@ class Pivot(unittest.TestCase):
         k = min(a.shape[-2:])
         self.assertEqual(p.dtype, np.int32)
         self.assertEqual(p.shape, a.shape[:-2] + a.shape[-1:])
-        np.testing.assert_array_equal(np.sort(p, axis=-1), np.broadcast_to(np.arange(a.shape[-1]), p.shape))
+        np.testing.assert_array_equal(np.sort(p, axis=-1),
+                                      np.broadcast_to(np.arange(a.shape[-1]), p.shape))
         permuted = np.take_along_axis(a, p[..., None, :], axis=-1).astype(float)
         u = np.finfo(r.dtype).eps
         size = np.linalg.norm(permuted, axis=(-2, -1))
         if q is None:
-            gap = np.swapaxes(permuted, -1, -2) @ permuted - np.swapaxes(r, -1, -2).astype(float) @ r.astype(float)
+            wide = r.astype(float)
+            gap = np.swapaxes(permuted, -1, -2) @ permuted - np.swapaxes(wide, -1, -2) @ wide
             self.assertTrue(np.all(np.linalg.norm(gap, axis=(-2, -1)) <= 30 * k * u * size**2))
         else:
             gap = permuted - q.astype(float) @ r.astype(float)
@@ -74,7 +79,8 @@ class Pivot(unittest.TestCase):
             self.assertTrue(np.all(np.diagonal(r, axis1=-2, axis2=-1) >= 0))
 
     def test_shapes_types_modes_and_orders(self):
-        shapes = [(7, 16, 5), (3, 2, 40, 40), (5, 12), (6, 3, 9), (4, 1), (1, 4), (2, 200, 130), (3, 700, 6)]
+        shapes = [(7, 16, 5), (3, 2, 40, 40), (5, 12), (6, 3, 9), (4, 1), (1, 4), (2, 200, 130),
+                  (3, 700, 6)]
         for shape in shapes:
             for kind in ("f4", "f8"):
                 a = self.random.standard_normal(shape).astype(kind)
@@ -115,7 +121,8 @@ class Pivot(unittest.TestCase):
                 self.expect_pivoted(a, q, r, p, positive=False)
                 for i in range(shape[0]):
                     reference = np.linalg.qr(a[i][:, p[i]])[1]
-                    np.testing.assert_array_equal(np.sign(np.diagonal(r[i])), np.sign(np.diagonal(reference)))
+                    np.testing.assert_array_equal(np.sign(np.diagonal(r[i])),
+                                                  np.sign(np.diagonal(reference)))
 
     def test_by_rows(self):
         a = self.random.standard_normal((90000, 12)) * 10.0 ** self.random.permutation(12)
@@ -147,7 +154,8 @@ class Pivot(unittest.TestCase):
         alone = self.factor(a, "--condition")
         a[1, 2, 3] = np.nan
         q, r, p, report, _ = self.factor(a, "--condition", status=1)
-        self.assertTrue(np.isnan(q[1]).all() and np.isnan(r[1]).all() and np.isnan(report["condition"][1]))
+        self.assertTrue(np.isnan(q[1]).all() and np.isnan(r[1]).all()
+                        and np.isnan(report["condition"][1]))
         np.testing.assert_array_equal(p[1], np.arange(4))
         np.testing.assert_array_equal(report["rank"], [4, -1, 4])
         for i in (0, 2):
@@ -171,7 +179,8 @@ class Pivot(unittest.TestCase):
             self.assertIn("pivoted: A[:, P] is compared", answer)
             self.assertIn("it passes", answer)
         with h5py.File("h5.h5") as file:
-            p, rank, condition = file["P"][...], file["report/rank"][...], file["report/condition"][...]
+            p = file["P"][...]
+            rank, condition = file["report/rank"][...], file["report/condition"][...]
         self.assertEqual((p.dtype, rank.dtype), (np.int32, np.int32))
         for each in (np.load("npy.P.npy"), np.load("npz.npz")["P"]):
             self.assertEqual(each.dtype, np.int32)
@@ -180,8 +189,9 @@ class Pivot(unittest.TestCase):
         with open("tsv.P.tsv", encoding="utf-8") as file:
             self.assertEqual(file.read(), "\t".join(map(str, p)) + "\n")
         with open("mtx.P.mtx", encoding="utf-8") as file:
-            self.assertEqual(file.read().split(), ["%%MatrixMarket", "matrix", "array", "integer", "general", "1", "5",
-                                                   *map(str, p)])
+            self.assertEqual(file.read().split(),
+                             ["%%MatrixMarket", "matrix", "array", "integer", "general", "1", "5",
+                              *map(str, p)])
         with np.load("npz.npz") as file:
             np.testing.assert_array_equal(file["report_rank"], rank)
             np.testing.assert_array_equal(file["report_condition"], condition)
@@ -214,7 +224,8 @@ class Pivot(unittest.TestCase):
         for wrong in (p + 1, np.zeros_like(p), p - 1):
             with h5py.File("q.h5", "a") as file:
                 file["P"][...] = wrong
-            self.assertIn("count the columns from 0", self.run_tool("verify", "a.h5", "q.h5", status=3))
+            self.assertIn("count the columns from 0",
+                          self.run_tool("verify", "a.h5", "q.h5", status=3))
         with h5py.File("q.h5", "a") as file:
             del file["P"]
         self.assertIn("holds no P", self.run_tool("verify", "a.h5", "q.h5", status=3))
@@ -247,8 +258,10 @@ class Pivot(unittest.TestCase):
 
     def test_several_datasets(self):
         with h5py.File("a.h5", "w") as file:
-            file["one"], file["two"] = self.random.standard_normal((3, 5, 4)), self.random.standard_normal((6, 2))
-        self.run_tool("factor", "a.h5", "q.h5", "--dataset", "one", "--dataset", "two", "--pivot", "--condition")
+            file["one"] = self.random.standard_normal((3, 5, 4))
+            file["two"] = self.random.standard_normal((6, 2))
+        self.run_tool("factor", "a.h5", "q.h5", "--dataset", "one", "--dataset", "two", "--pivot",
+                      "--condition")
         self.run_tool("verify", "a.h5", "q.h5")
         with h5py.File("q.h5") as file:
             self.assertEqual((file["P/one"].shape, file["P/two"].shape), ((3, 4), (2,)))
@@ -262,25 +275,29 @@ class Pivot(unittest.TestCase):
 
     def test_condition(self):
         for n in (1, 2, 5, 12, 40):
-            left, right = (np.linalg.qr(self.random.standard_normal((3, size, n)))[0] for size in (3 * n, n))
+            left, right = (np.linalg.qr(self.random.standard_normal((3, size, n)))[0]
+                           for size in (3 * n, n))
             for exponent in (0, 3, 6, 10):
                 values = np.logspace(0, -exponent, n) if n > 1 else np.ones(1)
                 a = (left * values) @ np.swapaxes(right, -1, -2)
                 self.write(a)
                 for mode in ("reduced", "r", "raw"):
-                    said = self.run_tool("factor", "a.h5", "q.h5", "-f", "--condition", "--mode", mode)
+                    said = self.run_tool("factor", "a.h5", "q.h5", "-f", "--condition", "--mode",
+                                         mode)
                     self.assertIn("largest condition number about", said)
                     with h5py.File("q.h5") as file:
                         found = file["report/condition"][...]
                         self.assertNotIn("rank", file["report"])
                     true = np.linalg.cond(a)
-                    self.assertTrue(np.all(found <= 1.001 * true) and np.all(found >= 0.7 * true), (n, found, true))
+                    self.assertTrue(np.all(found <= 1.001 * true) and np.all(found >= 0.7 * true),
+                                    (n, found, true))
 
     def test_condition_of_singular_matrices_is_infinite_or_huge(self):
         a = np.ones((2, 5, 3))
         a[1] = 0
         self.write(a)
-        result = json.loads(self.run_tool("factor", "a.h5", "q.h5", "--condition", "--pivot", "--json"))
+        result = json.loads(self.run_tool("factor", "a.h5", "q.h5", "--condition", "--pivot",
+                                          "--json"))
         with h5py.File("q.h5") as file:
             self.assertTrue(np.all(file["report/condition"][...] > 1e14))
         self.assertIn("condition number infinite (matrix 1)",
@@ -291,8 +308,10 @@ class Pivot(unittest.TestCase):
     def test_contradictions_are_refused(self):
         self.write(np.eye(3))
         for options in (["--mode", "raw"], ["--mode", "r", "--sign", "lapack"]):
-            self.assertIn("hint:", self.run_tool("factor", "a.h5", "q.h5", "--pivot", *options, status=2))
-        self.assertIn("hint:", self.run_tool("factor", "a.h5", "-", "--mode", "r", "--pivot", status=2))
+            self.assertIn("hint:", self.run_tool("factor", "a.h5", "q.h5", "--pivot", *options,
+                                                 status=2))
+        self.assertIn("hint:", self.run_tool("factor", "a.h5", "-", "--mode", "r", "--pivot",
+                                             status=2))
         self.assertFalse(os.path.exists("q.h5"))
 
     def test_check_none_and_probe(self):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures: info --plot, bench --plot, bench --export-html and the picture of BENCHMARKS.md. What gnuplot
-draws is left out where there is no gnuplot, and what a browser shows where there is no Chromium."""
+"""Pictures: info --plot, bench --plot, bench --export-html and the picture of BENCHMARKS.md. What
+gnuplot draws is left out where there is no gnuplot, and what a browser shows where there is no
+Chromium."""
 import html.parser
 import os
 import pathlib
@@ -19,13 +20,15 @@ import numpy as np
 QRTOOL = os.path.abspath(sys.argv[1])
 ROOT = pathlib.Path(sys.argv[2]).resolve()
 GNUPLOT = shutil.which("gnuplot")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))),
+                None)
 BENCH = ("bench", "--shape", "8x4,16x4", "--batch", "3", "--backend", "cpu", "--against", "eigen")
 
 
 def run(*args, status=0, path=None):
     environment = dict(os.environ, PATH=path) if path is not None else None
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False, env=environment)
+    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False,
+                          env=environment)
     assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
     return done.stdout + done.stderr
 
@@ -92,7 +95,8 @@ class Plot(unittest.TestCase):
     def test_times_and_speed_ups(self):
         run(*BENCH, "--plot", "t.svg")
         texts = texts_of_svg("t.svg")
-        for word in ("3 of 8x4", "3 of 16x4", "qrtool", "eigen / qrtool", "times as fast", "data moved once"):
+        for word in ("3 of 8x4", "3 of 16x4", "qrtool", "eigen / qrtool", "times as fast",
+                     "data moved once"):
             self.assertIn(word, texts)
         run(*BENCH[:-1], "none", "--plot", "t.png", "-q")
         self.assertEqual(pathlib.Path("t.png").read_bytes()[:4], b"\x89PNG")
@@ -111,7 +115,8 @@ class Plot(unittest.TestCase):
 
     def test_a_gnuplot_that_fails(self):
         for script, cause in (("echo 'no such terminal' >&2; exit 1", "no such terminal"),
-                              ("cat > /dev/null", "without a picture"), ("kill -9 $$", "without a picture")):
+                              ("cat > /dev/null", "without a picture"),
+                              ("kill -9 $$", "without a picture")):
             pathlib.Path("empty/gnuplot").write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
             os.chmod("empty/gnuplot", 0o755)
             path = os.path.abspath("empty") + ":/usr/bin:/bin"
@@ -140,13 +145,17 @@ class Plot(unittest.TestCase):
     def test_the_page_in_a_browser(self):
         run(*BENCH, "--export-html", "t.html")
         page = pathlib.Path("t.html").resolve().as_uri()
-        browser = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + self.folder + "/user"]
-        shown = subprocess.run([*browser, "--dump-dom", page], capture_output=True, text=True, timeout=120, check=True)
+        browser = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
+                   "--user-data-dir=" + self.folder + "/user"]
+        shown = subprocess.run([*browser, "--dump-dom", page], capture_output=True, text=True,
+                               timeout=120, check=True)
         self.assertEqual(len(re.findall("<tr>", shown.stdout)), 3)
         self.assertIn("<h1>qrtool bench</h1>", shown.stdout)
-        subprocess.run([*browser, "--screenshot=" + self.folder + "/t.png", "--window-size=1200,1600", page],
+        subprocess.run([*browser, "--screenshot=" + self.folder + "/t.png",
+                        "--window-size=1200,1600", page],
                        capture_output=True, timeout=120, check=True)
-        subprocess.run([*browser, "--screenshot=" + self.folder + "/blank.png", "--window-size=1200,1600",
+        subprocess.run([*browser, "--screenshot=" + self.folder + "/blank.png",
+                        "--window-size=1200,1600",
                         "about:blank"], capture_output=True, timeout=120, check=True)
         self.assertGreater(os.path.getsize("t.png"), 3 * os.path.getsize("blank.png"))
 
@@ -154,7 +163,8 @@ class Plot(unittest.TestCase):
     def test_the_picture_of_the_benchmarks(self):
         with open("b.svg", "w", encoding="utf-8") as picture:
             subprocess.run([GNUPLOT, "samples/benchmarks.gp"], cwd=ROOT, stdout=picture, check=True)
-        tables = re.findall(r"^## [13]\..*?(?=^## )", (ROOT / "BENCHMARKS.md").read_text(), re.M | re.S)
+        tables = re.findall(r"^## [13]\..*?(?=^## )", (ROOT / "BENCHMARKS.md").read_text(),
+                            re.M | re.S)
         drawn = texts_of_svg("b.svg")
         for table in tables:
             shapes = re.findall(r"^\| (?:\d+ of )?(\d+ x \d+) \| float", table, re.M)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""FILE:/A[...] takes what NumPy takes, from every kind of storage, and verify finds the same part again."""
+"""FILE:/A[...] takes what NumPy takes, from every kind of storage, and verify finds the same part
+again."""
 import os
 import random
 import subprocess
@@ -26,7 +27,10 @@ def random_slice(draw, extent, may_be_index):
 
 def random_selection(draw, shape):
     parts = [random_slice(draw, extent, d < len(shape) - 2) for d, extent in enumerate(shape)]
-    parts = ["...", *parts[2:]] if draw.random() < 0.15 else parts[:draw.randrange(1, len(parts) + 1)]
+    if draw.random() < 0.15:
+        parts = ["...", *parts[2:]]
+    else:
+        parts = parts[:draw.randrange(1, len(parts) + 1)]
     return "[" + draw.choice([",", ", "]).join(parts) + "]"
 
 
@@ -34,14 +38,16 @@ class Selections(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="qrtool-selections-")
         self.addCleanup(folder.cleanup)
-        self.a, self.q, self.csv = (os.path.join(folder.name, name) for name in ("a.h5", "q.h5", "a.csv"))
+        self.a, self.q, self.csv = (os.path.join(folder.name, name)
+                                    for name in ("a.h5", "q.h5", "a.csv"))
         self.array = np.random.default_rng(1).standard_normal((7, 6, 5, 4))
         with h5py.File(self.a, "w") as file:
             for name, options in KINDS.items():
                 file.create_dataset(name, data=self.array, **options)
 
     def run_tool(self, *args, status=0, stdin=None):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False, input=stdin)
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
+                              check=False, input=stdin)
         self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
@@ -52,8 +58,10 @@ class Selections(unittest.TestCase):
         column = "column" in more
         with h5py.File(self.q) as file:
             q, r = file["Q"][:], file["R"][:]
-            self.assertEqual(file.attrs["source_dataset"], f"/{dataset}{selection.replace(' ', '')}")
-        product = np.swapaxes(np.swapaxes(q, -1, -2) @ np.swapaxes(r, -1, -2), -1, -2) if column else q @ r
+            self.assertEqual(file.attrs["source_dataset"],
+                             f"/{dataset}{selection.replace(' ', '')}")
+        product = np.swapaxes(np.swapaxes(q, -1, -2) @ np.swapaxes(r, -1, -2), -1,
+                              -2) if column else q @ r
         self.assertEqual(product.shape, part.shape, selection)
         np.testing.assert_allclose(product, part, atol=1e-12, err_msg=selection)
         said = self.run_tool("verify", self.a, self.q)
@@ -63,7 +71,8 @@ class Selections(unittest.TestCase):
     def test_a_part_is_numpys_part(self):
         draw = random.Random(7)
         for dataset in KINDS:
-            for selection in ("[2]", "[1:3]", "[::2]", "[2,1:4]", "[:,::3]", "[...,:3]", "[:, :, ::2, 1:]"):
+            for selection in ("[2]", "[1:3]", "[::2]", "[2,1:4]", "[:,::3]", "[...,:3]",
+                              "[:, :, ::2, 1:]"):
                 self.expect_part(dataset, selection)
             for _ in range(6):
                 selection = random_selection(draw, self.array.shape)
@@ -97,7 +106,8 @@ class Selections(unittest.TestCase):
         for selection in ("[1:3]", "[::3]", "[2]", "[:,1:]", "[:,::2,1:]", "[-2:,:,:1]"):
             self.run_tool("factor", f"{self.csv}:{selection}", self.q, "-f", "-q")
             with h5py.File(self.q) as file:
-                np.testing.assert_allclose(file["Q"][:] @ file["R"][:], eval("a" + selection), atol=1e-12)
+                np.testing.assert_allclose(file["Q"][:] @ file["R"][:], eval("a" + selection),
+                                           atol=1e-12)
                 self.assertEqual(file.attrs["source_dataset"], selection)
             self.assertIn("pass", self.run_tool("verify", self.csv, self.q))
             self.assertIn("pass", self.run_tool("verify", "-", self.q, stdin=text))
@@ -113,7 +123,8 @@ class Selections(unittest.TestCase):
             for name in (f"{npy}:{selection}", f"{npz}:one{selection}"):
                 self.run_tool("factor", name, self.q, "-f", "-q")
                 with h5py.File(self.q) as file:
-                    np.testing.assert_allclose(file["Q"][:] @ file["R"][:], eval("self.array" + selection), atol=1e-12)
+                    np.testing.assert_allclose(file["Q"][:] @ file["R"][:],
+                                               eval("self.array" + selection), atol=1e-12)
                 self.assertIn("all pass", self.run_tool("verify", name.split(":")[0], self.q))
 
     def test_a_name_with_brackets_wins(self):
@@ -130,7 +141,8 @@ class Selections(unittest.TestCase):
         self.assertIn("/cut[3:3] selects nothing (0x6x5x4)", said)
         with h5py.File(self.q) as file:
             self.assertEqual((file["Q"].shape, file["R"].shape), ((0, 6, 5, 4), (0, 6, 4, 4)))
-        self.assertIn("selects nothing", self.run_tool("factor", f"{self.a}:/cut[:,:,:,9:]", self.q, "-f"))
+        self.assertIn("selects nothing", self.run_tool("factor", f"{self.a}:/cut[:,:,:,9:]", self.q,
+                                                       "-f"))
 
     def test_mistakes(self):
         for status, name, said in (

@@ -21,14 +21,16 @@ class Several(unittest.TestCase):
         self.folder = folder.name
         self.a, self.q = self.path("a.h5"), self.path("q.h5")
         rng = np.random.default_rng(4)
-        self.arrays = {"A": rng.standard_normal((7, 5, 3)), "group/B": rng.standard_normal((2, 3, 4, 6)).astype("f4"),
+        self.arrays = {"A": rng.standard_normal((7, 5, 3)),
+                       "group/B": rng.standard_normal((2, 3, 4, 6)).astype("f4"),
                        "C": rng.standard_normal((9, 2))}
         with h5py.File(self.a, "w") as file:
             for name, array in self.arrays.items():
                 file[name] = array
             file["line"] = np.arange(3.0)
             file["bad"] = np.full((2, 3, 3), np.nan)
-            broken = file.create_dataset("broken", data=np.ones((4, 300, 300)), chunks=(1, 300, 300), fletcher32=True)
+            broken = file.create_dataset("broken", data=np.ones((4, 300, 300)),
+                                         chunks=(1, 300, 300), fletcher32=True)
             place = broken.id.get_chunk_info(2)
         with open(self.a, "r+b") as file:
             file.seek(place.byte_offset + 99)
@@ -38,7 +40,8 @@ class Several(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
+                              check=False)
         self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
         return done
 
@@ -60,11 +63,13 @@ class Several(unittest.TestCase):
 
     def test_one_output_holds_all(self):
         said = self.factor(*self.arrays).stdout
-        self.assertIn("wrote " + self.q + " (/Q/group/B 2x3x4x4, /R/group/B 2x3x4x6, /report/group/B)", said)
+        self.assertIn("wrote " + self.q +
+                      " (/Q/group/B 2x3x4x4, /R/group/B 2x3x4x6, /report/group/B)", said)
         for name in self.arrays:
             self.expect_factors(name)
         with h5py.File(self.q) as file:
-            self.assertEqual(list(file.attrs["source_datasets"]), ["/" + name for name in self.arrays])
+            self.assertEqual(list(file.attrs["source_datasets"]),
+                             ["/" + name for name in self.arrays])
         said = self.run_tool("verify", self.a, self.q)
         self.assertEqual((said.stdout.count("all pass"), said.stderr), (2, ""))
         self.assertIn("it passes", said.stdout)
@@ -92,7 +97,8 @@ class Several(unittest.TestCase):
 
     def test_a_bad_dataset_does_not_lose_the_others(self):
         done = self.factor("A", "missing", "line", "broken", "bad", "C", status=3, more=["--json"])
-        for said in ("there is no dataset /missing", "line has rank 1", "checksum mismatch at matrix 2",
+        for said in ("there is no dataset /missing", "line has rank 1",
+                     "checksum mismatch at matrix 2",
                      "2 of 2 matrices contain NaN or Inf"):
             self.assertIn(said, done.stderr)
         results = json.loads(done.stdout)
@@ -119,17 +125,22 @@ class Several(unittest.TestCase):
 
     def test_mistakes(self):
         for status, args, said in (
-            (2, ("factor", self.a, self.path("q.csv"), "--dataset", "A", "--dataset", "C"), "only an HDF5 file holds"),
-            (2, ("factor", self.a, self.q, "--dataset", "A", "--dataset", "/A"), "--dataset /A is given twice"),
-            (2, ("factor", "-", self.q, "--dataset", "[0:1]", "--dataset", "[1:]"), "standard input is read once"),
-            (2, ("factor", self.a, self.q, "--dataset", "A", "--dataset", "C", "--report", self.path("r.csv")),
+            (2, ("factor", self.a, self.path("q.csv"), "--dataset", "A", "--dataset", "C"),
+             "only an HDF5 file holds"),
+            (2, ("factor", self.a, self.q, "--dataset", "A", "--dataset", "/A"),
+             "--dataset /A is given twice"),
+            (2, ("factor", "-", self.q, "--dataset", "[0:1]", "--dataset", "[1:]"),
+             "standard input is read once"),
+            (2, ("factor", self.a, self.q, "--dataset", "A", "--dataset", "C", "--report",
+                 self.path("r.csv")),
              "--report is for one --dataset"),
             (2, ("factor", self.a, self.q, "--dataset"), "option '--dataset' needs a value"),
         ):
             self.assertIn(said, self.run_tool(*args, status=status).stderr)
             self.assertEqual(os.listdir(self.folder), ["a.h5"])
         self.run_tool("factor", self.a, self.q, "--dataset", "A")
-        said = self.run_tool("verify", self.a, self.q, "--dataset", "A", "--dataset", "C", status=2).stderr
+        said = self.run_tool("verify", self.a, self.q, "--dataset", "A", "--dataset", "C",
+                             status=2).stderr
         self.assertIn("holds the factors of one dataset", said)
 
 

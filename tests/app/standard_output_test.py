@@ -26,14 +26,16 @@ class StandardOutput(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def run_tool(self, *args, status=0, stdout=subprocess.PIPE, stdin=None):
-        done = subprocess.run([QRTOOL, *args], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=60,
+        done = subprocess.run([QRTOOL, *args], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                              timeout=60,
                               check=False, input=stdin)
         self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
         return done
 
     def test_r_goes_through_a_pipe(self):
         with open(self.a, encoding="ascii") as file:
-            done = self.run_tool("factor", "-", "-", "--mode", "r", "--sign", "lapack", stdin=file.read())
+            done = self.run_tool("factor", "-", "-", "--mode", "r", "--sign", "lapack",
+                                 stdin=file.read())
         r = np.array([[float(x) for x in line.split(",")] for line in done.stdout.splitlines()])
         np.testing.assert_allclose(r, np.linalg.qr(self.array)[1], atol=1e-13)
         self.assertIn("the matrix passes; wrote R to standard output", done.stderr)
@@ -47,9 +49,11 @@ class StandardOutput(unittest.TestCase):
     def test_the_report_and_the_verdict_stay(self):
         self.array[2, 1] = np.nan
         np.savetxt(self.a, self.array, delimiter=",")
-        done = self.run_tool("factor", self.a, "-", "--mode", "r", "--report", self.path("r.json"), "--json", status=1)
+        done = self.run_tool("factor", self.a, "-", "--mode", "r", "--report", self.path("r.json"),
+                             "--json", status=1)
         self.assertEqual(done.stdout, "nan,nan,nan\n" * 3)
-        self.assertEqual(json.loads(done.stderr[done.stderr.index("{"):])["schema"], "qrtool.factor/1")
+        self.assertEqual(json.loads(done.stderr[done.stderr.index("{"):])["schema"],
+                         "qrtool.factor/1")
         with open(self.path("r.json"), encoding="ascii") as file:
             self.assertEqual(json.load(file)["matrices"][0]["status"], 2)
 
@@ -60,7 +64,8 @@ class StandardOutput(unittest.TestCase):
 
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = self.run_tool("factor", self.a, "-", "--mode", "r", "--report", self.path("r.csv"), status=5,
+            done = self.run_tool("factor", self.a, "-", "--mode", "r", "--report",
+                                 self.path("r.csv"), status=5,
                                  stdout=full)
         self.assertIn("cannot write to standard output: No space left on device", done.stderr)
         self.assertEqual(os.listdir(self.folder), ["a.csv"])

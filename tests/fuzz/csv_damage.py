@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""csv_damage.py: CSV files in many dialects, damaged, and a second reader of them that is plain and slow."""
+"""csv_damage.py: CSV files in many dialects, damaged, and a second reader of them that is plain and
+slow."""
 import gzip
 import re
 import zlib
@@ -7,8 +8,10 @@ import zlib
 import numpy as np
 
 _ENDS = ("\n", "\r\n")
-_PIECES = (b",", b";", b"\t", b" ", b"\n", b"\r", b"\n\n", b"#", b"\"", b"-", b"+", b".", b"e", b"1e999",
-           b"nan", b"inf", b"\0", b"\xff", b"\xef\xbb\xbf", b"0x10", b"1d3", b"1,5", b"NA", b"%", b"#N/A", b",,",
+_PIECES = (b",", b";", b"\t", b" ", b"\n", b"\r", b"\n\n", b"#", b"\"", b"-", b"+", b".", b"e",
+           b"1e999",
+           b"nan", b"inf", b"\0", b"\xff", b"\xef\xbb\xbf", b"0x10", b"1d3", b"1,5", b"NA", b"%",
+           b"#N/A", b",,",
            b";;\n", b"\"\"", b"0,1,2\n", b"1+2i", b"sep=;\n", b"1,234")
 _WORDS = {",": "comma", ";": "semicolon", "\t": "tab", " ": "space", "|": "pipe"}
 _EXCEL = ("#N/A", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#NULL!")
@@ -27,22 +30,29 @@ def _sample(random):
     quotes = '"' if separator != " " and random.random() < 0.2 else ""
     matrices = 1 if index else random.choice((1, 1, 3))
     rows = random.randrange(1, 8)
-    values = [[[_number(random, comma) for _ in range(columns)] for _ in range(rows)] for _ in range(matrices)]
+    values = [[[_number(random, comma) for _ in range(columns)] for _ in range(rows)]
+              for _ in range(matrices)]
     end, lines = random.choice(_ENDS), []
     if random.random() < 0.2:
         lines.append("# a comment")
     if header or index:
-        lines.append(separator.join(["\"\""] * index + [f"\"{name}\"" for name in "abcdef"[:columns]]))
+        lines.append(separator.join(["\"\""] * index +
+                                    [f"\"{name}\"" for name in "abcdef"[:columns]]))
     for number, matrix in enumerate(values):
         lines += [""] * (number > 0)
         for i, row in enumerate(matrix):
-            lines.append(separator.join([f"\"row {i}\""] * index + [quotes + field + quotes for field in row]))
-    options = ["--header", "yes" if header or index else "no", "--decimal", "comma" if comma else "point",
+            lines.append(separator.join([f"\"row {i}\""] * index +
+                                        [quotes + field + quotes for field in row]))
+    options = ["--header", "yes" if header or index else "no", "--decimal",
+               "comma" if comma else "point",
                "--delimiter", _WORDS[separator], "--index-column", "yes" if index else "no"]
     # One column of whole numbers and commas is two columns; a bar is never guessed.
-    is_stated = separator == "|" or (comma and columns == 1) or (comma and separator == " ") or random.random() < 0.3
-    truth = np.array([[[float(x.replace(",", ".")) for x in row] for row in matrix] for matrix in values])
-    return (end.join(lines) + end).encode(), options if is_stated else [], truth[0] if matrices == 1 else truth
+    is_stated = separator == "|" or (comma and (columns == 1 or separator == " "))
+    is_stated = is_stated or random.random() < 0.3
+    truth = np.array([[[float(x.replace(",", ".")) for x in row] for row in matrix]
+                      for matrix in values])
+    return (end.join(lines) +
+            end).encode(), options if is_stated else [], truth[0] if matrices == 1 else truth
 
 
 def _damage(random, data):
@@ -62,7 +72,8 @@ def _damage(random, data):
 
 
 def damaged(random):
-    """The bytes of a CSV file with some changes, options, and its matrices where nothing was changed."""
+    """The bytes of a CSV file with some changes, options, and its matrices where nothing was
+    changed."""
     text, options, truth = _sample(random)
     if random.random() < 0.2:
         packed = gzip.compress(text, mtime=0)
@@ -94,7 +105,8 @@ def _fields(line, separator):
     fields, field, in_quotes = [], "", False
     for character in line.strip(" \t") if separator == " " else line:
         # A quote within a field that has begun without one is a character like others.
-        in_quotes ^= character == '"' and (in_quotes or not field.strip() or field.strip().startswith('"'))
+        in_quotes ^= character == '"' and (in_quotes or not field.strip()
+                                           or field.strip().startswith('"'))
         is_end = character in " \t" if separator == " " else character == separator
         if is_end and not in_quotes:
             if separator != " " or field:
@@ -106,15 +118,16 @@ def _fields(line, separator):
 
 
 def read(data, found=()):
-    """The matrices of a file that qrtool accepts, read as qrtool says that it is written (`found`: its
-    attributes csv_...); None where a line is no list of numbers."""
+    """The matrices of a file that qrtool accepts, read as qrtool says that it is written (`found`:
+    its attributes csv_...); None where a line is no list of numbers."""
     found = dict(found)
     if data.startswith(b"\x1f\x8b"):
         try:
             data = gzip.decompress(data)
         except (OSError, EOFError, zlib.error):
             return None
-    separator = {word: character for character, word in _WORDS.items()}.get(found.get("csv_delimiter"))
+    separator = {word: character for character,
+                 word in _WORDS.items()}.get(found.get("csv_delimiter"))
     if not found:
         separator = ","
     comma, has_header = found.get("csv_decimal") == "comma", found.get("csv_header") == "yes"
@@ -133,7 +146,8 @@ def read(data, found=()):
             has_header = False
             continue
         try:
-            row = [float(field.replace(",", ".") if comma else field) for field in _fields(line, separator)[first:]]
+            row = [float(field.replace(",", ".") if comma else field)
+                   for field in _fields(line, separator)[first:]]
         except ValueError:
             return None
         rows.append(row)
@@ -157,13 +171,16 @@ def damaged_mtx(random):
     count = {"general": rows * columns, "symmetric": rows * (rows + 1) // 2,
              "skew-symmetric": rows * (rows - 1) // 2}[symmetry]
     is_whole = random.random() < 0.3
-    lines = [f"%%MatrixMarket matrix array {'integer' if is_whole else 'real'} {symmetry}", "% by a program",
+    lines = [f"%%MatrixMarket matrix array {'integer' if is_whole else 'real'} {symmetry}",
+             "% by a program",
              f"{rows} {columns}"]
-    lines += [str(random.randrange(-9, 10)) if is_whole else f"{random.gauss(0, 1):.6g}" for _ in range(count)]
+    lines += [str(random.randrange(-9, 10)) if is_whole else f"{random.gauss(0, 1):.6g}"
+              for _ in range(count)]
     data = ("\n".join(lines) + "\n").encode()
     if random.random() < 0.3:
         # A size that lies.
-        size = random.choice((b"0 3", b"1000000 1000000", b"99999999999 9", b"3", b"-1 2", b"2 2 2"))
+        size = random.choice((b"0 3", b"1000000 1000000", b"99999999999 9", b"3", b"-1 2",
+                              b"2 2 2"))
         data = data.replace(f"\n{rows} {columns}\n".encode(), b"\n" + size + b"\n", 1)
     return _damage(random, data)
 

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""failing_calls.py: makes single calls of the system, and single allocations, fail under the tool."""
+"""failing_calls.py: makes single calls of the system, and single allocations, fail under the
+tool."""
 import errno
 import os
 
 import h5py
 import numpy as np
 
-# Before the tool's main begins, the loader and the libraries allocate; what they do without memory is
-# theirs. The first allocation that the tool answers for comes after that many.
+# Before the tool's main begins, the loader and the libraries allocate; what they do without memory
+# is theirs. The first allocation that the tool answers for comes after that many.
 _BEFORE_MAIN = 1310
-_CALLS = (("pwrite", errno.ENOSPC), ("pwrite", errno.EIO), ("write", errno.ENOSPC), ("ftruncate", errno.EIO),
+_CALLS = (("pwrite", errno.ENOSPC), ("pwrite", errno.EIO), ("write", errno.ENOSPC),
+          ("ftruncate", errno.EIO),
           ("fsync", errno.EIO), ("rename", errno.EIO), ("fallocate", errno.ENOSPC))
 
 
 def _commands(fuzz):
     """The commands, each with the files that it writes as one set."""
     matrices = np.random.default_rng(1).standard_normal((3, 6, 4))
-    a, gzip, csv, q = (os.path.join(fuzz.folder, name) for name in ("fa.h5", "fz.h5", "fa.csv", "fq.h5"))
+    a, gzip, csv, q = (os.path.join(fuzz.folder, name)
+                       for name in ("fa.h5", "fz.h5", "fa.csv", "fq.h5"))
     with h5py.File(a, "w") as file:
         file["A"] = matrices
     with h5py.File(gzip, "w") as file:
@@ -41,7 +44,8 @@ def _run_one(fuzz, arguments, written, call, error, number, sticky):
         elif os.path.exists(path):
             os.remove(path)
     result = fuzz.run(*arguments, LD_PRELOAD=fuzz.options.fail_nth, QRTOOL_FAIL_CALL=call,
-                      QRTOOL_FAIL_NTH=str(number), QRTOOL_FAIL_ERRNO=str(error), QRTOOL_FAIL_LOG=log,
+                      QRTOOL_FAIL_NTH=str(number), QRTOOL_FAIL_ERRNO=str(error),
+                      QRTOOL_FAIL_LOG=log,
                       QRTOOL_FAIL_STICKY=str(int(sticky)))
     what = f"{call} {number}{' and all after it' if sticky else ''} of {' '.join(arguments)}"
     failed = os.path.exists(log)
@@ -51,7 +55,8 @@ def _run_one(fuzz, arguments, written, call, error, number, sticky):
     code = result[0]
     contents = [_content(fuzz, name) for name in written]
     are_new = [content not in (None, b"old") for content in contents]
-    # Where only a directory could not be synced, or the summary could not be printed, all are there.
+    # Where only a directory could not be synced, or the summary could not be printed, all are
+    # there.
     is_whole = all(are_new) if code == 0 else not any(are_new) or all(are_new)
     if written and not is_whole:
         fuzz.fail(f"exit {code}, and new are {are_new}", what, [])
@@ -63,8 +68,8 @@ def _run_one(fuzz, arguments, written, call, error, number, sticky):
 
 
 def _content(fuzz, name):
-    """The bytes of a file; of a complete HDF5 file the factors, as the name of the processor, which is
-    an attribute, may be unknown without memory."""
+    """The bytes of a file; of a complete HDF5 file the factors, as the name of the processor, which
+    is an attribute, may be unknown without memory."""
     path = os.path.join(fuzz.work, name)
     if not os.path.exists(path):
         return None
@@ -77,8 +82,8 @@ def _content(fuzz, name):
 
 
 def run(fuzz, count):
-    """Makes `count` calls fail, shared between all commands and kinds of calls. Of several processes each takes
-    other calls."""
+    """Makes `count` calls fail, shared between all commands and kinds of calls. Of several
+    processes each takes other calls."""
     part, parts = (int(number) for number in fuzz.options.part.split("/"))
     fuzz.expected = {}
     commands = _commands(fuzz)

@@ -5,9 +5,8 @@
 A run may refuse its input, but it must not crash, must not accept what is not in the file, must not
 depend on memory that nothing was written to, and must not leave a part of an output.
 
-    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--npy N] [--calls N --fail-nth LIBRARY] [--seed S]
-            [--keep FOLDER]
-"""
+    fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--npy N] [--calls N --fail-nth LIBRARY]
+                   [--seed S] [--keep FOLDER]"""
 import argparse
 import collections
 import os
@@ -65,7 +64,8 @@ class Fuzz:
         standard output and standard error."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_PERTURB_": fill, **environment}
         try:
-            done = subprocess.run([self.options.qrtool, *arguments], capture_output=True, check=False,
+            done = subprocess.run([self.options.qrtool, *arguments], capture_output=True,
+                                  check=False,
                                   timeout=SECONDS, env=environment, input=stdin, cwd=self.work)
         except subprocess.TimeoutExpired:
             return 200, "", ""
@@ -102,6 +102,25 @@ class Fuzz:
         self.fail(f"{what}: {reason} {err[:200]!r}", number, files)
         return False
 
+    def run_twice(self, what, arguments, outputs, files, stdin=None):
+        """Runs the tool with two fills of memory. Returns the exit code, standard error and the
+        content of each of `outputs`; nothing where a run did not end well or the two differ."""
+        paths, results, contents = [os.path.join(self.work, name) for name in outputs], [], []
+        for fill in FILLS:
+            for path in paths:
+                if os.path.exists(path):
+                    os.remove(path)
+            results.append(self.run(*arguments, fill=fill, stdin=stdin))
+            contents.append([content(path) for path in paths])
+        if not all([self.ended_well(what, result, self.number, files) for result in results]):
+            return None
+        codes = [result[0] for result in results]
+        if codes[0] != codes[1] or contents[0] != contents[1]:
+            self.fail(f"{what}: two fills of memory, two answers: exits {codes}", self.number,
+                      [*files, *paths])
+            return None
+        return codes[0], results[0][2], contents[0]
+
     def damaged_copy(self, samples, path):
         generator = random.Random(f"{self.options.seed} {os.path.basename(path)} {self.number}")
         chosen = generator.randrange(len(samples))
@@ -127,34 +146,28 @@ class Fuzz:
                 self.damaged_factors(pairs, pair_samples)
 
     def damaged_input(self, inputs, samples):
-        path, results = os.path.join(self.work, "d.h5"), []
+        path, output = os.path.join(self.work, "d.h5"), os.path.join(self.work, "q.h5")
         dataset = inputs[self.damaged_copy(samples, path)][1]
         name, options = path if self.number % 8 == 0 else f"{path}:{dataset}", []
         if self.number % 5 == 1:
             name = f"{path}:{dataset}{random.Random(self.number).choice(PARTS)}"
         elif self.number % 5 == 2:
             name, options = path, ["--dataset", dataset, "--dataset", f"{dataset}[..., 1:]"]
-        outputs = [os.path.join(self.work, f"q{fill}.h5") for fill in FILLS]
-        for fill, output in zip(FILLS, outputs):
-            if os.path.exists(output):
-                os.remove(output)
-            results.append(self.run("factor", name, output, "-q", "--backend", "cpu", "--threads", "1", *options,
-                                    fill=fill))
-        if not all([self.ended_well("factor", result, self.number, [path]) for result in results]):
+        result = self.run_twice("factor", ["factor", name, output, "-q", "--backend", "cpu",
+                                           "--threads", "1", *options],
+                                ["q.h5"], [path])
+        if result is None:
             return
-        codes = [result[0] for result in results]
-        if codes[0] != codes[1] or content(outputs[0]) != content(outputs[1]):
-            self.fail(f"two fills of memory, two answers: exits {codes}", self.number, [path, *outputs])
-            return
+        code, _, (written,) = result
         # Of several datasets those are written that can be read.
-        if (codes[0] in (0, 1)) != os.path.exists(outputs[0]) and not (options and codes[0] == 3):
-            self.fail(f"exit {codes[0]}, and the output is there or not", self.number, [path])
+        if (code in (0, 1)) != (written is not None) and not (options and code == 3):
+            self.fail(f"exit {code}, and the output is there or not", self.number, [path])
             return
-        if codes[0] == 0 and not self.agrees(path, outputs[0]):
-            self.fail("h5py reads something else", self.number, [path, outputs[0]])
-        if codes[0] == 0 and self.number % 10 == 0:
-            verified = self.run("verify", name, outputs[0], "-q", "--threads", "1")
-            self.ended_well("verify", verified, self.number, [path, outputs[0]])
+        if code == 0 and not self.agrees(path, output):
+            self.fail("h5py reads something else", self.number, [path, output])
+        if code == 0 and self.number % 10 == 0:
+            verified = self.run("verify", name, output, "-q", "--threads", "1")
+            self.ended_well("verify", verified, self.number, [path, output])
 
     def agrees(self, path, output):
         """Whether Q R of an output is what h5py reads from its input."""
@@ -173,14 +186,16 @@ class Fuzz:
         dataset, bracket, part = record["source_dataset"].partition("[")
         # Control characters of the name are stored as they are shown.
         name = dataset.encode().decode("unicode_escape").encode("latin-1")
-        return close(self.reader.read(path, name, (bracket + part or "[()]").encode()), product, single)
+        return close(self.reader.read(path, name, (bracket + part or "[()]").encode()), product,
+                     single)
 
     def damaged_factors(self, pairs, samples):
         path = os.path.join(self.work, "f.h5")
         chosen = self.damaged_copy(samples, path)
         a, undamaged = pairs[chosen]
         results = [self.run("verify", a, path, "--threads", "1", fill=fill) for fill in FILLS]
-        if not all([self.ended_well("verify", result, self.number, [path, a]) for result in results]):
+        if not all([self.ended_well("verify", result, self.number, [path, a])
+                    for result in results]):
             return
         out = [result[1] for result in results]
         if results[0][0] != results[1][0] or out[0] != out[1]:
@@ -191,8 +206,10 @@ class Fuzz:
             for name in ("R",) if is_r_alone else ("Q", "R", "V", "tau"):
                 with h5py.File(undamaged) as file:
                     expected = file[name][:].astype("f8") if name in file else None
-                if expected is not None and not close(self.reader.read(path, b"/" + name.encode()), expected, True):
-                    self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number, [path, a])
+                if expected is not None and not close(self.reader.read(path, b"/" + name.encode()),
+                                                      expected, True):
+                    self.fail(f"verify passes a /{name} that h5py reads otherwise", self.number,
+                              [path, a])
 
     # ---- CSV, Matrix Market      ---------------------------------------------------------------
 
@@ -201,53 +218,51 @@ class Fuzz:
             generator = random.Random(f"{self.options.seed} csv {self.number}")
             text, options, truth = csv_damage.damaged(generator)
             path = os.path.join(self.work, "d.csv")
-            results = self.factor_text(path, text, "c.csv", options, by_stdin=self.number % 5 == 0)
-            if truth is not None and results and results[0][0] != 0:
-                self.fail(f"undamaged csv: {results[0]}", self.number, [path])
-            if not results or results[0][0] != 0:
+            code, err = self.factor_text(path, text, "c.csv", options,
+                                         by_stdin=self.number % 5 == 0)
+            if truth is not None and code not in (None, 0):
+                self.fail(f"undamaged csv: exit {code} {err}", self.number, [path])
+            if code != 0:
                 continue
-            product = csv_damage.read(self.content("c.Q.csv")) @ csv_damage.read(self.content("c.R.csv"))
+            q, r = (csv_damage.read(self.content(f"c.{part}.csv")) for part in "QR")
+            product = q @ r
             # An output as HDF5 says how the text was read.
             self.run("factor", path, "c.h5", "-qf", "--backend", "cpu", "--threads", "1", *options)
             with h5py.File(os.path.join(self.work, "c.h5")) as file:
-                found = {name: str(np.asarray(value).astype(str)) for name, value in file.attrs.items()
+                found = {name: str(np.asarray(value).astype(str)) for name,
+                         value in file.attrs.items()
                          if name.startswith("csv_")}
             expected = csv_damage.read(text, found)
-            if not close(expected, product, False) or (truth is not None and not close(truth, product, False)):
+            if not close(expected, product, False) or (truth is not None
+                                                       and not close(truth, product, False)):
                 self.fail(f"csv: another reader reads something else {found}", self.number, [path])
 
     def factor_text(self, path, text, output, options=(), by_stdin=False):
-        """Factors a text with two fills of memory. Returns the two results, or nothing where they
-        differ or a run did not end well."""
+        """Factors a text with two fills of memory. Returns the exit code, None where they differ or
+        a run did not end well, and standard error."""
         with open(path, "wb") as file:
             file.write(text)
-        results, outputs = [], []
-        for fill in FILLS:
-            results.append(self.run("factor", "-" if by_stdin else path, output, "-qf", "--backend", "cpu",
-                                    "--threads", "1", *options, fill=fill, stdin=text if by_stdin else None))
-            stem, ending = os.path.splitext(output)
-            outputs.append([self.content(f"{stem}.{part}{ending}") for part in "QR"])
-        if not all([self.ended_well(ending[1:], result, self.number, [path]) for result in results]):
-            return []
-        if results[0][0] == results[1][0] and outputs[0] == outputs[1]:
-            return results
-        self.fail(f"{ending[1:]}: two fills of memory, two answers", self.number, [path])
-        return []
+        stem, ending = os.path.splitext(output)
+        arguments = ["factor", "-" if by_stdin else path, output, "-qf", "--backend", "cpu",
+                     "--threads", "1", *options]
+        result = self.run_twice(ending[1:], arguments, [f"{stem}.{part}{ending}" for part in "QR"],
+                                [path],
+                                stdin=text if by_stdin else None)
+        return (None, "") if result is None else result[:2]
 
     def mtx(self, count):
         for self.number in range(count):
             generator = random.Random(f"{self.options.seed} mtx {self.number}")
             text = csv_damage.damaged_mtx(generator)
             path = os.path.join(self.work, "d.mtx")
-            results = self.factor_text(path, text, "m.mtx")
-            if not results or results[0][0] != 0:
+            if self.factor_text(path, text, "m.mtx")[0] != 0:
                 continue
             # A first line that is damaged makes the file one of another format.
             if not text.lower().startswith(b"%%matrixmarket"):
                 self.fail("mtx: accepted without its first line", self.number, [path])
                 continue
-            product = csv_damage.read_mtx(self.content("m.Q.mtx")) @ csv_damage.read_mtx(self.content("m.R.mtx"))
-            if not close(csv_damage.read_mtx(text), product, False):
+            q, r = (csv_damage.read_mtx(self.content(f"m.{part}.mtx")) for part in "QR")
+            if not close(csv_damage.read_mtx(text), q @ r, False):
                 self.fail("mtx: another reader reads something else", self.number, [path])
 
     def content(self, name):
@@ -259,20 +274,16 @@ class Fuzz:
         for self.number in range(count):
             generator = random.Random(f"{self.options.seed} npy {self.number}")
             is_archive = self.number % 2 == 1
-            data = npy_damage.damaged_archive(generator) if is_archive else npy_damage.damaged(generator)
+            damaged = npy_damage.damaged_archive if is_archive else npy_damage.damaged
+            data = damaged(generator)
             path = os.path.join(self.work, "d.npz" if is_archive else "d.npy")
             with open(path, "wb") as file:
                 file.write(data)
-            output, results, outputs = "c.npz" if self.number % 4 < 2 else "c.npy", [], []
-            for fill in FILLS:
-                results.append(self.run("factor", path + ":a" if is_archive else path, output, "-qf",
-                                        "--backend", "cpu", "--threads", "1", fill=fill))
-                outputs.append([content(os.path.join(self.work, name)) for name in ("c.npz", "c.Q.npy", "c.R.npy")])
-            if not all([self.ended_well("npy", result, self.number, [path]) for result in results]):
-                continue
-            if results[0][0] != results[1][0] or outputs[0] != outputs[1]:
-                self.fail("npy: two fills of memory, two answers", self.number, [path])
-            elif results[0][0] == 0 and not self.agrees_with_numpy(path, output):
+            output = "c.npz" if self.number % 4 < 2 else "c.npy"
+            arguments = ["factor", path + ":a" if is_archive else path, output, "-qf", "--backend",
+                         "cpu", "--threads", "1"]
+            result = self.run_twice("npy", arguments, ["c.npz", "c.Q.npy", "c.R.npy"], [path])
+            if result is not None and result[0] == 0 and not self.agrees_with_numpy(path, output):
                 self.fail("npy: NumPy reads something else", self.number, [path])
 
     def agrees_with_numpy(self, path, output):
@@ -317,7 +328,8 @@ def main():
     parser.add_argument("--mtx", type=int, default=0)
     parser.add_argument("--npy", type=int, default=0)
     parser.add_argument("--calls", type=int, default=0)
-    parser.add_argument("--part", default="0/1", help="of the calls, as 0/2 and 1/2 for two processes")
+    parser.add_argument("--part", default="0/1",
+                        help="of the calls, as 0/2 and 1/2 for two processes")
     parser.add_argument("--fail-nth", type=os.path.abspath)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--keep", type=os.path.abspath)

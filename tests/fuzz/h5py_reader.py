@@ -2,8 +2,8 @@
 """h5py_reader.py: an independent reader. It runs in a process of its own, since h5py may crash
 where qrtool must not.
 
-Each line of the input is a file, a dataset and a part of it, such as [1:], separated by tabs. The answer is one pickle for
-each: the numbers as float64, or None where h5py refuses them."""
+Each line of the input is a file, a dataset and a part of it, such as [1:], separated by tabs. The
+answer is one pickle for each: the numbers as float64, or None where h5py refuses them."""
 import os
 import pickle
 import subprocess
@@ -20,7 +20,8 @@ def _serve():
             with h5py.File(path) as file:
                 values = file[dataset]
                 too_large = values.size * max(values.dtype.itemsize, 8) > 1 << 27
-                answer = None if too_large else np.asarray(values[eval(b"np.s_" + part)], dtype="f8")
+                answer = None if too_large else np.asarray(values[eval(b"np.s_" + part)],
+                                                           dtype="f8")
         except Exception:  # h5py raises what the damage leads to
             answer = None
         pickle.dump(answer, sys.stdout.buffer)
@@ -32,11 +33,12 @@ class IndependentReader:
         self._process = None
 
     def read(self, path, dataset, part=b"[()]"):
-        """The numbers of a dataset, whose name is bytes, or of a part of it; None where h5py refuses them or
-        crashes."""
+        """The numbers of a dataset, whose name is bytes, or of a part of it; None where h5py
+        refuses them or crashes."""
         # The file before this one may be what a process crashes on: a second one does without it.
         answer = self._read(path, dataset, part)
-        return self._read(path, dataset, part) if answer is None and self._process is None else answer
+        return self._read(path, dataset,
+                          part) if answer is None and self._process is None else answer
 
     def _read(self, path, dataset, part):
         if self._process is None or self._process.poll() is not None:

@@ -96,7 +96,8 @@ class Sample:
         if kind == 3:
             value = random.choice((0, 1, 2, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, (1 << 64) - 1))
         elif kind == 4:
-            value = int.from_bytes(data[at : at + size], "little") + random.choice((-8, -1, 1, 2, 8))
+            value = int.from_bytes(data[at : at + size],
+                                   "little") + random.choice((-8, -1, 1, 2, 8))
         else:
             begin = random.randrange(len(data) - size + 1)
             value = int.from_bytes(data[begin : begin + size], "little")

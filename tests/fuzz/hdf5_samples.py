@@ -126,8 +126,10 @@ def write_factor_samples(folder, qrtool):
         subprocess.run([qrtool, "factor", a, path, "-q", *options], check=True)
         pairs.append((a, path))
     foreign = os.path.join(folder, "verify-foreign.h5")
-    with h5py.File(os.path.join(folder, "verify-reduced.h5")) as ours, h5py.File(foreign, "w") as file:
+    reduced = os.path.join(folder, "verify-reduced.h5")
+    with h5py.File(reduced) as ours, h5py.File(foreign, "w") as file:
         file.create_dataset("Q", data=ours["Q"][:])
-        file.create_dataset("R", data=ours["R"][:], chunks=(2, 4, 4), compression="gzip", shuffle=True)
+        file.create_dataset("R", data=ours["R"][:], chunks=(2, 4, 4), compression="gzip",
+                            shuffle=True)
     pairs.append((a, foreign))
     return pairs

@@ -5,13 +5,17 @@ import zipfile
 
 import numpy as np
 
-# The version that a member asks for says nothing about its bytes, which have a checksum: the tool reads on.
+# The version that a member asks for says nothing about its bytes, which have a checksum: the tool
+# reads on.
 zipfile.MAX_EXTRACT_VERSION = 255
 
-_KINDS = ("<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u8", "|b1", "<c8",
+_KINDS = ("<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "|i1", "<i2", ">i4", "<i8", "|u1", ">u2", "<u8",
+          "|b1", "<c8",
           "<U2")
-_PIECES = (b"'", b"(", b")", b",", b"-", b"0", b"9", b"99999", b"L", b"True", b"False", b"{", b"}", b":", b" ", b"\n",
-           b"\0", b"\xff", b"<f8", b">f4", b"|O", b"<c8", b"shape", b"descr", b"(1,)", b"[('x','<f4')]")
+_PIECES = (b"'", b"(", b")", b",", b"-", b"0", b"9", b"99999", b"L", b"True", b"False", b"{", b"}",
+           b":", b" ", b"\n",
+           b"\0", b"\xff", b"<f8", b">f4", b"|O", b"<c8", b"shape", b"descr", b"(1,)",
+           b"[('x','<f4')]")
 
 
 def _array(random):
@@ -20,7 +24,8 @@ def _array(random):
     numbers = [random.gauss(0, 1) * 50 for _ in range(size)]
     a = np.array(numbers).reshape(shape).astype(random.choice(_KINDS))
     data = io.BytesIO()
-    np.lib.format.write_array(data, np.asarray(a, order=random.choice("CF")), version=random.choice(((1, 0), (2, 0), (3, 0))))
+    np.lib.format.write_array(data, np.asarray(a, order=random.choice("CF")),
+                              version=random.choice(((1, 0), (2, 0), (3, 0))))
     return data.getvalue()
 
 
@@ -40,7 +45,8 @@ def _change(data, random, places):
         del data[at : at + random.choice((1, 2, 8))]
     else:
         size = min(random.choice((1, 2, 4, 8)), len(data) - at)
-        value = int.from_bytes(data[at : at + size], "little") + random.choice((-64, -1, 1, 64, 1 << 31))
+        value = int.from_bytes(data[at : at + size],
+                               "little") + random.choice((-64, -1, 1, 64, 1 << 31))
         data[at : at + size] = (value % (1 << 8 * size)).to_bytes(size, "little")
 
 
@@ -73,7 +79,8 @@ def damaged_archive(random):
     places = [i for mark in (b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06")
               for start in _all(data, mark) for i in range(start, min(start + 60, len(data)))]
     for _ in range(random.choice((0, 1, 1, 1, 2, 3))):
-        _change(data, random, [i for i in places if i < len(data)] if random.random() < 0.8 else range(len(data)))
+        _change(data, random, [i for i in places if i < len(data)] if random.random() < 0.8
+                else range(len(data)))
     return bytes(data)
 
 
@@ -85,8 +92,8 @@ def _all(data, mark):
 
 
 def read(path):
-    """What NumPy reads, as float64: the array, or the member a; None where it refuses, or where the numbers
-    are not real ones."""
+    """What NumPy reads, as float64: the array, or the member a; None where it refuses, or where the
+    numbers are not real ones."""
     try:
         a = np.load(path, allow_pickle=False)
         if isinstance(a, np.lib.npyio.NpzFile):

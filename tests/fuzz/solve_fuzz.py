@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""solve_fuzz.py: gives random systems with random options to `qrtool solve`, and damaged files of A and b.
+"""solve_fuzz.py: gives random systems with random options to `qrtool solve`, and damaged files of A
+and b.
 
-A run may refuse its input, but it must not crash, must not depend on memory that nothing was written to, and must
-not leave a part of an output. What it solves NumPy solves too: each x has nearly the least residual, each rank is
-that of the family it was drawn from, a problem with NaN stays alone, and `verify` comes to the same verdict.
+A run may refuse its input, but it must not crash, must not depend on memory that nothing was
+written to, and must not leave a part of an output. What it solves NumPy solves too: each x has
+nearly the least residual, each rank is that of the family it was drawn from, a problem with NaN
+stays alone, and `verify` comes to the same verdict.
 
     solve_fuzz.py QRTOOL [--systems N] [--damaged N] [--seed S] [--keep FOLDER]
 """
@@ -13,7 +15,7 @@ import os
 import random
 import sys
 
-from fuzz import FILLS, Fuzz, content
+from fuzz import Fuzz
 
 import h5py
 import numpy as np
@@ -49,7 +51,8 @@ class System:
     def entries(self):
         normal, m, n = self.numbers.standard_normal, self.m, self.n
         self.kind = self.random.choice(("f4", "f8", "f8"))
-        self.family = self.random.choice(("gauss", "gauss", "deficient", "zero", "graded", "one-sided", "constant"))
+        self.family = self.random.choice(("gauss", "gauss", "deficient", "zero", "graded",
+                                          "one-sided", "constant"))
         a = normal((*self.batch, m, n))
         if self.family == "deficient" and n > 1:
             a[..., n - 1] = a[..., 0]
@@ -70,12 +73,14 @@ class System:
         b = normal(sides) * 10.0 ** self.random.choice((0, 0, 10, -10))
         if self.random.random() < 0.2:  # consistent
             b = np.einsum("...ij,...j->...i", a, normal((*self.batch, n)))
-            b = np.broadcast_to(b if self.layout in ("vectors", "shared rows", "shared first") or not self.batch
+            b = np.broadcast_to(b if self.layout in ("vectors", "shared rows", "shared first")
+                                or not self.batch
                                 else b[..., None, :], sides).copy()
         self.b = b.astype(self.kind)
         self.gaps = self.random.choice((0, 0, 0.1, 0.5))
         if self.gaps:
-            self.b[self.numbers.random(self.b.shape) < self.gaps] = self.random.choice((np.nan, np.nan, np.inf))
+            missing = self.numbers.random(self.b.shape) < self.gaps
+            self.b[missing] = self.random.choice((np.nan, np.nan, np.inf))
 
     def choose_options(self):
         pick, self.options, self.w = self.random.random, [], None
@@ -94,7 +99,8 @@ class System:
         self.extra += ["--threads", self.random.choice("12")]
         if pick() < 0.2:
             self.extra += ["--memory", self.random.choice(("40MiB", "100MiB", "16MiB"))]
-        self.rows = {"vectors": "last", "matrices": "matrix", "shared rows": "last", "shared first": "first"}[self.layout]
+        self.rows = {"vectors": "last", "matrices": "matrix", "shared rows": "last",
+                     "shared first": "first"}[self.layout]
         self.options += ["--rows", self.rows]
         self.ending = self.random.choice(tuple(PARTS))
 
@@ -122,12 +128,13 @@ class System:
         return np.moveaxis(x, 0, -1) if self.layout == "shared first" else x
 
     def __str__(self):
-        return f"{self.kind} {self.family} A {self.a.shape} b {self.b.shape} {self.layout} {self.options} {self.extra}"
+        shapes = f"A {self.a.shape} b {self.b.shape} {self.layout}"
+        return f"{self.kind} {self.family} {shapes} {self.options} {self.extra}"
 
 
 def wanted(system, a, b, skips):
-    """The system that one right side means in float64, scaled to a largest entry of 1; None where it has no
-    solution."""
+    """The system that one right side means in float64, scaled to a largest entry of 1; None where
+    it has no solution."""
     a, b = a.astype("f8"), b.astype("f8")
     root = np.ones(len(b)) if system.w is None else np.sqrt(system.w.astype(a.dtype))
     kept = root > 0
@@ -148,38 +155,36 @@ class SolveFuzz(Fuzz):
             system = System(random.Random(f"{self.options.seed} solve {self.number}"))
             path = os.path.join(self.work, "in.h5")
             system.write(path)
-            results, outputs = [], []
-            parts = PARTS[system.ending]
-            for fill in FILLS:
-                for part in parts:
-                    if os.path.exists(os.path.join(self.work, part)):
-                        os.remove(os.path.join(self.work, part))
-                results.append(self.run("solve", "in.h5:/A", "in.h5:/b", f"x.{system.ending}", "-f", "--backend",
-                                        "cpu", *system.options, *system.extra, fill=fill))
-                outputs.append([content(os.path.join(self.work, part)) for part in parts])
-            if not all([self.ended_well("solve", result, self.number, [path]) for result in results]):
+            result = self.run_twice("solve", ["solve", "in.h5:/A", "in.h5:/b", f"x.{system.ending}",
+                                              "-f",
+                                    "--backend", "cpu", *system.options, *system.extra],
+                                    PARTS[system.ending], [path])
+            if result is None:
                 continue
-            code, out, err = results[0]
-            if code != results[1][0] or outputs[0] != outputs[1]:
-                self.fail(f"two fills of memory, two answers: {system}", self.number, [path])
-            elif (code in (0, 1)) != (outputs[0][0] is not None):
-                self.fail(f"exit {code}, and the output is there or not: {system} {err}", self.number, [path])
+            code, err, written = result
+            if (code in (0, 1)) != (written[0] is not None):
+                self.fail(f"exit {code}, and the output is there or not: {system} {err}",
+                          self.number, [path])
             elif code in (0, 1):
                 self.compare(system, code, path)
-            elif code not in (2, 3, 4) or not ("--memory" in system.extra or "--covariance" in system.extra or
+            elif code not in (2, 3, 4) or not ("--memory" in system.extra
+                                               or "--covariance" in system.extra or
                                                system.ending == "csv"):
                 self.fail(f"refused with exit {code}: {system} {err}", self.number, [path])
 
     def compare(self, system, code, path):
         verified = self.run("verify", "in.h5:/A", "in.h5:/b", f"x.{system.ending}",
                             *[each for each in ("--weights", "in.h5:/w") if system.w is not None],
-                            *[each for each in ("--rows", system.rows) if system.ending == "csv"])  # it records none
+                            # CSV records no --rows.
+                            *[each for each in ("--rows", system.rows) if system.ending == "csv"])
         self.ended_well("verify", verified, self.number, [path])
         if verified[0] != code:
-            self.fail(f"solve ends with {code}, verify with {verified[0]}: {system} {verified[1]}", self.number, [path])
+            self.fail(f"solve ends with {code}, verify with {verified[0]}: {system} {verified[1]}",
+                      self.number, [path])
         # The same numbers in HDF5 are the easiest to read.
         if system.ending != "h5":
-            self.run("solve", "in.h5:/A", "in.h5:/b", "x.h5", "-qf", "--backend", "cpu", *system.options, *system.extra)
+            self.run("solve", "in.h5:/A", "in.h5:/b", "x.h5", "-qf", "--backend", "cpu",
+                     *system.options, *system.extra)
         with h5py.File(os.path.join(self.work, "x.h5")) as file:
             x, status = system.places_of_x(file["X"][...]), file["report/status"][...]
             norms = file["report/residual_norm"][...]
@@ -209,24 +214,31 @@ class SolveFuzz(Fuzz):
 
     @staticmethod
     def judge_residual(system, problem, x, norm):
-        """The residual may be larger than the least one by what a backward error within its bar allows."""
+        """The residual may be larger than the least one by what a backward error within its bar
+        allows."""
         a, b = problem
         single = system.kind == "f4" or "single" in system.extra
         u = 2.0 ** (-23 if single else -52)
         scale_a = np.abs(a).max(initial=0) or 1.0
         scale_b = np.abs(b).max(initial=0) or 1.0
         a, b, x = a / scale_a, b / scale_b, x * (scale_a / scale_b)
-        if not np.isfinite(x).all() or np.linalg.norm(x) == 0 < np.linalg.norm(b) and np.linalg.norm(a.T @ b) < 1e-300:
+        if not np.isfinite(x).all():
+            return None
+        if np.linalg.norm(x) == 0 < np.linalg.norm(b) and np.linalg.norm(a.T @ b) < 1e-300:
             return None
         # Columns that are taken for dependent may take a part of A of this relative size away.
-        bar = u * (min(max(len(b), 16), 30 * min(a.shape)) + 2 * max(16, 2 * a.shape[1]) * np.sqrt(a.shape[1]))
-        best = np.linalg.lstsq(a / (np.linalg.norm(a, axis=0) + (np.linalg.norm(a, axis=0) == 0)), b, rcond=None)[0]
-        least = np.linalg.norm(b - (a / (np.linalg.norm(a, axis=0) + (np.linalg.norm(a, axis=0) == 0))) @ best)
+        bar = u * (min(max(len(b), 16), 30 * min(a.shape)) + 2 * max(16, 2 * a.shape[1]) *
+                   np.sqrt(a.shape[1]))
+        best = np.linalg.lstsq(a / (np.linalg.norm(a, axis=0) + (np.linalg.norm(a, axis=0) == 0)),
+                               b, rcond=None)[0]
+        least = np.linalg.norm(b - (a / (np.linalg.norm(a, axis=0) +
+                                         (np.linalg.norm(a, axis=0) == 0))) @ best)
         found = np.linalg.norm(b - a @ x)
         size = np.linalg.norm(a) * np.linalg.norm(x) + np.linalg.norm(b)
         best_size = np.linalg.norm(best) * np.sqrt(a.shape[1]) + np.linalg.norm(b)
-        if found > least + 4 * bar * (size + best_size):
-            return f"residual {found} where {least} can be had (allowed {4 * bar * (size + best_size)})"
+        allowed = 4 * bar * (size + best_size)
+        if found > least + allowed:
+            return f"residual {found} where {least} can be had (allowed {allowed})"
         if not system.ridge and abs(norm / scale_b - found) > 100 * u * size:
             return f"residual_norm {norm / scale_b} is {found}"
         return None
@@ -235,7 +247,8 @@ class SolveFuzz(Fuzz):
         whole = os.path.join(self.folder, "whole.h5")
         numbers = np.random.default_rng(3)
         with h5py.File(whole, "w", libver="latest") as file:
-            file.create_dataset("A", data=numbers.standard_normal((6, 12, 3)), chunks=(2, 12, 3), fletcher32=True,
+            file.create_dataset("A", data=numbers.standard_normal((6, 12, 3)), chunks=(2, 12, 3),
+                                fletcher32=True,
                                 compression="gzip")
             file["b"] = numbers.standard_normal((6, 12)).astype("f4")
             file["w"] = numbers.uniform(1, 2, 12)
@@ -245,22 +258,20 @@ class SolveFuzz(Fuzz):
             generator = random.Random(f"{self.options.seed} solve damage {self.number}")
             with open(path, "wb") as file:
                 file.write(sample.damaged(generator))
-            options = generator.choice(([], ["--missing", "skip"], ["--weights", f"{path}:/w"], ["--rows", "matrix"]))
-            outputs, results = [os.path.join(self.work, f"x{fill}.h5") for fill in FILLS], []
-            for fill, output in zip(FILLS, outputs):
-                if os.path.exists(output):
-                    os.remove(output)
-                results.append(self.run("solve", f"{path}:/A", f"{path}:/b", output, "-q", "--backend", "cpu",
-                                        "--threads", "1", *options, fill=fill))
-            if not all([self.ended_well("damaged", result, self.number, [path]) for result in results]):
+            options = generator.choice(([], ["--missing", "skip"], ["--weights", f"{path}:/w"],
+                                        ["--rows", "matrix"]))
+            output = os.path.join(self.work, "x.h5")
+            result = self.run_twice("damaged",
+                                    ["solve", f"{path}:/A", f"{path}:/b", output, "-q", "--backend",
+                                     "cpu",
+                         "--threads", "1", *options], ["x.h5"], [path])
+            if result is None:
                 continue
-            codes = [result[0] for result in results]
-            if codes[0] != codes[1] or content(outputs[0]) != content(outputs[1]):
-                self.fail(f"two fills of memory, two answers: exits {codes}", self.number, [path, *outputs])
-            elif (codes[0] in (0, 1)) != os.path.exists(outputs[0]):
-                self.fail(f"exit {codes[0]}, and the output is there or not", self.number, [path])
-            elif codes[0] == 0 and not options and not self.solves(path, outputs[0]):
-                self.fail("h5py reads another system", self.number, [path, outputs[0]])
+            code, _, (written,) = result
+            if (code in (0, 1)) != (written is not None):
+                self.fail(f"exit {code}, and the output is there or not", self.number, [path])
+            elif code == 0 and not options and not self.solves(path, output):
+                self.fail("h5py reads another system", self.number, [path, output])
 
     def solves(self, path, output):
         """Whether X solves what h5py reads."""
@@ -270,7 +281,8 @@ class SolveFuzz(Fuzz):
         with h5py.File(output) as file:
             x = file["X"][...].astype("f8")
         if a.ndim < 3 or b.shape != a.shape[:-1] or x.shape != a.shape[:-2] + a.shape[-1:]:
-            return True  # read in another way that fits; what is in the file is the other test's subject
+            # It is read in another way that fits; what is in the file is the other test's subject.
+            return True
         with np.errstate(all="ignore"):
             gradient = np.einsum("...ij,...i->...j", a, b - np.einsum("...ij,...j->...i", a, x))
             size = np.linalg.norm(a, axis=(-2, -1)) ** 2 * np.linalg.norm(x, axis=-1)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The backward error of R alone in float64, computed with 60 digits: the smallest ||A - QR|| / ||A|| over all Q with
-orthonormal columns. R of a variant must not have more than twice the error of Householder's reflectors (cpu/eigen), or
-than a tenth of the bar. Needs mpmath.
+"""The backward error of R alone in float64, computed with 60 digits: the smallest ||A - QR|| /
+||A|| over all Q with orthonormal columns. R of a variant must not have more than twice the error of
+Householder's reflectors (cpu/eigen), or than a tenth of the bar. Needs mpmath.
 
-    backward_error.py QRTOOL [--variants opencl/gram,opencl/gram_twice] [--shape 24x20] [--matrices 2]"""
+    backward_error.py QRTOOL [--variants opencl/gram,opencl/gram_twice] [--shape 24x20]
+                             [--matrices 2]"""
 import argparse
 import os
 import subprocess
@@ -13,10 +14,13 @@ import tempfile
 
 import mpmath
 
-KINDS = [("gauss", None), ("kahan", None), ("hilbert", None), ("counts", None), ("graded-rows", "1e8"),
-         ("graded-columns", "1e8"), ("clustered", None), ("near-deficient", None), ("rank-deficient", None),
+KINDS = [("gauss", None), ("kahan", None), ("hilbert", None), ("counts", None),
+         ("graded-rows", "1e8"),
+         ("graded-columns", "1e8"), ("clustered", None), ("near-deficient", None),
+         ("rank-deficient", None),
          ("constant", None)]
-KINDS += [(kind, f"1e{e}") for kind in ("cond", "offset", "near-duplicates") for e in (2, 5, 7, 8, 10, 14, 16)]
+KINDS += [(kind, f"1e{e}") for kind in ("cond", "offset", "near-duplicates")
+          for e in (2, 5, 7, 8, 10, 14, 16)]
 
 
 def read_matrices(path):
@@ -34,7 +38,8 @@ def read_matrices(path):
 
 
 def least_error(a, r):
-    """min ||A - QR||: with A = Q0 R0 it is min ||R0 - WR|| over orthogonal W, and W = UV' from R0 R' = U S V'."""
+    """min ||A - QR||: with A = Q0 R0 it is min ||R0 - WR|| over orthogonal W, and W = UV' from R0
+    R' = U S V'."""
     _, r0 = mpmath.qr(a, mode="skinny")
     u, _, v = mpmath.svd_r(r0 * r.T)
     return mpmath.mnorm(r0 - u * v * r, "f") / mpmath.mnorm(a, "f")
@@ -54,11 +59,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         a, out = os.path.join(folder, "a.csv"), os.path.join(folder, "r.csv")
         for kind, cond in KINDS:
-            subprocess.run([args.qrtool, "generate", "--shape", f"{args.matrices}x{args.shape}", "--kind", kind,
-                            "--precision", "double", *(["--cond", cond] if cond else []), "-fq", a], check=True)
+            subprocess.run([args.qrtool, "generate", "--shape", f"{args.matrices}x{args.shape}",
+                            "--kind", kind,
+                            "--precision", "double", *(["--cond", cond] if cond else []), "-fq", a],
+                            check=True)
             errors = {}
             for variant in ["cpu/eigen", *args.variants.split(",")]:
-                subprocess.run([args.qrtool, "factor", a, out, "--mode", "r", "--variant", variant, "-fq"], check=True)
+                subprocess.run([args.qrtool, "factor", a, out, "--mode", "r", "--variant", variant,
+                                "-fq"], check=True)
                 pairs = zip(read_matrices(a), read_matrices(out.replace(".csv", ".R.csv")))
                 errors[variant] = [least_error(x, r) for x, r in pairs]
             for variant in args.variants.split(","):

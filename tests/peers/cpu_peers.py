@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The CPU path against what the user of a script gets from NumPy, SciPy and MKL, as a Markdown table.
+"""The CPU path against what the user of a script gets from NumPy, SciPy and MKL, as a Markdown
+table.
 
-    cpu_peers.py QRTOOL [--rounds N] [--threads N] [--seconds X] [--shapes MxN,...] [--modes reduced,r]
+    cpu_peers.py QRTOOL [--rounds N] [--threads N] [--seconds X] [--shapes MxN,...]
+                        [--modes reduced,r]
 
-A round times every contestant once on each case, one after the other, so that whatever else the machine does
-falls on all of them; a ratio is taken within a round, and the table has medians over the rounds. `eigen` and
-`lapack` are those of `qrtool bench` (put OpenBLAS into LD_LIBRARY_PATH), which are called from C++. The columns
-"script" hold the cost of Python: NumPy and SciPy (both with their own OpenBLAS) run in this process, a share of
-the batch on each thread, and so does MKL where its package is (pip install mkl). cpu_peers.cpp beside this
-file calls the same libraries from C++. Needs numpy and scipy; no test.
+A round times every contestant once on each case, one after the other, so that whatever else the
+machine does falls on all of them; a ratio is taken within a round, and the table has medians over
+the rounds. `eigen` and `lapack` are those of `qrtool bench` (put OpenBLAS into LD_LIBRARY_PATH),
+which are called from C++. The columns "script" hold the cost of Python: NumPy and SciPy (both with
+their own OpenBLAS) run in this process, a share of the batch on each thread, and so does MKL where
+its package is (pip install mkl). cpu_peers.cpp beside this file calls the same libraries from C++.
+Needs numpy and scipy; no test.
 """
 import argparse
 import concurrent.futures
@@ -31,12 +34,16 @@ import scipy.linalg.lapack as lapack  # noqa: E402
 
 def tool_and_baselines(args, case, precision, mode, batch):
     m, n = case
-    command = [args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), "--precision", precision,
-               "--mode", mode, "--backend", "cpu", "--threads", str(args.threads), "--against", "eigen,lapack",
+    command = [args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), "--precision",
+               precision,
+               "--mode", mode, "--backend", "cpu", "--threads", str(args.threads), "--against",
+               "eigen,lapack",
                "--json"]
-    row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["cases"][0]
+    row = json.loads(subprocess.run(command, check=True, capture_output=True,
+                                    text=True).stdout)["cases"][0]
     times = {"qrtool": row["seconds"]["median"]}
-    times.update({name: cell["seconds"]["median"] for name, cell in row["baselines"].items() if cell})
+    times.update({name: cell["seconds"]["median"] for name,
+                  cell in row["baselines"].items() if cell})
     return row["variant"], times
 
 
@@ -68,18 +75,21 @@ class MklQr:
     def __init__(self, dtype, m, n):
         letter = "s" if dtype == np.float32 else "d"
         self.geqrf, self.orgqr = getattr(MKL, letter + "geqrf_"), getattr(MKL, letter + "orgqr_")
-        self.m, self.n, self.k, self.info = ctypes.c_int(m), ctypes.c_int(n), ctypes.c_int(min(m, n)), ctypes.c_int()
+        self.m, self.n, self.k = ctypes.c_int(m), ctypes.c_int(n), ctypes.c_int(min(m, n))
+        self.info = ctypes.c_int()
         self.size = ctypes.c_int(64 * max(m, n))
         self.work, self.tau = np.empty(self.size.value, dtype), np.empty(min(m, n), dtype)
 
     def run(self, a, mode):
         ref, at = ctypes.byref, lambda x: ctypes.c_void_p(x.ctypes.data)
         v = np.asfortranarray(a)
-        self.geqrf(ref(self.m), ref(self.n), at(v), ref(self.m), at(self.tau), at(self.work), ref(self.size),
+        self.geqrf(ref(self.m), ref(self.n), at(v), ref(self.m), at(self.tau), at(self.work),
+                   ref(self.size),
                    ref(self.info))
         np.triu(v[:self.k.value])
         if mode == "reduced":
-            self.orgqr(ref(self.m), ref(self.k), ref(self.k), at(v), ref(self.m), at(self.tau), at(self.work),
+            self.orgqr(ref(self.m), ref(self.k), ref(self.k), at(v), ref(self.m), at(self.tau),
+                       at(self.work),
                        ref(self.size), ref(self.info))
 
 
@@ -117,19 +127,23 @@ def measure(args, case, precision, mode):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qrtool")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--seconds", type=float, default=1.0, help="of the slowest contestant, roughly")
-    parser.add_argument("--shapes", default="8x8,16x16,32x32,64x64,128x64,256x128,512x256,512x512,1024x512,2048x2048")
+    parser.add_argument("--seconds", type=float, default=1.0,
+                        help="of the slowest contestant, roughly")
+    parser.add_argument("--shapes", default="8x8,16x16,32x32,64x64,128x64,256x128,512x256,"
+                        "512x512,1024x512,2048x2048")
     parser.add_argument("--modes", default="reduced,r")
     parser.add_argument("--precisions", default="single,double")
     args = parser.parse_args()
     peers = ["eigen", "lapack", "numpy", "scipy", "mkl"]
     script = {"numpy", "scipy", "mkl"}
     print("| case | type | mode | batch | variant | qrtool us | " +
-          " | ".join(f"{p}, {'script' if p in script else 'C++'} us" for p in peers) + " | best peer / qrtool |")
+          " | ".join(f"{p}, {'script' if p in script else 'C++'} us" for p in peers) +
+          " | best peer / qrtool |")
     print("|" + " --- |" * (7 + len(peers)))
     for precision in args.precisions.split(","):
         for mode in args.modes.split(","):
@@ -137,10 +151,13 @@ def main():
                 case = tuple(int(x) for x in shape.split("x"))
                 batch, variant, rounds = measure(args, case, precision, mode)
                 there = [p for p in peers if p in rounds]
-                ratio = min(statistics.median(a / b for a, b in zip(rounds[p], rounds["qrtool"])) for p in there)
-                us = {name: 1e6 * statistics.median(times) / batch for name, times in rounds.items()}
+                ratio = min(statistics.median(a / b for a, b in zip(rounds[p], rounds["qrtool"]))
+                            for p in there)
+                us = {name: 1e6 * statistics.median(times) / batch for name,
+                      times in rounds.items()}
                 cells = [f"{us[p]:.4g}" if p in us else "--" for p in ["qrtool"] + peers]
-                print(f"| {shape} | {precision} | {mode} | {batch:,} | {variant} | " + " | ".join(cells) +
+                print(f"| {shape} | {precision} | {mode} | {batch:,} | {variant} | " +
+                      " | ".join(cells) +
                       f" | {ratio:.2f} |", flush=True)
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`qrtool factor` from file to file against the script that it replaces: h5py, numpy.linalg.qr, h5py.
+"""`qrtool factor` from file to file against the script that it replaces: h5py, numpy.linalg.qr,
+h5py.
 
     file_peers.py QRTOOL [--shape BxMxN] [--rounds N] [--folder PATH] [--backend cpu]
 
-Generates a batch of float32 in the folder, then runs both in turn. Each is a process of its own, timed from its
-start to its end, sync to the disk included for both and given apart. The script checks nothing. Needs numpy and
-h5py; no test.
+Generates a batch of float32 in the folder, then runs both in turn. Each is a process of its own,
+timed from its start to its end, sync to the disk included for both and given apart. The script
+checks nothing. Needs numpy and h5py; no test.
 """
 import argparse
 import json
@@ -46,15 +47,18 @@ def run(command):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qrtool")
     parser.add_argument("--shape", default="20000x64x64")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", default=".")
     parser.add_argument("--backend", default="cpu")
     args = parser.parse_args()
-    source, ours, theirs = (os.path.join(args.folder, name) for name in ("peers_a.h5", "peers_q.h5", "peers_n.h5"))
-    subprocess.run([args.qrtool, "generate", "--quiet", "--force", "--shape", args.shape, source], check=True)
+    source, ours, theirs = (os.path.join(args.folder, name)
+                            for name in ("peers_a.h5", "peers_q.h5", "peers_n.h5"))
+    subprocess.run([args.qrtool, "generate", "--quiet", "--force", "--shape", args.shape, source],
+                   check=True)
     tool = [args.qrtool, "factor", source, ours, "--backend", args.backend, "--force", "--json"]
     script = [sys.executable, "-c", SCRIPT, source, theirs]
     with open(source, "rb") as file:  # into the page cache
@@ -64,18 +68,22 @@ def main():
     try:
         for _ in range(args.rounds):
             for name, command in zip(rows, (tool, script)):
-                for path in (ours, theirs):  # freeing what an old file has in the page cache takes time
+                # Freeing what an old file has in the page cache takes time.
+                for path in (ours, theirs):
                     if os.path.exists(path):
                         os.remove(path)
                 wall, report = run(command)
                 seconds = report.get("seconds", report)
-                rows[name].append({"wall": wall, **{k: v for k, v in seconds.items() if isinstance(v, (int, float))}})
+                rows[name].append({"wall": wall,
+                                   **{k: v for k,
+                                      v in seconds.items() if isinstance(v, (int, float))}})
     finally:
         for path in (source, ours, theirs):
             if os.path.exists(path):
                 os.remove(path)
     for name, runs in rows.items():
-        print(f"{name}: " + ", ".join(f"{key} {statistics.median(r[key] for r in runs):.3f} s" for key in runs[0]))
+        print(f"{name}: " + ", ".join(f"{key} {statistics.median(r[key] for r in runs):.3f} s"
+                                      for key in runs[0]))
     without_sync = [[r["wall"] - r["sync"] for r in runs] for runs in rows.values()]
     ratios = [b["wall"] / a["wall"] for a, b in zip(*rows.values())]
     print(f"script / qrtool: {statistics.median(ratios):.2f} in all, "

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Batched QR on one GPU: qrtool (OpenCL, data resident, device clock) beside PyTorch (linalg.qr and geqrf,
-CUDA events) and JAX (jitted linalg.qr, host clock), in one run, against the floor of bytes and
-operations. Needs neither PyTorch nor JAX: what is missing is left out.
+"""Batched QR on one GPU: qrtool (OpenCL, data resident, device clock) beside PyTorch (linalg.qr and
+geqrf, CUDA events) and JAX (jitted linalg.qr, host clock), in one run, against the floor of bytes
+and operations. Needs neither PyTorch nor JAX: what is missing is left out.
 
-    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double] [--repeats 20]"""
+    gpu_peers.py QRTOOL [--device NAME] [--cases 64x64x15000,..] [--precision double]
+                        [--repeats 20]"""
 import argparse
 import json
 import os
@@ -14,9 +15,10 @@ import tempfile
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,512x512x32,512x512x1,"
-         "1024x512x32,1000000x32x1,4000000x64x1,1000000x128x1")
-BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9  # of an H200: copies, and products as cuBLAS does them
+CASES = ("16x16x15000,32x32x15000,64x64x15000,128x64x15000,256x128x5000,512x256x1000,512x512x32,"
+         "512x512x1,1024x512x32,1000000x32x1,4000000x64x1,1000000x128x1")
+# Of an H200: copies, and products as cuBLAS does them.
+BYTES_PER_MS, OPERATIONS_PER_MS = 4.27e9, 51e9
 
 
 def median_ms(run_once, repeats, seconds):
@@ -42,7 +44,8 @@ def qrtool_ms(args, m, n, batch, mode):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "bench.json")
         while len(times) < args.repeats:
-            subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch), "--mode", mode,
+            subprocess.run([args.qrtool, "bench", "--shape", f"{m}x{n}", "--batch", str(batch),
+                            "--mode", mode,
                             "--device", args.device, "--against", "none", "--limit-seconds", "600",
                             "--precision", args.precision,
                             "--export-json", path],
@@ -58,7 +61,8 @@ def torch_times(m, n, batch, args):
         import torch
     except ImportError:
         return None, None
-    a = torch.randn(batch, m, n, device="cuda", dtype=torch.float64 if args.precision == "double" else torch.float32)
+    a = torch.randn(batch, m, n, device="cuda",
+                    dtype=torch.float64 if args.precision == "double" else torch.float32)
 
     def timed(call):
         def once():
@@ -80,7 +84,8 @@ def jax_times(m, n, batch, args):
     except ImportError:
         return None, None
     jax.config.update("jax_enable_x64", True)
-    a = jax.random.normal(jax.random.key(0), (batch, m, n), dtype="float64" if args.precision == "double" else "float32")
+    a = jax.random.normal(jax.random.key(0), (batch, m, n),
+                          dtype="float64" if args.precision == "double" else "float32")
 
     def timed(call):
         def once():
@@ -100,9 +105,11 @@ def main():
     parser.add_argument("--cases", default=CASES)
     parser.add_argument("--precision", choices=("single", "double"), default="single")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=4, help="per case and peer; at least 3 repeats")
+    parser.add_argument("--seconds", type=float, default=4,
+                        help="per case and peer; at least 3 repeats")
     args = parser.parse_args()
-    print("| case | | floor ms | qrtool ms | PyTorch ms | JAX ms | better peer / qrtool | qrtool / floor |")
+    print("| case | | floor ms | qrtool ms | PyTorch ms | JAX ms | better peer / qrtool | qrtool / "
+          "floor |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for case in args.cases.split(","):
         m, n, batch = (int(x) for x in case.split("x"))
@@ -113,7 +120,8 @@ def main():
             floor = floor_ms(m, n, batch, mode == "reduced", 8 if args.precision == "double" else 4)
             shown = ["--" if x is None else f"{x:.3g}" for x in times]
             ratio = f"{min(known) / own:.3g}" if known else "--"
-            print(f"| {m}x{n} x {batch} | {'QR' if mode == 'reduced' else 'R'} | {floor:.3g} | {own:.3g} | "
+            print(f"| {m}x{n} x {batch} | {'QR' if mode == 'reduced' else 'R'} | {floor:.3g} | "
+                  f"{own:.3g} | "
                   f"{shown[0]} | {shown[1]} | {ratio} | {own / floor:.2g} |", flush=True)
 
 

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares: qrtool beside PyTorch (torch.linalg.lstsq, and plain normal equations with torch.linalg.cholesky),
-JAX (jitted jax.numpy.linalg.lstsq) and NumPy's lstsq.
+"""Least squares: qrtool beside PyTorch (torch.linalg.lstsq, and plain normal equations with
+torch.linalg.cholesky), JAX (jitted jax.numpy.linalg.lstsq) and NumPy's lstsq.
 
-    solve_peers.py QRTOOL [--device NAME|cpu] [--cases 288x97x1000,..] [--shared] [--precision double]
-                   [--peers torch,normal,jax,numpy]
+    solve_peers.py QRTOOL [--device NAME|cpu] [--cases 288x97x1000,..] [--shared]
+                          [--precision double] [--peers torch,normal,jax,numpy]
 
-qrtool is `bench --solve`: data resident on the device, times by its clock, x without the check and the check; or on
-the CPU, where its time contains the check. PyTorch and JAX run on a GPU where --device is not cpu and they have
-one; nobody but qrtool checks x. torch.linalg.lstsq on a GPU (gels) assumes full rank; JAX and NumPy use singular
-values; normal equations in the precision of the data lose twice as many digits as the others. NumPy takes one system at a time, in a loop. A peer that would take longer than --seconds for a case
-solves as many of its systems as it can and is multiplied up; the table says how many. Of one A with many right
-sides (--shared), a case is MxNxSIDES. PyTorch and JAX are left out where they are missing."""
+qrtool is `bench --solve`: data resident on the device, times by its clock, x without the check and
+the check; or on the CPU, where its time contains the check. PyTorch and JAX run on a GPU where
+--device is not cpu and they have one; nobody but qrtool checks x. torch.linalg.lstsq on a GPU
+(gels) assumes full rank; JAX and NumPy use singular values; normal equations in the precision of
+the data lose twice as many digits as the others. NumPy takes one system at a time, in a loop. A
+peer that would take longer than --seconds for a case solves as many of its systems as it can and is
+multiplied up; the table says how many. Of one A with many right sides (--shared), a case is
+MxNxSIDES. PyTorch and JAX are left out where they are missing."""
 import argparse
 import json
 import os
@@ -27,7 +29,8 @@ import numpy as np  # noqa: E402
 
 def qrtool_ms(args, m, n, batch):
     """x, the check (0 where it is in x), and the variant."""
-    command = [args.qrtool, "bench", "--solve", "--shape", f"{m}x{n}", "--batch", str(batch), "--precision",
+    command = [args.qrtool, "bench", "--solve", "--shape", f"{m}x{n}", "--batch", str(batch),
+               "--precision",
                args.precision, "--against", "none", "--limit-seconds", "600", "--json"]
     command += ["--shared"] if args.shared else []
     command += ["--backend", "cpu"] if args.device == "cpu" else ["--device", args.device]
@@ -39,8 +42,8 @@ def qrtool_ms(args, m, n, batch):
 
 
 def measured(prepare, batch, args):
-    """Milliseconds for `batch` systems, and how many were timed. prepare(count) returns what solves so many and waits;
-    a first call of it is not timed."""
+    """Milliseconds for `batch` systems, and how many were timed. prepare(count) returns what solves
+    so many and waits; a first call of it is not timed."""
     def timed(call):
         begun = time.perf_counter()
         call()
@@ -74,7 +77,8 @@ def systems(m, n, batch, args):
     dtype = np.float64 if args.precision == "double" else np.float32
     some = 1 if args.shared else max(1, min(batch, 2**24 // (m * n)))
     sides = min(batch, max(1, 2**24 // m))
-    return random.standard_normal((some, m, n)).astype(dtype), random.standard_normal((sides, m)).astype(dtype)
+    a, b = random.standard_normal((some, m, n)), random.standard_normal((sides, m))
+    return a.astype(dtype), b.astype(dtype)
 
 
 def numpy_ms(m, n, batch, args):
@@ -84,7 +88,8 @@ def numpy_ms(m, n, batch, args):
         if args.shared:
             parts = [b[:count - first].T for first in range(0, count, len(b))]
             return lambda: [np.linalg.lstsq(a[0], part, rcond=None) for part in parts]
-        return lambda: [np.linalg.lstsq(a[i % len(a)], b[i % len(b)], rcond=None) for i in range(count)]
+        return lambda: [np.linalg.lstsq(a[i % len(a)], b[i % len(b)], rcond=None)
+                        for i in range(count)]
 
     return measured(prepare, batch, args)
 
@@ -103,7 +108,8 @@ def torch_times(m, n, batch, args, solve):
         def repeated(x):
             return x.repeat(-(-count // len(x)), *[1] * (x.ndim - 1))[:count]
 
-        matrices, right = (a[0], repeated(b).T) if args.shared else (repeated(a), repeated(b)[..., None])
+        matrices = a[0] if args.shared else repeated(a)
+        right = repeated(b).T if args.shared else repeated(b)[..., None]
 
         def call():
             solve(torch, matrices, right)
@@ -120,7 +126,8 @@ def torch_times(m, n, batch, args, solve):
 
 
 def torch_ms(m, n, batch, args):
-    return torch_times(m, n, batch, args, lambda torch, a, b: torch.linalg.lstsq(a, b, driver="gels"))
+    return torch_times(m, n, batch, args, lambda torch, a,
+                       b: torch.linalg.lstsq(a, b, driver="gels"))
 
 
 def normal_ms(m, n, batch, args):
@@ -160,7 +167,8 @@ def cell(time_and_count, batch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qrtool")
     parser.add_argument("--device", default="nvidia", help="as for qrtool, or cpu")
     parser.add_argument("--cases")
@@ -169,19 +177,24 @@ def main():
     parser.add_argument("--peers", default="torch,normal,jax,numpy")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=60, help="of a peer for each case")
-    parser.add_argument("--least", type=int, default=16, help="systems that a peer solves in any case")
+    parser.add_argument("--least", type=int, default=16,
+                        help="systems that a peer solves in any case")
     args = parser.parse_args()
-    cases = args.cases or ("120x4x1000000" if args.shared else "16x4x100000,64x64x15000,288x97x10000,1000000x32x1")
-    known = {"torch": ("PyTorch", torch_ms), "normal": ("normal equations", normal_ms), "jax": ("JAX", jax_ms),
+    cases = args.cases or ("120x4x1000000" if args.shared
+                           else "16x4x100000,64x64x15000,288x97x10000,1000000x32x1")
+    known = {"torch": ("PyTorch", torch_ms), "normal": ("normal equations", normal_ms),
+             "jax": ("JAX", jax_ms),
              "numpy": ("NumPy loop", numpy_ms)}
     chosen = [known[name] for name in args.peers.split(",")]
-    print("| case | qrtool | variant | x ms | check ms |" + "".join(f" {name} ms |" for name, _ in chosen) +
+    print("| case | qrtool | variant | x ms | check ms |" +
+          "".join(f" {name} ms |" for name, _ in chosen) +
           " best peer / x |")
     print("| --- " * (6 + len(chosen)) + "|", flush=True)
     for case in cases.split(","):
         m, n, batch = (int(x) for x in case.split("x"))
         x, check, variant = qrtool_ms(args, m, n, batch)
-        print(f"| {m}x{n} x {batch} | {args.precision} | {variant} | {x:.3g} | {f'{check:.3g}' if check else 'in x'} |",
+        print(f"| {m}x{n} x {batch} | {args.precision} | {variant} | {x:.3g} | "
+              f"{f'{check:.3g}' if check else 'in x'} |",
               end="", flush=True)
         peers = []
         for _, peer in chosen:

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tall matrices: cpu/tall against Eigen, LAPACK and NumPy, in turn, as a Markdown table.
 
-    tall_peers.py QRTOOL [--rounds N] [--threads N] [--shapes MxN,...] [--modes reduced,r] [--precisions single,double]
+    tall_peers.py QRTOOL [--rounds N] [--threads N] [--shapes MxN,...] [--modes reduced,r]
+                         [--precisions single,double]
 
-A round times every contestant once on each case, one after the other; a ratio is taken within a round, and the
-table has medians over the rounds. `eigen` is that of `qrtool bench` (one thread: it has no more for one matrix);
-LAPACK is geqrf and orgqr of SciPy's OpenBLAS on a matrix that lies by columns already, with a wide workspace; NumPy
-is numpy.linalg.qr; both with all threads. Needs numpy and scipy; no test.
+A round times every contestant once on each case, one after the other; a ratio is taken within a
+round, and the table has medians over the rounds. `eigen` is that of `qrtool bench` (one thread: it
+has no more for one matrix); LAPACK is geqrf and orgqr of SciPy's OpenBLAS on a matrix that lies by
+columns already, with a wide workspace; NumPy is numpy.linalg.qr; both with all threads. Needs numpy
+and scipy; no test.
 """
 import argparse
 import json
@@ -19,9 +21,12 @@ import time
 
 
 def tool(args, shape, precision, mode):
-    command = [args.qrtool, "bench", "--shape", shape, "--precision", precision, "--mode", mode, "--backend", "cpu",
-               "--threads", str(args.threads), "--against", "eigen", "--limit-seconds", "3", "--json"]
-    row = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["cases"][0]
+    command = [args.qrtool, "bench", "--shape", shape, "--precision", precision, "--mode", mode,
+               "--backend", "cpu",
+               "--threads", str(args.threads), "--against", "eigen", "--limit-seconds", "3",
+               "--json"]
+    row = json.loads(subprocess.run(command, check=True, capture_output=True,
+                                    text=True).stdout)["cases"][0]
     return row["variant"], {"qrtool": row["seconds"]["fastest" if args.fastest else "median"],
                             "eigen": row["baselines"]["eigen"]["seconds"]["median"]}
 
@@ -41,14 +46,16 @@ def lapack_qr(lapack, a, mode):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("qrtool")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--shapes", default="100000x16,1000000x32,1000000x64,300000x128")
     parser.add_argument("--modes", default="reduced,r")
     parser.add_argument("--precisions", default="single,double")
-    parser.add_argument("--fastest", action="store_true", help="of the tool's runs in a round, not their median")
+    parser.add_argument("--fastest", action="store_true",
+                        help="of the tool's runs in a round, not their median")
     args = parser.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)
     import numpy as np  # noqa: E402: OpenBLAS reads the environment when it is loaded
@@ -74,8 +81,10 @@ def main():
                         rounds.setdefault(name, []).append(seconds)
                 best = statistics.median(min(rounds[p][i] for p in peers) / rounds["qrtool"][i]
                                          for i in range(args.rounds))
-                cells = [f"{1e3 * statistics.median(rounds[name]):.4g}" for name in ["qrtool"] + peers]
-                print(f"| {shape} | {precision} | {mode} | {variant} | " + " | ".join(cells) + f" | {best:.2f} |",
+                cells = [f"{1e3 * statistics.median(rounds[name]):.4g}" for name in ["qrtool"] +
+                         peers]
+                print(f"| {shape} | {precision} | {mode} | {variant} | " + " | ".join(cells) +
+                      f" | {best:.2f} |",
                       flush=True)
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""qrtool-mpi on one machine gives the bits of one process for any number of ranks, and one message for a failure."""
+"""qrtool-mpi on one machine gives the bits of one process for any number of ranks, and one message
+for a failure."""
 import json
 import os
 import shutil
@@ -15,7 +16,8 @@ import h5py
 import numpy as np
 
 QRTOOL, MPI_TOOL, FAIL_NTH = sys.argv[1:4]
-# Open MPI keeps memory and unloads the plug-ins that allocated it. So its leaks cannot be told from ours.
+# Open MPI keeps memory and unloads the plug-ins that allocated it. So its leaks cannot be told from
+# ours.
 os.environ["ASAN_OPTIONS"] = "detect_leaks=0:verify_asan_link_order=0"
 MPIRUN = ["mpirun", "--oversubscribe", "--allow-run-as-root"]
 
@@ -46,7 +48,8 @@ class Ranks(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def run_command(self, *command, expect=0, **options):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False,
+                              **options)
         self.assertEqual(done.returncode, expect, (command, done.stdout, done.stderr))
         return done
 
@@ -54,7 +57,8 @@ class Ranks(unittest.TestCase):
         self.run_command(QRTOOL, "generate", *options, self.a, "-q", "-f")
 
     def ranks(self, count, *args, expect=0):
-        return self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, *args, "--backend", "cpu", "--threads", "1",
+        return self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, *args, "--backend", "cpu",
+                                "--threads", "1",
                                 expect=expect)
 
     def result(self, name):
@@ -72,7 +76,8 @@ class Ranks(unittest.TestCase):
 
     def test_a_tall_matrix_has_the_same_bits_on_any_number_of_ranks(self):
         self.generate("--shape", "50021x20", "--kind", "cond", "--cond", "1e5")
-        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")  # no variant is forced
+        # No variant is forced.
+        self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu")
         one = self.result("one.h5")
         for count in (1, 2, 3, 5, 7, 8):
             done = self.ranks(count, "factor", self.a, self.path("q.h5"), "-f")
@@ -80,7 +85,8 @@ class Ranks(unittest.TestCase):
             self.expect_same(one, self.result("q.h5"))
         self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
         for sign in ("positive", "lapack"):
-            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "cpu", "--sign", sign,
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend",
+                             "cpu", "--sign", sign,
                              "--mode", "r")
             self.ranks(3, "factor", self.a, self.path("q.h5"), "-f", "--mode", "r", "--sign", sign)
             np.testing.assert_array_equal(self.result("one.h5")["R"], self.result("q.h5")["R"])
@@ -90,20 +96,25 @@ class Ranks(unittest.TestCase):
             self.generate("--shape", shape, "--kind", "graded-columns", "--precision", "single")
             for options in ([], ["--mode", "r"], ["--sign", "lapack"]):
                 given = (*options, "--pivot", "--condition", "-f")
-                self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu", *given)
+                self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "--backend", "cpu",
+                                 *given)
                 self.ranks(3, "factor", self.a, self.path("q.h5"), *given)
                 self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
                 with h5py.File(self.path("one.h5")) as one, h5py.File(self.path("q.h5")) as found:
-                    for name in ("P", "R", *(["Q"] if "Q" in one else []), "report/rank", "report/condition"):
-                        np.testing.assert_array_equal(found[name], one[name], f"{shape} {options} {name}")
+                    for name in ("P", "R", *(["Q"] if "Q" in one else []), "report/rank",
+                                 "report/condition"):
+                        np.testing.assert_array_equal(found[name], one[name],
+                                                      f"{shape} {options} {name}")
 
     def test_arrays_of_numpy(self):
         random = np.random.default_rng(3)
-        arrays = {"tall.npy": random.standard_normal((50021, 8)), "batch.npy": random.standard_normal((101, 12, 7))}
+        arrays = {"tall.npy": random.standard_normal((50021, 8)),
+                  "batch.npy": random.standard_normal((101, 12, 7))}
         arrays["columns.npy"] = np.asfortranarray(arrays["tall.npy"])
         for name, a in arrays.items():
             np.save(self.path(name), a)
-            self.run_command(QRTOOL, "factor", self.path(name), self.path("one.npy"), "-qf", "--backend", "cpu")
+            self.run_command(QRTOOL, "factor", self.path(name), self.path("one.npy"), "-qf",
+                             "--backend", "cpu")
             for out in ("q.npy", "q.npz"):
                 self.ranks(3, "factor", self.path(name), self.path(out), "-qf")
             with np.load(self.path("q.npz")) as z:
@@ -121,7 +132,8 @@ class Ranks(unittest.TestCase):
     def test_batches_and_small_matrices_are_shared(self):
         for shape in ("101x12x7", "1x5x5", "3x2x9", "0x4x4", "2x30000x8"):
             self.generate("--shape", shape)
-            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "cpu")
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend",
+                             "cpu")
             for count in (2, 3, 5):
                 self.ranks(count, "factor", self.a, self.path("q.h5"), "-f")
                 self.expect_same(self.result("one.h5"), self.result("q.h5"))
@@ -131,9 +143,11 @@ class Ranks(unittest.TestCase):
         env = dict(os.environ, POCL_DEVICES="pthread pthread")
         for shape in ("101x12x7", "5x40x33"):
             self.generate("--shape", shape)
-            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend", "opencl", env=env)
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--backend",
+                             "opencl", env=env)
             for count, choice in ((2, ("--backend", "opencl")), (3, ("--device", "all"))):
-                done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f",
+                done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a,
+                                        self.path("q.h5"), "-f",
                                         "--verbose", *choice, env=env)
                 self.assertIn("backend opencl", done.stderr)
                 self.expect_same(self.result("one.h5"), self.result("q.h5"))
@@ -145,7 +159,8 @@ class Ranks(unittest.TestCase):
         env = dict(os.environ, POCL_DEVICES="pthread pthread")
         found = []
         for count in (2, 3):
-            done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f",
+            done = self.run_command(*MPIRUN, "-n", str(count), MPI_TOOL, "factor", self.a,
+                                    self.path("q.h5"), "-f",
                                     "--backend", "opencl", "--mode", "r", "--explain", env=env)
             self.assertIn(f"by rows, shared by {count} ranks", done.stderr)
             self.run_command(QRTOOL, "verify", self.a, self.path("q.h5"))
@@ -172,9 +187,11 @@ class Ranks(unittest.TestCase):
     def test_a_rank_without_the_file_ends_all(self):
         self.generate("--shape", "50000x20")
         os.mkdir(self.path("elsewhere"))
-        for there, missing in ((self.folder, self.path("elsewhere")), (self.path("elsewhere"), self.folder)):
+        for there, missing in ((self.folder, self.path("elsewhere")),
+                               (self.path("elsewhere"), self.folder)):
             each = [MPI_TOOL, "factor", "a.h5", self.path("q.h5"), "--backend", "cpu"]
-            done = self.run_command(*MPIRUN, "-n", "1", "-wdir", there, *each, ":", "-n", "1", "-wdir", missing, *each,
+            done = self.run_command(*MPIRUN, "-n", "1", "-wdir", there, *each, ":", "-n", "1",
+                                    "-wdir", missing, *each,
                                     expect=3)
             self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
             self.assertIn("a.h5", self.our_messages(done)[0])
@@ -183,12 +200,14 @@ class Ranks(unittest.TestCase):
     def different_ranks(self, first, second, expect=0):
         """Runs two ranks with different options."""
         each = [MPI_TOOL, "factor", self.a, self.path("q.h5"), "-f", "--threads", "1"]
-        return self.run_command(*MPIRUN, "-n", "1", *each, *first, ":", "-n", "1", *each, *second, expect=expect)
+        return self.run_command(*MPIRUN, "-n", "1", *each, *first, ":", "-n", "1", *each, *second,
+                                expect=expect)
 
     def test_rank_0_plans_for_all(self):
         # Ranks that find different amounts of free memory would cut the work differently.
         cpu = ["--backend", "cpu"]
-        for shape, memories in (("101x200x7", ("480KiB", "1GiB")), ("60000x20", ("10MiB", "17MiB"))):
+        for shape, memories in (("101x200x7", ("480KiB", "1GiB")),
+                                ("60000x20", ("10MiB", "17MiB"))):
             self.generate("--shape", shape)
             self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", *cpu)
             for one, two in (memories, memories[::-1]):
@@ -207,22 +226,24 @@ class Ranks(unittest.TestCase):
         self.generate("--shape", "11x40x30", "--kind", "cond", "--cond", "1e4")
         found = {}
         for variant in ("cpu/eigen", "cpu/blocked"):
-            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--variant", variant)
+            self.run_command(QRTOOL, "factor", self.a, self.path("one.h5"), "-f", "--variant",
+                             variant)
             found[variant] = self.result("one.h5")
-        self.assertTrue((found["cpu/eigen"]["Q"] != found["cpu/blocked"]["Q"]).any(), "nothing would show")
+        self.assertTrue((found["cpu/eigen"]["Q"] != found["cpu/blocked"]["Q"]).any(),
+                        "nothing would show")
         for one, two in (("cpu/eigen", "cpu/blocked"), ("cpu/blocked", "cpu/eigen")):
             self.different_ranks(["--variant", one], ["--variant", two])
             self.expect_same(found[one], self.result("q.h5"))
 
     def test_ranks_with_different_options_are_refused(self):
         self.generate("--shape", "101x12x7")
-        for one, two, said in ((["--mode", "r"], [], "rank 0 was given --mode r, rank 1 --mode reduced"),
-                               ([], ["--sign", "lapack"], "rank 0 was given no --sign, rank 1 --sign lapack"),
+        for one, two, said in ((["--mode", "r"], [], "--mode r, rank 1 --mode reduced"),
+                               ([], ["--sign", "lapack"], "no --sign, rank 1 --sign lapack"),
                                (["--precision", "double"], ["--precision", "single"],
-                                "rank 0 was given --precision float64, rank 1 --precision float32")):
+                                "--precision float64, rank 1 --precision float32")):
             done = self.different_ranks(one, two, expect=2)
             self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
-            self.assertIn(said, done.stderr)
+            self.assertIn("rank 0 was given " + said, done.stderr)
             self.assertFalse(os.path.exists(self.path("q.h5")))
 
     def test_ranks_do_not_mix_backends(self):
@@ -246,9 +267,12 @@ class Ranks(unittest.TestCase):
     def test_a_full_disk_ends_all(self):
         self.generate("--shape", "50000x20")
         for call, nth in (("fallocate", 1), ("pwrite", 1), ("pwrite", 4), ("fsync", 1)):
-            failing = ["env", f"LD_PRELOAD={FAIL_NTH}", f"QRTOOL_FAIL_CALL={call}", f"QRTOOL_FAIL_NTH={nth}",
-                       "QRTOOL_FAIL_STICKY=1", "QRTOOL_FAIL_ERRNO=28", f"QRTOOL_FAIL_LOG={self.path('log')}"]
-            done = self.run_command(*MPIRUN, "-n", "3", *failing, MPI_TOOL, "factor", self.a, self.path("q.h5"),
+            failing = ["env", f"LD_PRELOAD={FAIL_NTH}", f"QRTOOL_FAIL_CALL={call}",
+                       f"QRTOOL_FAIL_NTH={nth}",
+                       "QRTOOL_FAIL_STICKY=1", "QRTOOL_FAIL_ERRNO=28",
+                       f"QRTOOL_FAIL_LOG={self.path('log')}"]
+            done = self.run_command(*MPIRUN, "-n", "3", *failing, MPI_TOOL, "factor", self.a,
+                                    self.path("q.h5"),
                                     "--backend", "cpu", "--threads", "1", expect=5)
             self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
             self.assertIn("q.h5", self.our_messages(done)[0])
@@ -259,8 +283,10 @@ class Ranks(unittest.TestCase):
     def test_a_killed_rank_leaves_nothing(self):
         self.generate("--shape", "3000000x8", "--kind", "uniform")
         for victim in (0, 1):
-            with subprocess.Popen([*MPIRUN, "-n", "2", MPI_TOOL, "factor", self.a, self.path("q.h5"), "--backend",
-                                   "cpu", "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+            with subprocess.Popen([*MPIRUN, "-n", "2", MPI_TOOL, "factor", self.a,
+                                   self.path("q.h5"), "--backend",
+                                   "cpu", "--threads", "1"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE) as run:
                 ranks = []
                 for _ in range(2000):
                     ranks = child_pids(run.pid)
@@ -278,8 +304,10 @@ class Ranks(unittest.TestCase):
 
     def test_an_interrupt_is_said_once(self):
         self.generate("--shape", "3000000x8", "--kind", "uniform")
-        with subprocess.Popen([*MPIRUN, "-n", "3", MPI_TOOL, "factor", self.a, self.path("q.h5"), "--backend", "cpu",
-                               "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        with subprocess.Popen([*MPIRUN, "-n", "3", MPI_TOOL, "factor", self.a, self.path("q.h5"),
+                               "--backend", "cpu",
+                               "--threads", "1"], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE) as run:
             for _ in range(2000):
                 if len(os.listdir(self.folder)) > 1:
                     break
@@ -299,12 +327,14 @@ class Ranks(unittest.TestCase):
         self.assertEqual(len(done.stdout.splitlines()), 1)
 
     def test_bench_times_r_of_one_matrix(self):
-        done = self.ranks(3, "bench", "--shape", "4000x8", "--mode", "r", "--against", "none", "--json")
+        done = self.ranks(3, "bench", "--shape", "4000x8", "--mode", "r", "--against", "none",
+                          "--json")
         table = json.loads(done.stdout)
         self.assertEqual(table["host"]["ranks"], 3)
         self.assertGreater(table["cases"][0]["seconds"]["median"], 0)
         env = dict(os.environ, POCL_DEVICES="pthread pthread")
-        done = self.run_command(*MPIRUN, "-n", "2", MPI_TOOL, "bench", "--shape", "4000x8", "--mode", "r", "--against",
+        done = self.run_command(*MPIRUN, "-n", "2", MPI_TOOL, "bench", "--shape", "4000x8",
+                                "--mode", "r", "--against",
                                 "none", "--json", "--backend", "opencl", env=env)
         table = json.loads(done.stdout)
         self.assertEqual((table["backend"]["name"], table["host"]["ranks"]), ("opencl", 2))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The most memory that a run has resident, for many ways in which a file may be stored: at most a tenth and 20 MiB more
-than --memory."""
+"""The most memory that a run has resident, for many ways in which a file may be stored: at most a
+tenth and 20 MiB more than --memory."""
 import os
 import shutil
 import subprocess
@@ -40,10 +40,13 @@ class Memory(unittest.TestCase):
 
     @classmethod
     def run_tool(cls, *args):
-        """The exit code, what was said, and VmHWM, which the process leaves in a file when it ends."""
+        """The exit code, what was said, and VmHWM, which the process leaves in a file when it
+        ends."""
         log = cls.path("counts")
-        env = dict(os.environ, LD_PRELOAD=COUNT_CALLS, QRTOOL_COUNT_LOG=log, ASAN_OPTIONS="verify_asan_link_order=0")
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False, env=env)
+        env = dict(os.environ, LD_PRELOAD=COUNT_CALLS, QRTOOL_COUNT_LOG=log,
+                   ASAN_OPTIONS="verify_asan_link_order=0")
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300,
+                              check=False, env=env)
         with open(log, encoding="ascii") as file:
             counts = dict(line.split() for line in file)
         return done.returncode, done.stderr, int(counts["peak_kib"]) << 10
@@ -54,7 +57,8 @@ class Memory(unittest.TestCase):
         return self.path("a.h5")
 
     def expect_peak(self, file, mebibytes, mode="reduced", out="q.h5", options=()):
-        code, said, peak = self.run_tool("factor", file, self.path(out), "-f", "-q", "--backend", "cpu", "--mode", mode,
+        code, said, peak = self.run_tool("factor", file, self.path(out), "-f", "-q", "--backend",
+                                         "cpu", "--mode", mode,
                                          "--threads", "2", "--memory", f"{mebibytes}MiB", *options)
         self.assertEqual(code, 0, said)
         self.assertLess(peak / MIB, 1.1 * mebibytes + 20, (os.path.basename(file), mode))
@@ -63,7 +67,8 @@ class Memory(unittest.TestCase):
         """Of solve, and of verify for what it wrote."""
         x = self.path("x.h5")
         shared = "-q", "--threads", "2", "--memory", f"{mebibytes}MiB"
-        for command in (("solve", a, b, x, "-f", "--backend", "cpu", *options), ("verify", a, b, x)):
+        for command in (("solve", a, b, x, "-f", "--backend", "cpu", *options),
+                        ("verify", a, b, x)):
             code, said, peak = self.run_tool(*command, *shared)
             self.assertEqual(code, 0, said)
             self.assertLess(peak / MIB, 1.1 * mebibytes + 20, (command[0], b))
@@ -75,11 +80,13 @@ class Memory(unittest.TestCase):
     def test_batches_in_hdf5(self):
         big_endian = self.batch.dtype.newbyteorder(">")
         for how in ({}, {"chunks": True}, {"chunks": (4096, 32, 32)}, {"dtype": big_endian},
-                    {"chunks": True, "compression": "gzip", "compression_opts": 1, "shuffle": True}):
+                    {"chunks": True, "compression": "gzip", "compression_opts": 1,
+                     "shuffle": True}):
             self.expect_peaks(self.store(self.batch, **how), 16)
 
     def test_rows_in_hdf5(self):
-        for how in ({}, {"chunks": (131072, 32)}, {"chunks": (4000, 32), "compression": "gzip", "compression_opts": 1}):
+        for how in ({}, {"chunks": (131072, 32)},
+                    {"chunks": (4000, 32), "compression": "gzip", "compression_opts": 1}):
             file = self.store(self.rows, **how)
             self.expect_peak(file, 24)
             self.expect_peak(file, 24, "r")
@@ -89,10 +96,13 @@ class Memory(unittest.TestCase):
         for how in ({"fletcher32": True}, {"compression": "gzip", "compression_opts": 1}):
             file = self.store(self.batch, chunks=(4096, 32, 32), **how)
             self.expect_peaks(file, 160)
-            code, said, _ = self.run_tool("factor", file, self.path("q.h5"), "-f", "--backend", "cpu", "--memory",
+            code, said, _ = self.run_tool("factor", file, self.path("q.h5"), "-f", "--backend",
+                                          "cpu", "--memory",
                                           "16MiB")
             self.assertEqual(code, 6, said)
-            self.assertRegex(said, r"a\.h5: reading and writing files take \d+ MiB of memory; the limit is 16 MiB")
+            self.assertRegex(said,
+                             r"a\.h5: reading and writing files take \d+ MiB of memory; the limit "
+                             r"is 16 MiB")
 
     def test_many_small_matrices(self):
         # The chunks of the report that wait to be full are larger than the matrices in flight.
@@ -127,27 +137,33 @@ class Memory(unittest.TestCase):
             self.expect_solve_peak(*self.store_systems(self.batch, b, **how), 16)
         self.expect_solve_peak(*self.store_systems(self.batch, b), 16, ("--missing", "skip"))
         # Chunks that are unpacked as a whole, of 16 MiB.
-        files = self.store_systems(self.batch, b, chunks=(4096, 32, 32), compression="gzip", compression_opts=1)
+        files = self.store_systems(self.batch, b, chunks=(4096, 32, 32), compression="gzip",
+                                   compression_opts=1)
         self.expect_solve_peak(*files, 64)
         code, said, _ = self.run_tool("solve", *files, self.path("x.h5"), "-f", "--memory", "16MiB")
         self.assertEqual(code, 6, said)
-        self.assertRegex(said, r"s\.h5: reading and writing files take \d+ MiB of memory; the limit is 16 MiB")
+        self.assertRegex(said,
+                         r"s\.h5: reading and writing files take \d+ MiB of memory; the limit is "
+                         r"16 MiB")
 
     def test_solve_with_one_matrix(self):
         a, b = self.rows[:32, :4], self.rows
         self.expect_solve_peak(*self.store_systems(a, b), 16)
-        self.expect_solve_peak(*self.store_systems(a, b, chunks=(65536, 32), compression="gzip", compression_opts=1), 40)
+        self.expect_solve_peak(*self.store_systems(a, b, chunks=(65536, 32), compression="gzip",
+                                                   compression_opts=1), 40)
 
     def test_solve_by_rows(self):
         b = self.rows[:, 0] + 1
-        self.expect_solve_peak(*self.store_systems(self.rows[None], b[None], chunks=(1, 65536, 32), compression="gzip",
+        self.expect_solve_peak(*self.store_systems(self.rows[None], b[None], chunks=(1, 65536, 32),
+                                                   compression="gzip",
                                                    compression_opts=1), 40)
         self.expect_solve_peak(*self.store_systems(self.rows, b), 24)
 
     def test_verify(self):
         file = self.store(self.batch, chunks=True, compression="gzip", compression_opts=1)
         self.expect_peak(file, 64)
-        code, said, peak = self.run_tool("verify", file, self.path("q.h5"), "-q", "--threads", "2", "--memory", "32MiB")
+        code, said, peak = self.run_tool("verify", file, self.path("q.h5"), "-q", "--threads", "2",
+                                         "--memory", "32MiB")
         self.assertEqual(code, 0, said)
         self.assertLess(peak / MIB, 1.1 * 32 + 20)
 

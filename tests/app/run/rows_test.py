@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A matrix larger than --memory is factored by rows. The bits are those that it has in memory, and the process stays
-as small as it was told to."""
+"""A matrix larger than --memory is factored by rows. The bits are those that it has in memory, and
+the process stays as small as it was told to."""
 import json
 import os
 import shutil
@@ -28,7 +28,8 @@ class Rows(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def run_tool(self, *args, expect=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300,
+                              check=False)
         self.assertEqual(done.returncode, expect, (args, done.stdout, done.stderr))
         return done.stdout + done.stderr
 
@@ -36,7 +37,8 @@ class Rows(unittest.TestCase):
         self.run_tool("generate", *options, self.a, "-q", "-f")
 
     def factor(self, name, *options, expect=0):
-        said = self.run_tool("factor", self.a, self.path(name), "--backend", "cpu", "-f", *options, expect=expect)
+        said = self.run_tool("factor", self.a, self.path(name), "--backend", "cpu", "-f", *options,
+                             expect=expect)
         if not os.path.exists(self.path(name)):
             return said, {}
         with h5py.File(self.path(name)) as file:
@@ -50,8 +52,10 @@ class Rows(unittest.TestCase):
     def peak_bytes(self, *args):
         """VmHWM of the tool's process, which it leaves in a file when it ends."""
         log = self.path("counts")
-        env = dict(os.environ, LD_PRELOAD=COUNT_CALLS, QRTOOL_COUNT_LOG=log, ASAN_OPTIONS="verify_asan_link_order=0")
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False, env=env)
+        env = dict(os.environ, LD_PRELOAD=COUNT_CALLS, QRTOOL_COUNT_LOG=log,
+                   ASAN_OPTIONS="verify_asan_link_order=0")
+        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300,
+                              check=False, env=env)
         self.assertEqual(done.returncode, 0, (args, done.stderr))
         with open(log, encoding="ascii") as file:
             counts = dict(line.split() for line in file)
@@ -68,13 +72,16 @@ class Rows(unittest.TestCase):
                 np.testing.assert_array_equal(one[key].view(np.uint8), other[key].view(np.uint8))
 
     def test_the_result_is_the_one_in_memory(self):
-        cases = [("60000x20", "12MiB"), ("200000x3", "5MiB"), ("60001x40", "20MiB"), ("2x60000x20", "12MiB")]
+        cases = [("60000x20", "12MiB"), ("200000x3", "5MiB"), ("60001x40", "20MiB"),
+                 ("2x60000x20", "12MiB")]
         for shape, memory in cases:
             for precision in ("single", "double"):
                 for sign in ("positive", "lapack"):
-                    self.generate("--shape", shape, "--precision", precision, "--kind", "cond", "--cond", "1e5")
+                    self.generate("--shape", shape, "--precision", precision, "--kind", "cond",
+                                  "--cond", "1e5")
                     size = str(2 * int(memory[:-3])) + "MiB" if precision == "double" else memory
-                    said, by_rows = self.factor("b.h5", "--sign", sign, "--memory", size, "--threads", "2",
+                    said, by_rows = self.factor("b.h5", "--sign", sign, "--memory", size,
+                                                "--threads", "2",
                                                 "--explain")
                     self.assertIn("rows of a matrix at a time", said)
                     _, whole = self.factor("w.h5", "--sign", sign)  # the plan's own choice
@@ -90,25 +97,31 @@ class Rows(unittest.TestCase):
         self.assertIn("rows of a matrix at a time", said)
         _, whole = self.factor("w.h5", "--memory", "1GiB")
         self.expect_same(whole, by_rows)
-        self.assertEqual([self.variant(name) for name in ("b.h5", "w.h5")], ["cpu/tall", "cpu/tall"])
+        self.assertEqual([self.variant(name) for name in ("b.h5", "w.h5")],
+                         ["cpu/tall", "cpu/tall"])
         self.run_tool("verify", self.a, self.path("b.h5"))
 
     def test_no_memory_limit_changes_a_byte(self):
-        # Nothing forces a variant here. What does not fit is refused, and nothing else takes its place.
+        # Nothing forces a variant here. What does not fit is refused, and nothing else takes its
+        # place.
         for shape, limits in (("30000x24", ("6MiB", "8MiB", "12MiB", "24MiB", "1GiB")),
                               ("9000x24", ("1MiB", "2MiB", "4MiB", "1GiB")),
                               ("60x50x40", ("200KiB", "1MiB", "1GiB"))):
             self.generate("--shape", shape)
             files, reports = set(), set()
             for memory in limits:
-                done = subprocess.run([QRTOOL, "factor", self.a, self.path("b.h5"), "--backend", "cpu", "-f", "-q",
-                                       "--memory", memory, "--threads", "2"], capture_output=True, check=False)
+                done = subprocess.run([QRTOOL, "factor", self.a, self.path("b.h5"), "--backend",
+                                       "cpu", "-f", "-q",
+                                       "--memory", memory, "--threads", "2"], capture_output=True,
+                                       check=False)
                 if done.returncode == 6:
                     continue
                 self.assertEqual(done.returncode, 0, done.stderr)
                 with h5py.File(self.path("b.h5")) as file:
-                    files.add(file["Q"][:].tobytes() + file["R"][:].tobytes() + file.attrs["variant"].encode())
-                    reports.add(b"".join(file["report"][key][:].tobytes() for key in sorted(file["report"])))
+                    files.add(file["Q"][:].tobytes() + file["R"][:].tobytes() +
+                              file.attrs["variant"].encode())
+                    reports.add(b"".join(file["report"][key][:].tobytes()
+                                         for key in sorted(file["report"])))
             self.assertEqual((len(files), len(reports)), (1, 1), shape)
 
     def test_verify_measures_the_same_in_any_memory(self):
@@ -121,7 +134,8 @@ class Rows(unittest.TestCase):
         self.assertEqual(len(found), 1, found)
 
     def test_memory_bounds_what_is_resident(self):
-        # The file is one chunk, three times as large as --memory. Holding it, let alone once per thread, would show.
+        # The file is one chunk, three times as large as --memory. Holding it, let alone once per
+        # thread, would show.
         rows, columns = 600000, 40
         with h5py.File(self.a, "w") as file:
             data = file.create_dataset("A", (rows, columns), "f4", chunks=(rows, columns))
@@ -130,29 +144,35 @@ class Rows(unittest.TestCase):
         if base > 64 << 20:
             self.skipTest("a sanitizer keeps memory that was freed")
         for mode in ("r", "reduced"):
-            peak = self.peak_bytes("factor", self.a, self.path("q.h5"), "-f", "-q", "--backend", "cpu", "--mode", mode,
+            peak = self.peak_bytes("factor", self.a, self.path("q.h5"), "-f", "-q", "--backend",
+                                   "cpu", "--mode", mode,
                                    "--memory", "32MiB", "--threads", "2")
             self.assertLess(peak, base + (32 << 20) + self.ROOM, mode)
 
     def test_scratch_holds_the_tree_and_is_left_empty(self):
         self.generate("--shape", "60000x20")
         os.mkdir(self.path("scratch"))
-        said, by_rows = self.factor("b.h5", "--memory", "12MiB", "--threads", "1", "--scratch", self.path("scratch"),
+        said, by_rows = self.factor("b.h5", "--memory", "12MiB", "--threads", "1", "--scratch",
+                                    self.path("scratch"),
                                     "--explain")
         self.assertIn("in --scratch", said)
         self.assertEqual(os.listdir(self.path("scratch")), [])
         _, whole = self.factor("w.h5")
         self.expect_same(whole, by_rows)
-        said, _ = self.factor("c.h5", "--memory", "12MiB", "--threads", "1", "--scratch", self.path("missing"),
+        said, _ = self.factor("c.h5", "--memory", "12MiB", "--threads", "1", "--scratch",
+                              self.path("missing"),
                               expect=5)
         self.assertIn("--scratch", said)
         self.assertFalse(os.path.exists(self.path("c.h5")))
 
     def test_r_alone_is_checked_in_the_same_pass(self):
-        # Up to 8 columns the check is exact, beyond it is an estimate: it does not depend on memory or threads.
-        for shape, words in (("120000x20", "estimated with 8 vectors"), ("600000x5", "/ ||A||^2, a weaker check")):
+        # Up to 8 columns the check is exact, beyond it is an estimate: it does not depend on memory
+        # or threads.
+        for shape, words in (("120000x20", "estimated with 8 vectors"),
+                             ("600000x5", "/ ||A||^2, a weaker check")):
             self.generate("--shape", shape)
-            said, by_rows = self.factor("b.h5", "--threads", "1", "--mode", "r", "--memory", "8MiB", "--explain")
+            said, by_rows = self.factor("b.h5", "--threads", "1", "--mode", "r", "--memory", "8MiB",
+                                        "--explain")
             self.assertIn("rows of a matrix at a time", said)
             self.assertIn(words, said)
             self.assertIn("the matrix passes", said)
@@ -164,7 +184,8 @@ class Rows(unittest.TestCase):
             self.assertTrue(0.25 < ratio < 4, ratio)
             if shape.endswith("x5"):
                 np.testing.assert_allclose(by_rows["residual"], whole["residual"], rtol=0.2)
-            for more in (("--memory", "9MiB", "--threads", "2"), ("--memory", "6MiB", "--threads", "1")):
+            for more in (("--memory", "9MiB", "--threads", "2"),
+                         ("--memory", "6MiB", "--threads", "1")):
                 _, other = self.factor("c.h5", "--mode", "r", *more)
                 np.testing.assert_array_equal(other["residual"], by_rows["residual"])
             self.run_tool("verify", self.a, self.path("b.h5"))
@@ -178,13 +199,15 @@ class Rows(unittest.TestCase):
         for layout in layouts:
             with h5py.File(self.a, "w") as file:
                 file.create_dataset("A", data=values, **layout)
-            said, by_rows = self.factor("b.h5", "--mode", "r", "--precision", "single", "--memory", "11MiB", "--threads", "2",
+            said, by_rows = self.factor("b.h5", "--mode", "r", "--precision", "single", "--memory",
+                                        "11MiB", "--threads", "2",
                                         "--explain")
             self.assertIn("rows of a matrix at a time", said)
             found.append(by_rows)
             self.expect_same(found[0], by_rows)
         for b in range(2):
-            np.testing.assert_allclose(np.abs(np.linalg.qr(values[b].astype(float), "r")), np.abs(found[0]["R"][b]),
+            np.testing.assert_allclose(np.abs(np.linalg.qr(values[b].astype(float), "r")),
+                                       np.abs(found[0]["R"][b]),
                                        rtol=1e-5, atol=1e-3)
 
     def test_damage_in_r_alone_is_found(self):
@@ -192,7 +215,8 @@ class Rows(unittest.TestCase):
         with open(self.a, "r+b") as file:
             file.seek(-5000, os.SEEK_END)
             file.write(b"x" * 100)
-        said, found = self.factor("b.h5", "--mode", "r", "--memory", "8MiB", "--threads", "1", expect=3)
+        said, found = self.factor("b.h5", "--mode", "r", "--memory", "8MiB", "--threads", "1",
+                                  expect=3)
         self.assertIn("damaged", said)
         self.assertEqual(found, {})
 
@@ -214,7 +238,8 @@ class Rows(unittest.TestCase):
             file["A"] = values
         said, _ = self.factor("b.h5", "--memory", "16MiB", "--order", "column", expect=6)
         self.assertIn("stored by columns", said)
-        _, by_rows = self.factor("b.h5", "--memory", "12MiB", "--threads", "1", "--order", "column", "--mode", "r")
+        _, by_rows = self.factor("b.h5", "--memory", "12MiB", "--threads", "1", "--order", "column",
+                                 "--mode", "r")
         _, whole = self.factor("w.h5", "--order", "column", "--mode", "r")
         np.testing.assert_array_equal(whole["R"], by_rows["R"])
 

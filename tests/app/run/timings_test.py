@@ -19,7 +19,8 @@ def environment(**changes):
 
 
 def run(*args, env, status=0):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False, env=env)
+    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False,
+                          env=env)
     assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
     return done
 
@@ -111,12 +112,14 @@ class Timings(unittest.TestCase):
         on_device = self.factor(*device)
         with open(self.at("plain"), "w", encoding="utf-8"):
             pass
-        for place in (self.at("plain/cache/t.json"), "/proc/qrtool/t.json", self.folder, "/dev/null", "/dev/full"):
+        for place in (self.at("plain/cache/t.json"), "/proc/qrtool/t.json", self.folder,
+                      "/dev/null", "/dev/full"):
             env = environment(QRTOOL_TIMINGS=place)
             self.assertEqual(self.factor(env=env), good, place)
             self.assertEqual(self.factor(*device, env=env), on_device, place)
             run("devices", "--timings", env=env)
-        left = [name for _, _, names in os.walk(self.folder) for name in names if name.endswith(".tmp")]
+        left = [name for _, _, names in os.walk(self.folder) for name in names
+                if name.endswith(".tmp")]
         self.assertEqual(left, [])
 
 
