@@ -3,6 +3,7 @@
 // own numbers.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace qrtool {
 
 /// How a number of a report is stored: float64, int32, a value of an enumeration, or one byte.
 enum class NumberKind { real, whole, status, byte };
+
+constexpr std::size_t bytes_of(NumberKind kind) {
+  return kind == NumberKind::real ? 8 : kind == NumberKind::whole ? 4 : 1;
+}
 
 /// The texts are plain words and formulas in ASCII.
 struct ReportColumn {

@@ -254,17 +254,20 @@ void enter_output(const OutputSpec& spec, Cost& cost) {
     numbers += each;
     bytes += each * dataset.stored_bytes();
   }
+  std::uint64_t of_digits = 0;  // text of the columns of small whole numbers
   for (const NumberDataset& column : spec.numbers) {
-    std::uint64_t each = 8;
+    std::uint64_t each = 1;
     for (const index_t extent : column.dims) each *= static_cast<std::uint64_t>(extent);
-    bytes += each;
+    const bool is_real = column.kind == NumberKind::real;
+    bytes += each * bytes_of(column.kind);
+    (is_real ? numbers : of_digits) += each * (is_real ? 1 : 2);
   }
   cost.is_output_estimated = is_text;
   double formatting = 0;
   if (is_text && !spec.datasets.empty()) {
     const TextRate rate = spec.datasets.front().type == ElementType::float32 ? text_rate<float>()
                                                                              : text_rate<double>();
-    bytes = static_cast<std::uint64_t>(rate.bytes * static_cast<double>(numbers));
+    bytes = static_cast<std::uint64_t>(rate.bytes * static_cast<double>(numbers)) + of_digits;
     formatting = rate.seconds * static_cast<double>(numbers);
   }
   if (spec.with_report) bytes += lines * (is_text ? line_text_bytes : line_bytes);

@@ -162,11 +162,6 @@ hid_t stored_type(const MatrixDataset& dataset) {
   return dataset.type == ElementType::float32 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
 }
 
-std::size_t bytes_of(NumberKind kind) {
-  using Kind = NumberKind;
-  return kind == Kind::real ? 8 : kind == Kind::whole ? 4 : 1;
-}
-
 hid_t stored_type(NumberKind kind) {
   using Kind = NumberKind;
   return kind == Kind::real ? H5T_IEEE_F64LE : kind == Kind::whole ? H5T_STD_I32LE : H5T_STD_U8LE;

@@ -126,10 +126,6 @@ const char* descr_of(NumberKind kind) {
   return kind == NumberKind::real ? "<f8" : kind == NumberKind::whole ? "<i4" : "|u1";
 }
 
-std::size_t bytes_of(NumberKind kind) {
-  return kind == NumberKind::real ? 8 : kind == NumberKind::whole ? 4 : 1;
-}
-
 class NpzWriter final : public ArraysWriter {
  public:
   explicit NpzWriter(const OutputSpec& spec);

@@ -61,18 +61,18 @@ class DryRun(unittest.TestCase):
 
     def test_bytes_are_those_of_the_output(self):
         for ending, slack in (("h5", 1.3), ("npz", 1.1), ("csv", 1.25)):
-            room = costs("factor", "a.h5:/A", f"q.{ending}")
-            run("factor", "a.h5:/A", f"q.{ending}")
-            written = sum(os.path.getsize(name) for name in os.listdir(".") if name != "a.h5")
-            self.assertLess(room["output_bytes"], written * slack)
-            self.assertGreater(room["output_bytes"], written / slack)
-            self.assertEqual(room["runs"][0]["input_bytes"], 300 * 40 * 8 * 8)
-            for name in os.listdir("."):
-                if name != "a.h5":
-                    os.remove(name)
-        self.assertEqual(costs("solve", "a.h5:/A", "a.h5:/b", "x.npz",
-                               "--no-se")["runs"][0]["output_bytes"] // 1000,
-                         (300 * 8 * 8 + 300 * 8 * 8) // 1000)
+            for command in (("factor", "a.h5:/A"), ("solve", "a.h5:/A", "a.h5:/b")):
+                with self.subTest(ending=ending, command=command[0]):
+                    said = costs(*command, f"q.{ending}")
+                    run(*command, f"q.{ending}")
+                    files = [name for name in os.listdir(".") if name != "a.h5"]
+                    written = sum(os.path.getsize(name) for name in files)
+                    for name in files:
+                        os.remove(name)
+                    self.assertLess(said["output_bytes"], written * slack)
+                    self.assertGreater(said["output_bytes"], written / slack)
+                    inputs = 300 * 40 * (8 if command[0] == "factor" else 9) * 8
+                    self.assertEqual(said["runs"][0]["input_bytes"], inputs)
 
     def test_times_are_there_and_add_up(self):
         for args in (("factor", "a.h5:/A", "q.h5"), ("solve", "a.h5:/A", "a.h5:/b", "x.h5")):
