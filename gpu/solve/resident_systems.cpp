@@ -33,7 +33,7 @@ struct ResidentSystems<T>::State {
       factored.emplace(factor_pool.get(plan.problem, plan.params, bytes, count(), 0));
       system.emplace(system_pool.get(layout, count(), 0));
       repeat(factored->job.a, plan.problem.input_bytes(), a.data, a.count);
-      repeat(system->b, layout.bytes[0], b.data(), a.count);
+      repeat(system->b, layout.bytes[SystemLayout::b], b.data(), a.count);
       engine.upload.finish();
     });
   }

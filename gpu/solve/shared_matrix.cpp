@@ -155,28 +155,37 @@ SharedShape SharedSetup::shape(index_t count) const {
       .reserved = 0};
 }
 
-std::vector<std::size_t> SharedSetup::bytes() const {
+std::array<std::size_t, SharedSetup::entries> SharedSetup::bytes() const {
   const auto m = static_cast<std::size_t>(problem.m), n = static_cast<std::size_t>(problem.n);
   const auto width = static_cast<std::size_t>(width_of(problem.n));
-  const std::size_t element = size_of(problem.type);
-  const bool has_blocks = problem.n > tuning::shared_block;
   const auto rows = static_cast<std::size_t>(problem.packed_rows());
-  return {element * m,
-          element * n,
-          problem.wants_se ? element * n : 0,
-          sizeof(SolutionErrors),
-          is_masked ? sizeof(FactorFindings) : 0,
-          is_masked ? sizeof(cl_int) : 0,
-          has_blocks ? sizeof(double) * (rows + 1 + width) : 0};
+  const std::size_t element = size_of(problem.type);
+  std::array<std::size_t, entries> of{};
+  of[b] = element * m;
+  of[x] = element * n;
+  of[errors] = sizeof(SolutionErrors);
+  if (problem.wants_se) of[se] = element * n;
+  if (problem.n > tuning::shared_block) of[scratch] = sizeof(double) * (rows + 1 + width);
+  if (is_masked) {
+    of[findings] = sizeof(FactorFindings);
+    of[rows_used] = sizeof(cl_int);
+  }
+  return of;
 }
 
 SharedBuffers::SharedBuffers(SystemPool& pool, const SharedSetup& setup, index_t count, int set) {
-  const std::vector<std::size_t> bytes = setup.bytes();
-  std::size_t entry = 0;
-  for (cl::Buffer* buffer : {&b, &x, &se, &errors, &findings, &rows_used, &scratch}) {
-    *buffer = pool.grown({set, entry}, bytes[entry] * static_cast<std::size_t>(count));
-    ++entry;
-  }
+  using S = SharedSetup;
+  const auto bytes = setup.bytes();
+  const auto take = [&](cl::Buffer& buffer, S::Entry entry) {
+    buffer = pool.grown({set, entry}, bytes[entry] * static_cast<std::size_t>(count));
+  };
+  take(b, S::b);
+  take(x, S::x);
+  take(se, S::se);
+  take(errors, S::errors);
+  take(findings, S::findings);
+  take(rows_used, S::rows_used);
+  take(scratch, S::scratch);
 }
 
 namespace {
@@ -220,11 +229,11 @@ void enqueue_check(const SharedSetup& setup, const SharedBuffers& buffers,
 SharedEvents enqueue_shared(const SharedSetup& setup, const SharedBuffers& buffers, index_t count) {
   cl::CommandQueue& queue = setup.engine.compute;
   const SharedShape shape = setup.shape(count);
-  const std::vector<std::size_t> bytes = setup.bytes();
+  const auto bytes = setup.bytes();
   const auto sides = static_cast<std::size_t>(count);
   constexpr cl_uint nan = 0xffffffff;
-  queue.enqueueFillBuffer(buffers.x, nan, 0, sides * bytes[1]);
-  queue.enqueueFillBuffer(buffers.errors, nan, 0, sides * bytes[3]);
+  queue.enqueueFillBuffer(buffers.x, nan, 0, sides * bytes[SharedSetup::x]);
+  queue.enqueueFillBuffer(buffers.errors, nan, 0, sides * bytes[SharedSetup::errors]);
   SharedEvents events;
   queue.enqueueMarkerWithWaitList(nullptr, &events.begun);
   enqueue_solve(setup, buffers, shape);

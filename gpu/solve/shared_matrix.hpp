@@ -3,8 +3,8 @@
 // these, and the launches of shared.cl and masked.cl. Private to gpu/solve.
 #pragma once
 
+#include <array>
 #include <string>
-#include <vector>
 
 #include "core/solve/system_device.hpp"
 #include "gpu/gpu_variant.hpp"
@@ -32,8 +32,10 @@ struct SharedSetup {
   Launcher launcher(const Params& of) const;
   /// b_ld and x_ld: those of `count` right sides, packed.
   SharedShape shape(index_t count) const;
-  /// Bytes of one right side: b, x, se, errors, findings, rows that count, scratch.
-  std::vector<std::size_t> bytes() const;
+  /// The buffers of right sides. rows_used: the rows that count.
+  enum Entry : std::size_t { b, x, se, errors, findings, rows_used, scratch, entries };
+  /// Bytes of one right side in each; 0 where it is not needed.
+  std::array<std::size_t, entries> bytes() const;
 
   Engine& engine;
   const SolveProblem& problem;

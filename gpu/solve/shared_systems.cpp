@@ -110,8 +110,10 @@ std::vector<index_t> SharedOnDevice<T>::run(const RightSideBlock<T>& block) {
   if (block.count == 0) return {};
   refused_.clear();
   const Problem one{.count = block.count, .m = problem_.m, .n = 1, .type = problem_.type};
-  const SubChunks cut = cut_chunk(one, {.io = setup_.bytes(), .work = {}, .check = {}},
-                                  engine_.info.limits, block.count, tuning::solve_sub_chunk_bytes);
+  const auto bytes = setup_.bytes();
+  const SubChunks cut =
+      cut_chunk(one, {.io = {bytes.begin(), bytes.end()}, .work = {}, .check = {}},
+                engine_.info.limits, block.count, tuning::solve_sub_chunk_bytes);
   // Declared outside `try`, because copies into it may be running until the queues are drained.
   std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
   try {
@@ -171,9 +173,9 @@ void SharedOnDevice<T>::enqueue_sums_of(Flight& flight, int set) {
     enqueue_sums(layout, Summed::a, of, 1, sums, launch);
     return sums;
   };
-  const std::size_t entries = setup_.bytes().size();
-  flight.sums_of_b = enqueue(problem_.m, flight.buffers->b, entries);
-  flight.sums_of_x = enqueue(problem_.n, flight.buffers->x, entries + 1);
+  constexpr std::size_t next = SharedSetup::entries;
+  flight.sums_of_b = enqueue(problem_.m, flight.buffers->b, next);
+  flight.sums_of_x = enqueue(problem_.n, flight.buffers->x, next + 1);
 }
 
 template <class T>

@@ -32,21 +32,22 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Par
                         : 0) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n),
              count = static_cast<std::size_t>(sides);
-  const std::size_t element = size_of(p.type), x_bytes = element * n * count;
-  bytes = {element * m * count,
-           x_bytes,
-           p.wants_se ? x_bytes : 0,
-           sizeof(FactorFindings),
-           p.wants_se ? n * sizeof(double) : 0,
-           count * sizeof(SolutionErrors),
-           sum_bytes(p.m, sides, p.type),
-           sum_bytes(p.n, sides, p.type),
-           p.has_weights ? element * m : 0,
-           p.has_weights ? sum_bytes(p.m, 1, p.type) : 0,
-           needs_weighing(p) ? sizeof(cl_int) : 0,
-           0,
-           0,
-           0};
+  const std::size_t element = size_of(p.type);
+  bytes[b] = element * m * count;
+  bytes[x] = element * n * count;
+  bytes[findings] = sizeof(FactorFindings);
+  bytes[errors] = count * sizeof(SolutionErrors);
+  bytes[b_sums] = sum_bytes(p.m, sides, p.type);
+  bytes[x_sums] = sum_bytes(p.n, sides, p.type);
+  if (p.wants_se) {
+    bytes[se] = bytes[x];
+    bytes[inverse_norms] = n * sizeof(double);
+  }
+  if (p.has_weights) {
+    bytes[weights] = element * m;
+    bytes[w_sums] = sum_bytes(p.m, 1, p.type);
+  }
+  if (needs_weighing(p)) bytes[left_out] = sizeof(cl_int);
   if (!is_tall_system(p.m)) return;
   const auto slabs = static_cast<std::size_t>(system_slabs(p.m).count);
   std::size_t sums = count * (n + 2) * sizeof(double), partial = sums * slabs;
@@ -55,9 +56,9 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Par
     sums = std::max(sums, of_normal.sums);
     partial = std::max(partial, of_normal.partial);
   }
-  bytes[11] = partial;
-  bytes[12] = sums;
-  bytes[13] = count * (n + 1) * sizeof(double);
+  bytes[tall_partial] = partial;
+  bytes[tall_sums] = sums;
+  bytes[tall_state] = count * (n + 1) * sizeof(double);
 }
 
 SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params,
@@ -85,10 +86,14 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params
 void SystemBuffers::poison(const cl::CommandQueue& queue, index_t count) const {
   constexpr cl_uint nan = 0xffffffff;
   const auto systems = static_cast<std::size_t>(count);
-  queue.enqueueFillBuffer(x, nan, 0, systems * layout.bytes[1]);
-  if (layout.bytes[2] > 0) queue.enqueueFillBuffer(se, nan, 0, systems * layout.bytes[2]);
-  queue.enqueueFillBuffer(findings, nan, 0, systems * layout.bytes[3]);
-  queue.enqueueFillBuffer(errors, nan, 0, systems * layout.bytes[5]);
+  const auto fill = [&](const cl::Buffer& buffer, SystemLayout::Entry entry) {
+    const std::size_t bytes = systems * layout.bytes[entry];
+    if (bytes > 0) queue.enqueueFillBuffer(buffer, nan, 0, bytes);
+  };
+  fill(x, SystemLayout::x);
+  fill(se, SystemLayout::se);
+  fill(findings, SystemLayout::findings);
+  fill(errors, SystemLayout::errors);
 }
 
 cl::Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t bytes) {
@@ -105,25 +110,26 @@ cl::Buffer SystemPool::grown(std::pair<int, std::size_t> place, std::size_t byte
 }
 
 SystemBuffers SystemPool::get(const SystemLayout& layout, index_t count, int set) {
-  std::size_t entry = 0;
+  using L = SystemLayout;
   const auto groups = static_cast<std::size_t>(std::min(count, layout.factor_groups));
-  const auto take = [&] {
-    const std::size_t bytes = layout.bytes[entry] * static_cast<std::size_t>(count);
-    return grown({set, entry++}, bytes);
+  const auto take = [&](L::Entry entry) {
+    return grown({set, entry}, layout.bytes[entry] * static_cast<std::size_t>(count));
   };
   return {.layout = layout,
-          .b = take(),
-          .x = take(),
-          .se = take(),
-          .findings = take(),
-          .inverse_norms = take(),
-          .errors = take(),
-          .b_sums = take(),
-          .x_sums = take(),
-          .weights = take(),
-          .w_sums = take(),
-          .left_out = take(),
-          .tall = {.partial = take(), .sums = take(), .state = take()},
+          .b = take(L::b),
+          .x = take(L::x),
+          .se = take(L::se),
+          .findings = take(L::findings),
+          .inverse_norms = take(L::inverse_norms),
+          .errors = take(L::errors),
+          .b_sums = take(L::b_sums),
+          .x_sums = take(L::x_sums),
+          .weights = take(L::weights),
+          .w_sums = take(L::w_sums),
+          .left_out = take(L::left_out),
+          .tall = {.partial = take(L::tall_partial),
+                   .sums = take(L::tall_sums),
+                   .state = take(L::tall_state)},
           .scratch = grown({shared_by_sets, 0}, layout.scratch_bytes * groups)};
 }
 

@@ -2,9 +2,9 @@
 // system_buffers.hpp: the device's buffers for systems, beside those of their factors.
 #pragma once
 
+#include <array>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
@@ -44,12 +44,29 @@ struct SystemLayout {
   SystemLayout(const SolveProblem& problem, index_t right_sides, const Params& params,
                const Limits& limits);
 
+  /// The buffers of every system; checksums of b, x and the weights, and left_out (weights.hpp).
+  enum Entry : std::size_t {
+    b,
+    x,
+    se,
+    findings,
+    inverse_norms,
+    errors,
+    b_sums,
+    x_sums,
+    weights,
+    w_sums,
+    left_out,
+    tall_partial,
+    tall_sums,
+    tall_state,
+    entries
+  };
+
   index_t sides;
-  /// Of one system: b, x, se, findings, inverse_norms, errors, checksums of b and of x, weights,
-  /// their checksums, left_out (weights.hpp), and TallBuffers.
-  std::vector<std::size_t> bytes;
-  index_t factor_groups;      // at the most
-  std::size_t scratch_bytes;  // of each of these groups
+  std::array<std::size_t, entries> bytes{};  // of one system in each; 0 where it is not needed
+  index_t factor_groups;                     // at the most
+  std::size_t scratch_bytes;                 // of each of these groups
 };
 
 /// The buffers of a sub-chunk.

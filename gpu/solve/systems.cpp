@@ -176,7 +176,7 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
 template <class T>
 SubChunks SystemsOnDevice<T>::cut(const Call& call, std::size_t wanted_bytes) const {
   MatrixBytes bytes = factor_bytes_;
-  const std::vector<std::size_t> own = layout(call.sides).bytes;
+  const auto own = layout(call.sides).bytes;
   bytes.io.insert(bytes.io.end(), own.begin(), own.end());
   return cut_chunk(plan_.problem, bytes, engine_.info.limits, call.a.count - call.open,
                    wanted_bytes);
