@@ -133,11 +133,18 @@ bool PackSolver<T>::take_in_place(std::span<const SystemRef<T>> systems,
   return true;
 }
 
+/// Scales only the systems that must be packed: their neighbours get the bits that they get in
+/// place, whose exponents decide what needs care, and lose no digits of small columns.
 template <class T>
 void PackSolver<T>::pack(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block) {
-  for (std::size_t l = 0; l < systems.size(); ++l)
-    pack_system(problem_, systems[l], block, rows_, ab_.view()[static_cast<index_t>(l)],
-                packed_[l]);
+  for (std::size_t l = 0; l < systems.size(); ++l) {
+    const MatrixView<T> ab = ab_.view()[static_cast<index_t>(l)];
+    if (must_be_packed(systems[l], block)) {
+      pack_system(problem_, systems[l], block, rows_, ab, packed_[l]);
+    } else {
+      copy_system(problem_, systems[l], block, ab, packed_[l]);
+    }
+  }
   take_packed(ab_.view(), std::span(packed_).first(systems.size()));
 }
 
@@ -215,7 +222,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
                                     index_t lane) {
   const MatrixView<T> ab = ab_.view()[lane];
   PackedSystem& packed = packed_[lane];
-  const bool is_packed = !inputs_packed_.empty();
+  const bool is_packed = !inputs_packed_.empty() && !inputs_packed_[lane].is_copy;
   if (!is_packed) pack_system(problem_, system, block, rows_, ab, packed);
   if (!packed.a_is_finite) {
     refuse_system(problem_, system, p_, block);

@@ -2,6 +2,7 @@
 // system.cpp: packs a system, solves it with a known factor, and stores its solutions.
 #include "core/solve/system.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace qrtool {
@@ -20,6 +21,7 @@ void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
     for (index_t j = 0; j < p; ++j)
       rows.leave_out(block.b + block.b_places.start(system.first + j), block.b_places.step);
   }
+  packed.is_copy = false;
   packed.rows_used = rows.used();
   const PackedScale of_a = pack_matrix<T>(problem, a, rows, {ab.data, ab.rows, a.cols, ab.ld});
   packed.scale_a = of_a.scale;
@@ -33,6 +35,24 @@ void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
     packed.scale_b[j] = of_b.scale;
     packed.b_is_finite[j] = of_b.is_finite;
   }
+}
+
+template <class T>
+void copy_system(const SolveProblem& problem, const SystemRef<T>& system,
+                 const RightSideBlock<T>& block, MatrixView<T> ab, PackedSystem& packed) {
+  const index_t n = problem.n, p = ab.cols - n;
+  const VectorPlaces& places = block.b_places;
+  for (index_t i = 0; i < problem.m; ++i) {
+    std::copy_n(system.a + i * n, n, &ab(i, 0));
+    for (index_t j = 0; j < p; ++j)
+      ab(i, n + j) = block.b[places.start(system.first + j) + i * places.step];
+  }
+  packed.is_copy = true;
+  packed.scale_a = 0;
+  packed.a_is_finite = true;
+  packed.rows_used = problem.m;
+  packed.scale_b.assign(static_cast<std::size_t>(p), 0);
+  packed.b_is_finite.assign(static_cast<std::size_t>(p), true);
 }
 
 template <class T>
@@ -124,6 +144,8 @@ void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, 
 #define QRTOOL_FOR(T)                                                                            \
   template void pack_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,  \
                             RowFactors&, MatrixView<T>, PackedSystem&);                          \
+  template void copy_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,  \
+                            MatrixView<T>, PackedSystem&);                                       \
   template void solve_packed(const SolveProblem&, const SystemRef<T>&, const FactoredSystem<T>&, \
                              SystemSolver<T>&, const RightSideBlock<T>&);                        \
   template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);       \

@@ -17,6 +17,7 @@ struct SystemRef {
 
 /// What is found while a system is packed.
 struct PackedSystem {
+  bool is_copy = false;  // as it is in memory, whatever it holds
   int scale_a = 0;
   bool a_is_finite = true;
   index_t rows_used = 0;
@@ -29,6 +30,11 @@ template <class T>
 void pack_system(const SolveProblem& problem, const SystemRef<T>& system,
                  const RightSideBlock<T>& block, RowFactors& rows, MatrixView<T> ab,
                  PackedSystem& packed);
+
+/// ab (m x (n + p)) := [A B] as they are, where all rows count once.
+template <class T>
+void copy_system(const SolveProblem& problem, const SystemRef<T>& system,
+                 const RightSideBlock<T>& block, MatrixView<T> ab, PackedSystem& packed);
 
 /// A packed system with a finite matrix: [A B], what was found, and z = Q'B (k x p).
 template <class T>

@@ -203,11 +203,12 @@ TYPED_TEST(Packs, LanesDoNotDependOnEachOther) {
   EXPECT_EQ(other.se, good.se);
 }
 
-/// Makes the second column of every other system nearly the first: the condition is about 2 k.
+/// Makes the second column of every other system, or of two of three, nearly the first: the
+/// condition is about 2 k.
 template <class T>
-void make_ill_conditioned(Systems<T>& s, double k) {
+void make_ill_conditioned(Systems<T>& s, double k, bool is_regular = true) {
   const index_t m = s.problem.m, n = s.problem.n;
-  for (index_t i = 0; i < s.count(); i += 2)
+  for (index_t i = 0; i < s.count(); i += is_regular ? 2 : i % 3 + 1)
     for (index_t r = 0; r < m; ++r) {
       T* row = s.a.data() + (i * m + r) * n;
       row[1] = static_cast<T>(row[0] + row[1] / k);
@@ -236,6 +237,43 @@ TYPED_TEST(Packs, SystemsThatWaitHaveTheBitsThatTheyHaveAlone) {
   }
   for (index_t i = 0; i < count; ++i)
     EXPECT_EQ(together.findings[i * p].condition, alone.findings[i * p].condition);
+}
+
+/// Systems whose entries are far from 1, or whose columns have very different sizes, among others:
+/// where they lie apart they are copied, and where a neighbour has a gap it is scaled.
+TYPED_TEST(Packs, SystemsOfEverySizeHaveTheBitsThatTheyHaveAlone) {
+  using T = TypeParam;
+  constexpr bool is_float = sizeof(T) == 4;
+  const index_t m = 24, n = 5, p = 2, count = 41;
+  for (const bool has_gaps : {false, true}) {
+    SCOPED_TRACE(has_gaps);
+    Systems<T> together(m, n, p, count), alone(m, n, p, count);
+    for (Systems<T>* s : {&together, &alone}) {
+      if (!has_gaps) make_ill_conditioned(*s, 3e4, false);
+      for (index_t i = 0; i < count; ++i) {
+        for (index_t e = 0; e < m * n; ++e) {
+          T& a = s->a[i * m * n + e];
+          if (is_float) a *= e % n < 2 ? T(1e15) : T(1e-25);
+          if (!is_float && i % 3 == 0) a *= T(has_gaps ? 1e80 : 1e150);
+        }
+        if (has_gaps && i % 7 == 1) s->a[i * m * n] = std::numeric_limits<T>::quiet_NaN();
+      }
+      s->problem.skips_missing = has_gaps;
+    }
+    together.solve_packs(*systems_kernels().front(), false);
+    PackSolver<T> solver(alone.problem, p);
+    for (index_t i = 0; i < count; ++i) {
+      solver.run(alone.refs(i, 1), alone.block(false));
+      solver.finish(alone.block(false));
+    }
+    EXPECT_EQ(together.x, alone.x);
+    EXPECT_EQ(together.se, alone.se);
+    for (index_t i = 0; i < count * p; ++i) {
+      EXPECT_EQ(together.reports[i].status, Status::ok);
+      EXPECT_EQ(together.reports[i].backward_error, alone.reports[i].backward_error);
+      EXPECT_EQ(together.reports[i].residual_norm, alone.reports[i].residual_norm);
+    }
+  }
 }
 
 /// x from A'A is as good as x from reflectors in float64, or reflectors make it.
