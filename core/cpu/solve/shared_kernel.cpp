@@ -256,14 +256,17 @@ class RightSides : SolveArithmetic<T> {
     return tile_.has_rows ? s * tile_.x_ld + i : i * tile_.x_ld + s;
   }
 
+  /// Sums of the data rows, and then of all rows. With both in one loop, compilers gave some of the
+  /// vectors a fused multiply-add and others not.
   void add_squares() {
-    for (index_t i = 0; i < a_.m; ++i)
+    add_squares(0, a_.data_rows);
+    for (int v = 0; v < vectors; ++v) data_squares_[v] = r_squares_[v];
+    add_squares(a_.data_rows, a_.m);
+  }
+  void add_squares(index_t first, index_t end) {
+    for (index_t i = first; i < end; ++i)
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) {
-        const V r = b_[i * vectors + v];
-        r_squares_[v] += r * r;
-        if (i < a_.data_rows) data_squares_[v] += r * r;
-      }
+      for (int v = 0; v < vectors; ++v) r_squares_[v] += b_[i * vectors + v] * b_[i * vectors + v];
   }
 
   void judge() {
@@ -340,7 +343,7 @@ class RightSides : SolveArithmetic<T> {
   const index_t first_, count_;
   V *b_, *x_, *g_, *stored_, *y_;  // b_: the right sides, then the residuals
   V largest_[vectors], down_[vectors], x_norm_[vectors], residual_[vectors];
-  V b_squares_[vectors] = {}, r_squares_[vectors] = {}, data_squares_[vectors] = {};
+  V b_squares_[vectors] = {}, r_squares_[vectors] = {}, data_squares_[vectors];
   Int not_finite_[vectors] = {}, exponent_[vectors], needs_care_[vectors];
 };
 

@@ -159,6 +159,27 @@ TYPED_TEST(Shared, RightSidesLieInRowsOrColumns) {
   }
 }
 
+/// The kernel solves several vectors of right sides side by side. Where one comes to lie depends on
+/// the others, and on how many fit the memory.
+TYPED_TEST(Shared, RightSidesHaveTheSameBitsInEveryPlace) {
+  using T = TypeParam;
+  for (const double ridge : {0.0, 0.5}) {
+    Run<T> run(84, 7, 200);
+    run.problem.ridge = ridge;
+    for (index_t s = 0; s < run.count; ++s)
+      for (index_t i = 0; i < 84; ++i) run.at(s, i) = run.at(s % 20, i);
+    EXPECT_TRUE(run.solve().empty());
+    for (index_t s = 20; s < run.count; ++s) {
+      EXPECT_EQ(run.reports[s].residual_norm, run.reports[s % 20].residual_norm) << s;
+      EXPECT_EQ(run.reports[s].backward_error, run.reports[s % 20].backward_error) << s;
+      for (index_t j = 0; j < 7; ++j) {
+        EXPECT_EQ(run.x_at(s, j), run.x_at(s % 20, j)) << s;
+        EXPECT_EQ(run.se_at(s, j), run.se_at(s % 20, j)) << s;
+      }
+    }
+  }
+}
+
 TYPED_TEST(Shared, GapsAreSolvedWithTheRowsThatCount) {
   using T = TypeParam;
   for (const Shape& shape : shapes) {
