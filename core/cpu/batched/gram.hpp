@@ -116,29 +116,12 @@ class GramPack : public Columns<T, C> {
   [[gnu::noinline]] void multiply_tile(index_t first, index_t rows, index_t left, index_t right,
                                        index_t q) {
     V sums[width][block] = {};
-    add_products<1>(data_of(left, first), data_of(right, first) + q, rows, sums);
+    PanelProducts<C>::template add<1>(data_of(left, first), data_of(right, first) + q, rows, sums);
     V* to = tile_of(left, right) + q;
     for (index_t o = 0; o < columns_of(left); ++o)
 #pragma GCC unroll 4
       for (int e = 0; e < block; ++e)
         to[o * width + e] = first == 0 ? sums[o][e] : to[o * width + e] + sums[o][e];
-  }
-
-  /// sums := sums + sign X'Y for four columns of X and `block` of Y.
-  template <int sign>
-  [[gnu::always_inline]] static void add_products(const V* x, const V* y, index_t rows,
-                                                  V (&sums)[width][block]) {
-#pragma GCC unroll 4
-    for (index_t i = 0; i < rows; ++i)
-#pragma GCC unroll 4
-      for (int e = 0; e < block; ++e) {
-        const V right = y[i * width + e];
-#pragma GCC unroll 4
-        for (int o = 0; o < width; ++o) {
-          const V left = sign > 0 ? x[i * width + o] : -x[i * width + o];
-          sums[o][e] += left * right;
-        }
-      }
   }
 
   /// The lanes that the guard might accept, by A'A of the first rows and 16 columns, before all
@@ -200,7 +183,7 @@ class GramPack : public Columns<T, C> {
                                             : V{};
       for (index_t e = 0; left == right && e < block; ++e)
         squares_[right * width + q + e] = sums[q + e][e];
-      add_products<-1>(row_of(left, 0), row_of(right, 0) + q, left * width, sums);
+      PanelProducts<C>::template add<-1>(row_of(left, 0), row_of(right, 0) + q, left * width, sums);
 #pragma GCC unroll 4
       for (int o = 0; o < width; ++o)
 #pragma GCC unroll 4

@@ -24,6 +24,29 @@ constexpr int block = 2;
 /// constant 40x40 matrices of float64 missed their bar, and with 16 rows the largest error is 0.67
 /// of it.
 constexpr index_t sum_rows = 16;
+
+template <class C>
+struct PanelProducts : Lanes<C, C> {
+  using typename Lanes<C, C>::V;
+
+  /// sums := sums + sign X'Y for the rows of a panel X and N columns of a panel Y.
+  template <int sign, int N>
+  [[gnu::always_inline]] static void add(const V* x, const V* y, index_t rows,
+                                         V (&sums)[width][N]) {
+#pragma GCC unroll 4
+    for (index_t i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+      for (int e = 0; e < N; ++e) {
+        const V right = y[i * width + e];
+#pragma GCC unroll 4
+        for (int o = 0; o < width; ++o) {
+          const V left = sign > 0 ? x[i * width + o] : -x[i * width + o];
+          sums[o][e] += left * right;
+        }
+      }
+  }
+};
+
 /// A panel: rows of `width` vectors of C.
 template <class C>
 class Panel : Lanes<C, C> {

@@ -26,6 +26,7 @@ class NormalEquations : SolveArithmetic<T> {
   using Base::power, Base::square_roots;
   using typename Base::V, typename Base::VT;
   using InMemory = typename SystemColumns<T>::InMemory;
+  using Products = batched::PanelProducts<double>;
 
  public:
   NormalEquations(const Shape& shape, SystemColumns<T>& columns,
@@ -119,13 +120,13 @@ class NormalEquations : SolveArithmetic<T> {
       const V *x = data_of(left, first), *y = data_of(right, first);
       index_t i = 0;
       for (; i + 2 <= rows; i += 2) {
-        add_products<1, C>(x + i * width, y + i * width, 1, sums);
-        add_products<1, C>(x + (i + 1) * width, y + (i + 1) * width, 1, odd);
+        Products::template add<1>(x + i * width, y + i * width, 1, sums);
+        Products::template add<1>(x + (i + 1) * width, y + (i + 1) * width, 1, odd);
       }
-      add_products<1, C>(x + i * width, y + i * width, rows - i, sums);
+      Products::template add<1>(x + i * width, y + i * width, rows - i, sums);
       for (int o = 0; o < width; ++o) sums[o][0] += odd[o][0];
     } else {
-      add_products<1, C>(data_of(left, first), data_of(right, first) + q, rows, sums);
+      Products::template add<1>(data_of(left, first), data_of(right, first) + q, rows, sums);
     }
     V* to = columns_.upper_row(left * width, right) + q;
     for (index_t o = 0; o < columns_.columns_of(left); ++o)
@@ -149,30 +150,13 @@ class NormalEquations : SolveArithmetic<T> {
                   : V{};
       for (index_t e = 0; left == right && e < block; ++e)
         if (right * width + q + e < s_.n) columns_.square(right * width + q + e) = sums[q + e][e];
-      add_products<-1, block>(columns_.row_of(left, 0), columns_.row_of(right, 0) + q, left * width,
-                              sums);
+      Products::template add<-1>(columns_.row_of(left, 0), columns_.row_of(right, 0) + q,
+                                 left * width, sums);
 #pragma GCC unroll 4
       for (int o = 0; o < width; ++o)
 #pragma GCC unroll 4
         for (int e = 0; e < block; ++e) tile[o][q + e] = sums[o][e];
     }
-  }
-
-  /// sums := sums + sign X'Y for four columns of X and C of Y.
-  template <int sign, int C>
-  [[gnu::always_inline]] static void add_products(const V* x, const V* y, index_t rows,
-                                                  V (&sums)[width][C]) {
-#pragma GCC unroll 4
-    for (index_t i = 0; i < rows; ++i)
-#pragma GCC unroll 4
-      for (int e = 0; e < C; ++e) {
-        const V right = y[i * width + e];
-#pragma GCC unroll 4
-        for (int o = 0; o < width; ++o) {
-          const V left = sign > 0 ? x[i * width + o] : -x[i * width + o];
-          sums[o][e] += left * right;
-        }
-      }
   }
 
   /// tile := U^-T tile, where U is the diagonal tile of R'.
