@@ -82,10 +82,14 @@ index_t StoredArray::matrix_elements() const {
   return product;
 }
 
-/// Whether the matrices of a batch lie among each other.
+/// Whether the matrices of a batch lie among each other, or not in the order of the batch.
 bool StoredArray::is_interleaved() const {
   const index_t elements = matrix_elements();
-  return header().is_fortran && elements > 1 && header().elements() > elements;
+  if (!header().is_fortran || header().elements() <= elements) return false;
+  if (elements > 1) return true;
+  // Matrices of one number lie in Fortran order themselves, which is C order along one dimension.
+  const std::vector<index_t>& dims = header().dims;
+  return std::ranges::count_if(dims, [](index_t extent) { return extent > 1; }) > 1;
 }
 
 void StoredArray::load_from(const Place& place, std::uint64_t offset, std::size_t bytes,

@@ -66,9 +66,10 @@ void expect_rows(Reader& reader, index_t matrix, index_t first, index_t rows) {
 
 TEST_F(NpyReaderTest, EveryRangeOfEveryOrder) {
   // Small matrices, matrices larger than a piece of 1 MiB, long and wide ones; three leading
-  // dimensions.
-  const std::vector<std::vector<index_t>> shapes{
-      {70, 60}, {300000, 3}, {3, 300000}, {700, 900}, {5000, 9, 7}, {3, 600, 700}, {2, 3, 4, 5, 6}};
+  // dimensions, also of matrices that are one number.
+  const std::vector<std::vector<index_t>> shapes{{70, 60},        {300000, 3},    {3, 300000},
+                                                 {700, 900},      {5000, 9, 7},   {3, 600, 700},
+                                                 {2, 3, 4, 5, 6}, {4, 1, 3, 1, 1}};
   for (const auto& dims : shapes) {
     for (const bool is_fortran : {false, true}) {
       write_array("a.npy", dims, is_fortran);
@@ -96,7 +97,9 @@ TEST_F(NpyReaderTest, OnlyABatchInFortranOrderNeedsACopy) {
   for (const auto& [dims, needs] : {std::pair<std::vector<index_t>, bool>{{4, 3, 5}, true},
                                     {{4, 3}, false},
                                     {{1, 4, 3}, false},
-                                    {{4, 1, 1}, false}}) {
+                                    {{4, 1, 1}, false},
+                                    {{1, 4, 1, 1}, false},
+                                    {{4, 3, 1, 1}, true}}) {
     write_array("a.npy", dims, true);
     EXPECT_EQ(open_npy({.path = "a.npy", .dataset = {}})->source().needs_copy, needs);
   }
