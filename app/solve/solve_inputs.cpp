@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "app/run/join.hpp"
@@ -34,8 +35,23 @@ index_t find_column(const Source& table, const std::string& name, const char* op
                    fmt::format("its columns are {}", escape(join(table.columns, ", "))));
 }
 
+/// Weights that are no column of the table must be a file. Errors: InputError where they are not.
+void require_file_of_weights(const std::string& weights, const Source& table) {
+  const bool may_be_part_of_file = weights.find(':') != std::string::npos;
+  if (weights.empty() || may_be_part_of_file || std::filesystem::exists(weights)) return;
+  const std::vector<std::string_view> names(table.columns.begin(), table.columns.end());
+  const std::string_view near = nearest(weights, names);
+  throw InputError(fmt::format("{}: --weights: there is neither a column nor a file {}{}",
+                               escape(table.file), escape(weights),
+                               near.empty() ? "" : fmt::format("; did you mean {}?", escape(near))),
+                   fmt::format("its columns are {}", escape(join(table.columns, ", "))));
+}
+
 /// A, b and perhaps weights from one table, which is opened once for each of them.
 void open_table(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
+  if (!takes_csv_options(files.a))
+    throw InputError(fmt::format("{}: --response is for tables in CSV", escape(files.a)),
+                     "qrtool solve A B OUT");
   const auto open = [&files] {
     return open_recorded_input({.path = files.a, .dataset = {}, .csv = files.csv},
                                files.recorded_a);
@@ -53,6 +69,10 @@ void open_table(const SolveFiles& files, const SystemOptions& o, SolveInputs& in
     columns.push_back(j);
     inputs.names.push_back(source.columns[j]);
   }
+  if (columns.empty() && !o.intercept)
+    throw InputError(fmt::format("{}: no column is left for A", escape(source.file)),
+                     "--intercept adds a column of ones");
+  if (!has_weights) require_file_of_weights(o.weights, source);
   if (files.a == "-")
     throw UsageError("--response needs a file that can be read twice", "name the file");
   inputs.b = read_columns(open(), {response}, false);
@@ -173,8 +193,10 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
                             .n = a.n,
                             .b_dims = dims_of(inputs.b->source()),
                             .is_column = a.order == Order::column};
-  const std::vector<RightSides> ways = readings(shapes, options.rows);
-  if (ways.empty()) refuse_shapes(inputs, options.rows);
+  const bool is_column_of_table = !options.response.empty() && options.rows == RowsOfB::automatic;
+  const RowsOfB rows = is_column_of_table ? RowsOfB::matrix : options.rows;
+  const std::vector<RightSides> ways = readings(shapes, rows);
+  if (ways.empty()) refuse_shapes(inputs, rows);
   if (ways.size() > 1) refuse_two_ways(inputs, ways);
   inputs.sides = ways.front();
   if (inputs.w) check_weights(inputs);

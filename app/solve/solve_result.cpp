@@ -33,8 +33,8 @@ std::string table_of(const SolveResult& result) {
   }
   const double sigma = result.residual_norm / std::sqrt(result.freedom);
   return text + (result.freedom > 0
-                     ? fmt::format("residual standard deviation {:.6g}, {} degrees of freedom\n",
-                                   sigma, result.freedom)
+                     ? fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom\n",
+                                   sigma, result.freedom, result.freedom == 1 ? "" : "s")
                      : "");
 }
 

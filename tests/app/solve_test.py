@@ -387,6 +387,38 @@ def tables():
     assert "--response" in run("solve", "a.h5", "a.h5", "o.h5", "--response", "y", status=2).stderr
 
 
+def one_row_is_a_table():
+    with open("row.csv", "w", encoding="utf-8") as file:
+        file.write("a,b,y\n1,2,3\n")
+    run("solve", "row.csv", "x.h5", "-f", "--response", "y")
+    near(read("x.h5"), np.array([[0.6], [1.2]]))
+    run("verify", "row.csv", "x.h5", "--response", "y")
+    with open("two.csv", "w", encoding="utf-8") as file:
+        file.write("a,y\n1,2\n3,4\n")
+    text = run("solve", "two.csv", "x.h5", "-f", "--response", "y").stdout
+    assert "deviation 0.632456, 1 degree of freedom\n" in text, text
+
+
+def mistakes_with_tables_are_named():
+    def refused(*arguments):
+        return run("solve", *arguments, status=3).stderr
+
+    with open("t.csv", "w", encoding="utf-8") as file:
+        file.write("age,height,y\n1,2,3\n4,5,7\n6,7,9\n")
+    np.save("t.npy", np.eye(3))
+    text = refused("t.npy", "o.h5", "--response", "y")
+    assert "t.npy: --response is for tables in CSV" in text, text
+    text = refused("t.csv", "o.h5", "--response", "y", "--weights", "heigth")
+    assert "neither a column nor a file heigth; did you mean height?" in text, text
+    assert "hint: its columns are age, height, y" in text, text
+    with open("y.csv", "w", encoding="utf-8") as file:
+        file.write("y\n1\n2\n3\n")
+    text = refused("y.csv", "o.h5", "--response", "y")
+    assert "no column is left for A" in text and "hint: --intercept" in text, text
+    run("solve", "y.csv", "x.h5", "-f", "--response", "y", "--intercept")
+    near(read("x.h5"), np.array([[2.]]))
+
+
 def certified_values():
     values = {}
     with open(ROOT / "samples/strd/certified.csv", encoding="utf-8") as file:
@@ -445,7 +477,8 @@ def main():
              rank_deficient_and_wide, other_programs_solutions, bad_numbers_stay_alone,
              missing_rows_and_weights, degrees_of_freedom, the_deviation_of_a_table,
              one_matrix_on_a_device, own_matrices_with_weights_on_a_device,
-             tall_matrices_go_by_rows, empty_problems, tables, certified_sets]
+             tall_matrices_go_by_rows, empty_problems, tables, one_row_is_a_table,
+             mistakes_with_tables_are_named, certified_sets]
     global QRTOOL, ROOT
     QRTOOL, ROOT = str(pathlib.Path(QRTOOL).resolve()), ROOT.resolve()
     with tempfile.TemporaryDirectory() as folder:
