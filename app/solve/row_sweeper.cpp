@@ -46,16 +46,24 @@ void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<T> to
 template <class T>
 void RowSweeper<T>::read_weights(index_t first, index_t rows, T* w) {
   const SolveInputs& in = job_.inputs;
+  // The first of these weights in the file, and how far from it the next one is.
+  index_t start = in.w_is_shared ? first : first_of_b() + first, step = 1;
   if (in.w->source().n == 1) {
-    read_numbers(*in.w, in.w_is_shared ? first : first_of_b() + first, rows, w);
+    read_numbers(*in.w, start, rows, w);
   } else if (in.w_is_shared) {
     std::vector<T> all(static_cast<std::size_t>(job_.problem.m));
     read_numbers(*in.w, 0, job_.problem.m, all.data());
     std::copy_n(all.begin() + first, rows, w);
   } else {
     read_columns(*in.w, first, {w, rows, 1, 1});
+    if (in.sides.as_rows) {
+      start += column_ * job_.problem.m;
+    } else {
+      step = group_size();
+      start = first_of_b() + first * step + column_;
+    }
   }
-  require_weights(*in.w, w, rows);
+  require_weights(*in.w, w, rows, start, step);
 }
 
 template <class T>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/run/join.hpp"
+#include "app/run/verdict_text.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -247,13 +248,17 @@ template void read_numbers(Reader&, index_t, index_t, float*);
 template void read_numbers(Reader&, index_t, index_t, double*);
 
 template <class T>
-void require_weights(const Reader& reader, const T* w, index_t count) {
+void require_weights(const Reader& reader, const T* w, index_t count, index_t first, index_t step) {
   const T* bad = std::find_if_not(w, w + count, is_weight<T>);
   if (bad == w + count) return;
-  throw InputError(fmt::format("{}: a weight is {}; weights are finite and not negative",
-                               escape(reader.source().file), *bad));
+  Dims dims = dims_of(reader.source());
+  std::erase(dims, 1);  // a column or a row of weights is a vector
+  throw InputError(
+      fmt::format("{}: weight {} is {}; weights are finite and not negative",
+                  escape(reader.source().file), matrix_name(dims, first + (bad - w) * step), *bad),
+      "a weight of 0 leaves its row out");
 }
-template void require_weights(const Reader&, const float*, index_t);
-template void require_weights(const Reader&, const double*, index_t);
+template void require_weights(const Reader&, const float*, index_t, index_t, index_t);
+template void require_weights(const Reader&, const double*, index_t, index_t, index_t);
 
 }  // namespace qrtool

@@ -58,8 +58,10 @@ ElementType type_of(const SolveInputs& inputs);
 template <class T>
 void read_numbers(Reader& reader, index_t first, index_t count, T* out);
 
-/// Errors: InputError where a weight is negative, NaN or infinite.
+/// `w` are the numbers `first`, first + step, ... of the array. Errors: InputError where a weight
+/// is negative, NaN or infinite.
 template <class T>
-void require_weights(const Reader& reader, const T* w, index_t count);
+void require_weights(const Reader& reader, const T* w, index_t count, index_t first,
+                     index_t step = 1);
 
 }  // namespace qrtool

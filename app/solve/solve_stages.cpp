@@ -33,7 +33,7 @@ std::vector<T> read_shared_weights(const SolveJob& job) {
   std::vector<T> w(static_cast<std::size_t>(job.problem.m));
   Reader& reader = *job.inputs.w;
   read_numbers(reader, 0, job.problem.m, w.data());
-  require_weights(reader, w.data(), job.problem.m);
+  require_weights(reader, w.data(), job.problem.m, 0);
   return w;
 }
 
@@ -91,7 +91,7 @@ class GroupSteps {
           if (!has_own_weights()) return;
           T* w = chunk.w.view()[i].data;
           read_numbers(*job_.inputs.w, g * size, count * size, w);
-          require_weights(*job_.inputs.w, w, count * size);
+          require_weights(*job_.inputs.w, w, count * size, g * size);
         });
     const index_t of_x = p.n * job_.plan.group_size;
     if (job_.x != nullptr && of_x > 0)

@@ -419,6 +419,41 @@ def mistakes_with_tables_are_named():
     near(read("x.h5"), np.array([[2.]]))
 
 
+def bad_weights_are_named():
+    def refused(a, b, weights, *options):
+        write("a.h5", A=a)
+        write("b.h5", b=b)
+        write("w.h5", w=weights)
+        done = run("solve", "a.h5", "b.h5", "o.h5", "--weights", "w.h5", *options, status=3)
+        assert "hint: a weight of 0 leaves its row out" in done.stderr, done.stderr
+        return done.stderr
+
+    for m, options in ((9, ()), (20000, ()), (200000, ("--memory", "16MiB"))):
+        a, b = RANDOM.standard_normal((m, 3)), RANDOM.standard_normal((m, 2))
+        last = m - 2
+        weights = np.ones(m)
+        weights[last] = -1
+        text = refused(a, b, weights, *options)
+        assert f"w.h5: weight {last} is -1; weights are finite" in text, text
+        text = refused(a, b, weights[:, None], *options)
+        assert f"w.h5: weight {last} is -1; weights are finite" in text, text
+        weights = np.ones((m, 2))
+        weights[last, 1] = np.nan
+        text = refused(a, b, weights, *options)
+        assert f"w.h5: weight [{last},1] is nan" in text, text
+        text = refused(a, b.T, weights.T, *options)
+        assert f"w.h5: weight [1,{last}] is nan" in text, text
+    weights = np.ones((4, 5, 9))
+    weights[2, 3, 7] = np.inf
+    a, b = RANDOM.standard_normal((4, 5, 9, 3)), RANDOM.standard_normal((4, 5, 9))
+    text = refused(a, b, weights)
+    assert "w.h5: weight [2,3,7] is inf" in text, text
+    with open("t.csv", "w", encoding="utf-8") as file:
+        file.write("x,y,w\n1,2,1\n2,3,1\n3,5,-2\n")
+    done = run("solve", "t.csv", "o.h5", "--response", "y", "--weights", "w", status=3)
+    assert "t.csv: weight 2 is -2" in done.stderr, done.stderr
+
+
 def certified_values():
     values = {}
     with open(ROOT / "samples/strd/certified.csv", encoding="utf-8") as file:
@@ -478,7 +513,7 @@ def main():
              missing_rows_and_weights, degrees_of_freedom, the_deviation_of_a_table,
              one_matrix_on_a_device, own_matrices_with_weights_on_a_device,
              tall_matrices_go_by_rows, empty_problems, tables, one_row_is_a_table,
-             mistakes_with_tables_are_named, certified_sets]
+             mistakes_with_tables_are_named, bad_weights_are_named, certified_sets]
     global QRTOOL, ROOT
     QRTOOL, ROOT = str(pathlib.Path(QRTOOL).resolve()), ROOT.resolve()
     with tempfile.TemporaryDirectory() as folder:
