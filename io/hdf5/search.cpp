@@ -120,10 +120,13 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
     items.push_back(
         fmt::format("{} ({} {})", matrix.shown, shape_text(matrix.dims), matrix.stored_type));
   }
-  throw InputError(
-      fmt::format("{}: {} datasets of {}: {}", file.shown, items.size(),
-                  takes_vectors ? "numbers" : "matrices", list_text(items)),
-      fmt::format("choose one with --dataset {0} or {1}:{0}", matrices.front().shown, file.shown));
+  // Where vectors are taken, right sides or weights are meant, and most of these are vectors.
+  const auto vector = std::ranges::find_if(
+      matrices, [](const Dataset& dataset) { return dataset.dims.size() == 1; });
+  const Dataset& example = vector == matrices.end() ? matrices.front() : *vector;
+  throw InputError(fmt::format("{}: {} datasets of {}: {}", file.shown, items.size(),
+                               takes_vectors ? "numbers" : "matrices", list_text(items)),
+                   fmt::format("choose one, as in {}:{}", file.shown, example.shown));
 }
 
 [[noreturn]] void throw_unknown(const InputFile& file, const std::string& path) {
@@ -136,7 +139,7 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
   if (!inside.empty()) {
     throw InputError(
         fmt::format("{}: {} is a group; it holds {}", file.shown, escape(path), list_text(inside)),
-        fmt::format("choose one with --dataset {}", inside.front()));
+        fmt::format("choose one, as in {}:{}", file.shown, inside.front()));
   }
   const std::vector<std::string_view> candidates(shown.begin(), shown.end());
   const std::string_view near = nearest(escape(path), candidates);

@@ -38,7 +38,8 @@ std::string list_text(const std::vector<std::string>& items) {
                    near.empty() && !shown.empty() ? "choose one of " + list_text(shown) : "");
 }
 
-index_t find_only(Archive& archive) {
+/// The only member that holds matrices, or numbers of any shape where vectors are taken.
+index_t find_only(Archive& archive, bool takes_vectors) {
   const std::string& file = archive.file().shown;
   const std::vector<std::string>& names = archive.names();
   if (names.empty()) throw InputError(fmt::format("{}: holds no member", file));
@@ -48,10 +49,13 @@ index_t find_only(Archive& archive) {
                      fmt::format("choose one, as in {}:{}", file, escape(names.front())));
   }
   std::vector<std::string> matrices, others;
-  index_t last = -1;
+  // Where vectors are taken, right sides or weights are meant, and most of these are vectors.
+  index_t last = -1, example = -1;
+  bool has_vector = false;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const Header header = archive.array(static_cast<index_t>(i)).header;
-    const std::string shown = escape(names[i]), obstacle = obstacle_of(header, false).text;
+    const bool is_vector = takes_vectors && header.dims.size() == 1;
+    const std::string shown = escape(names[i]), obstacle = obstacle_of(header, is_vector).text;
     if (!obstacle.empty()) {
       others.push_back(shown + " " + obstacle);
       continue;
@@ -59,14 +63,17 @@ index_t find_only(Archive& archive) {
     matrices.push_back(
         fmt::format("{} ({} {})", shown, shape_text(header.dims), header.stored_type));
     last = static_cast<index_t>(i);
+    if (example < 0 || (is_vector && !has_vector)) example = last;
+    has_vector = has_vector || is_vector;
   }
+  const char* const what = takes_vectors ? "numbers" : "matrices";
   if (matrices.empty())
-    throw InputError(fmt::format("{}: holds no matrices: {}", file, list_text(others)));
+    throw InputError(fmt::format("{}: holds no {}: {}", file, what, list_text(others)));
   if (matrices.size() == 1) return last;
   throw InputError(
-      fmt::format("{}: {} members with matrices: {}", file, matrices.size(), list_text(matrices)),
-      fmt::format("choose one, as in {0}:{1} or --dataset {1}", file,
-                  matrices.front().substr(0, matrices.front().rfind(" ("))));
+      fmt::format("{}: {} members with {}: {}", file, matrices.size(), what, list_text(matrices)),
+      fmt::format("choose one, as in {}:{}", file,
+                  escape(names[static_cast<std::size_t>(example)])));
 }
 
 }  // namespace
@@ -74,7 +81,8 @@ index_t find_only(Archive& archive) {
 std::unique_ptr<Reader> open_npz(const InputSpec& spec) {
   const std::shared_ptr<Archive> archive = Archive::open(spec.path, spec.scratch);
   const std::string name = spec.dataset.substr(spec.dataset.starts_with('/') ? 1 : 0);
-  const index_t member = name.empty() ? find_only(*archive) : archive->find(name);
+  const index_t member =
+      name.empty() ? find_only(*archive, spec.takes_vectors) : archive->find(name);
   if (member < 0) throw_unknown(*archive, name);
   return read_array(archive->array(member), archive->names()[static_cast<std::size_t>(member)],
                     /*is_vector=*/false, spec);

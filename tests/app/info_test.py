@@ -65,7 +65,7 @@ class Info(unittest.TestCase):
                          [True, True, False, False, False])
         self.assertIsNone(found["factor_reads"])
         self.assertIn("2 datasets of matrices", found["objection"])
-        self.assertIn("--dataset /A", found["hint"])
+        self.assertIn("as in a.h5:/A", found["hint"])
         text = run("a.h5")
         self.assertRegex(text, r"/b +9 +float32 +a vector; solve takes it as b")
         self.assertRegex(text, r"/z .*complex")

@@ -130,6 +130,22 @@ class SolveFiles(unittest.TestCase):
                                  file["report/backward_error"].attrs["bar"])
             self.assertEqual({**document["qrtool"], "eps": None}, {**dict(file.attrs), "eps": None})
 
+    def test_of_several_arrays_none_is_guessed(self):
+        a, b = self.random.standard_normal((12, 4)), self.random.standard_normal(12)
+        self.write(A=a, b=b)
+        np.savez("in.npz", A=a, b=b)
+        np.savez("vectors.npz", b=b, t=b)
+        for name, slash, kind in (("in.h5", "/", "datasets of"), ("in.npz", "", "members with")):
+            text = self.run_tool("solve", f"{name}:{slash}A", name, "x.h5", status=3)
+            self.assertIn(f"{name}: 2 {kind} numbers: {slash}A (12x4 float64), {slash}b (12", text)
+            self.assertIn(f"hint: choose one, as in {name}:{slash}b\n", text)
+            self.run_tool("solve", name, f"{name}:{slash}b", "x.h5", "-f")
+            np.testing.assert_allclose(self.read("x.h5"), np.linalg.lstsq(a, b, rcond=None)[0],
+                                       atol=1e-12)
+            os.remove("x.h5")
+        text = self.run_tool("solve", "in.h5", "vectors.npz", "x.h5", status=3)
+        self.assertIn("choose one, as in vectors.npz:b\n", text)
+
     def test_parts_of_arrays_are_numpys(self):
         a = self.random.standard_normal((12, 3))
         draw = random.Random(5)

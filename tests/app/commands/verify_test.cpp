@@ -502,7 +502,7 @@ TEST_F(Verify, FilesInTheWrongOrderAreSaidToBe) {
       << swapped.err;
   const ToolResult no_matrices = run_tool({"verify", q_, q_});
   EXPECT_EQ(no_matrices.exit_code, 3);
-  EXPECT_NE(no_matrices.err.find("choose one with --dataset /Q"), std::string::npos)
+  EXPECT_NE(no_matrices.err.find("choose one, as in " + q_ + ":/Q\n"), std::string::npos)
       << no_matrices.err;
 }
 

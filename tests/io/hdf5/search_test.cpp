@@ -23,8 +23,8 @@ TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
     add_numbers(group, "B", H5T_IEEE_F32LE, {2, 3, 4});
   }
   EXPECT_EQ(input_error("a.h5"),
-            "a.h5: 2 datasets of matrices: /A (2x2 float64), /g/B (2x3x4 float32) | choose one "
-            "with --dataset /A or a.h5:/A");
+            "a.h5: 2 datasets of matrices: /A (2x2 float64), /g/B (2x3x4 float32) | choose one, "
+            "as in a.h5:/A");
   EXPECT_EQ(open_file("a.h5:/g/B")->source().dataset, "/g/B");
   EXPECT_EQ(open_file("a.h5:/g/B")->source().file, "a.h5");
   EXPECT_EQ(open_file("a.h5", "g/B")->source().m, 3);
@@ -33,7 +33,7 @@ TEST_F(Hdf5SearchTest, ChoosingTheDataset) {
   EXPECT_EQ(input_error("a.h5", "weights"),
             "a.h5: there is no dataset /weights | choose one of /A, /g/B, /labels");
   EXPECT_EQ(input_error("a.h5", "g"),
-            "a.h5: /g is a group; it holds /g/B | choose one with --dataset /g/B");
+            "a.h5: /g is a group; it holds /g/B | choose one, as in a.h5:/g/B");
   EXPECT_EQ(input_error("a.h5", "labels"),
             "a.h5: dataset /labels has rank 1 (5); a matrix has two dimensions, 5x1 or 1x5");
   EXPECT_EQ(error_of<UsageError>([] { open_file("a.h5:/A", "/B"); }),
@@ -64,7 +64,7 @@ TEST_F(Hdf5SearchTest, NetCdf) {
   }
   EXPECT_EQ(input_error("a.nc"),
             "a.nc: 2 datasets of matrices: /g/p (4x3 big-endian int16), /t (2x3x2 float32) | "
-            "choose one with --dataset /g/p or a.nc:/g/p");
+            "choose one, as in a.nc:/g/p");
   const auto expect_missing = [](const std::string& path, const std::vector<double>& missing) {
     const auto reader = open_file(path);
     const Source& source = reader->source();
