@@ -28,6 +28,7 @@ void print_notes(const SolveOptions& o, const SolveInputs& inputs) {
   for (const Reader* reader : {inputs.a.get(), is_table ? nullptr : inputs.b.get()}) {
     if (reader == nullptr) continue;
     print_source_notes(reader->source());
+    note_empty_selection(reader->source());
     if (o.verbose) print_source_details(reader->source());
   }
 }

@@ -72,14 +72,6 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
   return spec;
 }
 
-/// Python selects nothing without a word.
-void note_empty_selection(const Source& source) {
-  if (!source.dataset.ends_with(']') || source.count() * source.m * source.n != 0) return;
-  print_message(fmt::format("note: {}:{} selects nothing ({})", escape(source.file),
-                            escape(source.dataset),
-                            format_shape(source.leading, source.m, source.n)));
-}
-
 }  // namespace
 
 std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source) {

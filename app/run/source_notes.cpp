@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "app/process/console.hpp"
+#include "app/run/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -34,6 +35,12 @@ std::vector<std::string> source_notes(const Source& source) {
 void print_source_notes(const Source& source) {
   for (const std::string& note : source_notes(source))
     print_message(fmt::format("note: {}: {}", escape(source.file), note));
+}
+
+void note_empty_selection(const Source& source) {
+  if (!source.dataset.ends_with(']') || source.count() * source.m * source.n != 0) return;
+  print_message(fmt::format("note: {}:{} selects nothing ({})", escape(source.file),
+                            escape(source.dataset), join(dims_of(source), "x")));
 }
 
 std::string details_text(const Source& source) {

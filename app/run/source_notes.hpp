@@ -14,6 +14,9 @@ std::vector<std::string> source_notes(const Source& source);
 /// Prints these, a line for each.
 void print_source_notes(const Source& source);
 
+/// A note where a selection is empty: Python selects nothing without a word.
+void note_empty_selection(const Source& source);
+
 /// "delimiter comma, header yes": how text was read; empty for other formats.
 std::string details_text(const Source& source);
 /// Prints how text was read: separators, header, columns (--verbose).

@@ -42,7 +42,8 @@ void refuse_foreign_format(const InputFile& file) {
   refuse_foreign_format(file);
   if (content == Content::binary) {
     throw InputError(fmt::format("{}: not an HDF5 file", file.shown),
-                     "only HDF5, and CSV by the endings .csv, .tsv and .txt, can be read");
+                     "HDF5, .npy, .npz, Matrix Market and, by the endings .csv, .tsv and .txt, "
+                     "CSV can be read");
   }
   throw InputError(
       fmt::format("{}: not an HDF5 file (it looks like text)", file.shown),

@@ -83,6 +83,7 @@ std::shared_ptr<Archive> Archive::open(const std::string& path, const std::strin
   auto archive = std::make_shared<Archive>(std::make_shared<const OpenFile>(path), scratch);
   archive->open_directory();
   archive->collect_names();
+  archive->refuse_spreadsheet();
   return archive;
 }
 
@@ -123,6 +124,15 @@ void Archive::collect_names() {
           fmt::format("{}: two members are named {}", file_->shown, escape(names_.back())));
     }
   }
+}
+
+void Archive::refuse_spreadsheet() const {
+  // The first is of Office Open XML, the second of OpenDocument.
+  for (const char* name : {"[Content_Types].xml", "META-INF/manifest.xml"})
+    if (find(name) >= 0)
+      throw InputError(
+          fmt::format("{}: a spreadsheet or document; it cannot be read", file_->shown),
+          "save the sheet as CSV");
 }
 
 index_t Archive::find(const std::string& name) const {

@@ -276,6 +276,16 @@ class NumPyFiles(unittest.TestCase):
             change(data)
         self.write_bytes("a.npz", bytes(data))
 
+    def test_spreadsheets_are_named(self):
+        for name in ("[Content_Types].xml", "META-INF/manifest.xml"):
+            self.zip_of(b"<x/>", name)
+            for file in ("a.npz", "a.xlsx"):
+                os.rename("a.npz", file)
+                said = qrtool("factor", file, "x.h5", status=3)
+                self.assertEqual(said, f"qrtool: {file}: a spreadsheet or document; it cannot be "
+                                       "read\nhint: save the sheet as CSV\n")
+                os.rename(file, "a.npz")
+
     def test_archives_that_lie(self):
         array = io.BytesIO()
         np.save(array, self.numbers((2, 3)))

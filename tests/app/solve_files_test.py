@@ -146,6 +146,14 @@ class SolveFiles(unittest.TestCase):
         text = self.run_tool("solve", "in.h5", "vectors.npz", "x.h5", status=3)
         self.assertIn("choose one, as in vectors.npz:b\n", text)
 
+    def test_a_part_without_numbers_is_noted(self):
+        self.write(A=np.ones((12, 4)), b=np.ones(12))
+        text = self.run_tool("solve", "in.h5:/A[5:5]", "in.h5:/b[5:5]", "x.h5")
+        self.assertIn("note: in.h5:/A[5:5] selects nothing (0x4)\n", text)
+        self.assertIn("note: in.h5:/b[5:5] selects nothing (0)\n", text)
+        self.assertNotIn("note", self.run_tool("solve", "in.h5:/A[5:5]", "in.h5:/b[5:5]", "x.h5",
+                                               "-qf"))
+
     def test_parts_of_arrays_are_numpys(self):
         a = self.random.standard_normal((12, 3))
         draw = random.Random(5)
