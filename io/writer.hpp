@@ -63,8 +63,9 @@ struct OutputSpec {
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
   std::vector<ReportColumn> report_columns = {};
-  Attributes attributes;  // of the root
-  int threads = 1;        // the most that write at once
+  Attributes attributes;                 // of the root
+  std::vector<std::string> stated = {};  // those of them that only the command line decides
+  int threads = 1;                       // the most that write at once
 };
 
 /// Writes datasets. The matrices of a dataset must come in ascending order, without gaps, in the

@@ -144,6 +144,9 @@ OutputSpec SolveRun::output_spec() const {
                      {"variant", result_.variant},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
+  if (options_.system.rows != RowsOfB::automatic) spec.stated.emplace_back("rows");
+  if (options_.system.rank_tolerance) spec.stated.emplace_back("rank_tolerance");
+  if (options_.order != Order::automatic) spec.stated.emplace_back("order");
   for (const auto& [name, word] : a.details) spec.attributes.emplace_back(name, word);
   if (options_.system.response.empty())
     for (const auto& [name, word] : b.details)

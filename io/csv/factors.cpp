@@ -125,6 +125,8 @@ RecordedInput read_csv_recorded_input(const std::string& path) {
   RecordedInput recorded;
   for (auto& [name, word] : comments_of_set(path, csv_dialect_marker))
     recorded.details.emplace_back("csv_" + name, std::move(word));
+  for (const auto& [name, word] : comments_of_set(path, csv_solve_marker))
+    if (name == "order") recorded.order = word == "row" ? Order::row : Order::column;
   return recorded;
 }
 

@@ -69,15 +69,17 @@ std::string dialect_comments(const OutputSpec& spec) {
 }
 
 /// What `verify` must know of solutions, as comments, where it is not the usual.
-std::string solve_comments(const Attributes& attributes) {
+std::string solve_comments(const OutputSpec& spec) {
   constexpr std::pair<std::string_view, std::string_view> usual[] = {
       {"response", ""}, {"intercept", "no"}, {"weights", ""}, {"missing", "error"}, {"ridge", "0"}};
   std::string comments;
-  for (const auto& [name, value] : attributes) {
+  for (const auto& [name, value] : spec.attributes) {
     const std::string* word = std::get_if<std::string>(&value);
-    for (const auto& [known, same] : usual)
-      if (word != nullptr && name == known && *word != same)
-        comments += fmt::format("{}{} = {}\n", csv_solve_marker, name, escape(*word));
+    if (word == nullptr) continue;
+    const bool is_unusual = std::ranges::any_of(
+        usual, [&](const auto& each) { return name == each.first && *word != each.second; });
+    if (is_unusual || std::ranges::find(spec.stated, name) != spec.stated.end())
+      comments += fmt::format("{}{} = {}\n", csv_solve_marker, name, escape(*word));
   }
   return comments;
 }
@@ -163,8 +165,7 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
   }
   if (spec.with_report || !spec.numbers.empty())
     tables_.back()->output.buffer().append(dialect_comments(spec));
-  if (!spec.numbers.empty())
-    tables_.back()->output.buffer().append(solve_comments(spec.attributes));
+  if (!spec.numbers.empty()) tables_.back()->output.buffer().append(solve_comments(spec));
   if (!spec.numbers.empty()) {
     report_path_ = csv_name(spec.path, "report");
     solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);

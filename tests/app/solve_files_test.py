@@ -154,6 +154,22 @@ class SolveFiles(unittest.TestCase):
         self.assertNotIn("note", self.run_tool("solve", "in.h5:/A[5:5]", "in.h5:/b[5:5]", "x.h5",
                                                "-qf"))
 
+    def test_verify_finds_what_the_command_line_stated(self):
+        a, b = self.random.standard_normal((12, 3)), self.random.standard_normal((12, 12))
+        a[:, 2] = a[:, 1] + 1e-8 * self.random.standard_normal(12)
+        self.write(A=a, b=b)
+        for ending in ENDINGS:
+            files = "in.h5:/A", "in.h5:/b", f"{ending}.{ending}"
+            self.run_tool("solve", *files, "--rows", "last", "--rank-tolerance", "1e-5", "-f")
+            self.assertIn("all 12 pass", self.run_tool("verify", *files), ending)
+        self.write(A=a[:, :2].T, b=b[:, :5].T)
+        for ending in ENDINGS:
+            files = "in.h5:/A", "in.h5:/b", f"{ending}.{ending}"
+            self.run_tool("solve", *files, "--order", "column", "-f")
+            self.assertIn("all 5 pass", self.run_tool("verify", *files), ending)
+        with open("csv.se.csv", encoding="utf-8") as file:
+            self.assertEqual(next(file), "# solve: order = column\n")
+
     def test_parts_of_arrays_are_numpys(self):
         a = self.random.standard_normal((12, 3))
         draw = random.Random(5)
