@@ -94,9 +94,13 @@ Reading read_matrix(const SystemShapes& s) {
 }
 
 /// Whether both ways give every number the same place. Of one matrix B, m first and the columns of
-/// a matrix are the same right sides, and a single right side is a row as well as a column.
+/// a matrix are the same right sides, and a single right side is a row as well as a column. Of
+/// several matrices m x p and a square A, X has the same shape where m is first, and other numbers.
 bool is_same(const RightSides& one, const RightSides& other) {
-  const bool lies_alike = one.as_rows == other.as_rows || count_of(one.solution_dims) == 1;
+  const bool are_rows = one.as_rows && other.as_rows;
+  const bool are_columns =
+      !one.as_rows && !other.as_rows && count_of(one.batch) == count_of(other.batch);
+  const bool lies_alike = are_rows || are_columns || count_of(one.solution_dims) == 1;
   return lies_alike && one.x_dims == other.x_dims && one.solution_dims == other.solution_dims;
 }
 

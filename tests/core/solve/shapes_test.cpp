@@ -53,12 +53,16 @@ const Case cases[] = {
     {{9}, 9, 4, {9, 9}, any, {{matrix, {9, 4, 9}, {9, 9}, 9}, {last, {9, 4}, {9}, 1}}},
     {{}, 9, 4, {9, 9, 2}, any, {{matrix, {9, 4, 2}, {9, 2}, 2}, {first, {4, 9, 2}, {9, 2}, 18}}},
     {{}, 9, 4, {9, 9, 2}, first, {{first, {4, 9, 2}, {9, 2}, 18}}},
+    // X of a square A has the same shape both ways, but the right sides are others.
+    {{}, 9, 9, {9, 9, 2}, any, {{matrix, {9, 9, 2}, {9, 2}, 2}, {first, {9, 9, 2}, {9, 2}, 18}}},
+    {{}, 1, 1, {1, 1, 5}, any, {{matrix, {1, 1, 5}, {1, 5}, 5}}},
     {{}, 9, 4, {9, 5, 9}, matrix, {}},
     // A single number is a row as well as a column.
     {{}, 1, 1, {1, 1}, any, {{matrix, {1, 1}, {1}, 1}}},
     // Stored by columns, as MATLAB does: m x p is p x m in the file.
     {{}, 9, 4, {7, 9}, any, {{matrix, {7, 4}, {7}, 7}}, true},
     {{5}, 9, 4, {5, 2, 9}, any, {{matrix, {5, 2, 4}, {5, 2}, 2}}, true},
+    {{}, 9, 4, {2, 7, 9}, any, {{matrix, {2, 7, 4}, {2, 7}, 7}}, true},
     // Nothing to solve is a shape, too.
     {{0}, 9, 4, {0, 9}, any, {{last, {0, 4}, {0}, 1}}},
     {{}, 9, 4, {9, 0}, any, {{matrix, {4, 0}, {0}, 0}}},
