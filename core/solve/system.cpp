@@ -125,11 +125,12 @@ void put_covariance(const SolveProblem& problem, std::span<const double> correla
   const MatrixView<T> to{block.covariance + s * n * n, n, n, n};
   for (index_t i = 0; i < n; ++i) {
     const auto of_i = static_cast<double>(block.se[start + i * step]);
-    for (index_t j = 0; j < n; ++j)
-      to(i, j) = static_cast<T>(correlations.empty()
-                                    ? not_measured
-                                    : correlations[i * n + j] * of_i *
-                                          static_cast<double>(block.se[start + j * step]));
+    for (index_t j = 0; j < n; ++j) {
+      const auto of_j = static_cast<double>(block.se[start + j * step]);
+      // The parentheses keep it symmetric to the last bit.
+      to(i, j) = static_cast<T>(correlations.empty() ? not_measured
+                                                     : correlations[i * n + j] * (of_i * of_j));
+    }
   }
 }
 

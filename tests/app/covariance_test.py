@@ -61,6 +61,7 @@ class Covariance(unittest.TestCase):
                     b = self.random.standard_normal(shape[:2] + p).astype(kind)
                     _, se, covariance, _ = self.solve(A=a, b=b)
                     self.assertEqual(covariance.dtype, kind)
+                    np.testing.assert_array_equal(covariance, np.swapaxes(covariance, -1, -2))
                     self.assertEqual(covariance.shape, (shape[0], *p, shape[2], shape[2]))
                     for index in np.ndindex(covariance.shape[:-2]):
                         right = b[index[0]] if not p else b[index[0], :, index[1]]
