@@ -46,7 +46,8 @@ std::optional<double> number_of(const std::string& text) {
 /// The options of the command line, and where they are silent those that OUT records.
 SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   SystemOptions options = o.system;
-  if (options.rows == RowsOfB::automatic)
+  // b of a table is a column, whatever B was.
+  if (options.rows == RowsOfB::automatic && options.response.empty())
     for (const RowsOfB rows : {RowsOfB::first, RowsOfB::last, RowsOfB::matrix})
       if (recorded.rows == name_of(rows)) options.rows = rows;
   if (!options.skips_missing) options.skips_missing = recorded.missing == "skip";
@@ -82,6 +83,21 @@ SolveFiles files_of(const VerifyOptions& o) {
           .csv = o.csv,
           .recorded_a = read_recorded_input(o.solutions),
           .recorded_b = std::move(b)};
+}
+
+bool is_from_solve(const std::string& file) {
+  return recorded_attributes(file, {"command"}).front() == "solve";
+}
+
+SolveInputs open_inputs(const VerifyOptions& o, const SystemOptions& options,
+                        const Limits& limits) {
+  try {
+    return open_solve_inputs(files_of(o), options, o.order, limits);
+  } catch (const InputError& error) {
+    if (!is_from_solve(o.input) || is_from_solve(o.solutions)) throw;
+    throw InputError(error.what(),
+                     fmt::format("the solutions come last: qrtool verify A B {}", escape(o.input)));
+  }
 }
 
 void check_solutions(const SolveInputs& inputs, const Reader& x) {
@@ -199,10 +215,12 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const Stopwatch watch;
   if (!o.report.empty())
     throw UsageError("--report is for factors", "--json and --all list the errors of solutions");
+  if (o.criteria != Criteria::bar)
+    throw UsageError("--criteria is for factors", "there is one bar for solutions");
   const Limits all = host_limits(o.memory_bytes, o.threads);
   const Recorded recorded = read_recorded(o.solutions);
   const SystemOptions options = options_of(o, recorded);
-  const SolveInputs inputs = open_solve_inputs(files_of(o), options, o.order, all);
+  const SolveInputs inputs = open_inputs(o, options, all);
   const std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
   check_solutions(inputs, *x);
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));

@@ -274,6 +274,22 @@ class SolveFiles(unittest.TestCase):
                                    np.linalg.lstsq(table[:, 1:2], table[:, 2], rcond=None)[0])
         self.assertIn("passes", self.run_tool("verify", "table.csv", "x.h5", "--response", "y"))
 
+    def test_mistakes_with_solutions_are_named(self):
+        a, b = self.random.standard_normal((12, 3)), self.random.standard_normal(12)
+        self.write(A=a, b=b)
+        files = "in.h5:/A", "in.h5:/b", "x.h5"
+        self.run_tool("solve", *files)
+        for order in (files[::-1], (files[2], *files[:2])):
+            self.assertIn("hint: the solutions come last: qrtool verify A B x.h5\n",
+                          self.run_tool("verify", *order, status=3))
+        self.assertIn("--criteria is for factors",
+                      self.run_tool("verify", *files, "--criteria", "m-eps", status=2))
+        # What X records of B is not what is meant of a table.
+        np.savetxt("t.csv", np.column_stack([a, b]), delimiter=",", header="u,v,w,y", comments="")
+        text = self.run_tool("verify", "t.csv", "x.h5", "--response", "y", status=3)
+        self.assertIn("x.h5: the shapes do not fit: X is 3, and for A 12x3 and B 12x1 it is 3x1",
+                      text)
+
     def test_solutions_of_others(self):
         a, b = self.random.standard_normal((12, 3)), self.random.standard_normal(12)
         self.write(A=a, b=b)
