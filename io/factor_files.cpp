@@ -64,13 +64,16 @@ void throw_not_described(const std::string& set, std::size_t matrix,
                   escape(report)));
 }
 
-std::string hint_for_one_of_set(const std::string& path) {
+std::string hint_for_missing_set(const std::string& path) {
   const std::size_t dot = path.rfind('.'), inner = path.rfind('.', dot - 1);
   struct stat info {};
-  if (inner == std::string::npos || stat(path.c_str(), &info) != 0) return "";
-  const std::string dataset = path.substr(inner + 1, dot - inner - 1);
+  const bool is_there = inner != std::string::npos && stat(path.c_str(), &info) == 0;
+  const std::string dataset = is_there ? path.substr(inner + 1, dot - inner - 1) : "";
   const bool is_factor = std::find(set_names.begin(), set_names.end(), dataset) != set_names.end();
-  if (!is_factor && dataset != "report") return "";
+  if (!is_factor && dataset != "report")
+    return fmt::format("{} stands for the files {}, {} and others, as factor writes them",
+                       escape(path), escape(factor_file(path, "Q")),
+                       escape(factor_file(path, "R")));
   return fmt::format("name all of them together: {}{}", escape(path.substr(0, inner)),
                      escape(path.substr(dot)));
 }

@@ -39,8 +39,8 @@ std::vector<std::string> find_obsolete(const OutputSpec& spec);
                                       const std::vector<std::string>& names,
                                       const std::string& report);
 
-/// The action for a path that names one file of a set, such as out.Q.csv, instead of the set; empty
-/// for another path.
-std::string hint_for_one_of_set(const std::string& path);
+/// What to do where a set is not there: for a path that names one file of a set, such as out.Q.csv,
+/// to name the set; for another path it says for which files the name stands.
+std::string hint_for_missing_set(const std::string& path);
 
 }  // namespace qrtool

@@ -242,7 +242,8 @@ std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInpu
 /// Says where the matrices are others than those that the factors record.
 void print_differences(const VerifyOptions& o, const Source& a, const RecordedInput& recorded) {
   const auto note = [&](std::string_view what, std::string_view made, std::string_view used) {
-    if (made.empty() || made == used || o.quiet) return;
+    // A format without datasets has none to name; the note on the file says enough.
+    if (made.empty() || used.empty() || made == used || o.quiet) return;
     print_message(fmt::format("note: {} was made from {} {}, not from {}", escape(o.factors), what,
                               escape(made), escape(used)));
   };

@@ -11,6 +11,7 @@
 #include "core/host.hpp"
 #include "core/pivoted_r.hpp"
 #include "core/text.hpp"
+#include "io/format.hpp"
 
 namespace qrtool {
 namespace {
@@ -120,9 +121,12 @@ void check_shapes(const FactoredInput& input) {
   const Source& a = input.a.source();
   const StoredFactors& f = input.factors;
   const index_t k = input.k();
+  // Text has one dimension for a batch, and none for a batch of one.
+  const bool is_text = format_of_output(f.file).is_text;
   const auto fits = [&](const std::unique_ptr<Reader>& reader, index_t rows, index_t cols) {
     const Source& s = reader->source();
-    return s.leading == a.leading && s.m == rows && s.n == cols;
+    const bool same_batch = is_text ? s.count() == a.count() : s.leading == a.leading;
+    return same_batch && s.m == rows && s.n == cols;
   };
   bool ok = false;
   if (input.has_reflectors()) {
@@ -139,7 +143,7 @@ void check_shapes(const FactoredInput& input) {
       {"Q", f.q.get()}, {"R", f.r.get()}, {"P", f.p.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
   for (const auto& [name, reader] : named)
     if (reader != nullptr) shapes += fmt::format(", {} {}", name, shape_text(*reader));
-  const bool looks_transposed = f.q && f.q->source().n == a.m && f.q->source().m == k;
+  const bool looks_transposed = f.q && f.q->source().n == a.m && f.q->source().m == k && k != a.m;
   std::string hint = looks_transposed ? fmt::format("Q looks transposed; try --order {}",
                                                     a.order == Order::column ? "row" : "column")
                                       : fmt::format("for this A reduced factors are Q {} and R {}",

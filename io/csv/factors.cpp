@@ -159,7 +159,7 @@ StoredFactors open_csv_factors(const std::string& path) {
   if (!factors.r && !factors.v) {
     throw InputError(
         fmt::format("cannot read '{}': there is no such file", escape(csv_name(path, "R"))),
-        hint_for_one_of_set(path));
+        hint_for_missing_set(path));
   }
   require_one_run(path, factors, set);
   return factors;

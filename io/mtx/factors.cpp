@@ -88,7 +88,7 @@ StoredFactors open_mtx_factors(const std::string& path) {
   if (!factors.r && !factors.v)
     throw InputError(
         fmt::format("cannot read '{}': there is no such file", escape(factor_file(path, "R"))),
-        hint_for_one_of_set(path));
+        hint_for_missing_set(path));
   StoredReport report = read_report_of_set(path);
   apply_record(report.record, escape(path), factors);
   require_one_run(path, factors, report);

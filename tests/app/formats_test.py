@@ -139,6 +139,40 @@ class Formats(unittest.TestCase):
         self.assertIn("options of CSV", qrtool("verify", "q.h5:/Q", "q.h5", "--skip-rows", "1",
                                                status=2))
 
+    def test_text_holds_batches_of_any_dimensions(self):
+        """Text has one dimension for a batch; verify still finds each matrix."""
+        random = np.random.default_rng(3)
+        for leading in ((1,), (2, 3), (2, 1, 3)):
+            np.save("a.npy", random.standard_normal((*leading, 5, 3)))
+            for name in ("out.csv", "out.tsv", "out.txt") + ("out.mtx",) * (leading == (1,)):
+                for options in ((), ("--mode", "raw"), ("--mode", "r"), ("--pivot",)):
+                    qrtool("factor", "a.npy", name, "--force", *options)
+                    self.assertIn(f"verified {np.prod(leading)} matri",
+                                  qrtool("verify", "a.npy", name))
+        np.save("a.npy", random.standard_normal((7, 5, 3)))
+        said = qrtool("verify", "a.npy", "out.csv", status=3)
+        self.assertIn("A is 7x5x3", said)
+        np.save("a.npy", random.standard_normal((3, 2, 5, 3)))  # as many, and others
+        self.assertIn("6 of 6 fail", qrtool("verify", "a.npy", "out.csv", status=1))
+
+    def test_what_does_not_fit_is_not_called_transposed_without_reason(self):
+        np.save("a.npy", np.ones((4, 4)))
+        with h5py.File("q.h5", "w") as file:
+            file["Q"], file["R"] = np.ones((2, 4, 4)), np.ones((2, 4, 4))
+        said = qrtool("verify", "a.npy", "q.h5", status=3)
+        self.assertIn("for this A reduced factors are Q 4x4 and R 4x4", said)
+
+    def test_verify_speaks_plainly_of_files_that_are_others(self):
+        np.save("a.npy", A)
+        with h5py.File("a.h5", "w") as file:
+            file["A"] = A
+        qrtool("factor", "a.h5", "q.h5")
+        said = qrtool("verify", "a.npy", "q.h5")
+        self.assertIn("q.h5 was made from the file a.h5, not from a.npy", said)
+        self.assertNotIn("dataset", said)
+        self.assertIn("hint: a.npy stands for the files a.Q.npy, a.R.npy and others",
+                      qrtool("verify", "a.h5", "a.npy", status=3))
+
     def test_matrix_market_out(self):
         said = qrtool("factor", os.path.join(DATA, "scipy.mtx"), "o.mtx")
         self.assertIn("wrote o.Q.mtx, o.R.mtx, o.report.json", said)

@@ -110,7 +110,8 @@ TEST_F(CsvFactorsTest, OtherReportsAreNoConcern) {
 
 TEST_F(CsvFactorsTest, FactorsThatAreNotThere) {
   EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
-            "cannot read 'out.R.csv': there is no such file");
+            "cannot read 'out.R.csv': there is no such file | out.csv stands for the files "
+            "out.Q.csv, out.R.csv and others, as factor writes them");
   write_text("out.Q.csv", "1,2\n");
   write_text("out.R.csv", "1,2\n");
   EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),

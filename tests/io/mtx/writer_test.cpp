@@ -83,7 +83,8 @@ TEST_F(MtxWriterTest, OneMatrixAlone) {
 TEST_F(MtxWriterTest, FactorsThatDoNotBelongTogether) {
   const std::string one = "%%MatrixMarket matrix array real general\n1 1\n1\n";
   EXPECT_EQ(error_of<InputError>([] { open_factors("o.mtx", Order::automatic); }),
-            "cannot read 'o.R.mtx': there is no such file");
+            "cannot read 'o.R.mtx': there is no such file | o.mtx stands for the files o.Q.mtx, "
+            "o.R.mtx and others, as factor writes them");
   write_text("o.R.mtx", one);
   EXPECT_EQ(error_of<InputError>([] { open_factors("o.R.mtx", Order::automatic); }),
             "cannot read 'o.R.R.mtx': there is no such file | name all of them together: o.mtx");
