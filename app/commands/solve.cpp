@@ -66,6 +66,7 @@ SolveResult solve_with_fallback(const SolveOptions& o, const SolveInputs& inputs
 /// Plans, and says what the run would need and take.
 ExitCode dry_run(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
                  const Stopwatch& watch) {
+  require_place(o.output, /*report=*/"", o.force);
   SolveRun run(o, inputs, limits, watch);
   run.make_plan();
   print_costs(o, "solve", o.output, {cost_of(o, inputs, limits, run)});

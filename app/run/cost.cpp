@@ -46,11 +46,13 @@ double flops_of(const Problem& problem) { return std::max(bench_flops(problem), 
 Problem sample_of(Problem problem) {
   Problem one = problem;
   one.count = 1;
-  const auto is_small = [](const Problem& p) {
-    return flops_of(p) <= factor_sample_flops && p.input_bytes() <= factor_sample_bytes;
+  // Pivoting small matrices takes some ten times as long as factoring them.
+  const double most_flops = problem.ranks() ? factor_sample_flops / 10 : factor_sample_flops;
+  const auto is_small = [&](const Problem& p) {
+    return flops_of(p) <= most_flops && p.input_bytes() <= factor_sample_bytes;
   };
   if (is_small(one)) {
-    const double by_flops = factor_sample_flops / flops_of(one);
+    const double by_flops = most_flops / flops_of(one);
     const double by_bytes = static_cast<double>(factor_sample_bytes / one.input_bytes());
     const auto most = static_cast<index_t>(std::min(std::min(by_flops, by_bytes), 1e9));
     problem.count = std::clamp<index_t>(most, 1, problem.count);
@@ -274,6 +276,12 @@ void enter_output(const OutputSpec& spec, Cost& cost) {
   cost.output_bytes = bytes;
   if (!is_standard_output(spec.path))
     cost.write_seconds = formatting + static_cast<double>(bytes) / disk_rate(spec.path, bytes);
+}
+
+void require_place(const std::string& output, const std::string& report, bool force) {
+  std::vector<std::string> names = format_of_output(output).files_of_output(output);
+  if (!report.empty()) names.push_back(report);
+  for (const std::string& name : names) require_writable(name, force);
 }
 
 void print_costs(const PrintOptions& o, const char* command, const std::string& output,

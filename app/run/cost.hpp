@@ -62,6 +62,9 @@ ComputeSeconds seconds_to_factor(Backend& backend, const Problem& problem,
 /// and a file without a name takes 16 MiB beside the output for a moment.
 void enter_output(const OutputSpec& spec, Cost& cost);
 
+/// Finds out whether a run could create its files. A dry run creates none. Errors: OutputError.
+void require_place(const std::string& output, const std::string& report, bool force);
+
 /// Prints the costs as a command's result: in words, or as JSON (schema qrtool.dry-run/1).
 struct PrintOptions;
 void print_costs(const PrintOptions& options, const char* command, const std::string& output,

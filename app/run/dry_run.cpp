@@ -9,6 +9,7 @@
 #include "app/run/factor_run.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
+#include "core/ranked_backend.hpp"
 
 namespace qrtool {
 namespace {
@@ -49,7 +50,9 @@ Cost cost_of(const FactorOptions& o, Reader& input, const Limits& all) {
   cost.start_seconds = watch.seconds();
   cost.read_seconds = problem.type == ElementType::float32 ? seconds_to_read<float>(input, passes)
                                                            : seconds_to_read<double>(input, passes);
-  const ComputeSeconds compute = seconds_to_factor(*choice.backend, problem, o.backend.variant);
+  SecondTry tries(*choice.backend);
+  RankedBackend ranks(tries);
+  const ComputeSeconds compute = seconds_to_factor(ranks, problem, o.backend.variant);
   cost.start_seconds += compute.start;
   cost.compute_seconds = compute.all;
   OutputSpec output = planned_output(source, problem);
@@ -70,6 +73,7 @@ ExitCode dry_run_factor(const FactorOptions& o) {
   for (const std::string& dataset : datasets) {
     one.dataset = dataset;
     const std::unique_ptr<Reader> input = open_input_of(one, limits);
+    require_place(o.output, o.report, o.force);
     costs.push_back(cost_of(one, *input, limits));
   }
   print_costs(o, "factor", o.output, costs);

@@ -168,6 +168,12 @@ int rename_without_replacing(const char* from, const char* to) {
 
 }  // namespace
 
+void require_writable(const std::string& path, bool force) {
+  const std::string directory = directory_of(resolve_target(path, force));
+  if (access(directory.c_str(), W_OK | X_OK) == 0) return;
+  throw_cannot_write(path, errno == ENOENT ? "its directory does not exist" : std::strerror(errno));
+}
+
 void remove_stale(const std::string& target) {
   constexpr std::string_view suffix = ".tmp";
   const std::string prefix = temporary_prefix(target);

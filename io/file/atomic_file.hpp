@@ -87,6 +87,9 @@ class NamesChange {
 /// The directory of a file: "dir/", or ".".
 std::string directory_of(const std::string& path);
 
+/// Finds out, and creates nothing, whether an AtomicFile could be created. Errors: OutputError.
+void require_writable(const std::string& path, bool force);
+
 /// A name for a temporary file beside `target`, as every AtomicFile has one.
 std::string temporary_name(const std::string& target);
 /// Removes the temporary files of `target` that killed runs left. Such a file is not locked.

@@ -83,6 +83,14 @@ class DryRun(unittest.TestCase):
             self.assertGreaterEqual(seconds["total"], max(steps))
             self.assertLessEqual(seconds["total"], seconds["start"] + sum(steps) + 1e-9)
 
+    def test_pivots_and_conditions_take_their_time(self):
+        """They cost small matrices more than the factors."""
+        def seconds(*options):
+            return min(costs("factor", "a.h5:/A", "q.h5", "--backend", "cpu",
+                             *options)["runs"][0]["seconds"]["compute"] for _ in range(3))
+        self.assertGreater(seconds("--pivot"), 2 * seconds())
+        self.assertGreater(seconds("--condition"), 1.3 * seconds())
+
     def test_a_disk_that_is_too_small_is_said_and_is_no_failure(self):
         count = shutil.disk_usage(".").free // (8 * 10**6) + 1
         # A hole: it takes no space.
@@ -109,6 +117,19 @@ class DryRun(unittest.TestCase):
         run("factor", "a.h5:/A", "q.h5")
         self.assertIn("exists", run("factor", "a.h5:/A", "q.h5", "--dry-run", status=5).stderr)
         run("factor", "a.h5:/A", "q.h5", "--dry-run", "--force")
+
+    def test_a_place_that_cannot_be_written_stops_the_dry_run(self):
+        os.makedirs("folder.h5")
+        for out, why in (("none/q.h5", "its directory does not exist"),
+                         ("none/q.csv", "its directory does not exist"),
+                         ("folder.h5", "it is a directory")):
+            for command in (("factor", "a.h5:/A"), ("solve", "a.h5:/A", "a.h5:/b")):
+                tried = run(*command, out, status=5).stderr
+                self.assertIn(why, tried)
+                self.assertIn(why, run(*command, out, "--dry-run", status=5).stderr)
+        run("factor", "a.h5:/A", "q.h5", "--report", "none/r.csv", "--dry-run", status=5)
+        run("factor", "a.h5:/A", "-", "--mode", "r", "--dry-run")
+        self.assertEqual(sorted(os.listdir(".")), ["a.h5", "folder.h5"])
 
     def test_empty_and_short_inputs(self):
         np.save("none.npy", np.zeros((0, 5, 3)))
