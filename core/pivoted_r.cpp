@@ -121,7 +121,8 @@ template <class T>
 void PivotedR::store_r(MatrixView<T> r) const {
   for (index_t i = 0; i < r.rows; ++i)
     for (index_t j = 0; j < r.cols; ++j)
-      r(i, j) = j < i ? T(0) : static_cast<T>(std::ldexp(pivoted_->r(i, j), scale_));
+      // + 0 turns -0 into +0, whose sign would be that of the R that was pivoted.
+      r(i, j) = j < i ? T(0) : static_cast<T>(std::ldexp(pivoted_->r(i, j), scale_)) + T(0);
 }
 
 template <class T>

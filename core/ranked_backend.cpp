@@ -13,7 +13,9 @@
 #include "core/error_probe.hpp"
 #include "core/parallel.hpp"
 #include "core/pivoted_r.hpp"
+#include "core/ratios.hpp"
 #include "core/tall.hpp"
+#include "core/tall_shape.hpp"
 
 namespace qrtool {
 namespace {
@@ -39,16 +41,29 @@ std::pair<int, int> workers_and_threads(const Plan& plan) {
   return {plan.threads, plan.threads_per_matrix};
 }
 
+/// A matrix that could be read by rows is measured in its leaves, as it would be then.
+index_t part_rows_of(const Plan& plan) {
+  const Problem& p = plan.problem;
+  const bool has_leaves = plan.variant->shared_workspace_bytes != nullptr;
+  return has_leaves && p.check == Check::full ? TallShape(p.m, p.n).leaf_rows() : 0;
+}
+
 }  // namespace
 
 /// Looks at the matrices of one thread.
 template <class T>
 class RankedBackend::Worker {
  public:
-  Worker(const Problem& problem, int threads) : problem_(problem), threads_(threads), r_(problem) {
+  /// part_rows: of the parts in which the errors are measured; 0: in no parts.
+  Worker(const Problem& problem, int threads, index_t part_rows)
+      : problem_(problem), threads_(threads), part_rows_(part_rows), r_(problem) {
     if (!problem.pivots || problem.check == Check::none) return;
     permuted_ = Batch<T>(1, problem.m, problem.n);
-    finder_.emplace(shape_of(problem, threads), problem.check);
+    if (part_rows > 0) {
+      meter_.emplace(problem.m, problem.n, problem.q_cols(), problem.r_rows());
+    } else {
+      finder_.emplace(shape_of(problem, threads), problem.check);
+    }
   }
 
   /// Whether R is not enough to decide on the rank.
@@ -75,7 +90,7 @@ class RankedBackend::Worker {
     }
     r_.store_r(out.r[b].row_block(0, problem_.k()));
     std::copy(r_.permutation().begin(), r_.permutation().end(), p.data);
-    if (finder_) measure(a, out, b, line);
+    if (problem_.check != Check::none) measure(a, out, b, line);
   }
 
  private:
@@ -86,27 +101,35 @@ class RankedBackend::Worker {
     const std::vector<int> signs = lapack_signs<T>(top, problem_.m == problem_.k());
     r_.apply_signs(signs);
     for (index_t i = 0; i < q.rows; ++i)
-      for (index_t j = 0; j < top.cols; ++j)
-        q(i, j) *= static_cast<T>(signs[static_cast<std::size_t>(j)]);
+      for (index_t j = 0; j < top.cols; ++j)  // + 0 as in rows that PivotedR multiplies
+        q(i, j) = q(i, j) * static_cast<T>(signs[static_cast<std::size_t>(j)]) + T(0);
   }
 
   void measure(MatrixView<const T> a, const Factors<T>& out, index_t b, MatrixReport& line) {
     const MatrixView<T> permuted = permuted_.view()[0];
     for (index_t i = 0; i < a.rows; ++i) std::copy_n(&a(i, 0), a.cols, &permuted(i, 0));
     permute_columns(permuted, r_.permutation());
+    const MatrixView<const T> q = problem_.wants_q() ? out.q[b] : MatrixView<T>{};
+    if (meter_) {
+      meter_->start<T>(out.r[b], line.scale);
+      add_rows_by_parts<T>(permuted, q, out.r[b], {part_rows_, threads_}, *meter_);
+      return enter_errors(problem_, meter_->finish(), line);
+    }
     const auto bars_of = [&](const Errors& errors) {
       return standard_bars(problem_.m, problem_.n, precision_of(problem_), errors);
     };
     finder_->use_threads(threads_);
-    const MatrixView<const T> q = problem_.wants_q() ? out.q[b] : MatrixView<T>{};
     enter_errors(problem_, finder_->find<T>(permuted, q, out.r[b], line.scale, bars_of), line);
   }
 
   Problem problem_;
   int threads_;
+  index_t part_rows_;
   PivotedR r_;
-  Batch<T> permuted_;                  // A[:, P]
-  std::optional<ErrorFinder> finder_;  // none where nothing is measured
+  Batch<T> permuted_;  // A[:, P]
+  // One of these where something is measured.
+  std::optional<ErrorMeter> meter_;  // of rows in parts
+  std::optional<ErrorFinder> finder_;
 };
 
 struct RankedBackend::Workers {
@@ -133,7 +156,8 @@ template <class T>
 std::vector<RankedBackend::Worker<T>>& RankedBackend::workers(const Plan& plan) {
   auto& workers = std::get<std::vector<Worker<T>>>(workers_->by_type);
   const auto [count, threads] = workers_and_threads(plan);
-  while (std::cmp_less(workers.size(), count)) workers.emplace_back(plan.problem, threads);
+  while (std::cmp_less(workers.size(), count))
+    workers.emplace_back(plan.problem, threads, part_rows_of(plan));
   return workers;
 }
 

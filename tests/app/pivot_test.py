@@ -127,6 +127,7 @@ class Pivot(unittest.TestCase):
     def test_by_rows(self):
         a = self.random.standard_normal((90000, 12)) * 10.0 ** self.random.permutation(12)
         a[:, 4] = a[:, 7]
+        a[:, 9] = 0
         for kind in ("f4", "f8"):
             b = a.astype(kind)
             for options in ([], ["--mode", "r"], ["--sign", "lapack"]):
@@ -135,9 +136,13 @@ class Pivot(unittest.TestCase):
                 small = self.factor(b, "--memory", "8MiB", "--verbose", "--explain", *options)
                 self.assertIn("rows of a matrix at a time", small[4])
                 for one, other in zip((q, r, p), small[:3]):
-                    np.testing.assert_array_equal(one, other)
-                np.testing.assert_array_equal(report["rank"], [11])
-                np.testing.assert_array_equal(small[3]["rank"], [11])
+                    self.assertEqual(one is None or one.tobytes(),
+                                     other is None or other.tobytes())
+                if options != ["--mode", "r"]:  # whose error is estimated by rows
+                    for name, column in report.items():
+                        np.testing.assert_array_equal(column, small[3][name], name)
+                np.testing.assert_array_equal(report["rank"], [10])
+                np.testing.assert_array_equal(small[3]["rank"], [10])
                 self.assertLess(small[3]["diagonal_ratio"][0], 1e-5)
 
     def test_range(self):
