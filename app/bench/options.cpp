@@ -12,6 +12,7 @@
 #include "app/cli/command_line.hpp"
 #include "app/run/join.hpp"
 #include "core/error.hpp"
+#include "core/text.hpp"
 
 namespace qrtool {
 namespace {
@@ -76,7 +77,11 @@ const Baseline* find_baseline(std::string_view name) {
 
 void parse_baselines(const std::string& text, BenchOptions& o) {
   std::vector<const Baseline*>& against = o.against.emplace();
-  for (const std::string& word : split(text)) {
+  const std::vector<std::string> words = split(text);
+  if (words.size() > 1 && std::find(words.begin(), words.end(), "none") != words.end())
+    throw UsageError(fmt::format("--against {}: none stands alone", escape(text)),
+                     "leave none away, or the others");
+  for (const std::string& word : words) {
     if (word == all_variants) o.against_variants = true;
     if (word == "none" || word == all_variants) continue;
     const Baseline* baseline = find_baseline(word);
@@ -191,7 +196,11 @@ void check(const BenchOptions& o) {
   if (o.shared && !o.solve)
     throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
   if (o.solve && (o.gemm || o.mode != Mode::reduced || o.arithmetic != Arithmetic::any))
-    throw UsageError("--solve measures solutions: it takes no --gemm, --mode or --arithmetic");
+    throw UsageError("--solve measures solutions: it takes no --gemm, --mode or --arithmetic",
+                     "leave these away, or leave --solve away");
+  if (o.arithmetic == Arithmetic::mixed && o.type == ElementType::float64)
+    throw UsageError("--arithmetic mixed contradicts --precision double",
+                     "mixed multiplies in half precision; leave one of them away");
   for (const Baseline* baseline : baselines_of(o))
     if (baseline->solves != o.solve)
       throw UsageError(
