@@ -20,6 +20,7 @@
 #include "io/csv/columns.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
+#include "io/format.hpp"
 
 namespace qrtool {
 namespace {
@@ -536,6 +537,33 @@ void check(const GenerateOptions& o) {
         "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
 }
 
+/// What a run writes under names of its own.
+std::vector<std::string> outputs_of(const FactorOptions& o) { return {o.output, o.report}; }
+std::vector<std::string> outputs_of(const SolveOptions& o) { return {o.output}; }
+std::vector<std::string> outputs_of(const VerifyOptions& o) { return {o.report}; }
+std::vector<std::string> outputs_of(const InfoOptions& o) { return {o.plot}; }
+std::vector<std::string> outputs_of(const GenerateOptions& o) { return {o.output}; }
+std::vector<std::string> outputs_of(const BenchOptions& o) {
+  return {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot};
+}
+std::vector<std::string> outputs_of(const DevicesOptions&) { return {}; }
+
+/// The log is there before an output is, which would replace it.
+void refuse_log_among(const std::vector<std::string>& outputs, const std::string& log) {
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal();
+  };
+  if (log.empty()) return;
+  for (const std::string& output : outputs) {
+    if (output.empty()) continue;
+    const std::vector<std::string> files = format_of_output(output).files_of_output(output);
+    const auto is_log = [&](const std::string& file) { return normal(file) == normal(log); };
+    if (is_log(output) || std::any_of(files.begin(), files.end(), is_log))
+      throw UsageError(fmt::format("--log '{}' would be an output of the run, too", escape(log)),
+                       "give the log a name of its own");
+  }
+}
+
 /// A command's name, and what its help says first. `Options` says which command it is.
 template <class Options>
 struct CommandText {
@@ -566,6 +594,7 @@ Command parse_command(const Invocation& invocation) {
   describe_all(line, options);
   if (!line.parse(invocation.args)) return HelpRequest{line.help()};
   check(options);
+  refuse_log_among(outputs_of(options), options.log);
   return options;
 }
 

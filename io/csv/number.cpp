@@ -102,8 +102,14 @@ std::string hint_for_number(std::string_view text) {
     return "write the number without its percent sign";
   if (parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number)
     return "if the comma is the decimal sign: --decimal comma";
-  std::erase(changed, ',');
-  if (begins_like_number(text) && changed != text && parse_number(changed, value) == Parsed::number)
+  // Where there are both signs, the last one is the decimal sign: 1,234.5 and 1.234,5.
+  const std::size_t point = text.find('.'), comma = text.rfind(',');
+  const bool is_comma = comma != std::string_view::npos && point < comma;
+  if (is_comma && (text.rfind('.') > comma || (comma - point) % 4 != 0)) return {};
+  std::erase(changed, is_comma ? '.' : ',');
+  if (begins_like_number(text) && changed != text &&
+      parse_number(changed, value, ElementType::float64,
+                   is_comma ? Decimal::comma : Decimal::point) == Parsed::number)
     return "write the number without separators of thousands: " + changed;
   return {};
 }

@@ -448,7 +448,9 @@ void CsvParser::throw_not_a_number(const Field& field, std::string_view line) co
   constexpr std::string_view likely_na_texts[] = {"?", "-", ".", "..", "*", "missing", "nil"};
   const bool is_first_row = lines_.number() == first_line_;
   const bool is_first_field = line.find_first_not_of(blanks) + 1 == field.column;
-  std::string hint = found_.decimal == Decimal::comma && field.text.find('.') != field.text.npos
+  const bool has_point = field.text.find('.') != field.text.npos;
+  const bool has_comma = field.text.find(',') != field.text.npos;
+  std::string hint = found_.decimal == Decimal::comma && has_point && !has_comma
                          ? "the decimal sign of this file is the comma"
                          : hint_for_number(field.text);
   if (!hint.empty()) {

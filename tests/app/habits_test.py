@@ -130,6 +130,15 @@ class Habits(unittest.TestCase):
         self.assertEqual(pathlib.Path("mine.txt").read_text(encoding="utf-8"), "my notes\n")
         run("factor", DIGITS, "q.h5", "-f", "--log", "none/run.log", status=5)
 
+    def test_a_log_is_no_output(self):
+        """An output would replace it."""
+        for args in (("q.h5", "--log", "./q.h5"), ("q.csv", "--log", "q.report.csv"),
+                     ("q.h5", "--report", "r.csv", "--log", "r.csv")):
+            before = sorted(os.listdir("."))
+            self.assertIn("would be an output of the run, too",
+                          run("factor", DIGITS, *args, "-f", status=2).stderr)
+            self.assertEqual(sorted(os.listdir(".")), before)
+
     def test_failures_are_red_on_a_terminal(self):
         pathlib.Path("nan.csv").write_text("1,2\n3,nan\n5,6\n", encoding="utf-8")
         runs = ((("factor", "none.h5", "q.h5"), 3), (("factor", "nan.csv", "q.h5", "-f"), 1),

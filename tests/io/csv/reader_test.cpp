@@ -122,6 +122,13 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"\"1,234.5\",2\n",
        "x.csv:1:1: '1,234.5' is not a number | write the number without separators of thousands: "
        "1234.5"},
+      {"1.234,5;2\n3,5;4\n",
+       "x.csv:1:1: '1.234,5' is not a number | write the number without separators of thousands: "
+       "1234,5"},
+      {"2,5;1\n1.234.567,5;2\n",
+       "x.csv:2:1: '1.234.567,5' is not a number | write the number without separators of "
+       "thousands: 1234567,5"},
+      {"1;2\n1.5,2;2\n", "x.csv:2:1: '1.5,2' is not a number"},
       {"12%,13%\n", "x.csv:1:1: '12%' is not a number | write the number without its percent sign"},
       {"1,(1-2.5e-3j)\n",
        "x.csv:1:3: '(1-2.5e-3j)' is a complex number | only real matrices can be factored"},
