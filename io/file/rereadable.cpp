@@ -9,11 +9,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/scratch_file.hpp"
 
 namespace qrtool {
 namespace {
@@ -47,21 +47,16 @@ int spool_standard_input() {
 }  // namespace
 
 int create_unnamed(const std::string& shown) {
-  std::error_code error;
-  const std::filesystem::path directory = std::filesystem::temp_directory_path(error);
-  std::string name = (error ? "/tmp" : directory.string()) + "/qrtool-XXXXXX";
+  std::string name = default_scratch() + "/qrtool-XXXXXX";
   const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) {
-    throw InputError(
-        fmt::format("{}: cannot be kept in '{}': {}", shown, escape(name), std::strerror(errno)),
-        "set TMPDIR to a directory with room for it");
-  }
+  if (descriptor < 0) throw_cannot_be_kept(shown, errno);
   unlink(name.c_str());
   return descriptor;
 }
 
 void throw_cannot_be_kept(const std::string& shown, int error) {
-  throw InputError(fmt::format("{}: cannot be kept on disk: {}", shown, std::strerror(error)),
+  throw InputError(fmt::format("{}: cannot be kept in '{}': {}", shown, escape(default_scratch()),
+                               std::strerror(error)),
                    "set TMPDIR to a directory with room for it");
 }
 

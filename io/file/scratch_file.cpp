@@ -21,8 +21,8 @@ namespace qrtool {
 namespace {
 
 [[noreturn]] void fail(const std::string& directory, std::size_t bytes, int error) {
-  throw OutputError(fmt::format("--scratch '{}': cannot have {} there: {}", escape(directory),
-                                format_bytes(bytes), std::strerror(error)),
+  throw OutputError(fmt::format("scratch directory '{}': cannot have {} there: {}",
+                                escape(directory), format_bytes(bytes), std::strerror(error)),
                     "name a directory with more room");
 }
 

@@ -55,6 +55,17 @@ class NumPyFiles(unittest.TestCase):
             return self.random.standard_normal(shape).astype(kind)
         return self.random.integers(0, 2 if kind[-2] == "b" else 100, shape).astype(kind)
 
+    def test_a_scratch_directory_that_takes_nothing_is_named(self):
+        np.savez_compressed("a.npz", a=self.numbers((500, 4, 3)))
+        with open("a.mtx", "w", encoding="ascii") as file:
+            file.write("%%MatrixMarket matrix array real general\n2 1\n1\n2\n")
+        for name in ("a.npz", "a.mtx"):
+            status = 5 if name == "a.npz" else 3
+            said = qrtool("factor", name, "q.h5", status=status, TMPDIR="/proc")
+            self.assertIn("'/proc': ", said)
+            self.assertNotIn("--scratch '", said)
+            self.assertIn("TMPDIR to a directory with", said)
+
     def write_bytes(self, name, data):
         with open(name, "wb") as file:
             file.write(data)
