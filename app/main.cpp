@@ -17,7 +17,7 @@
 #include <utility>
 #include <variant>
 
-#include "app/cli/options.hpp"
+#include "app/cli/parse.hpp"
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"

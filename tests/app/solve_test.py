@@ -213,10 +213,13 @@ def missing_rows_and_weights():
 
 
 def degrees_of_freedom():
-    """On every route: rows of weight 0 and rows that are left out do not count, and the rank is taken off."""
-    has_device = subprocess.run([QRTOOL, "devices"], capture_output=True, check=False).returncode == 0
-    for shape, sides in (((40, 20, 3), (40, 20)), ((20, 3), (4100, 20)), ((20, 3), (20, 50)), ((20, 3), (20, 2)),
-                         ((2, 300, 140), (2, 300)), ((30000, 2), (30000,)), ((3, 5), (3,))):
+    """On every route: rows of weight 0 and rows that are left out do not count, and the rank is
+    taken off."""
+    devices = subprocess.run([QRTOOL, "devices"], capture_output=True, check=False)
+    backends = ("cpu", "opencl") if devices.returncode == 0 else ("cpu",)
+    for shape, sides in (((40, 20, 3), (40, 20)), ((20, 3), (4100, 20)), ((20, 3), (20, 50)),
+                         ((20, 3), (20, 2)), ((2, 300, 140), (2, 300)), ((30000, 2), (30000,)),
+                         ((3, 5), (3,))):
         a, b = RANDOM.standard_normal(shape), RANDOM.standard_normal(sides)
         m, n = shape[-2:]
         a[..., -1] = a[..., 0] if len(sides) == 1 and m > n else a[..., -1]  # dependent
@@ -226,11 +229,14 @@ def degrees_of_freedom():
         for has_gaps in (False, True):
             if has_gaps:
                 b[RANDOM.random(sides) < 0.1] = np.nan
-            for backend in ("cpu", "opencl") if has_device else ("cpu",):
-                options = "--weights", "w.h5", "--backend", backend, *(("--missing", "skip") if has_gaps else ())
+            for backend in backends:
+                options = ["--weights", "w.h5", "--backend", backend]
+                if has_gaps:
+                    options += ["--missing", "skip"]
                 solve(a, b, *options, verify=("--weights", "w.h5"))
                 counts = (~np.isnan(np.moveaxis(b, axis, -1)) & (weights > 0)).sum(axis=-1)
-                freedom, rank = (read("x.h5", f"report/{name}") for name in ("degrees_of_freedom", "rank"))
+                freedom = read("x.h5", "report/degrees_of_freedom")
+                rank = read("x.h5", "report/rank")
                 rank = rank.reshape(counts.shape) if rank.size == counts.size else rank
                 assert (freedom == counts - rank).all(), (shape, sides, options)
     solve(a, b, "--missing", "skip", "--ridge", "1")
@@ -247,7 +253,8 @@ def the_deviation_of_a_table():
     table = RANDOM.standard_normal((20, 4))
     table[:, 3] = np.where(np.arange(20) < 5, 0, RANDOM.uniform(0.5, 2, 20))
     with open("t.csv", "w", encoding="utf-8") as file:
-        file.write("u,v,y,w\n" + "\n".join(",".join(map(repr, map(float, row))) for row in table) + "\n")
+        rows = [",".join(repr(float(number)) for number in row) for row in table]
+        file.write("\n".join(["u,v,y,w", *rows, ""]))
         file.write(",1,2,3\n")
     root = np.sqrt(table[:, 3:])
     a, b = table[:, :2] * root, table[:, 2] * root[:, 0]
@@ -255,7 +262,8 @@ def the_deviation_of_a_table():
     options = "--response", "y", "--weights", "w", "--missing", "skip"
     text = run("solve", "t.csv", "t.h5", "-f", *options).stdout
     assert f"residual standard deviation {deviation:.6g}, 13 degrees of freedom" in text, text
-    assert "degrees of freedom" not in run("solve", "t.csv", "t.h5", "-f", "--ridge", "1", *options).stdout
+    ridged = run("solve", "t.csv", "t.h5", "-f", "--ridge", "1", *options).stdout
+    assert "degrees of freedom" not in ridged
 
 
 def one_matrix_on_a_device():

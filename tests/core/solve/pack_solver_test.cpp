@@ -215,6 +215,24 @@ void make_ill_conditioned(Systems<T>& s, double k, bool is_regular = true) {
     }
 }
 
+/// Solves the systems of `together` in packs, and each of the same systems in `alone` by itself.
+template <class T>
+void expect_same_bits(Systems<T>& together, Systems<T>& alone) {
+  together.solve_packs(*systems_kernels().front(), false);
+  PackSolver<T> solver(alone.problem, alone.p);
+  for (index_t i = 0; i < alone.count(); ++i) {
+    solver.run(alone.refs(i, 1), alone.block(false));
+    solver.finish(alone.block(false));
+  }
+  EXPECT_EQ(together.x, alone.x);
+  EXPECT_EQ(together.se, alone.se);
+  for (std::size_t i = 0; i < together.reports.size(); ++i) {
+    EXPECT_EQ(together.reports[i].status, Status::ok);
+    EXPECT_EQ(together.reports[i].backward_error, alone.reports[i].backward_error);
+    EXPECT_EQ(together.reports[i].residual_norm, alone.reports[i].residual_norm);
+  }
+}
+
 /// Those that A'A cannot solve wait for others of their kind, from anywhere in the batch.
 TYPED_TEST(Packs, SystemsThatWaitHaveTheBitsThatTheyHaveAlone) {
   using T = TypeParam;
@@ -222,19 +240,7 @@ TYPED_TEST(Packs, SystemsThatWaitHaveTheBitsThatTheyHaveAlone) {
   Systems<T> together(m, n, p, count), alone(m, n, p, count);
   make_ill_conditioned(together, 3e4);
   make_ill_conditioned(alone, 3e4);
-  together.solve_packs(*systems_kernels().front(), false);
-  PackSolver<T> solver(alone.problem, p);
-  for (index_t i = 0; i < count; ++i) {
-    solver.run(alone.refs(i, 1), alone.block(false));
-    solver.finish(alone.block(false));
-  }
-  EXPECT_EQ(together.x, alone.x);
-  EXPECT_EQ(together.se, alone.se);
-  for (index_t i = 0; i < count * p; ++i) {
-    EXPECT_EQ(together.reports[i].status, Status::ok);
-    EXPECT_EQ(together.reports[i].backward_error, alone.reports[i].backward_error);
-    EXPECT_EQ(together.reports[i].residual_norm, alone.reports[i].residual_norm);
-  }
+  expect_same_bits(together, alone);
   for (index_t i = 0; i < count; ++i)
     EXPECT_EQ(together.findings[i * p].condition, alone.findings[i * p].condition);
 }
@@ -260,19 +266,7 @@ TYPED_TEST(Packs, SystemsOfEverySizeHaveTheBitsThatTheyHaveAlone) {
       }
       s->problem.skips_missing = has_gaps;
     }
-    together.solve_packs(*systems_kernels().front(), false);
-    PackSolver<T> solver(alone.problem, p);
-    for (index_t i = 0; i < count; ++i) {
-      solver.run(alone.refs(i, 1), alone.block(false));
-      solver.finish(alone.block(false));
-    }
-    EXPECT_EQ(together.x, alone.x);
-    EXPECT_EQ(together.se, alone.se);
-    for (index_t i = 0; i < count * p; ++i) {
-      EXPECT_EQ(together.reports[i].status, Status::ok);
-      EXPECT_EQ(together.reports[i].backward_error, alone.reports[i].backward_error);
-      EXPECT_EQ(together.reports[i].residual_norm, alone.reports[i].residual_norm);
-    }
+    expect_same_bits(together, alone);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "app/cli/options.hpp"
+#include "app/cli/parse.hpp"
 
 #include <gtest/gtest.h>
 

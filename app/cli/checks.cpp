@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// checks.cpp: options that contradict each other, or that a command cannot have.
+#include "app/cli/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "app/run/join.hpp"
+#include "core/error.hpp"
+#include "core/matrices.hpp"
+#include "core/text.hpp"
+#include "io/file/scratch_file.hpp"
+#include "io/file/text_output.hpp"
+#include "io/format.hpp"
+
+namespace qrtool {
+namespace {
+
+void refuse_standard_output(const std::string& output) {
+  if (output == "-" || output.starts_with("/dev/std") || output.starts_with("/dev/fd/") ||
+      output.starts_with("/proc/self/fd/"))
+    throw UsageError("OUT cannot be standard output", "name a file");
+}
+
+void refuse_one_report_of_several(const std::vector<std::string>& datasets,
+                                  const std::string& report) {
+  if (datasets.size() > 1 && !report.empty())
+    throw UsageError("--report is for one --dataset",
+                     "leave it away: OUT holds a report of each dataset");
+}
+
+void check(const FactorOptions& o) {
+  refuse_one_report_of_several(o.datasets, o.report);
+  if (!is_standard_output(o.output)) refuse_standard_output(o.output);
+  if (is_standard_output(o.output) && o.mode != Mode::r)
+    throw UsageError("OUT - is R alone, as CSV on standard output",
+                     "give --mode r, or name a file");
+  if (o.pivot && o.mode == Mode::raw)
+    throw UsageError("--pivot contradicts --mode raw: there is no V of Q with pivoted columns",
+                     "use --mode reduced, complete or r");
+  if (o.pivot && o.mode == Mode::r && o.sign == Sign::lapack)
+    throw UsageError("--pivot --mode r has no Q, from which --sign lapack would be found",
+                     "leave --sign away, or use --mode reduced");
+  if (o.pivot && is_standard_output(o.output))
+    throw UsageError("--pivot writes R and P, and standard output takes R alone", "name a file");
+  if (o.mode == Mode::raw && o.sign == Sign::positive)
+    throw UsageError("--sign positive contradicts --mode raw, which has LAPACK's signs",
+                     "leave --sign away");
+  if (o.precision.is_mixed && o.arithmetic == Arithmetic::strict)
+    throw UsageError("--precision mixed contradicts --arithmetic strict",
+                     "mixed multiplies in half precision; leave one of them away");
+  if (!o.scratch.empty()) require_scratch(o.scratch);
+}
+/// A table takes the place of A and B.
+void check(SolveOptions& o) {
+  const SystemOptions& s = o.system;
+  if (!s.response.empty() && !o.output.empty())
+    throw UsageError("--response NAME and a file B contradict each other",
+                     "qrtool solve TABLE OUT --response NAME");
+  if (o.b.empty() || (s.response.empty() && o.output.empty()))
+    throw UsageError(
+        fmt::format("solve: {} is missing", o.b.empty() && s.response.empty() ? "B" : "OUT"),
+        "qrtool solve A B OUT, or qrtool solve TABLE OUT --response NAME");
+  if (s.response.empty() && s.intercept)
+    throw UsageError("--intercept is for a table, with --response",
+                     "add a column of ones to A otherwise");
+  if (o.covariance && o.no_se)
+    throw UsageError("--covariance and --no-se contradict each other", "leave one of them away");
+  if (o.covariance && s.ridge.value_or(0) > 0)
+    throw UsageError("--covariance contradicts --ridge, whose x is biased",
+                     "leave one of them away");
+  if (!s.response.empty()) o.output = std::exchange(o.b, "");
+  refuse_standard_output(o.output);
+}
+void check(VerifyOptions& o) {
+  const bool is_table = !o.system.response.empty();
+  if (is_table && !o.solutions.empty())
+    throw UsageError("--response NAME and a file B contradict each other",
+                     "qrtool verify TABLE X --response NAME");
+  if (is_table) o.solutions = std::exchange(o.factors, "");
+  if (!o.solutions.empty() && !o.datasets.empty())
+    throw UsageError("--dataset is for the factors of one file",
+                     "name A and B as FILE:/path/in/file");
+  refuse_one_report_of_several(o.datasets, o.report);
+  if (is_standard_output(o.factors))
+    throw UsageError("OUT holds the factors and cannot be standard input", "name a file");
+}
+void check(const DevicesOptions& o) {
+  if (o.timings && o.forget)
+    throw UsageError("--timings shows what --forget removes", "give one of them");
+}
+void check(const InfoOptions&) {}
+void check(const GenerateOptions& o) {
+  refuse_standard_output(o.output);
+  if (o.m < 0)
+    throw UsageError("generate: --shape is missing",
+                     "for example --shape 1000x64x32: 1000 matrices of 64 rows and 32 columns");
+  if (o.cond && !uses_cond(o.kind)) {
+    std::vector<std::string_view> names;
+    for (const MatrixKind& kind : matrix_kinds())
+      if (kind.uses_cond) names.push_back(kind.name);
+    throw UsageError(fmt::format("--cond changes nothing in --kind {}", o.kind),
+                     fmt::format("it is for the kinds {}", join(names, ", ")));
+  }
+  if (o.special && o.kind != "haar") throw UsageError("--special is for --kind haar alone");
+  if (o.special && o.m != o.n)
+    throw UsageError(fmt::format("--special is for square matrices, not {}x{}", o.m, o.n));
+  if (o.kind == "haar" && o.m < o.n)
+    throw UsageError(fmt::format(
+        "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
+}
+
+/// What a run writes under names of its own.
+std::vector<std::string> outputs_of(const FactorOptions& o) { return {o.output, o.report}; }
+std::vector<std::string> outputs_of(const SolveOptions& o) { return {o.output}; }
+std::vector<std::string> outputs_of(const VerifyOptions& o) { return {o.report}; }
+std::vector<std::string> outputs_of(const InfoOptions& o) { return {o.plot}; }
+std::vector<std::string> outputs_of(const GenerateOptions& o) { return {o.output}; }
+std::vector<std::string> outputs_of(const BenchOptions& o) {
+  return {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot};
+}
+std::vector<std::string> outputs_of(const DevicesOptions&) { return {}; }
+
+/// The log is there before an output is, which would replace it.
+void refuse_log_among(const std::vector<std::string>& outputs, const std::string& log) {
+  const auto normal = [](const std::string& path) {
+    return std::filesystem::absolute(path).lexically_normal();
+  };
+  if (log.empty()) return;
+  for (const std::string& output : outputs) {
+    if (output.empty()) continue;
+    const std::vector<std::string> files = format_of_output(output).files_of_output(output);
+    const auto is_log = [&](const std::string& file) { return normal(file) == normal(log); };
+    if (is_log(output) || std::any_of(files.begin(), files.end(), is_log))
+      throw UsageError(fmt::format("--log '{}' would be an output of the run, too", escape(log)),
+                       "give the log a name of its own");
+  }
+}
+
+}  // namespace
+
+template <class Options>
+void check_options(Options& options) {
+  check(options);
+  refuse_log_among(outputs_of(options), options.log);
+}
+
+template void check_options(FactorOptions&);
+template void check_options(SolveOptions&);
+template void check_options(VerifyOptions&);
+template void check_options(GenerateOptions&);
+template void check_options(InfoOptions&);
+template void check_options(DevicesOptions&);
+template void check_options(BenchOptions&);
+
+}  // namespace qrtool

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// checks.hpp: options that do not go together.
+#pragma once
+
+#include "app/cli/options.hpp"
+
+namespace qrtool {
+
+/// Refuses options that contradict each other, and gives those of a table their places. `Options`
+/// says which command it is. Errors: UsageError.
+template <class Options>
+void check_options(Options& options);
+
+}  // namespace qrtool

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// describe.cpp: every option of every command, with its help text.
+#include "app/cli/describe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "app/cli/option_values.hpp"
+#include "app/run/join.hpp"
+#include "core/error.hpp"
+#include "core/matrices.hpp"
+#include "core/text.hpp"
+#include "io/csv/columns.hpp"
+#include "io/file/scratch_file.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::pair<std::string_view, Order> orders[] = {
+    {"auto", Order::automatic}, {"row", Order::row}, {"column", Order::column}};
+constexpr std::pair<std::string_view, ProgressMode> progress_modes[] = {
+    {"auto", ProgressMode::automatic},
+    {"always", ProgressMode::always},
+    {"never", ProgressMode::never}};
+constexpr std::pair<std::string_view, Mode> modes[] = {
+    {"reduced", Mode::reduced}, {"complete", Mode::complete}, {"r", Mode::r}, {"raw", Mode::raw}};
+constexpr std::pair<std::string_view, std::optional<Sign>> signs[] = {{"positive", Sign::positive},
+                                                                      {"lapack", Sign::lapack}};
+constexpr std::pair<std::string_view, PrecisionWord> precisions[] = {
+    {"input", {std::nullopt, false}},
+    {"single", {ElementType::float32, false}},
+    {"double", {ElementType::float64, false}},
+    {"mixed", {ElementType::float32, true}}};
+constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {{"any", Arithmetic::any},
+                                                                   {"strict", Arithmetic::strict}};
+constexpr std::pair<std::string_view, Check> checks[] = {
+    {"full", Check::full}, {"probe", Check::probe}, {"none", Check::none}};
+constexpr std::pair<std::string_view, Check> checks_of_verify[] = {{"full", Check::full},
+                                                                   {"probe", Check::probe}};
+constexpr std::pair<std::string_view, ElementType> element_types[] = {
+    {"single", ElementType::float32}, {"double", ElementType::float64}};
+const std::pair<std::string_view, std::string> backends[] = {
+    {"auto", "auto"}, {"cpu", "cpu"}, {"opencl", "opencl"}};
+constexpr std::pair<std::string_view, RowsOfB> rows_words[] = {{"auto", RowsOfB::automatic},
+                                                               {"first", RowsOfB::first},
+                                                               {"last", RowsOfB::last},
+                                                               {"matrix", RowsOfB::matrix}};
+constexpr std::pair<std::string_view, std::optional<bool>> missing_words[] = {{"error", false},
+                                                                              {"skip", true}};
+constexpr std::pair<std::string_view, std::optional<ElementType>> solution_precisions[] = {
+    {"input", std::nullopt}, {"single", ElementType::float32}, {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
+                                                              {"m-eps", Criteria::m_eps}};
+
+char parse_delimiter(const std::string& text) {
+  for (const auto& [word, character] : delimiter_words)
+    if (text == word || text == std::string(1, character)) return character;
+  if (text == "\\t") return '\t';
+  std::vector<std::string_view> names;
+  for (const auto& [word, character] : delimiter_words) names.push_back(word);
+  throw not_one_of("--delimiter", text, names);
+}
+
+/// How a CSV file is written.
+void add_csv_options(CommandLine& line, CsvOptions& csv) {
+  line.value("--delimiter", "C",
+             "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
+             "the first row",
+             [&csv](const std::string& text) { csv.delimiter = parse_delimiter(text); });
+  line.suggest("--delimiter", [] {
+    std::vector<Candidate> words;
+    for (const auto& [word, character] : delimiter_words) words.push_back({std::string(word)});
+    return words;
+  });
+  line.choice("--decimal", csv.decimal, "CSV: the decimal sign", decimal_words);
+  line.value("--skip-rows", "N", "CSV: leave out the first N lines",
+             [&csv](const std::string& text) {
+               csv.skip_rows = parse_whole("--skip-rows", text, 0, index_t{1} << 40);
+             });
+  line.choice("--header", csv.header, "CSV: whether the first line holds the names of the columns",
+              answer_words);
+  line.list("--columns", "LIST",
+            "CSV: the columns to read, by number from 1 or by name: 2-5,height,8-",
+            [&csv](const std::string& text) {
+              check_columns(text);
+              csv.columns = text;
+            });
+  line.choice("--index-column", csv.index_column,
+              "CSV: whether the first column is an index, which is left out", answer_words);
+  line.repeated("--na-text", "TEXT",
+                "CSV: means a missing number (NaN), as an empty field and NA do; may be repeated",
+                [&csv](const std::string& text) { csv.na_texts.push_back(text); });
+}
+
+/// The options that `factor` and `verify` share.
+template <class Options>
+void add_input_options(CommandLine& line, Options& o) {
+  line.repeated(
+      "--dataset", "PATH",
+      "dataset in IN, as in FILE:PATH; default: the only one; repeated: several in one OUT",
+      [&o](const std::string& text) {
+        if (o.datasets.empty()) o.dataset = text;
+        o.datasets.push_back(text);
+      });
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
+              orders);
+  add_csv_options(line, o.csv);
+}
+
+void add_backend_options(CommandLine& line, BackendRequest& request) {
+  line.choice("--backend", request.name,
+              "what computes; auto: a GPU where there is one and the work is worth its start",
+              backends);
+  line.value("--device", "DEVICE",
+             "OpenCL device by number or part of its name, see qrtool devices: the first of that "
+             "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
+             "the first; default: the first GPU",
+             [&request](const std::string& text) { request.device = text; });
+  line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
+             [&request](const std::string& text) { request.variant = text; });
+  line.suggest("--device", device_candidates);
+  line.suggest("--variant", variant_candidates);
+  line.environment("--device", "QRTOOL_DEVICE",
+                   [&request](const std::string& text) { request.usual_device = text; });
+}
+
+template <class Options>
+void add_resource_options(CommandLine& line, Options& o) {
+  line.value("--memory", "SIZE",
+             "host memory at most: 512MiB, 2GiB, ...; default: half of what is "
+             "free",
+             [&o](const std::string& text) { o.memory_bytes = parse_size("--memory", text); });
+  line.value("--threads", "N", "default: all cores", [&o](const std::string& text) {
+    o.threads = static_cast<int>(parse_whole("--threads", text, 1, 4096));
+  });
+  line.environment("--memory", "QRTOOL_MEMORY");
+  line.environment("--threads", "QRTOOL_THREADS");
+}
+
+void add_dry_run(CommandLine& line, bool& dry_run) {
+  line.flag("--dry-run", dry_run,
+            "write nothing; print the plan, the bytes of files and memory, the free space and the "
+            "expected time");
+}
+
+template <class Options>
+void add_report_options(CommandLine& line, Options& o) {
+  line.value("--report", "FILE", "every matrix's errors also as FILE.csv or FILE.json",
+             [&o](const std::string& text) { o.report = text; });
+  line.flag("-f,--force", o.force, "replace existing files");
+}
+
+/// The options of every command, in its help the last.
+void add_print_options(CommandLine& line, PrintOptions& o) {
+  line.flag("--json", o.json, "the result as one JSON document");
+  line.flag("-q,--quiet", o.quiet, "print errors only");
+  line.flag("-v,--verbose", o.verbose, "print notes too");
+  line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
+  line.value("--log", "FILE", "append what is printed to FILE, too, with the time",
+             [&o](const std::string& text) { o.log = text; });
+}
+
+void describe(CommandLine& line, FactorOptions& o) {
+  line.positional(
+      "IN", o.input,
+      "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz, CSV (also gzip) or "
+      "Matrix Market; - is CSV from standard input; a part: 'FILE:/path[0:1000]', "
+      "'FILE:[::2, :, 3:]', as in Python");
+  line.positional(
+      "OUT", o.output,
+      "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx; "
+      "- with --mode r: R as CSV on standard output");
+  line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
+  line.choice("--sign", o.sign, "of the diagonal of R", signs);
+  line.choice("--precision", o.precision,
+              "of Q and R; mixed: half-precision products, bars of 2^-10", precisions);
+  line.choice("--arithmetic", o.arithmetic,
+              "any that has the precision's accuracy, or strict: its own operations alone",
+              arithmetics);
+  line.choice("--check", o.check,
+              "how errors are found; probe: estimated with random vectors where that is faster",
+              checks);
+  line.flag("--pivot", o.pivot,
+            "pivoted columns: A[:, P] = Q R with a falling diagonal of R, P, and the rank");
+  line.flag("--condition", o.condition, "an estimate of the condition number in the report");
+  add_input_options(line, o);
+  add_backend_options(line, o.backend);
+  add_resource_options(line, o);
+  line.value("--scratch", "DIR",
+             "where a matrix is factored row by row, store the data between the two passes in "
+             "DIR, not in memory; copies of compressed inputs, too",
+             [&o](const std::string& text) { o.scratch = text; });
+  line.flag("--explain", o.explain, "print the choice of the backend and the plan before running");
+  add_dry_run(line, o.dry_run);
+  add_report_options(line, o);
+}
+
+/// The options of `solve` and of `verify` for solutions.
+void add_system_options(CommandLine& line, SystemOptions& o) {
+  line.value("--response", "NAME", "CSV: the column that is b; all others are A",
+             [&o](const std::string& text) { o.response = text; });
+  line.flag("--intercept", o.intercept, "with --response: a column of ones before the others");
+  line.value("--weights", "W",
+             "FILE, or a column of the table: weights of the squared residuals, m numbers or as "
+             "many as B; 0 leaves a row out",
+             [&o](const std::string& text) { o.weights = text; });
+  line.choice("--rows", o.rows, "which dimension of B is that of A's rows", rows_words);
+  line.choice("--missing", o.skips_missing,
+              "what becomes of a problem that holds NaN; skip: it "
+              "loses these rows",
+              missing_words);
+  line.value("--ridge", "X", "minimise ||A x - b||^2 + X ||x||^2; default 0",
+             [&o](const std::string& text) { o.ridge = parse_number("--ridge", text, 0); });
+  line.value(
+      "--rank-tolerance", "X",
+      "columns scaled to norm 1 count as dependent below X; default u max(16, 2n)",
+      [&o](const std::string& text) {
+        o.rank_tolerance = parse_number("--rank-tolerance", text, 0);
+        if (*o.rank_tolerance >= 1)
+          throw UsageError(
+              fmt::format("--rank-tolerance: {} takes every column for dependent", escape(text)),
+              "give a number below 1, such as 1e-10");
+      });
+}
+
+void describe(CommandLine& line, SolveOptions& o) {
+  line.positional("A", o.a,
+                  "the matrices, as for factor: FILE, FILE:/path/in/file, 'FILE:/path[0:1000]'; or "
+                  "a table, with --response");
+  line.optional_positional("B", o.b, "the right sides, also of one dimension; not with --response");
+  line.optional_positional("OUT", o.output,
+                           "HDF5, or by its ending .npz, .npy (OUT.X.npy, OUT.report.json), .csv, "
+                           ".tsv, .txt, .mtx");
+  add_system_options(line, o.system);
+  line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
+  line.flag("--no-se", o.no_se, "leave the standard errors out");
+  line.flag("--covariance", o.covariance,
+            "the covariance of the entries of every x, n x n, beside their standard errors");
+  line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
+              solution_precisions);
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
+              orders);
+  add_csv_options(line, o.csv);
+  add_backend_options(line, o.backend);
+  add_resource_options(line, o);
+  add_dry_run(line, o.dry_run);
+  line.flag("-f,--force", o.force, "replace existing files");
+}
+
+void describe(CommandLine& line, VerifyOptions& o) {
+  line.positional("IN", o.input, "the file that was factored, as for factor; or A of solve");
+  line.positional("OUT", o.factors,
+                  "Q and R, R alone, or V and tau, of any program; or B of solve");
+  line.optional_positional("X", o.solutions, "the solutions of any program; A and B come before");
+  add_system_options(line, o.system);
+  line.choice("--criteria", o.criteria,
+              "bar is u min(max(m,16), 30k); m-eps the published m 2^-23 for all", criteria);
+  line.choice("--check", o.check, "how errors are found, as for factor", checks_of_verify);
+  line.flag("--all", o.all, "list every matrix, not only the first failing ones");
+  add_input_options(line, o);
+  add_resource_options(line, o);
+  add_report_options(line, o);
+}
+
+void describe(CommandLine& line, BenchOptions& o) {
+  describe_cases(line, o);
+  add_backend_options(line, o.backend);
+  add_resource_options(line, o);
+  describe_exports(line, o);
+}
+
+/// The option that `devices` and `generate` share.
+template <class Options>
+void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
+  line.value("--shape", "BxMxN", help, [&o](const std::string& text) {
+    Shape shape = parse_shape("--shape", text);
+    o.leading = std::move(shape.leading);
+    o.m = shape.m;
+    o.n = shape.n;
+  });
+}
+
+void describe(CommandLine& line, InfoOptions& o) {
+  line.positional("FILE", o.file,
+                  "as IN of factor: FILE, FILE:/path/in/file, FILE.npz:member; or an output of "
+                  "factor or solve, also a set of files by its name: out.npy, out.csv");
+  line.value("--dataset", "PATH", "dataset in FILE, as in FILE:PATH; default: all of them",
+             [&o](const std::string& text) { o.dataset = text; });
+  line.choice("--order", o.order,
+              "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
+              "store column",
+              orders);
+  add_csv_options(line, o.csv);
+  line.value(
+      "--plot", "FILE",
+      "of an output: draw how its errors lie below their bars, as FILE.svg or FILE.png, with "
+      "gnuplot",
+      [&o](const std::string& text) { o.plot = text; });
+  line.flag("-f,--force", o.force, "replace an existing picture");
+}
+
+void describe(CommandLine& line, DevicesOptions& o) {
+  add_shape_option(line, o, "the problem to answer for; default 15000x64x64");
+  line.choice("--precision", o.type, "of its elements", element_types);
+  line.flag(
+      "--timings", o.timings,
+      "instead: what starts and kernels took in earlier runs, by which --backend auto decides");
+  line.flag("--forget", o.forget, "removes these times");
+}
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const MatrixKind& kind : matrix_kinds()) names.push_back(kind.name);
+  names.push_back("haar");
+  return names;
+}
+
+void describe(CommandLine& line, GenerateOptions& o) {
+  line.positional("OUT", o.output, "HDF5, or by its ending .npy, .npz, .csv, .tsv, .txt");
+  add_shape_option(line, o, "B matrices of M rows and N columns, or MxN for one");
+  line.value("--kind", "NAME", fmt::format("default gauss; {}", join(kind_names(), ", ")),
+             [&o](const std::string& text) {
+               const std::vector<std::string_view> names = kind_names();
+               if (std::find(names.begin(), names.end(), text) == names.end())
+                 throw not_one_of("--kind", text, names);
+               o.kind = text;
+             });
+  line.suggest("--kind", [] {
+    std::vector<Candidate> names;
+    for (const std::string_view name : kind_names()) names.push_back({std::string(name)});
+    return names;
+  });
+  line.choice("--precision", o.type, "of the elements", element_types);
+  line.value("--cond", "X", "condition number, ratio of scales, or 1 over the noise; default 1e6",
+             [&o](const std::string& text) { o.cond = parse_number("--cond", text, 1); });
+  line.value("--seed", "N", "default 0", [&o](const std::string& text) {
+    o.seed = static_cast<std::uint64_t>(
+        parse_whole("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
+  });
+  line.flag("--special", o.special, "haar: determinant +1, uniform in SO(n); square only");
+  line.flag("-f,--force", o.force, "replace an existing file");
+}
+
+}  // namespace
+
+template <class Options>
+void describe_options(CommandLine& line, Options& options) {
+  describe(line, options);
+  add_print_options(line, options);
+}
+
+template void describe_options(CommandLine&, FactorOptions&);
+template void describe_options(CommandLine&, SolveOptions&);
+template void describe_options(CommandLine&, VerifyOptions&);
+template void describe_options(CommandLine&, GenerateOptions&);
+template void describe_options(CommandLine&, InfoOptions&);
+template void describe_options(CommandLine&, DevicesOptions&);
+template void describe_options(CommandLine&, BenchOptions&);
+
+}  // namespace qrtool
