@@ -26,6 +26,7 @@ namespace qrtool {
 namespace {
 
 bool is_silent = false, is_stdout_free = false;
+int stdout_error = 0;  // errno of the first write that failed
 std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file{nullptr, std::fclose};
 
 constexpr std::string_view red = "\x1b[31m", plain = "\x1b[0m";
@@ -78,7 +79,9 @@ void keep_stdout_free() { is_stdout_free = true; }
 
 void write_stdout(std::string_view text) {
   if (is_silent) return;
-  std::fwrite(text.data(), 1, text.size(), is_stdout_free ? stderr : stdout);
+  std::FILE* const stream = is_stdout_free ? stderr : stdout;
+  const std::size_t written = std::fwrite(text.data(), 1, text.size(), stream);
+  if (stream == stdout && written < text.size() && stdout_error == 0) stdout_error = errno;
   write_log(text);
 }
 
@@ -88,9 +91,10 @@ void write_json(const nlohmann::ordered_json& document) {
 }
 
 void finish_stdout() {
-  const bool failed_before = std::ferror(stdout) != 0;
-  if (std::fflush(stdout) != 0 || failed_before)
-    throw OutputError("cannot write to standard output");
+  if (std::fflush(stdout) != 0 && stdout_error == 0) stdout_error = errno;
+  if (stdout_error != 0)
+    throw OutputError(
+        fmt::format("cannot write to standard output: {}", std::strerror(stdout_error)));
 }
 
 void write_stderr(std::string_view text) {

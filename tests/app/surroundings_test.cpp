@@ -29,7 +29,7 @@ TEST_F(Surroundings, StandardOutputThatIsFullIsExit5AndTheResultStays) {
   const ToolOptions full{.in_child = redirect(STDOUT_FILENO, "/dev/full")};
   const ToolResult result = run_tool({"factor", a_, q_}, full);
   EXPECT_EQ(result.exit_code, 5);
-  EXPECT_EQ(result.err, "qrtool: cannot write to standard output\n");
+  EXPECT_EQ(result.err, "qrtool: cannot write to standard output: No space left on device\n");
   EXPECT_TRUE(read_text(q_) == read_text(expected_));
   for (const Strings& arguments :
        std::vector<Strings>{{"--help"}, {"--version"}, {"verify", a_, expected_, "--json"}})
@@ -45,7 +45,7 @@ TEST_F(Surroundings, StandardStreamsThatAreClosedFailWhereTheyAreNeeded) {
            {"devices"}, {"--version"}, {"verify", a_, expected_}, {"factor", a_, q_}}) {
     const ToolResult result = run_tool(arguments, closed);
     EXPECT_EQ(result.exit_code, 5) << arguments[0];
-    EXPECT_EQ(result.err, "qrtool: cannot write to standard output\n");
+    EXPECT_EQ(result.err, "qrtool: cannot write to standard output: Bad file descriptor\n");
   }
   EXPECT_TRUE(read_text(q_) == read_text(expected_));
   EXPECT_EQ(run_tool({"factor", a_, q_, "-qf"}, closed).exit_code, 0) << "nothing to print";
