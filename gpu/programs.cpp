@@ -2,8 +2,7 @@
 // programs.cpp: the same choices as in host/engine.cpp and solve/system_launches.cpp, by name only.
 #include "gpu/programs.hpp"
 
-#include <algorithm>
-
+#include "core/solve/shapes.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/host/program_cache.hpp"
@@ -12,7 +11,6 @@
 #include "gpu/solve/shared_matrix.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -28,6 +26,11 @@ std::vector<std::string> variant_programs(const GpuVariant& variant, const Probl
   if (variant.leading.variant != nullptr)
     names.push_back(name_of_program(variant.leading.variant(p), leading_problem(p), device));
   return names;
+}
+
+/// Plain systems whose R is that of `p`.
+SolveProblem systems_of(const Problem& p) {
+  return {.type = p.type, .m = p.m, .n = p.n, .rank = {}};
 }
 
 }  // namespace
@@ -53,26 +56,26 @@ std::vector<std::string> factor_programs(const Variant& plan, const Problem& p,
   return names;
 }
 
-bool has_shared_systems(const Problem& p, index_t sides) {
-  return p.count == 1 && sides > std::max<index_t>(p.n, 8) && p.m >= p.n &&
-         p.n <= tuning::shared_most_columns && p.m <= tuning::shared_most_rows;
+bool has_shared_systems(const Problem& p, index_t sides, const Limits& device) {
+  return p.count == 1 && pays_as_shared(p.n, sides) &&
+         shared_objection(systems_of(p), 0, device).empty();
 }
 
 std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, index_t sides,
                                         const DeviceInfo& device) {
-  const SystemParams params(p.n, p.type, device.limits);
+  const SolveProblem systems = systems_of(p);
   const Problem typed{.type = p.type};
   const auto name = [&](std::string_view file, const Params& of) {
     return program_id(device, file, defines_for(typed, of, ElementType::float64));
   };
-  std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
-                                 program_id(device, sum_file, sum_defines())};
-  const SolveProblem systems{.type = p.type, .m = p.m, .n = p.n, .rank = {}};
-  if (has_shared_systems(p, sides)) {
+  if (has_shared_systems(p, sides, device.limits)) {
     const SharedParams shared(systems, SidesLayout::columns, false);
     return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
             program_id(device, sum_file, sum_defines())};
   }
+  const SystemParams params(p.n, p.type, device.limits);
+  std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
+                                 program_id(device, sum_file, sum_defines())};
   if (takes_normal_equations(systems, sides, device.limits)) {
     if (is_tall_system(p.m)) {
       names.push_back(name("gpu/solve/normal_sums.cl", params.sums));

@@ -19,7 +19,7 @@ std::vector<std::string> factor_programs(const Variant& variant, const Problem& 
                                          const DeviceInfo& device);
 
 /// Whether right sides of one matrix are solved with the factors of the CPU (solve/shared.cl).
-bool has_shared_systems(const Problem& problem, index_t sides);
+bool has_shared_systems(const Problem& problem, index_t sides, const Limits& device);
 
 /// The same for least squares with `sides` right sides for each matrix. `problem` is that of R.
 std::vector<std::string> solve_programs(const Variant& variant, const Problem& problem,

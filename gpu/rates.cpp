@@ -145,7 +145,7 @@ DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device)
   const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
   const double bytes =
       static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + vectors);
-  const bool shares = has_shared_systems(p, sides);
+  const bool shares = has_shared_systems(p, sides, device.limits);
   const double parts =
       shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
              : sub_chunks(p, bytes);

@@ -64,7 +64,7 @@ struct OutputSpec {
   /// for it.
   std::vector<ReportColumn> report_columns = {};
   Attributes attributes;                 // of the root
-  std::vector<std::string> stated = {};  // those of them that only the command line decides
+  std::vector<std::string> stated = {};  // names of those that the command line gave
   int threads = 1;                       // the most that write at once
 };
 

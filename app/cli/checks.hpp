@@ -6,8 +6,8 @@
 
 namespace qrtool {
 
-/// Refuses options that contradict each other, and gives those of a table their places. `Options`
-/// says which command it is. Errors: UsageError.
+/// Refuses options that contradict each other, and moves the files of a line with --response to the
+/// members where they belong. `Options` says which command it is. Errors: UsageError.
 template <class Options>
 void check_options(Options& options);
 

@@ -89,12 +89,6 @@ std::string_view name_of(SolveRoute route) {
   return route == SolveRoute::each ? "each" : route == SolveRoute::shared ? "shared" : "tall";
 }
 
-/// R of [A B] takes 4 m n p operations for the right sides, as Q'B does, but p more columns are to
-/// be reduced among themselves, too.
-bool pays_as_shared(index_t n, index_t right_sides) {
-  return right_sides > std::max<index_t>(n, 8);
-}
-
 Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
                  std::string_view forced) {
   const Problem factored = by_type(problem.type, [&](auto zero) {

@@ -31,9 +31,6 @@ struct SolvePlan {
   }
 };
 
-/// Whether this many right sides of one A are taken by products with Q, not factored with A.
-bool pays_as_shared(index_t n, index_t right_sides);
-
 /// How the CPU factors [A b] of `systems` systems with p right sides each. `forced` as below.
 /// Errors: as plan_solve().
 Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,

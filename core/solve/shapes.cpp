@@ -145,6 +145,12 @@ std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked) {
   return found;
 }
 
+/// R of [A B] takes 4 m n p operations for the right sides, as Q'B does, but p more columns are to
+/// be reduced among themselves, too.
+bool pays_as_shared(index_t n, index_t right_sides) {
+  return right_sides > std::max<index_t>(n, 8);
+}
+
 std::string describe(const RightSides& reading) {
   const index_t all = count_of(reading.solution_dims);
   const char* text = reading.rows == RowsOfB::first  ? "m first, [m, ...]"

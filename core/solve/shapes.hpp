@@ -54,6 +54,9 @@ struct SystemShapes {
 /// other than automatic only that one is tried. A vector of one dimension belongs to every A.
 std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked);
 
+/// Whether this many right sides of one A are taken by products with Q, not factored with A.
+bool pays_as_shared(index_t n, index_t right_sides);
+
 /// For messages: "m first, [m, ...]: 1200 right sides".
 std::string describe(const RightSides& reading);
 

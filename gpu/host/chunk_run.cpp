@@ -19,6 +19,7 @@
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
+
 double seconds_between(const cl::Event& first, const cl::Event& last) {
   const auto end = [](const cl::Event& e) {
     return static_cast<double>(e.getProfilingInfo<CL_PROFILING_COMMAND_END>());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// systems.cpp: sub-chunks of systems through a device, and what the host makes of their errors.
+// systems.cpp: takes systems through a device in sub-chunks, and judges the errors that it found.
 #include "gpu/solve/systems.hpp"
 
 #include <fmt/format.h>
