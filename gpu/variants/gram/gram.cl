@@ -22,7 +22,7 @@
 //
 // There is one kernel, factor_gram. A warp (mma.clh) holds one triangle of a matrix's blocks in
 // registers (gram_tile.clh). All products are S T' (quad_block.clh). A is read in slabs through
-// local memory, and Q is written through the same slabs (gram_slab.clh).
+// local memory (gram_tile_sums.clh), and Q is written through the same slabs (gram_slab.clh).
 //
 // Defines, set in gram.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                          common.clh, mma.clh
@@ -71,80 +71,9 @@
 #undef BLOCK_LD
 #define BLOCK_LD 17
 #endif
-#include "gpu/variants/gram/gram_slab.clh"
-#include "gpu/variants/gram/gram_tile.clh"
+#include "gpu/variants/gram/gram_tile_sums.clh"
 
 #define MOST_PASSES (WANT_Q ? 2 : 1)
-
-// Number of rows of A in a step of the Gram matrix.
-#define STEP 8
-
-// ---- gram
-
-// The first of the rows of a slab that a lane has in step k, and the distance of word w from it.
-// The terms of a sum may come in any order; in this order the work-items read from different banks
-// of local memory.
-#define GRAM_WORD(w) (TWICE && MMA && FULL ? (w) / WORD_ROWS * 2 : (w) / WORD_ROWS)
-INLINE int gram_row(const Warp* at, int k, int rows) {
-  if (TWICE && MMA && FULL) return k + at->t % 2 + at->t / 2 * 4;
-  const bool is_spread = (MMA ? !FULL : 0) & (rows - (k & ~15) > 8);
-  return is_spread ? (k & ~15) + 4 * at->t + (k & 8) / 4 : k + STEP / 4 * at->t;
-}
-
-// The largest |a_ij|; in float64 the upper word of its bits, whose order is that of the values,
-// with Inf and NaN last.
-#if TWICE
-typedef int Size;
-INLINE Size larger(Size size, double y) { return max(size, as_int2(y).y & 0x7fffffff); }
-#else
-typedef float Size;
-INLINE Size larger(Size size, float y) { return fmax(size, fabs(y)); }
-#endif
-
-// sums += A'A of a slab, for block rows first .. last - 1. `largest`: the largest |a_ij|.
-INLINE void add_gram(const Warp* at, Block* sums, __local const STORED* slab, Layout a, int rows,
-                     const int first, const int last, Size* largest) {
-  bool exists[WORD_ROWS];
-#pragma unroll
-  for (int h = 0; h < WORD_ROWS; ++h) exists[h] = FULL || QUAD_ROW(h, at->g) < a.last;
-#pragma unroll 1
-  for (int k = 0; k < rows; k += STEP) {
-    __local const STORED* from = slab + a.shift + gram_row(at, k, rows) * a.stride + at->g;
-    Block x[BLOCKS];  // word w has the columns QUAD_ROW
-#pragma unroll
-    for (int c = 0; c < BLOCKS; ++c) {
-#pragma unroll
-      for (int w = 0; w < BLOCK_WORDS * STEP / 16; ++w) {
-        STORED y = 0;
-        if (c < last && QUAD_ROW(w, 0) < 8 * HALVES(c)) {
-          y = from[GRAM_WORD(w) * a.stride + 16 * c + QUAD_ROW(w, 0)];
-          if (c == BLOCKS - 1 && !exists[w % WORD_ROWS]) y = 0;
-          if (c >= first) *largest = larger(*largest, y);
-        }
-        x[c][w] = (double)y;
-      }
-#pragma unroll
-      for (int b = 0; b < BLOCKS; ++b) {
-        if (b <= c && c >= first && c < last) {
-          multiply_quads(sums[BLOCK_AT(c, b)], x[c], x[b], STEP / 4, HALVES(b));
-        }
-      }
-    }
-  }
-}
-
-// Copies the diagonal of G to `squares`; the diagonal is then set to 1 for columns past n.
-INLINE void take_tile_diagonal(const Warp* at, Block gram, __local double* squares, int n,
-                               int first) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    const int i = QUAD_ROW(w, at->g);
-    if (i == QUAD_COL(w, at->t)) {
-      squares[SQUARE_AT(first + i)] = gram[w];
-      if (!FULL && first + i >= n) gram[w] = 1;
-    }
-  }
-}
 
 // ---- make_q
 
@@ -204,11 +133,6 @@ INLINE void make_q(const Warp* at, const Tile* tile, __local const double* pivot
 
 // ---- factor_gram
 
-typedef struct {
-  __local STORED* slabs;
-  __local double *squares, *spread, *pivots;  // a_j^2, h_j^2, X(b, b)
-} Shared;
-
 INLINE void store_warp_nan(__global STORED* to, index_t count, int item, const int lanes) {
   for (index_t i = item; i < count; i += lanes) to[i] = NAN;
 }
@@ -226,40 +150,6 @@ INLINE float max_of_warp(float x) {
   return x;
 }
 #endif
-
-// A'A for block rows first .. last - 1, and separately the squares of the columns' norms.
-INLINE void form_tile_gram(const Warp* at, Tile* tile, Shared room, __global const STORED* a,
-                           Layout layout, const int first, const int last, Size* largest) {
-  const int slab_count = SLABS(layout.m);
-  Block sums[BLOCK_AT(BLOCKS, 0)];
-#pragma unroll
-  for (int i = 0; i < BLOCK_AT(BLOCKS, 0); ++i) clear_block(sums[i]);
-#pragma unroll 1
-  for (int i = 0; i < STAGES; ++i) {
-    if (i < slab_count) load_slab(room.slabs + i * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
-    commit_copies();
-  }
-#pragma unroll 1
-  for (int i = 0; i < slab_count; ++i) {
-    __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
-    wait_for_stage(STAGES - 1);
-    sync_warp();
-    add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, largest);
-    sync_warp();
-    if (i + STAGES < slab_count) load_slab(slab, a, layout, (i + STAGES) * SLAB, at->lane);
-    commit_copies();
-  }
-#pragma unroll
-  for (int c = 0; c < BLOCKS; ++c) {
-#pragma unroll
-    for (int b = 0; b < BLOCKS; ++b) {
-      if (b <= c && c >= first && c < last) {
-        if (b == c) take_tile_diagonal(at, sums[BLOCK_AT(c, c)], room.squares, layout.n, 16 * c);
-        put_tile(at, tile, sums[BLOCK_AT(c, b)], c, b);
-      }
-    }
-  }
-}
 
 #if TWICE
 #include "gpu/variants/gram/gram_twice_tile.clh"
