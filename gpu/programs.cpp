@@ -8,6 +8,7 @@
 #include "gpu/host/program_cache.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/normal_tile.hpp"
 #include "gpu/solve/shared_matrix.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/tall_systems.hpp"
@@ -73,7 +74,7 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
     return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
             program_id(device, sum_file, sum_defines())};
   }
-  const SystemParams params(p.n, p.type, device.limits);
+  const SystemParams params(p.m, p.n, p.type, device.limits);
   std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
                                  program_id(device, sum_file, sum_defines())};
   if (takes_normal_equations(systems, sides, device.limits)) {
@@ -81,6 +82,8 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
       names.push_back(name("gpu/solve/normal_sums.cl", params.sums));
       names.push_back(name("gpu/solve/tall_normal.cl", params.tall_normal));
       names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
+    } else if (pays_normal_tiles(systems, device.limits)) {
+      names.push_back(name("gpu/solve/normal_tile.cl", params.normal_tile));
     } else {
       names.push_back(name("gpu/solve/normal.cl", params.normal));
     }

@@ -612,6 +612,12 @@ inline constexpr double normal_share = 0.9;
 /// norm 1), whose square has an error of about n u.
 inline constexpr double normal_least_value = 1e-6;
 
+/// The columns for which a warp solves a system (solve/normal_tile.cl), and the slabs of 16 rows in
+/// local memory at a time, for 1 to 5 blocks of 16 columns, in float32 and float64. 1 .. 4.
+inline constexpr std::int64_t normal_tile_least_columns = 17, normal_tile_most_columns = 80;
+inline constexpr int normal_tile_stages[] = {4, 4, 3, 3, 2};
+inline constexpr int normal_tile_double_stages[] = {4, 4, 3, 2, 1};
+
 // ---- least squares (solve/). Not yet measured.
 
 /// Bytes of A, b and x that are transferred together.

@@ -95,7 +95,7 @@ typename ResidentSystems<T>::Seconds ResidentSystems<T>::run() {
                         s.route);
     s.engine.compute.finish();
   });
-  const bool is_normal = s.route == SystemRoute::normal_equations;
+  const bool is_normal = s.route != SystemRoute::factors;
   return {is_normal ? 0 : seconds_between(events.begun, events.factored),
           seconds_between(events.factored, events.solved),
           seconds_between(events.solved, events.checked)};

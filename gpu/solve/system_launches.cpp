@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // system_launches.cpp: which kernels run, in their order. Device half: systems.cl, normal.cl,
-// tall_systems.cl, normal_sums.cl, tall_normal.cl.
+// normal_tile.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "gpu/host/launcher.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_sums.hpp"
+#include "gpu/solve/normal_tile.hpp"
 #include "gpu/solve/tall_normal.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
@@ -42,9 +43,10 @@ SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
 
 namespace {
 
-constexpr std::array<std::string_view, 8> heavy_kernels{
-    "solve_normal",      "check_solutions", "solve_systems",    "measure_factors",
-    "solve_normal_sums", "take_step",       "sum_normal_slabs", "sum_row_slabs"};
+constexpr std::array<std::string_view, 9> heavy_kernels{
+    "solve_normal",    "solve_normal_tile", "check_solutions",
+    "solve_systems",   "measure_factors",   "solve_normal_sums",
+    "take_step",       "sum_normal_slabs",  "sum_row_slabs"};
 
 /// Gives the launcher of a program: one that enqueues, or one that takes down names.
 using LauncherOf = std::function<Launcher(const ProgramSource&)>;
@@ -76,7 +78,7 @@ void enqueue_solve(const LauncherOf& launcher, const SystemJob& job) {
 }
 
 /// x and R, from A and b.
-void enqueue_normal(const LauncherOf& launcher, const SystemJob& job) {
+void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, bool by_tiles) {
   if (is_tall_system(job.shape.m)) {
     Launcher launch_sums = launcher(source_of(job, "gpu/solve/normal_sums.cl", job.sums_params));
     enqueue_normal_sums(job, launch_sums);
@@ -85,6 +87,11 @@ void enqueue_normal(const LauncherOf& launcher, const SystemJob& job) {
     if (job.type != ElementType::float64) return;
     Launcher launch_steps = launcher(tall_source(job));
     enqueue_tall_steps(job, 1, launch_steps);
+    return;
+  }
+  if (by_tiles) {
+    Launcher launch = launcher(source_of(job, "gpu/solve/normal_tile.cl", job.normal_tile_params));
+    enqueue_normal_tiles(job, launch);
     return;
   }
   Launcher launch = launcher(source_of(job, "gpu/solve/normal.cl", job.normal_params));
@@ -107,9 +114,15 @@ void enqueue_check(const LauncherOf& launcher, const SystemJob& job) {
          job.findings, job.inverse_norms, job.errors, job.se, job.shape);
 }
 
+/// Whether a warp solves each system that takes normal equations.
+bool solves_by_tiles(const SystemSetup& setup, SystemRoute route) {
+  return route == SystemRoute::normal_tiles ||
+         pays_normal_tiles(setup.problem, setup.engine.info.limits);
+}
+
 /// Builds the kernels of a route in parts; kernels that are built already cost nothing.
 void prepare_systems(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
-                     bool is_normal) {
+                     SystemRoute route) {
   Engine& engine = setup.engine;
   if (!engine.session.programs.has_parts()) return;
   std::map<std::string_view, WantedKernels> of_files;
@@ -117,8 +130,9 @@ void prepare_systems(const SystemSetup& setup, const FactorJob& factor, const Sy
     const WantedKernels none{source, {}, heavy_kernels};
     return Launcher(of_files.try_emplace(source.file, none).first->second.kernels);
   };
+  const bool is_normal = route != SystemRoute::factors;
   if (is_normal) {
-    enqueue_normal(recorder, job);
+    enqueue_normal(recorder, job, solves_by_tiles(setup, route));
   } else {
     enqueue_solve(recorder, job);
   }
@@ -134,19 +148,19 @@ void prepare_systems(const SystemSetup& setup, const FactorJob& factor, const Sy
 SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
                              const SystemBuffers& system, SystemShape shape, SystemRoute route) {
   Engine& engine = setup.engine;
-  const bool is_normal = route == SystemRoute::normal_equations;
+  const bool is_normal = route != SystemRoute::factors;
   if (is_normal) shape.least_value = normal_least_value(setup.problem.type, shape.least_value);
   const SystemJob job = system.job(factor, setup.params, shape);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
   };
-  prepare_systems(setup, factor, job, is_normal);
+  prepare_systems(setup, factor, job, route);
   system.poison(engine.compute, shape.count);
   SystemEvents events;
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
   if (is_normal) {
     engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
-    enqueue_normal(launcher, job);
+    enqueue_normal(launcher, job, solves_by_tiles(setup, route));
   } else {
     engine.factor(setup.variant, factor, events.factored);
     enqueue_solve(launcher, job);

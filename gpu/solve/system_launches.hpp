@@ -20,7 +20,7 @@ struct SystemSetup {
       : engine(used),
         problem(solved),
         variant(of_r),
-        params(solved.n, solved.type, used.info.limits) {}
+        params(solved.m, solved.n, solved.type, used.info.limits) {}
   Engine& engine;
   const SolveProblem& problem;
   const GpuVariant& variant;

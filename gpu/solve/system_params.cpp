@@ -9,6 +9,7 @@
 
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_sums.hpp"
+#include "gpu/solve/normal_tile.hpp"
 #include "gpu/solve/tall_normal.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
@@ -61,7 +62,7 @@ std::string system_objection(const SolveProblem& p, const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
   if (p.n > tuning::solve_most_columns)
     return fmt::format("more than {} columns", tuning::solve_most_columns);
-  const SystemParams params(p.n, p.type, limits);
+  const SystemParams params(p.m, p.n, p.type, limits);
   const std::string of_group = group_objection(
       system_group_size(params.group), system_local_bytes(p.n, p.type, params.group), limits);
   if (!of_group.empty() || !is_tall_system(p.m)) return of_group;
@@ -69,11 +70,12 @@ std::string system_objection(const SolveProblem& p, const Limits& limits) {
                          limits);
 }
 
-SystemParams::SystemParams(index_t n, ElementType of, const Limits& limits)
+SystemParams::SystemParams(index_t m, index_t n, ElementType of, const Limits& limits)
     : type(of),
       group(system_params(n, of, limits)),
       tall(tall_system_params(n, of, limits)),
       normal(normal_params(n, of)),
+      normal_tile(normal_tile_params(m, n, of, limits)),
       sums(normal_sums_params(n, of, limits)),
       tall_normal(tall_normal_params(n, of)) {}
 

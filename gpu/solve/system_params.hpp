@@ -18,11 +18,11 @@ int system_group_size(const Params& params);
 /// Why the kernels do not take such systems on this device; empty where they do.
 std::string system_objection(const SolveProblem& problem, const Limits& limits);
 
-/// The defines of all programs.
+/// The defines of all programs for m x n systems.
 struct SystemParams {
-  SystemParams(index_t n, ElementType of, const Limits& limits);
+  SystemParams(index_t m, index_t n, ElementType of, const Limits& limits);
   ElementType type;
-  Params group, tall, normal, sums, tall_normal;
+  Params group, tall, normal, normal_tile, sums, tall_normal;
 };
 
 }  // namespace qrtool

@@ -115,7 +115,7 @@ std::vector<index_t> SystemsOnDevice<T>::run(BatchView<const T> a, const RightSi
   if (first_ == SystemRoute::factors ||
       !takes_normal_equations(problem_, block.count / a.count, engine_.info.limits))
     return try_all(a, block, SystemRoute::factors);
-  const std::vector<index_t> refused = try_all(a, block, SystemRoute::normal_equations);
+  const std::vector<index_t> refused = try_all(a, block, first_);
   return try_again(a, block, refused);
 }
 

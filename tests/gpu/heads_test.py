@@ -26,6 +26,7 @@ HOSTS = {
     "tall_systems.cl": ["tall_systems.cpp"],
     "normal.cl": ["normal.cpp"],
     "normal_sums.cl": ["normal_sums.cpp"],
+    "normal_tile.cl": ["normal_tile.cpp"],
     "tall_normal.cl": ["tall_normal.cpp"],
     "weigh.cl": ["weights.cpp"],
     "shared.cl": ["shared_matrix.cpp"],

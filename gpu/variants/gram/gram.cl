@@ -58,19 +58,7 @@
 #ifndef FULL
 #define FULL 0
 #endif
-#define COLUMNS (16 * BLOCKS)
-// 1: float64, which takes two passes.
-#define TWICE_FOR_float 0
-#define TWICE_FOR_double 1
-#define TWICE JOIN(TWICE_FOR_, STORED)
-#define WARPS 1
-#include "gpu/common/mma.clh"
-#if TWICE
-// Entries of blocks in local memory are accessed one by one here, and rows of 17 are enough. The
-// ends of the rows hold the squares of the norms (SQUARE_AT).
-#undef BLOCK_LD
-#define BLOCK_LD 17
-#endif
+#include "gpu/variants/gram/gram_shape.clh"
 #include "gpu/variants/gram/gram_tile_sums.clh"
 
 #define MOST_PASSES (WANT_Q ? 2 : 1)

@@ -202,6 +202,29 @@ TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
   }
 }
 
+/// The same by a warp for each system: one to five blocks of columns, the last one full or partly,
+/// slabs with and without rows past the last, and more slabs than fit in local memory.
+TYPED_TEST(Systems, NormalTilesSolveOrdinarySystems) {
+  using T = TypeParam;
+  for (const Shape& shape : {Shape{3, 3}, Shape{19, 4}, Shape{48, 16}, Shape{40, 17}, Shape{32, 32},
+                             Shape{97, 33}, Shape{64, 64}, Shape{160, 64}, Shape{81, 80},
+                             Shape{200, 71}}) {
+    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
+    const index_t m = s.m, n = s.n, count = 5;
+    ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
+    const SolveProblem problem = problem_of<T>(m, n);
+    const Plan plan =
+        plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
+    ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
+                               std::span(s.b).first(static_cast<std::size_t>(count * m)),
+                               SystemRoute::normal_tiles);
+    EXPECT_EQ(systems.run().factor, 0) << "R by a variant";
+    const std::vector<SolutionErrors> errors = systems.errors();
+    for (index_t i = 0; i < count; ++i)
+      EXPECT_LE(errors[i].error, solution_bar(problem.type, m, n)) << m << "x" << n << " " << i;
+  }
+}
+
 /// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction.
 TYPED_TEST(Systems, TallNormalEquationsAreCorrected) {
   using T = TypeParam;
