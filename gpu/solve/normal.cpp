@@ -83,9 +83,10 @@ bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& 
   return group_objection(normal_group_size(params), local_bytes(p.type, params), limits).empty();
 }
 
-double normal_least_value(ElementType type, double least_value) {
-  return type == ElementType::float32 ? least_value
-                                      : std::max(least_value, tuning::normal_least_value);
+double normal_least_value(ElementType type, double least_value, bool by_tiles) {
+  if (type == ElementType::float32) return least_value;
+  const double told = by_tiles ? tuning::normal_tile_least_value : tuning::normal_least_value;
+  return std::max(least_value, told);
 }
 
 void enqueue_normal_solve(const SystemJob& job, Launcher& launch) {

@@ -14,8 +14,8 @@ Params normal_params(index_t n, ElementType type);
 /// The work-items of a group with such defines.
 int normal_group_size(const Params& params);
 /// The smallest singular value, with scaled columns, above which R of normal equations tells the
-/// rank. At least `least_value`.
-double normal_least_value(ElementType type, double least_value);
+/// rank, by teams or by warps (normal_tile.hpp). At least `least_value`.
+double normal_least_value(ElementType type, double least_value, bool by_tiles);
 
 /// Enqueues x and the upper triangle of R for every system.
 void enqueue_normal_solve(const SystemJob& job, Launcher& launch);

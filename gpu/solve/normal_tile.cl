@@ -39,9 +39,9 @@
 #define MOST_STEPS 4
 #endif
 #define ONE_PASS 0
-#include "gpu/variants/gram/gram_shape.clh"
-#include "gpu/variants/gram/gram_tile_pivots.clh"
-#include "gpu/variants/gram/gram_tile_sums.clh"
+#include "gpu/common/gram_shape.clh"
+#include "gpu/common/gram_tile_pivots.clh"
+#include "gpu/common/gram_tile_sums.clh"
 
 // The entries of a vector of 16 BLOCKS, and of the rows of a slab, that a lane has.
 #define OWNED ((COLUMNS + WARP_LANES - 1) / WARP_LANES)
@@ -52,7 +52,7 @@
 // ---- A'b
 
 // The entries of b for the rows of slab i, with zeros past row m; none for i < 0.
-INLINE void fetch_right_side(const Warp* at, STORED rows[OWNED_ROWS], __global const STORED* b,
+INLINE void fetch_part_of_b(const Warp* at, STORED rows[OWNED_ROWS], __global const STORED* b,
                              int m, int i) {
 #pragma unroll
   for (int s = 0; s < OWNED_ROWS; ++s) {
@@ -61,7 +61,7 @@ INLINE void fetch_right_side(const Warp* at, STORED rows[OWNED_ROWS], __global c
   }
 }
 
-INLINE void store_right_side(const Warp* at, __local double* to, const STORED rows[OWNED_ROWS]) {
+INLINE void hold_part_of_b(const Warp* at, __local double* to, const STORED rows[OWNED_ROWS]) {
 #pragma unroll
   for (int s = 0; s < OWNED_ROWS; ++s) {
     const int in_slab = at->lane + WARP_LANES * s;
@@ -82,7 +82,7 @@ INLINE void add_transposed_product(const Warp* at, double own[OWNED], __local co
   }
 }
 
-INLINE void store_owned(const Warp* at, __local double* to, const double own[OWNED]) {
+INLINE void hold_vector(const Warp* at, __local double* to, const double own[OWNED]) {
 #pragma unroll
   for (int s = 0; s < OWNED; ++s) {
     const int col = at->lane + WARP_LANES * s;
@@ -103,15 +103,15 @@ INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double*
   for (int s = 0; s < OWNED; ++s) own[s] = 0;
   STORED of_b[OWNED_ROWS];
   Size largest = 0;
-  fetch_right_side(at, of_b, b, layout.m, 0);
+  fetch_part_of_b(at, of_b, b, layout.m, 0);
   begin_slabs(room.slabs, a, layout, at->lane);
 #pragma unroll 1
   for (int i = 0; i < slab_count; ++i) {
     __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
     wait_for_stage(STAGES - 1);
-    store_right_side(at, rows, of_b);
+    hold_part_of_b(at, rows, of_b);
     sync_warp();
-    fetch_right_side(at, of_b, b, layout.m, i + 1);
+    fetch_part_of_b(at, of_b, b, layout.m, i + 1);
     add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, &largest);
     add_transposed_product(at, own, slab, layout, rows);
     sync_warp();
@@ -120,7 +120,7 @@ INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double*
   }
   put_sums(at, tile, sums, room, layout.n, first, last);
   sync_warp();
-  store_owned(at, y, own);
+  hold_vector(at, y, own);
 }
 
 // ---- x
@@ -226,7 +226,7 @@ INLINE void subtract_slab_product(const Warp* at, __local double* rows, __local 
 }
 
 // y := A'(b - A x), beginning with the last slabs, which may still be in local memory.
-INLINE void form_gradient(const Warp* at, Shared room, __local double* rows,
+INLINE void form_tile_gradient(const Warp* at, Shared room, __local double* rows,
                           __local const double* x, __local double* y, __global const STORED* a,
                           __global const STORED* b, Layout layout, bool is_loaded) {
   const int slab_count = SLABS(layout.m);
@@ -234,7 +234,7 @@ INLINE void form_gradient(const Warp* at, Shared room, __local double* rows,
 #pragma unroll
   for (int s = 0; s < OWNED; ++s) own[s] = 0;
   STORED of_b[OWNED_ROWS];
-  fetch_right_side(at, of_b, b, layout.m, slab_count - 1);
+  fetch_part_of_b(at, of_b, b, layout.m, slab_count - 1);
 #pragma unroll 1
   for (int i = slab_count - 1; i >= slab_count - STAGES; --i) {
     if (!is_loaded && i >= 0)
@@ -245,9 +245,9 @@ INLINE void form_gradient(const Warp* at, Shared room, __local double* rows,
   for (int i = slab_count - 1; i >= 0; --i) {
     __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
     wait_for_stage(STAGES - 1);
-    store_right_side(at, rows, of_b);
+    hold_part_of_b(at, rows, of_b);
     sync_warp();
-    fetch_right_side(at, of_b, b, layout.m, i - 1);
+    fetch_part_of_b(at, of_b, b, layout.m, i - 1);
     subtract_slab_product(at, rows, slab, layout, x);
     sync_warp();
     add_transposed_product(at, own, slab, layout, rows);
@@ -255,11 +255,11 @@ INLINE void form_gradient(const Warp* at, Shared room, __local double* rows,
     if (i >= STAGES) load_slab(slab, a, layout, (i - STAGES) * SLAB, at->lane);
     commit_copies();
   }
-  store_owned(at, y, own);
+  hold_vector(at, y, own);
   sync_warp();
 }
 
-INLINE double squared_norm_of(const Warp* at, __local const double* v) {
+INLINE double square_of_vector(const Warp* at, __local const double* v) {
   double sum = 0;
   for (int i = at->lane; i < COLUMNS; i += WARP_LANES) sum = fma(v[i], v[i], sum);
   return sum_of_warp(sum);
@@ -303,11 +303,11 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void solve_norm
 #if MOST_STEPS > 1
 #pragma unroll 1
   for (int step = 1; step < MOST_STEPS; ++step) {
-    form_gradient(&at, room, rows, own_x, y, a, b, layout, step == 1);
+    form_tile_gradient(&at, room, rows, own_x, y, a, b, layout, step == 1);
     solve_tile(&at, &tile, pivots, y);
     for (int i = at.lane; i < COLUMNS; i += WARP_LANES) own_x[i] += y[i];
     sync_warp();
-    const double of_d = squared_norm_of(&at, y), of_x = squared_norm_of(&at, own_x);
+    const double of_d = square_of_vector(&at, y), of_x = square_of_vector(&at, own_x);
     if (!(of_d > shape.enough * shape.enough * of_x)) break;
   }
 #endif

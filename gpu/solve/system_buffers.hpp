@@ -35,7 +35,7 @@ struct SystemJob {
   const Params& tall_params;    // of tall_systems.cl
   const Params& normal_params;  // of normal.cl
   const Params& normal_tile_params;
-  const Params& sums_params;    // of normal_sums.cl
+  const Params& sums_params;  // of normal_sums.cl
   const Params& tall_normal_params;
   TallBuffers tall;
 };

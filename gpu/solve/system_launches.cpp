@@ -44,9 +44,9 @@ SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
 namespace {
 
 constexpr std::array<std::string_view, 9> heavy_kernels{
-    "solve_normal",    "solve_normal_tile", "check_solutions",
-    "solve_systems",   "measure_factors",   "solve_normal_sums",
-    "take_step",       "sum_normal_slabs",  "sum_row_slabs"};
+    "solve_normal",  "solve_normal_tile", "check_solutions",
+    "solve_systems", "measure_factors",   "solve_normal_sums",
+    "take_step",     "sum_normal_slabs",  "sum_row_slabs"};
 
 /// Gives the launcher of a program: one that enqueues, or one that takes down names.
 using LauncherOf = std::function<Launcher(const ProgramSource&)>;
@@ -149,7 +149,9 @@ SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
                              const SystemBuffers& system, SystemShape shape, SystemRoute route) {
   Engine& engine = setup.engine;
   const bool is_normal = route != SystemRoute::factors;
-  if (is_normal) shape.least_value = normal_least_value(setup.problem.type, shape.least_value);
+  if (is_normal)
+    shape.least_value =
+        normal_least_value(setup.problem.type, shape.least_value, solves_by_tiles(setup, route));
   const SystemJob job = system.job(factor, setup.params, shape);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);

@@ -58,8 +58,8 @@
 #ifndef FULL
 #define FULL 0
 #endif
-#include "gpu/variants/gram/gram_shape.clh"
-#include "gpu/variants/gram/gram_tile_sums.clh"
+#include "gpu/common/gram_shape.clh"
+#include "gpu/common/gram_tile_sums.clh"
 
 #define MOST_PASSES (WANT_Q ? 2 : 1)
 
