@@ -8,7 +8,6 @@
 #include "gpu/host/program_cache.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
-#include "gpu/solve/normal_tile.hpp"
 #include "gpu/solve/shared_matrix.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/tall_systems.hpp"
@@ -75,6 +74,16 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
             program_id(device, sum_file, sum_defines())};
   }
   const SystemParams params(p.m, p.n, p.type, device.limits);
+  const auto name_of_body = [&](NormalBody body) {
+    switch (body) {
+      case NormalBody::lane:
+        return name("gpu/solve/normal_lane.cl", params.normal_lane);
+      case NormalBody::team:
+        return name("gpu/solve/normal.cl", params.normal);
+      default:
+        return name("gpu/solve/normal_tile.cl", params.normal_tile);
+    }
+  };
   std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
                                  program_id(device, sum_file, sum_defines())};
   if (takes_normal_equations(systems, sides, device.limits)) {
@@ -82,10 +91,8 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
       names.push_back(name("gpu/solve/normal_sums.cl", params.sums));
       names.push_back(name("gpu/solve/tall_normal.cl", params.tall_normal));
       names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
-    } else if (pays_normal_tiles(systems, device.limits)) {
-      names.push_back(name("gpu/solve/normal_tile.cl", params.normal_tile));
     } else {
-      names.push_back(name("gpu/solve/normal.cl", params.normal));
+      names.push_back(name_of_body(normal_body(systems, device.limits)));
     }
     return names;
   }

@@ -602,8 +602,8 @@ inline constexpr ProductTile product_double_units_tile{128, 64, 64, 32, 4, 5};
 /// normal_middle_columns 8, and beyond 6.
 inline constexpr std::int64_t normal_most_columns = 128, normal_small_columns = 32,
                               normal_middle_columns = 64;
-/// Rows of A in local memory; half as many up to 4 columns.
-inline constexpr int normal_tile_rows = 8;
+/// Rows of A in local memory.
+inline constexpr int normal_team_rows = 8;
 /// Work-items of a group, unless a system needs more, and the share of the work-items of its warps
 /// that is enough.
 inline constexpr int normal_least_group = 56, normal_most_group = 128;
@@ -612,6 +612,10 @@ inline constexpr double normal_share = 0.9;
 /// norm 1), whose square has an error of about n u.
 inline constexpr double normal_least_value = 1e-6;
 
+/// Largest number of columns with which a work-item solves a system (solve/normal_lane.cl), the
+/// work-items of a group, and the entries of A in float64 that each of them keeps at most.
+inline constexpr std::int64_t normal_lane_most_columns = 4, normal_lane_most_kept = 64;
+inline constexpr int normal_lane_group = 128;
 /// The columns for which a warp solves a system (solve/normal_tile.cl), and the slabs of 16 rows in
 /// local memory at a time, for 1 to 5 blocks of 16 columns, in float32 and float64. 1 .. 4.
 inline constexpr std::int64_t normal_tile_least_columns = 17, normal_tile_most_columns = 80;

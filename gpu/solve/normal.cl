@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// normal.cl: least squares by normal equations in float64, for a batch of systems with one right
-// side each. A is read once, and once more for each correction.
+// normal.cl: least squares by normal equations in float64, for a batch of systems of more than four
+// columns with one right side each. A is read once, and once more for each correction.
 //
 //   A'A = G,  A'b = y                       by tiles of rows
 //   G = L D L'                              one column after another
@@ -35,13 +35,7 @@
 #define MOST_STEPS 4
 #endif
 
-// Odd, so that rows, and the tiles of teams of one work-item, begin in different banks. Larger
-// teams read each entry so often that it is stored in float64.
-#if ACROSS == 1
-typedef STORED Held;
-#else
-typedef double Held;
-#endif
+// Odd, so that rows begin in different banks. Tiles are float64, because each entry is read often.
 #define TILE_LD (WIDTH | 1)
 #define TILE_ENTRIES (TILE_ROWS * TILE_LD | 1)
 // What a work-item copies for a tile of A of all teams, and of b.
@@ -53,7 +47,7 @@ typedef double Held;
 #define PARTIAL_ENTRIES (PARTS * TILE_ROWS > TEAM ? PARTS * TILE_ROWS : TEAM)
 
 typedef struct {
-  __local Held *tiles, *tile;           // TILE_ENTRIES: of all teams, of this one
+  __local double *tiles, *tile;         // TILE_ENTRIES: of all teams, of this one
   __local double *all_b, *b;            // TILE_ROWS: b, then b - A x
   NormalRoom normal;
   __local double* x;                    // WIDTH
@@ -90,7 +84,7 @@ INLINE void store_rows(const SolveRoom room, const STORED rows[COPIES],
     const int entry = (int)get_local_id(0) + GROUP * u, team = entry / (TILE_ROWS * COLUMNS);
     const int in_tile = entry - team * (TILE_ROWS * COLUMNS);
     const int row = in_tile / COLUMNS, col = in_tile % COLUMNS;
-    if (team < TEAMS) room.tiles[team * TILE_ENTRIES + row * TILE_LD + PLACE(col)] = (Held)rows[u];
+    if (team < TEAMS) room.tiles[team * TILE_ENTRIES + row * TILE_LD + PLACE(col)] = rows[u];
   }
 #pragma unroll
   for (int u = 0; u < COPIES_OF_B; ++u) {
@@ -123,7 +117,7 @@ INLINE void add_owned(const SolveRoom room, double own[OWNED]) {
     double sum = own[t];
 #pragma unroll
     for (int i = 0; i < TILE_ROWS; ++i)
-      if (place < WIDTH) sum = fma((double)room.tile[i * TILE_LD + place], room.b[i], sum);
+      if (place < WIDTH) sum = fma(room.tile[i * TILE_LD + place], room.b[i], sum);
     own[t] = sum;
   }
 }
@@ -153,12 +147,12 @@ INLINE void form_normal(const SolveRoom room, Block gram,
     next_tile(room, rows, b_rows, a, b, at, shape, first);
 #pragma unroll 1
     for (int k = 0; k < TILE_ROWS; ++k) {
-      __local const Held* from = room.tile + k * TILE_LD;
+      __local const double* from = room.tile + k * TILE_LD;
       double left[BLOCK], right[BLOCK];
 #pragma unroll
       for (int i = 0; i < BLOCK; ++i) {
-        left[i] = (double)from[PLACE_IN(at->down, i)];
-        right[i] = (double)from[PLACE_IN(at->across, i)];
+        left[i] = from[PLACE_IN(at->down, i)];
+        right[i] = from[PLACE_IN(at->across, i)];
       }
 #pragma unroll
       for (int i = 0; i < BLOCK; ++i) {
@@ -208,7 +202,7 @@ INLINE void subtract_product(const SolveRoom room) {
     for (int u = 0; u < PART_WIDTH; ++u) {
       const int j = part * PART_WIDTH + u;
       if (part < PARTS && j < WIDTH)
-        sum = fma((double)room.tile[row * TILE_LD + j], room.x[j], sum);
+        sum = fma(room.tile[row * TILE_LD + j], room.x[j], sum);
     }
     if (part < PARTS) room.partial[task] = sum;
   }
@@ -246,7 +240,7 @@ INLINE void form_gradient(const SolveRoom room, __global const STORED* a, __glob
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal(
     __global const STORED* a, __global const STORED* b, __global STORED* r, __global STORED* x,
     SystemShape shape) {
-  __local Held tiles[TEAMS * TILE_ENTRIES];
+  __local double tiles[TEAMS * TILE_ENTRIES];
   __local double all_b[TEAMS * TILE_ROWS], columns[TEAMS * 2 * WIDTH], pivots[TEAMS * WIDTH],
       inverses[TEAMS * WIDTH], all_x[TEAMS * WIDTH], all_y[TEAMS * WIDTH],
       partials[TEAMS * PARTIAL_ENTRIES];

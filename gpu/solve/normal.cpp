@@ -51,7 +51,7 @@ int block_columns(index_t n) {
 Params normal_params(index_t n, ElementType type) {
   Params params{{"COLUMNS", static_cast<int>(n)},
                 {"BLOCK", block_columns(n)},
-                {"TILE_ROWS", n <= 4 ? tuning::normal_tile_rows / 2 : tuning::normal_tile_rows},
+                {"TILE_ROWS", tuning::normal_team_rows},
                 // Products of float32 are exact in float64, and need no correction.
                 {"MOST_STEPS", type == ElementType::float32 ? 1 : tuning::solve_most_steps}};
   params["TEAMS"] = teams_of_group(team_size(params));
@@ -63,15 +63,13 @@ int normal_group_size(const Params& params) { return params.at("TEAMS") * team_s
 namespace {
 
 /// The arrays of SolveRoom.
-std::size_t local_bytes(ElementType type, const Params& params) {
+std::size_t local_bytes(const Params& params) {
   const int across = blocks_across(params), width = across * params.at("BLOCK");
   const int team = team_size(params), rows = params.at("TILE_ROWS");
   const int parts = team > rows ? team / rows : 1;
-  const auto tile = static_cast<std::size_t>((rows * (width | 1)) | 1);
-  const std::size_t tile_bytes = tile * (across == 1 ? size_of(type) : sizeof(double));
-  const auto numbers = static_cast<std::size_t>(rows + 6 * width + std::max(parts * rows, team));
-  return static_cast<std::size_t>(params.at("TEAMS")) * (tile_bytes + numbers * sizeof(double)) +
-         2 * sizeof(int);
+  const int tile = (rows * (width | 1)) | 1;
+  const int numbers = tile + rows + 6 * width + std::max(parts * rows, team);
+  return static_cast<std::size_t>(params.at("TEAMS") * numbers) * sizeof(double) + 2 * sizeof(int);
 }
 
 }  // namespace
@@ -79,14 +77,24 @@ std::size_t local_bytes(ElementType type, const Params& params) {
 bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& limits) {
   if (sides != 1 || p.n > tuning::normal_most_columns) return false;
   if (is_tall_system(p.m)) return takes_tall_normal(p, limits);
+  if (p.n <= tuning::normal_lane_most_columns)
+    return group_objection(tuning::normal_lane_group, 0, limits).empty();
   const Params params = normal_params(p.n, p.type);
-  return group_objection(normal_group_size(params), local_bytes(p.type, params), limits).empty();
+  return group_objection(normal_group_size(params), local_bytes(params), limits).empty();
 }
 
-double normal_least_value(ElementType type, double least_value, bool by_tiles) {
+NormalBody normal_body(const SolveProblem& p, const Limits& limits) {
+  if (p.n <= tuning::normal_lane_most_columns) return NormalBody::lane;
+  const bool is_warp = limits.float64_products && p.n >= tuning::normal_tile_least_columns &&
+                       p.n <= tuning::normal_tile_most_columns;
+  return is_warp ? NormalBody::warp : NormalBody::team;
+}
+
+double normal_least_value(ElementType type, double least_value, NormalBody body) {
   if (type == ElementType::float32) return least_value;
-  const double told = by_tiles ? tuning::normal_tile_least_value : tuning::normal_least_value;
-  return std::max(least_value, told);
+  const bool is_warp = body == NormalBody::warp;
+  return std::max(least_value,
+                  is_warp ? tuning::normal_tile_least_value : tuning::normal_least_value);
 }
 
 void enqueue_normal_solve(const SystemJob& job, Launcher& launch) {

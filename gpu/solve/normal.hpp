@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// normal.hpp: the launch of normal.cl, which solves systems by normal equations.
+// normal.hpp: systems by normal equations: which of three kernels takes them, and the launch of
+// normal.cl.
 #pragma once
 
 #include "gpu/solve/system_buffers.hpp"
 
 namespace qrtool {
+
+/// Who solves a system: a work-item (normal_lane.hpp), a team of them (normal.cl) or a warp
+/// (normal_tile.hpp).
+enum class NormalBody { lane, team, warp };
+/// The fastest for systems that take normal equations and are not tall. It does not depend on the
+/// batch.
+NormalBody normal_body(const SolveProblem& problem, const Limits& limits);
 
 /// Whether normal equations are tried first for systems with `sides` right sides on a device with
 /// these limits. It does not depend on the batch.
@@ -14,8 +22,8 @@ Params normal_params(index_t n, ElementType type);
 /// The work-items of a group with such defines.
 int normal_group_size(const Params& params);
 /// The smallest singular value, with scaled columns, above which R of normal equations tells the
-/// rank, by teams or by warps (normal_tile.hpp). At least `least_value`.
-double normal_least_value(ElementType type, double least_value, bool by_tiles);
+/// rank. At least `least_value`.
+double normal_least_value(ElementType type, double least_value, NormalBody body);
 
 /// Enqueues x and the upper triangle of R for every system.
 void enqueue_normal_solve(const SystemJob& job, Launcher& launch);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -13,11 +12,6 @@ namespace {
 constexpr index_t block_columns = 16, slab_rows = 16;
 
 }  // namespace
-
-bool pays_normal_tiles(const SolveProblem& p, const Limits& limits) {
-  return limits.float64_products && !is_tall_system(p.m) &&
-         p.n >= tuning::normal_tile_least_columns && p.n <= tuning::normal_tile_most_columns;
-}
 
 Params normal_tile_params(index_t m, index_t n, ElementType type, const Limits& limits) {
   const index_t blocks = ceil_divide(std::min(n, tuning::normal_tile_most_columns), block_columns);

@@ -78,6 +78,7 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params
           .factor_groups = layout.factor_groups,
           .tall_params = params.tall,
           .normal_params = params.normal,
+          .normal_lane_params = params.normal_lane,
           .normal_tile_params = params.normal_tile,
           .sums_params = params.sums,
           .tall_normal_params = params.tall_normal,

@@ -34,6 +34,7 @@ struct SystemJob {
   index_t factor_groups = 0;    // work-groups of measure_factors
   const Params& tall_params;    // of tall_systems.cl
   const Params& normal_params;  // of normal.cl
+  const Params& normal_lane_params;
   const Params& normal_tile_params;
   const Params& sums_params;  // of normal_sums.cl
   const Params& tall_normal_params;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // system_launches.cpp: which kernels run, in their order. Device half: systems.cl, normal.cl,
-// normal_tile.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
+// normal_lane.cl, normal_tile.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "gpu/host/launcher.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/normal_tile.hpp"
 #include "gpu/solve/tall_normal.hpp"
@@ -78,7 +79,7 @@ void enqueue_solve(const LauncherOf& launcher, const SystemJob& job) {
 }
 
 /// x and R, from A and b.
-void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, bool by_tiles) {
+void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, NormalBody body) {
   if (is_tall_system(job.shape.m)) {
     Launcher launch_sums = launcher(source_of(job, "gpu/solve/normal_sums.cl", job.sums_params));
     enqueue_normal_sums(job, launch_sums);
@@ -89,13 +90,16 @@ void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, bool by_ti
     enqueue_tall_steps(job, 1, launch_steps);
     return;
   }
-  if (by_tiles) {
+  if (body == NormalBody::lane) {
+    Launcher launch = launcher(source_of(job, "gpu/solve/normal_lane.cl", job.normal_lane_params));
+    enqueue_normal_lanes(job, launch);
+  } else if (body == NormalBody::team) {
+    Launcher launch = launcher(source_of(job, "gpu/solve/normal.cl", job.normal_params));
+    enqueue_normal_solve(job, launch);
+  } else {
     Launcher launch = launcher(source_of(job, "gpu/solve/normal_tile.cl", job.normal_tile_params));
     enqueue_normal_tiles(job, launch);
-    return;
   }
-  Launcher launch = launcher(source_of(job, "gpu/solve/normal.cl", job.normal_params));
-  enqueue_normal_solve(job, launch);
 }
 
 /// The findings, the errors and the standard errors.
@@ -114,10 +118,9 @@ void enqueue_check(const LauncherOf& launcher, const SystemJob& job) {
          job.findings, job.inverse_norms, job.errors, job.se, job.shape);
 }
 
-/// Whether a warp solves each system that takes normal equations.
-bool solves_by_tiles(const SystemSetup& setup, SystemRoute route) {
-  return route == SystemRoute::normal_tiles ||
-         pays_normal_tiles(setup.problem, setup.engine.info.limits);
+NormalBody body_of(const SystemSetup& setup, SystemRoute route) {
+  return route == SystemRoute::normal_tiles ? NormalBody::warp
+                                            : normal_body(setup.problem, setup.engine.info.limits);
 }
 
 /// Builds the kernels of a route in parts; kernels that are built already cost nothing.
@@ -132,7 +135,7 @@ void prepare_systems(const SystemSetup& setup, const FactorJob& factor, const Sy
   };
   const bool is_normal = route != SystemRoute::factors;
   if (is_normal) {
-    enqueue_normal(recorder, job, solves_by_tiles(setup, route));
+    enqueue_normal(recorder, job, body_of(setup, route));
   } else {
     enqueue_solve(recorder, job);
   }
@@ -151,7 +154,7 @@ SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
   const bool is_normal = route != SystemRoute::factors;
   if (is_normal)
     shape.least_value =
-        normal_least_value(setup.problem.type, shape.least_value, solves_by_tiles(setup, route));
+        normal_least_value(setup.problem.type, shape.least_value, body_of(setup, route));
   const SystemJob job = system.job(factor, setup.params, shape);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
@@ -162,7 +165,7 @@ SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
   if (is_normal) {
     engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
-    enqueue_normal(launcher, job, solves_by_tiles(setup, route));
+    enqueue_normal(launcher, job, body_of(setup, route));
   } else {
     engine.factor(setup.variant, factor, events.factored);
     enqueue_solve(launcher, job);

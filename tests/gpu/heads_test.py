@@ -25,6 +25,7 @@ HOSTS = {
     "systems.cl": ["system_params.cpp"],
     "tall_systems.cl": ["tall_systems.cpp"],
     "normal.cl": ["normal.cpp"],
+    "normal_lane.cl": ["normal_lane.cpp"],
     "normal_sums.cl": ["normal_sums.cpp"],
     "normal_tile.cl": ["normal_tile.cpp"],
     "tall_normal.cl": ["tall_normal.cpp"],

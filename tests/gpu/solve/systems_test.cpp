@@ -181,12 +181,13 @@ TYPED_TEST(Systems, OrdinarySystemsAreAccepted) {
 /// What normal equations give is good alone: nothing hides behind the second try.
 TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
   using T = TypeParam;
-  // Teams of 1, 3, 6 and more work-items; groups whose last team has no system; rows that do not
-  // fill a tile; one block of four and of eight columns more than needed.
-  for (const Shape& shape :
-       {Shape{1, 1}, Shape{19, 4}, Shape{5, 5}, Shape{30, 9}, Shape{16, 16}, Shape{64, 33},
-        // Sums over slabs by groups, in several arrangements of the columns.
-        Shape{4097, 3}, Shape{6200, 33}, Shape{4097, 64}, Shape{4200, 100}}) {
+  // A work-item for a system, which keeps A or reads it again; teams of 3, 6 and more; groups whose
+  // last team has no system; rows that do not fill a tile; one block of four and of eight columns
+  // more than needed.
+  for (const Shape& shape : {Shape{1, 1}, Shape{9, 2}, Shape{16, 3}, Shape{16, 4}, Shape{19, 4},
+                             Shape{5, 5}, Shape{30, 9}, Shape{16, 16}, Shape{64, 33},
+                             // Sums over slabs by groups, in several arrangements of the columns.
+                             Shape{4097, 3}, Shape{6200, 33}, Shape{4097, 64}, Shape{4200, 100}}) {
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
     const index_t m = s.m, n = s.n, count = 5;
     ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
