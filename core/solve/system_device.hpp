@@ -31,9 +31,9 @@ class SystemDevice {
   /// Solves for the right sides of `block`: as many of them belong to each matrix of `a` (m x n,
   /// packed), one matrix after another. Returns the numbers of the systems, ascending, for which
   /// the device does not answer: their matrix may have dependent columns, numbers are not finite or
-  /// out of range, or a solution is above its bar. The results of all other systems are complete;
-  /// the findings of a matrix are those of its first right side. With weights or missing rows every
-  /// matrix has one right side. Errors: DeviceError, LimitError.
+  /// out of range, or a solution is above or close to its bar. The results of all other systems are
+  /// complete; the findings of a matrix are those of its first right side. With weights or missing
+  /// rows every matrix has one right side. Errors: DeviceError, LimitError.
   virtual std::vector<index_t> run(BatchView<const T> a, const RightSideBlock<T>& block) = 0;
   /// The time that all runs took so far: on the device with its copies; on the host.
   virtual SolveSeconds seconds() const = 0;

@@ -245,7 +245,7 @@ void SharedOnDevice<T>::judge(const RightSideBlock<T>& block, const Flight& flig
     const index_t side = flight.part.first + i;
     const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(side);
     const SolutionErrors& errors = flight.errors[from];
-    (errors.error <= bar ? accepted : refused).push_back(side);
+    (errors.error <= tuning::solve_most_of_bar * bar ? accepted : refused).push_back(side);
     SolutionReport& report = block.reports[to] = {};
     report.residual_norm = errors.residual_norm;
     report.backward_error = errors.error;

@@ -356,7 +356,7 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
     bool is_accepted = true;
     for (index_t j = 0; j < call.sides; ++j) {
       const SolutionErrors& errors = flight.errors[static_cast<std::size_t>(i * call.sides + j)];
-      is_accepted = is_accepted && errors.error <= bar;
+      is_accepted = is_accepted && errors.error <= tuning::solve_most_of_bar * bar;
       SolutionReport& report = call.block.reports[static_cast<std::size_t>(first + j)] = {};
       report.residual_norm = errors.residual_norm;
       report.backward_error = errors.error;

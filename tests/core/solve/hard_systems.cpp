@@ -7,9 +7,8 @@
 #include <array>
 #include <cstdio>
 
-#include "core/cpu/cpu_backend.hpp"
-#include "core/solve/system_engine.hpp"
-#include "tests/support/hard_systems.hpp"
+#include "core/solve/triangular.hpp"
+#include "tests/support/uneven_systems.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -21,35 +20,47 @@ struct Tally {
   std::string worst_name;
 };
 
+/// What is wrong with the answer about a system; empty: nothing.
 template <class T>
-void solve(const HardSystems<T>& s, const Limits& limits, Tally& tally) {
-  const SolveProblem problem{.type = element_type<T>,
-                             .m = s.m,
-                             .n = s.n,
-                             .rank = {.tolerance = default_rank_tolerance(element_type<T>, s.n)}};
-  CpuBackend backend(limits);
-  const Plan plan =
-      make_plan(SystemEngine<T>::factored_problem(problem, s.count, 1), backend.variants(), limits);
-  SystemEngine<T> engine(problem, backend, plan, limits.threads);
-  std::vector<SystemRef<T>> systems;
-  for (index_t i = 0; i < s.count; ++i) systems.push_back({s.a.data() + i * s.m * s.n, i});
-  std::vector<T> x(static_cast<std::size_t>(s.count * s.n));
-  std::vector<SolutionReport> reports(static_cast<std::size_t>(s.count));
-  engine.run(systems, {.count = s.count,
-                       .b = s.b.data(),
-                       .b_places = VectorPlaces::rows(s.m),
-                       .x = x.data(),
-                       .x_places = VectorPlaces::rows(s.n),
-                       .reports = reports});
-  for (index_t i = 0; i < s.count; ++i) {
-    const SolutionReport& report = reports[i];
+std::string complaint(const UnevenSystems<T>& s, const CpuAnswer<T>& answer,
+                      const UnevenSystems<double>& evened, const CpuAnswer<double>& checked,
+                      index_t i) {
+  const SolutionReport &report = answer.reports[i], &other = checked.reports[i];
+  if (report.status != Status::ok)
+    return fmt::format("{} and {} of its bar", report.backward_error / report.bar,
+                       report.least_norm_error / report.bar);
+  // The weighted rows are rounded.
+  const double u = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
+  if (!(other.backward_error <= report.bar + u))
+    return fmt::format("{} of its bar without weights and gaps", other.backward_error / report.bar);
+  const index_t m = s.systems.m, n = s.systems.n;
+  const double size =
+      norm_of(&evened.systems.a[i * m * n], m * n) *
+          norm_of(std::vector<double>(&answer.x[i * n], &answer.x[i * n] + n).data(), n) +
+      norm_of(&evened.systems.b[i * m], m);
+  if (!(std::abs(report.residual_norm - other.residual_norm) <= 4 * u * size))
+    return fmt::format("residual norm {}, not {}", report.residual_norm, other.residual_norm);
+  const auto freedom = static_cast<double>(s.rows_used(i) - answer.findings[i].rank);
+  if (report.freedom != freedom) return fmt::format("freedom {}, not {}", report.freedom, freedom);
+  return {};
+}
+
+template <class T>
+void solve(const UnevenSystems<T>& s, Tally& tally) {
+  const CpuAnswer<T> answer = solve_on_cpu(s);
+  const UnevenSystems<double> evened = s.evened();
+  const CpuAnswer<double> checked =
+      check_on_cpu(evened, std::vector<double>(answer.x.begin(), answer.x.end()));
+  for (index_t i = 0; i < s.systems.count; ++i) {
+    const SolutionReport& report = answer.reports[i];
     const double error = std::fmax(report.backward_error, report.least_norm_error) / report.bar;
     ++tally.problems;
-    tally.failed += report.status != Status::ok;
     tally.tries += report.tries > 1;
-    const std::string name =
-        fmt::format("{} {}x{} {}", sizeof(T) == 4 ? "float32" : "float64", s.m, s.n, s.names[i]);
-    if (report.status != Status::ok) fmt::print("fails: {}: {} of its bar\n", name, error);
+    const std::string name = fmt::format("{} {}x{} {}, {}", name_of(element_type<T>), s.systems.m,
+                                         s.systems.n, s.systems.names[i], name_of(s.rule));
+    const std::string wrong = complaint(s, answer, evened, checked, i);
+    tally.failed += !wrong.empty();
+    if (!wrong.empty()) fmt::print("fails: {}: {}\n", name, wrong);
     if (!(error > tally.worst)) continue;
     tally.worst = error;
     tally.worst_name = name;
@@ -71,17 +82,29 @@ int run(index_t problems, std::uint64_t seed) {
                                                                 {97, 33},
                                                                 {288, 12},
                                                                 {1200, 5}}};
-  const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
-  Tally tally;
-  for (; tally.problems < problems; ++seed) {
+  std::array<Tally, row_rules.size()> tallies;
+  index_t solved = 0, failed = 0;
+  for (; solved < problems; ++seed) {
     for (const auto& [m, n] : shapes) {
-      solve(make_hard_systems<float>(m, n, 1, seed), limits, tally);
-      solve(make_hard_systems<double>(m, n, 1, seed), limits, tally);
+      const HardSystems<float> singles = make_hard_systems<float>(m, n, 1, seed);
+      const HardSystems<double> doubles = make_hard_systems<double>(m, n, 1, seed);
+      // Weights of all are of another kind for each shape.
+      const std::uint64_t of_rows = seed + static_cast<std::uint64_t>(m);
+      for (std::size_t i = 0; i < row_rules.size(); ++i) {
+        solve(make_uneven_systems(singles, row_rules[i], of_rows), tallies[i]);
+        solve(make_uneven_systems(doubles, row_rules[i], of_rows), tallies[i]);
+        solved += singles.count + doubles.count;
+      }
     }
   }
-  fmt::print("{} problems, {} above their bar, {} by a second try; worst {:.3g} of its bar: {}\n",
-             tally.problems, tally.failed, tally.tries, tally.worst, tally.worst_name);
-  return tally.failed > 0;
+  for (std::size_t i = 0; i < row_rules.size(); ++i) {
+    const Tally& tally = tallies[i];
+    fmt::print("{:24} {} problems, {} fail, {} by a second try; worst {:.3g} of its bar: {}\n",
+               name_of(row_rules[i]), tally.problems, tally.failed, tally.tries, tally.worst,
+               tally.worst_name);
+    failed += tally.failed;
+  }
+  return failed > 0;
 }
 
 }  // namespace

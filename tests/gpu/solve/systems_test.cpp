@@ -17,8 +17,8 @@
 #include "gpu/host/session.hpp"
 #include "gpu/solve/resident_systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
-#include "tests/support/hard_systems.hpp"
 #include "tests/support/solution_error.hpp"
+#include "tests/support/uneven_systems.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -488,6 +488,32 @@ TYPED_TEST(Systems, WeightsOfZeroHideNumbersThatAreNotFinite) {
     EXPECT_NE(zero.x[s * n], clean.x[s * n]);
     for (index_t j = s * n; j < (s + 1) * n; ++j) EXPECT_EQ(hidden.x[j], zero.x[j]);
   }
+}
+
+/// What a device accepts, core accepts too: also where the sums of b - A x have rounding errors of
+/// a part of the bar, as in float64 systems with a condition of 1e13.
+TYPED_TEST(Systems, CoreAcceptsWhatADeviceAccepts) {
+  using T = TypeParam;
+  const HardSystems<T> hard = make_hard_systems<T>(16, 16, 10, 1);
+  index_t accepted = 0;
+  for (const RowRule& rule : row_rules) {
+    SCOPED_TRACE(name_of(rule));
+    const UnevenSystems<T> s = make_uneven_systems(hard, rule, 1);
+    const SolveProblem problem = s.problem();
+    const Plan plan = plan_of_r(problem);
+    Answer<T> answer(hard.count, 1, hard.n);
+    answer.refused = make_system_device<T>(backend(), problem, plan)
+                         ->run(packed(s.systems.a.data(), hard.count, hard.m, hard.n),
+                               s.block(answer.x, answer.reports, answer.findings));
+    const CpuAnswer<T> checked = check_on_cpu(s, answer.x);
+    for (index_t i = 0; i < hard.count; ++i) {
+      if (!answer.accepts(i)) continue;
+      ++accepted;
+      EXPECT_EQ(checked.reports[i].status, Status::ok)
+          << hard.names[i] << ": " << checked.reports[i].backward_error / checked.reports[i].bar;
+    }
+  }
+  EXPECT_GT(accepted, hard.count);
 }
 
 }  // namespace
