@@ -246,12 +246,12 @@ inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
 /// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
 /// 64 columns is in registers and takes 640 of 1024 of them in float64. With more columns some rows
-/// of blocks are in local memory: 12 KB with 80 columns and 22 KB with 96, where the float64 of a
-/// matrix leaves room for five groups per multiprocessor in either case.
+/// of blocks are in local memory: 18 KB with 80 columns and with 96, beside their pivots, which
+/// leaves room for five groups per multiprocessor in either case.
 inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
 /// From so many columns on, more than gram_batch_rows rows are left to the other variants. Not
 /// measured.
-inline constexpr std::int64_t gram_crowded_columns = 81;
+inline constexpr std::int64_t gram_wide_columns = 81;
 /// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
 /// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
 /// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,

@@ -112,7 +112,7 @@ Fit fits(const Problem& p, const Limits& limits) {
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
   if (p.m > tuning::gram_batch_rows) {
-    if (p.n >= tuning::gram_crowded_columns) {
+    if (p.n >= tuning::gram_wide_columns) {
       return {false,
               "pays to " + std::to_string(tuning::gram_batch_rows) + " rows with so many columns"};
     }
