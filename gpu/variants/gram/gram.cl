@@ -58,6 +58,8 @@
 #ifndef FULL
 #define FULL 0
 #endif
+// 1: local memory is scarce, and some of it has two uses (gram_slab.clh, gram_tile.clh).
+#define CROWDED (COLUMNS > 80)
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_sums.clh"
 
