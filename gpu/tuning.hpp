@@ -238,15 +238,20 @@ inline constexpr std::int64_t leading_strip_rows = 16;
 /// 60 x 100 0.44 / 0.65, 64 x 100 0.40 / 0.61; float64 10 x 50 0.46 / 0.86, 17 x 51 0.60 / 0.85, 64
 /// x 100 0.69 / 1.36.
 inline constexpr std::int64_t leading_wide = 3, leading_any_rows = 48;
-/// Blocks of up to so many rows are factored by `small`, larger ones by the routes by A'A.
-inline constexpr std::int64_t leading_small_rows = 32;
+/// Blocks of up to so many rows are factored by `small`, larger ones by the routes by A'A: up to
+/// leading_gram_rows by `gram`, of which more rows were not measured.
+inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
 // ---- gram (variants/gram/gram.cl). NVIDIA H200, driver 580, 2026-11.
 
-/// Largest number of columns that 32 work-items can hold. The triangle of 64 columns is in
-/// registers and takes 640 of 1024 of them in float64. With more columns some rows of blocks are in
-/// local memory, which has no room for more than 80 columns.
-inline constexpr std::int64_t gram_columns = 80;
+/// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
+/// 64 columns is in registers and takes 640 of 1024 of them in float64. With more columns some rows
+/// of blocks are in local memory: 18 KB with 80 columns and with 96, beside their pivots, which
+/// leaves room for five groups per multiprocessor in either case.
+inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
+/// From so many columns on, more than gram_batch_rows rows are left to the other variants. Not
+/// measured.
+inline constexpr std::int64_t gram_wide_columns = 81;
 /// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
 /// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
 /// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
@@ -277,9 +282,10 @@ inline constexpr double gram_inverse_error = 4;
 /// The largest ||I - Q'Q|| of the first pass of `gram` from which the second pass makes Q
 /// orthogonal.
 inline constexpr double gram_first_pass_error = 0.25;
-/// Number of slabs of 16 rows in local memory at a time, for 1 to 5 blocks of 16 columns. 1 .. 4.
-/// It is the largest number that leaves room for as many groups as the registers allow.
-inline constexpr int gram_stages[] = {4, 4, 3, 3, 2};
+/// Number of slabs of 16 rows in local memory at a time, for 1 to 6 blocks of 16 columns. 1 .. 4,
+/// and for 6 blocks at least 2. It is the largest number that leaves room for as many groups as the
+/// registers allow, with 5 and 6 blocks for five.
+inline constexpr int gram_stages[] = {4, 4, 3, 3, 2, 2};
 /// The same in float64; and the smallest number of columns for which it is faster than `small`.
 inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};
 /// float64: the part of the bar that the error of one pass may take by its bound (departure.clh),

@@ -15,7 +15,7 @@ namespace {
 constexpr index_t sides[][2] = {
     {1, 1},    {1, 7},     {9, 1},     {5, 4},     {8, 8},    {16, 16}, {17, 33},   {33, 32},
     {64, 64},  {65, 63},   {100, 20},  {130, 65},  {300, 10}, {512, 3}, {128, 128}, {1023, 5},
-    {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}, {40, 6},   {96, 80}, {140, 129}};
+    {1100, 2}, {4100, 33}, {5000, 70}, {210, 200}, {40, 6},   {96, 80}, {140, 129}, {100, 90}};
 
 /// All problems that the tests below use.
 std::vector<Problem> problems() {
@@ -145,9 +145,12 @@ TEST(LocalMemoryOfDevices, GramVariantsAskForIt) {
   EXPECT_EQ(gram.local_bytes(float32(35, 33), limits), 19968u);
   EXPECT_EQ(gram.local_bytes(float32(64, 64), limits), 25600u);
   EXPECT_EQ(gram.local_bytes(float32(160, 80), limits), 44288u);
+  EXPECT_EQ(gram.local_bytes(float32(100, 81), limits), 45056u);
+  EXPECT_EQ(gram.local_bytes(float32(96, 96), limits), 45056u);
   EXPECT_EQ(tiles.local_bytes(float32(512, 128), limits), 43776u);  // form_q's
   EXPECT_EQ(tiles.local_bytes(float32(3000, 700), limits), 43776u);
   EXPECT_TRUE(gram.plan.fits(float32(160, 80), limits).ok);
+  EXPECT_TRUE(gram.plan.fits(float32(96, 96), limits).ok);
   EXPECT_TRUE(tiles.plan.fits(float32(512, 128), limits).ok);
   limits.local_bytes = 42 << 10;
   EXPECT_TRUE(gram.plan.fits(float32(64, 64), limits).ok);

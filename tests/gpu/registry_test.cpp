@@ -122,7 +122,12 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   wide.count = 3;
   EXPECT_EQ(chosen(wide, limits), "opencl/large");
   EXPECT_EQ(chosen(problem(130, 80), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/small");  // half of a tile would be empty
+  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(512, 96), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(513, 96), limits), "opencl/gram_tiles");
+  tall_batch = problem(513, 81);
+  tall_batch.count = 200;
+  EXPECT_EQ(chosen(tall_batch, limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
   EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
@@ -135,6 +140,8 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   wide_type.type = ElementType::float64;
   EXPECT_EQ(chosen(lapack, limits), "opencl/small");
   EXPECT_EQ(chosen(wide_type, limits), "opencl/gram");
+  wide_type.m = wide_type.n = 81;
+  EXPECT_FALSE(gram_variant().plan.fits(wide_type, limits).ok);
 }
 
 TEST(Registry, TextbookRunsOnlyWhenForced) {

@@ -188,6 +188,18 @@ TEST_P(Variants, ThreeSquaresOfTiles) {
   check_shape<float>({300, 257}, Mode::r, Sign::positive);
 }
 
+/// More than 80 columns share local memory: with an even and an odd number of slabs of 16 rows, and
+/// with one quad of columns to four in the last block.
+TEST_P(Variants, SixRowsOfBlocks) {
+  if (GetParam() != "opencl/gram") GTEST_SKIP() << "other variants have no such blocks";
+  for (const Shape shape : {Shape{81, 81}, {96, 96}, {97, 95}, {300, 88}, {512, 96}, {530, 92}}) {
+    check_shape<float>(shape, Mode::reduced, Sign::positive);
+  }
+  for (const Shape shape : {Shape{96, 96}, {130, 83}}) {
+    check_shape<float>(shape, Mode::r, Sign::positive);
+  }
+}
+
 TEST_P(Variants, OneSquareOrThreeInTwoPasses) {
   if (GetParam() != "opencl/gram_twice") GTEST_SKIP() << "other variants have no such squares";
   check_shape<double>({130, 97}, Mode::reduced, Sign::positive);

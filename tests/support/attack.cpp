@@ -522,6 +522,7 @@ const std::array families{
 
 constexpr std::array shapes{AttackShape{17, 17},   AttackShape{33, 20},   AttackShape{48, 40},
                             AttackShape{64, 48},   AttackShape{64, 64},   AttackShape{80, 80},
+                            AttackShape{100, 81},  AttackShape{96, 96},   AttackShape{300, 88},
                             AttackShape{128, 64},  AttackShape{200, 64},  AttackShape{300, 40},
                             AttackShape{130, 100}, AttackShape{256, 128}, AttackShape{200, 130},
                             AttackShape{300, 257}, AttackShape{512, 256}, AttackShape{600, 600}};

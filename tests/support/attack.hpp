@@ -27,7 +27,7 @@ struct AttackShape {
   index_t m, n;
 };
 
-/// Shapes from 17 to 600 columns. `gram` takes up to 80 columns and `gram_tiles` works in squares
+/// Shapes from 17 to 600 columns. `gram` takes up to 96 columns and `gram_tiles` works in squares
 /// of 128; there are shapes that fill their tiles and shapes that leave a part of them empty.
 std::span<const AttackShape> attack_shapes();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.cl: QR of a batch of matrices in float32 with at most 80 columns, by Gram matrices in
+// gram.cl: QR of a batch of matrices in float32 with at most 96 columns, by Gram matrices in
 // float64 (CholeskyQR). It consists of products, without columns that depend on one another, and is
 // meant for devices whose float64 is as fast as their float32.
 //
@@ -26,7 +26,7 @@
 //
 // Defines, set in gram.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                          common.clh, mma.clh
-//   BLOCKS                            1..5       blocks of 16 columns
+//   BLOCKS                            1..6       blocks of 16 columns; float64: 1..5
 //   LAST                              1..4       quads of columns in the last of them
 //   SLAB, STAGES                      16.., 1..  rows of a slab, and slabs in local memory
 //   STORED                                       common.clh; double: two passes
@@ -58,6 +58,8 @@
 #ifndef FULL
 #define FULL 0
 #endif
+// 1: local memory is scarce, and some of it has two uses (gram_slab.clh, gram_tile.clh).
+#define CROWDED (COLUMNS > 80)
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_sums.clh"
 
@@ -158,13 +160,22 @@ INLINE void transpose_inverse(const Warp* at, Tile* tile) {
   }
 }
 
-// Q := A X, slab by slab, beginning with the last ones, which are still in local memory. q may be
-// a.
+// Q := A X, slab by slab, beginning with the last ones, which are still in local memory (CROWDED:
+// the last one). q may be a.
 INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __global const float* a,
                            __global float* q, Layout layout) {
+  const int slab_count = SLABS(layout.m);
+#if CROWDED
+  hand_over_room();
 #pragma unroll 1
-  for (int i = SLABS(layout.m) - 1; i >= 0; --i) {
-    __local float* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+  for (int i = slab_count - 2; i >= max(slab_count - STAGES, 0); --i) {
+    load_slab(room.slabs + SLAB_PLACE(i, slab_count), a, layout, i * SLAB, at->lane);
+    commit_copies();
+  }
+#endif
+#pragma unroll 1
+  for (int i = slab_count - 1; i >= 0; --i) {
+    __local float* slab = room.slabs + SLAB_PLACE(i, slab_count);
     wait_for_stage(STAGES - 1);
     sync_warp();
 #pragma unroll 1
@@ -188,6 +199,10 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
   sync_warp();
 #endif
   form_tile_gram(at, tile, room, a, layout, 0, HELD, &largest);
+#if CROWDED
+  hand_over_room();
+  take_parked_diagonal(at, tile, room.squares, layout.n);
+#endif
   factor_tile(at, tile, r, room.pivots);
   if (r.is_stored) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
@@ -233,9 +248,16 @@ INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, Fac
 __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gram(
     __global const float* a, __global float* q, __global float* r, __global int* magnitudes,
     __global int* routes, FactorShape shape, FactorLimits limits) {
+#if CROWDED
+  __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
+  __local double* scratch = (__local double*)(slabs + SLAB_ENTRIES);
+  __local double *squares = scratch + BLOCK_ROOM, *spread = squares + COLUMNS;
+  __local double pivots[BLOCKS * BLOCK_ROOM];
+#else
   __local double scratch[BLOCK_ROOM] __attribute__((aligned(16)));
   __local float slabs[STAGES * SLAB_ENTRIES] __attribute__((aligned(16)));
   __local double squares[COLUMNS], spread[COLUMNS], pivots[BLOCKS * BLOCK_ROOM];
+#endif
 #if PARKED
   __local double parked[256 * PARKED];
 #else
@@ -258,6 +280,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
     const Factor factor = {r, n, pass == 0};
     Tile tile;
     tile.parked = parked;
+    tile.pivots = pivots;
     const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
     if (pass == 0) {
       is_finite = trace_of_gram(&at, squares) < INFINITY;

@@ -40,9 +40,13 @@ GpuVariant again(const Problem& p) {
   return reflectors_beyond_small(p);
 }
 
+index_t most_columns(const Problem& p) {
+  return is_twice(p) ? tuning::gram_twice_columns : tuning::gram_columns;
+}
+
 /// Blocks of 16 columns of a tile.
 int blocks(const Problem& p) {
-  return static_cast<int>(ceil_divide(std::min(tuning::gram_columns, p.n), block_columns));
+  return static_cast<int>(ceil_divide(std::min(most_columns(p), p.n), block_columns));
 }
 
 /// Rows of A that are copied to local memory at a time, and how often: all at once, where these are
@@ -65,20 +69,26 @@ Slabs slabs(const Problem& p) {
 }
 
 /// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
-int held_rows(int blocks) { return blocks < 5 ? blocks : 3; }
+int held_rows(int blocks) { return blocks < 5 ? blocks : blocks - 2; }
+
+/// Whether the room of all slabs but one is also that of other numbers, and that of a pivot also
+/// that of a parked block (CROWDED).
+bool is_crowded(int blocks) { return blocks > 5; }
 
 /// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
 /// in float32 `squares` and `spread`, a number per column each, and in float64 room for 16 numbers;
-/// the blocks that are parked.
+/// the blocks that are parked. A crowded group has of these only the slabs, the pivots and the
+/// blocks below the diagonal that are parked.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto triangle = [](int rows) { return rows * (rows + 1) / 2; };
   const int count = blocks(p), columns = 16 * count;
   const Slabs slab = slabs(p);
   const auto real = static_cast<int>(size_of(p.type));
   const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
-  const int rooms = count + 1;
-  const int parked = triangle(count) - triangle(held_rows(count));
-  const int numbers = is_twice(p) ? 16 : 2 * columns;
+  const int rooms = is_crowded(count) ? count : count + 1;
+  const int held = held_rows(count), on_diagonal = is_crowded(count) ? count - held : 0;
+  const int parked = triangle(count) - triangle(held) - on_diagonal;
+  const int numbers = is_twice(p) ? 16 : is_crowded(count) ? 0 : 2 * columns;
   const int block_room = 16 * (is_twice(p) ? 17 : 18);  // BLOCK_ROOM
   const int doubles = rooms * block_room + numbers + parked * 16 * 16;
   return static_cast<std::size_t>(entries * real) +
@@ -88,8 +98,8 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
 Fit fits(const Problem& p, const Limits& limits) {
   const std::string objection = gram_objection(p, limits);
   if (!objection.empty()) return {false, objection};
-  if (p.n > tuning::gram_columns) {
-    return {false, "takes at most " + std::to_string(tuning::gram_columns) + " columns"};
+  if (p.n > most_columns(p)) {
+    return {false, "takes at most " + std::to_string(most_columns(p)) + " columns"};
   }
   const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
@@ -102,6 +112,10 @@ Fit fits(const Problem& p, const Limits& limits) {
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
   if (p.m > tuning::gram_batch_rows) {
+    if (p.n >= tuning::gram_wide_columns) {
+      return {false,
+              "pays to " + std::to_string(tuning::gram_batch_rows) + " rows with so many columns"};
+    }
     if (p.count >= tuning::gram_batch && p.m <= tuning::gram_batch_most_rows) return {true, {}};
     return {false, "pays for many matrices of at most " +
                        std::to_string(tuning::gram_batch_most_rows) + " rows"};
@@ -172,7 +186,7 @@ std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_
 
 GpuVariant gram_variant() {
   return {.plan = {.name = "opencl/gram",
-                   .summary = "to 80 columns, by products in float64, in float64 twice; guarded",
+                   .summary = "to 96 columns (float64: 80), by products in float64; guarded",
                    .fits = fits,
                    .tune = tune,
                    .host_workspace_bytes = host_check_bytes,

@@ -151,7 +151,7 @@ Problem leading_problem(const Problem& p) {
 
 GpuVariant leading_variant_of(const Problem& p) {
   if (p.m <= tuning::leading_small_rows) return small_variant();
-  if (p.m <= tuning::gram_columns) return gram_variant();
+  if (p.m <= tuning::leading_gram_rows) return gram_variant();
   return p.type == ElementType::float32 ? gram_tiles_variant() : gram_twice_variant();
 }
 

@@ -465,7 +465,8 @@ TEST(GramTiles, GiveTheSameBitsInWaves) {
 INSTANTIATE_TEST_SUITE_P(Gram, NearlyDependentColumns,
                          ::testing::Values(std::pair{24, 12}, std::pair{40, 17}, std::pair{64, 64},
                                            std::pair{65, 63}, std::pair{200, 64},
-                                           std::pair{130, 70}));
+                                           std::pair{130, 70}, std::pair{96, 96},
+                                           std::pair{101, 90}));
 
 TEST(ResidentRuns, CopyTheRThatTheBackendGives) {
   SKIP_WITHOUT_OPENCL();

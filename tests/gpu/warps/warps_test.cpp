@@ -35,7 +35,7 @@ template <class T>
 using NormalTile = void(const T*, const T*, T*, T*, SystemShape, int);
 
 extern "C" {
-SingleGram gram_48, gram_65;
+SingleGram gram_48, gram_65, gram_83, gram_96;
 DoubleGram gram_twice_32, gram_twice_39;
 GroupGram<float> gram_group_98;
 GroupGram<double> gram_group_97;
@@ -218,6 +218,15 @@ INSTANTIATE_TEST_SUITE_P(Copies, Warps, testing::Values(CopyTime::at_once, CopyT
 
 TEST_P(Warps, GramOfFullBlocks) { factor(gram_48, 96, 48); }
 TEST_P(Warps, GramOfPartlyFilledBlocks) { factor(gram_65, 90, 65); }
+/// An even and an odd number of slabs, which share the room of local memory with other numbers.
+TEST_P(Warps, GramOfSixFullBlocks) {
+  factor(gram_96, 96, 96);
+  factor(gram_96, 112, 96);
+}
+TEST_P(Warps, GramOfSixPartlyFilledBlocks) {
+  factor(gram_83, 83, 83);
+  factor(gram_83, 102, 83);
+}
 TEST_P(Warps, GramTwiceOfFullBlocks) { factor(gram_twice_32, 64, 32); }
 TEST_P(Warps, GramTwiceOfPartlyFilledBlocks) { factor(gram_twice_39, 61, 39); }
 TEST_P(Warps, GramGroupOfPairsOfColumns) { factor(gram_group_98, 101, 98); }
