@@ -196,7 +196,10 @@ TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
         plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
     ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
                                std::span(s.b).first(static_cast<std::size_t>(count * m)));
-    EXPECT_EQ(systems.run().factor, 0) << "R by a variant";
+    // Sums of float64 by NVIDIA's products take at most 64 columns.
+    const bool by_variant =
+        sizeof(T) == 8 && m > 4096 && n > 64 && backend().limits().float64_products;
+    EXPECT_EQ(systems.run().factor > 0, by_variant) << "R by a variant";
     const std::vector<SolutionErrors> errors = systems.errors();
     for (index_t i = 0; i < count; ++i)
       EXPECT_LE(errors[i].error, solution_bar(problem.type, m, n)) << m << "x" << n << " " << i;

@@ -2,7 +2,9 @@
 // warp_machine.cpp: work-items as contexts that take turns, and the functions that kernels call.
 #include "tests/gpu/warps/warp_machine.hpp"
 
-#include <fmt/format.h>
+#include <immintrin.h>
+#include <setjmp.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -14,9 +16,6 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-// The local memory of all kernels, which is a section of its own (tests/CMakeLists.txt).
-extern "C" char __start_local_memory[], __stop_local_memory[];
 
 namespace qrtool::test {
 namespace {
@@ -32,9 +31,9 @@ struct Copy {
 };
 
 struct Item {
-  ucontext_t context;
-  std::vector<char> stack;
-  bool is_done = false;
+  ucontext_t start;
+  jmp_buf place;  // where it goes on; jumps are faster than swaps of contexts
+  bool is_started = false, is_done = false;
   std::vector<Copy> open;                 // copies of the stage that is not committed
   std::vector<std::vector<Copy>> stages;  // those of which copies have not arrived
 };
@@ -50,20 +49,21 @@ struct Exchange {
   Meeting meeting;
   std::array<int, warp_size> words;
   std::array<std::array<double, 3>, warp_size> numbers;
+  std::array<std::array<unsigned, 6>, warp_size> halves;
+  std::array<const unsigned short*, warp_size> rows;
 };
 
 struct State {
-  State(CopyTime when, unsigned seed) : copies(when), random(seed) {}
+  State(unsigned seed, LocalMemory memory) : random(seed), local(memory) {}
 
-  CopyTime copies;
   std::mt19937 random;
-  std::vector<std::pair<const char*, std::size_t>> readable;
-  ucontext_t scheduler;
+  LocalMemory local;
+  jmp_buf scheduler;
   std::vector<Item> items;
   std::vector<Exchange> warps;
   Meeting group_meeting;
   const std::function<void()>* kernel = nullptr;
-  std::size_t group = 0;
+  std::size_t group = 0, groups = 0;
   int current = 0;
   std::string error;
 
@@ -75,7 +75,16 @@ struct State {
 
 State* machine = nullptr;
 
-void give_turn() { swapcontext(&machine->item().context, &machine->scheduler); }
+void give_turn() {
+  if (_setjmp(machine->item().place) == 0) _longjmp(machine->scheduler, 1);
+}
+
+void take_turn(Item& item) {
+  if (_setjmp(machine->scheduler) != 0) return;
+  if (item.is_started) _longjmp(item.place, 1);
+  item.is_started = true;
+  setcontext(&item.start);
+}
 
 /// No exception may leave a context: the item stops for ever, and run() throws.
 [[noreturn]] void stop(const std::string& why) {
@@ -99,13 +108,6 @@ void arrive(const Copy& copy) {
   std::memset(copy.to + copy.bytes, 0, static_cast<std::size_t>(copy.width - copy.bytes));
 }
 
-bool may_be_read(const char* first, int bytes) {
-  if (bytes == 0 || machine->readable.empty()) return true;
-  return std::any_of(machine->readable.begin(), machine->readable.end(), [&](const auto& part) {
-    return first >= part.first && first + bytes <= part.first + part.second;
-  });
-}
-
 bool is_aligned(const void* place, int width) {
   return reinterpret_cast<std::uintptr_t>(place) % static_cast<std::uintptr_t>(width) == 0;
 }
@@ -116,25 +118,36 @@ void run_item() {
   give_turn();
 }
 
-void begin(Item& item) {
-  item.stack.resize(stack_bytes);
-  item.is_done = false;
+/// Stacks are kept for the next run.
+char* stack_of(std::size_t item) {
+  static std::vector<char*> stacks;
+  while (stacks.size() <= item) {
+    void* stack = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) throw std::runtime_error("no memory for stacks");
+    stacks.push_back(static_cast<char*>(stack));
+  }
+  return stacks[item];
+}
+
+void begin(Item& item, char* stack) {
+  item.is_started = item.is_done = false;
   item.open.clear();
   item.stages.clear();
-  getcontext(&item.context);
-  item.context.uc_stack.ss_sp = item.stack.data();
-  item.context.uc_stack.ss_size = item.stack.size();
-  item.context.uc_link = nullptr;
-  makecontext(&item.context, run_item, 0);
+  getcontext(&item.start);
+  item.start.uc_stack.ss_sp = stack;
+  item.start.uc_stack.ss_size = stack_bytes;
+  item.start.uc_link = nullptr;
+  makecontext(&item.start, run_item, 0);
 }
 
 void run_group() {
   State& m = *machine;
-  std::memset(__start_local_memory, 0xff,
-              static_cast<std::size_t>(__stop_local_memory - __start_local_memory));
+  if (m.local.first != nullptr)
+    std::memset(m.local.first, 0xff, static_cast<std::size_t>(m.local.end - m.local.first));
   m.warps.assign((m.items.size() + warp_size - 1) / warp_size, {});
   m.group_meeting = {};
-  for (Item& item : m.items) begin(item);
+  for (std::size_t i = 0; i < m.items.size(); ++i) begin(m.items[i], stack_of(i));
   std::vector<int> order(m.items.size());
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t turn = 0;; ++turn) {
@@ -145,7 +158,7 @@ void run_group() {
       m.current = item;
       if (m.item().is_done) continue;
       is_done = false;
-      swapcontext(&m.scheduler, &m.item().context);
+      take_turn(m.item());
       if (!m.error.empty()) throw std::runtime_error(m.error);
     }
     if (is_done) return;
@@ -154,20 +167,17 @@ void run_group() {
 
 }  // namespace
 
-WarpMachine::WarpMachine(CopyTime copies, unsigned seed) { machine = new State(copies, seed); }
+WarpMachine::WarpMachine(unsigned seed, LocalMemory local) { machine = new State(seed, local); }
 
 WarpMachine::~WarpMachine() {
   delete machine;
   machine = nullptr;
 }
 
-void WarpMachine::may_read(const void* first, std::size_t bytes) {
-  machine->readable.emplace_back(static_cast<const char*>(first), bytes);
-}
-
 void WarpMachine::run(std::size_t groups, int group_size, const std::function<void()>& kernel) {
   machine->items = std::vector<Item>(static_cast<std::size_t>(group_size));
   machine->kernel = &kernel;
+  machine->groups = groups;
   for (machine->group = 0; machine->group < groups; ++machine->group) run_group();
 }
 
@@ -202,17 +212,17 @@ void machine_sync_warp() { meet_warp(); }
 
 int machine_address(const void* to) {
   const char* place = static_cast<const char*>(to);
-  if (place < __start_local_memory || place >= __stop_local_memory)
+  const LocalMemory& local = machine->local;
+  if (place < local.first || place >= local.end)
     stop("a copy to a place that is not in local memory");
-  return static_cast<int>(place - __start_local_memory);
+  return static_cast<int>(place - local.first);
 }
 
 void machine_begin_copy(int address, const void* from, int width, int bytes) {
-  const Copy copy{__start_local_memory + address, static_cast<const char*>(from), width, bytes};
+  const Copy copy{machine->local.first + address, static_cast<const char*>(from), width, bytes};
   if (!is_aligned(copy.to, width) || (bytes > 0 && !is_aligned(from, width)))
-    stop(fmt::format("a copy of {} bytes whose addresses are not multiples of it", width));
-  if (!may_be_read(copy.from, bytes)) stop("a copy reads past the end of its buffer");
-  if (machine->copies == CopyTime::at_once) {
+    stop("a copy of " + std::to_string(width) + " bytes whose addresses are not multiples of it");
+  if (machine->group % 2 == 0) {
     arrive(copy);
   } else {
     machine->item().open.push_back(copy);
@@ -247,35 +257,53 @@ void machine_multiply(double* c, int rows, double above, double below, double r)
   meet_warp();
 }
 
-}  // extern "C"
-
-// ---- functions of OpenCL, under the names that clang gives them
-
-#define OPENCL(name) asm(name)
-
-std::size_t machine_local_id(unsigned) OPENCL("_Z12get_local_idj");
-std::size_t machine_local_id(unsigned) { return static_cast<std::size_t>(machine->current); }
-std::size_t machine_group_id(unsigned) OPENCL("_Z12get_group_idj");
-std::size_t machine_group_id(unsigned) { return machine->group; }
-void machine_barrier(unsigned) OPENCL("_Z7barrierj");
-void machine_barrier(unsigned) {
-  meet(machine->group_meeting, static_cast<int>(machine->items.size()));
+// Halves are two in a word, the first in its lower bits.
+unsigned machine_pack_halves(float x, float y) {
+  return static_cast<unsigned>(_cvtss_sh(x, 0)) | static_cast<unsigned>(_cvtss_sh(y, 0)) << 16;
 }
-double machine_fma(double, double, double) OPENCL("_Z3fmaddd");
-double machine_fma(double x, double y, double z) { return std::fma(x, y, z); }
-int machine_min(int, int) OPENCL("_Z3minii");
-int machine_min(int x, int y) { return std::min(x, y); }
-int machine_max(int, int) OPENCL("_Z3maxii");
-int machine_max(int x, int y) { return std::max(x, y); }
-float machine_fabs(float) OPENCL("_Z4fabsf");
-float machine_fabs(float x) { return std::fabs(x); }
-float machine_fmax(float, float) OPENCL("_Z4fmaxff");
-float machine_fmax(float x, float y) { return std::fmax(x, y); }
-double machine_sqrt(double) OPENCL("_Z4sqrtd");
-double machine_sqrt(double x) { return std::sqrt(x); }
-float machine_native_sqrt(float) OPENCL("_Z11native_sqrtf");
-float machine_native_sqrt(float x) { return std::sqrt(x); }
-int machine_ilogb(float) OPENCL("_Z5ilogbf");
-int machine_ilogb(float x) { return std::ilogb(x); }
-int machine_ilogb(double) OPENCL("_Z5ilogbd");
-int machine_ilogb(double x) { return std::ilogb(x); }
+
+// Lane 8 s + i gives the address of row i of square s; lane l takes entries 2 (l % 4) and the next
+// of row l / 4 of each square, or of its transpose.
+void machine_load_halves(const unsigned short* from, unsigned* to, int is_transposed) {
+  auto& rows = machine->warp().rows;
+  const auto lane = static_cast<std::size_t>(machine->lane()), g = lane / 4, t = lane % 4;
+  rows[lane] = from;
+  meet_warp();
+  for (std::size_t square = 0; square < 4; ++square) {
+    const auto entry = [&](std::size_t row, std::size_t col) -> unsigned {
+      return is_transposed != 0 ? rows[8 * square + col][row] : rows[8 * square + row][col];
+    };
+    to[square] = entry(g, 2 * t) | entry(g, 2 * t + 1) << 16;
+  }
+  meet_warp();
+}
+
+// c (16 x 8) += a (16 x 16) b (16 x 8)
+void machine_multiply_halves(float* c, const unsigned* a, const unsigned* b) {
+  auto& words = machine->warp().halves;
+  const auto lane = static_cast<std::size_t>(machine->lane()), g = lane / 4, t = lane % 4;
+  words[lane] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+  meet_warp();
+  const auto half = [&](std::size_t of, std::size_t word, std::size_t which) {
+    return _cvtsh_ss(static_cast<unsigned short>(words[of][word] >> 16 * which));
+  };
+  for (std::size_t below = 0; below < 2; ++below)
+    for (std::size_t right = 0; right < 2; ++right) {
+      float sum = c[2 * below + right];
+      for (std::size_t k = 0; k < 16; ++k)
+        sum += half(4 * g + k % 8 / 2, below + k / 8 * 2, k % 2) *
+               half(4 * (2 * t + right) + k % 8 / 2, 4 + k / 8, k % 2);
+      c[2 * below + right] = sum;
+    }
+  meet_warp();
+}
+
+// ---- what builtins.cl calls
+
+std::size_t machine_local_id() { return static_cast<std::size_t>(machine->current); }
+std::size_t machine_group_id() { return machine->group; }
+std::size_t machine_group_size() { return machine->items.size(); }
+std::size_t machine_groups() { return machine->groups; }
+void machine_barrier() { meet(machine->group_meeting, static_cast<int>(machine->items.size())); }
+
+}  // extern "C"

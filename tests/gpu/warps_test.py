@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""NVIDIA's bodies of the kernels, without a GPU: tests/gpu/warps is an OpenCL library whose device
+runs them on the CPU. Every variant factors matrices there, `solve` solves systems, and the CPU
+verifies what they wrote."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+# variant, rows, columns, type, matrices
+FACTORED = [
+    ("tiny", 4, 4, "f4", 5), ("tiny", 6, 3, "f8", 5), ("small", 20, 17, "f4", 5),
+    ("small", 33, 31, "f8", 3), ("leading", 20, 60, "f4", 3), ("leading", 17, 41, "f8", 3),
+    ("gram", 96, 48, "f4", 4), ("gram", 90, 65, "f4", 4), ("gram", 96, 96, "f4", 2),
+    ("gram", 90, 83, "f4", 2), ("gram", 500, 3, "f4", 4), ("gram", 64, 32, "f8", 4),
+    ("gram", 61, 39, "f8", 4), ("gram", 60, 20, "f8", 4), ("gram_group", 101, 98, "f4", 2),
+    ("gram_group", 97, 97, "f8", 2), ("gram_group", 131, 129, "f8", 1),
+    ("gram_tiles", 140, 130, "f4", 1), ("gram_twice", 135, 130, "f8", 1),
+    ("blocked", 100, 40, "f4", 1), ("blocked", 90, 33, "f8", 1), ("large", 150, 140, "f4", 1),
+    ("large", 140, 130, "f8", 1), ("tall", 1500, 20, "f4", 1), ("tall", 1100, 17, "f8", 1),
+]
+# rows, columns, type, systems, options; gpu_systems_test has more
+SOLVED = [
+    (40, 3, "f4", 5, ""), (30, 9, "f8", 9, ""), (97, 33, "f8", 3, ""),
+    (60, 20, "f4", 4, "--missing skip"), (60, 18, "f8", 4, "--weights {weights}"),
+]
+
+tool, library = sys.argv[1:]
+DEVICE = dict(os.environ, LD_LIBRARY_PATH=library, CUDA_CACHE_DISABLE="1")
+random = np.random.default_rng(4)
+failed = 0
+
+
+def matrices(count, m, n, kind):
+    """Gaussian, and every second one around a common mean."""
+    a = random.normal(size=(count, m, n))
+    a[1::2] = 288 + a[1::2] / 2
+    return a.astype(kind)
+
+
+def run(what, arguments, environment):
+    global failed
+    done = subprocess.run([tool] + arguments, capture_output=True, text=True, env=environment)
+    if done.returncode == 0 and "warps:" not in done.stderr:
+        return done.stdout
+    failed += 1
+    print(f"{what}: {' '.join(arguments)}\nreturned {done.returncode}\n{done.stdout}{done.stderr}")
+    return ""
+
+
+def expect(what, is_so):
+    global failed
+    if not is_so:
+        failed += 1
+        print(what)
+
+
+def factor(folder, variant, m, n, kind, count):
+    what = f"{variant} {m}x{n} {kind}"
+    np.save(folder / "a.npy", matrices(count, m, n, kind))
+    files = [str(folder / "a.npy"), str(folder / "qr.h5")]
+    options = ["--force", "--json", "--backend", "opencl", "--variant", f"opencl/{variant}"]
+    routes = json.loads(run(what, ["factor"] + options + files, DEVICE) or "{}").get("routes", {})
+    # A fault of a kernel must not hide behind reflectors, or behind the CPU.
+    hides = routes.get("second_try", 1) + (routes["reflectors"] if "gram" in variant else 0)
+    expect(f"{what}: {routes}", hides == 0)
+    run(what, ["verify"] + files, os.environ)
+
+
+def solve(folder, m, n, kind, count, options):
+    what = f"solve {m}x{n} {kind} {options}"
+    a, b = matrices(count, m, n, kind), random.normal(size=(count, m)).astype(kind)
+    if "missing" in options:
+        b[:, 3] = np.nan
+    weights = folder / "weights.npy"
+    np.save(weights, np.where(np.arange(m) == 5, 0, random.uniform(0.5, 2, m)).astype(kind))
+    np.save(folder / "a.npy", a)
+    np.save(folder / "b.npy", b)
+    files = [str(folder / name) for name in ("a.npy", "b.npy", "x.h5")]
+    said_options = options.format(weights=weights).split()
+    said = run(what, ["solve", "--force", "--backend", "opencl"] + said_options + files, DEVICE)
+    expect(f"{what}: {said}", "second try" not in said)
+    run(what, ["verify"] + said_options + files, os.environ)
+
+
+with tempfile.TemporaryDirectory() as name:
+    for case in FACTORED:
+        factor(pathlib.Path(name), *case)
+    for case in SOLVED:
+        solve(pathlib.Path(name), *case)
+if failed:
+    sys.exit(f"{failed} failed")
