@@ -320,8 +320,13 @@ inline constexpr double gram_group_tall = 1.5;
 inline constexpr std::int64_t gram_group_batch = 264;
 /// The part of the bar that the measured error of the first pass may take.
 inline constexpr double gram_group_share = 0.9;
-/// Groups, each with work memory. An H200 runs two on each multiprocessor.
-inline constexpr std::int64_t gram_group_groups = 264;
+/// Registers per work-item, and the warps that a multiprocessor runs at a time with so many: each of
+/// its four quarters has 16,384 registers. To `.._spare_columns` columns 168 are nearly enough.
+inline constexpr std::int64_t gram_group_spare_columns = 112;
+inline constexpr int gram_group_spare_registers = 168, gram_group_registers = 255;
+inline constexpr std::int64_t gram_group_spare_warps = 12, gram_group_warps = 8;
+/// Multiprocessors of an H200. Each has work memory for the groups that it runs at a time.
+inline constexpr std::int64_t gram_group_multiprocessors = 132;
 
 // ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
 

@@ -588,10 +588,11 @@ INLINE void store_group_nan(__global STORED* to, int count, int item) {
   for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
-// Groups: any number; each takes one matrix after another.
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_group(
-    __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
-    __global int* routes, __global double* work, FactorShape shape, double enough, int groups) {
+// Groups: any number; each takes one matrix after another. There is no reqd_work_group_size,
+// because NVIDIA's compiler then obeys the limit of registers that gram_group.cpp sets.
+__kernel void factor_group(__global const STORED* a, __global STORED* q, __global STORED* r,
+                           __global int* magnitudes, __global int* routes, __global double* work,
+                           FactorShape shape, double enough, int groups) {
   __local double shared[SHARED_ROOM] __attribute__((aligned(16)));
   __local double sums[WARPS];
   __local int plain[BLOCKS];
