@@ -18,7 +18,7 @@
 //   factor   G -> L, column by column of blocks through local memory; L goes to the slot. In the
 //            second pass L2 follows by its series if G is close to I (departure.clh)
 //   divide   Q1 or Q, by substitution. Each warp takes strips of 16 rows
-//   R        block by block from both L
+//   R        block by block from both L; a warp holds two rows of L1
 //
 // The guard. Q1 is stored before Q1'Q1 is computed from it, and so d = ||Q1'Q1 - I||_F is measured.
 // With the hypothesis of departure.clh the error of d is at most h 2^-53 (sqrt(n) + d), where h =
@@ -539,46 +539,75 @@ INLINE void copy_turned_column(__local double* to, __global double* factors, int
   }
 }
 
-// Row b of R, whose block c is the sum over b <= k <= c of L1(c, k) L2(k, b), transposed; second:
-// column b of L2. If the first pass is final it is L1(c, b).
-INLINE void form_row_of_r(const Place* at, __global double* first, __local const double* second,
-                          bool is_final, __global STORED* r, int n, int b) {
-#pragma unroll 1
-  for (int c = BLOCKS - 1 - at->index; c >= b; c -= WARPS) {
-    Block sum, s, t, next;
-    clear_block(sum);
-    load_slot_block(&at->warp, next, factor_at(first, c, b));
-    if (is_final) copy_block(sum, next);
-#pragma unroll 1
-    for (int k = b; k <= c && !is_final; ++k) {
-      copy_block(s, next);
-      load_slot_block(&at->warp, next, factor_at(first, c, min(k + 1, c)));
-      load_turned_block(&at->warp, t, second + (k - b) * 32 * TURNED_LD);
-      multiply_quads(sum, s, t, 4, 2);
-    }
-    store_block_of_r(&at->warp, sum, r, n, c, b);
+// The blocks of L1 that a warp holds: those of row `high`, then those of row `low` backward.
+#define HELD (2 * WARPS == BLOCKS ? BLOCKS + 1 : BLOCKS)
+#define HELD_AT(k, is_low) ((is_low) ? HELD - 1 - (k) : (k))
+
+INLINE void hold_row(const Warp* at, Block held[HELD], __global double* first, int row,
+                     const bool is_low) {
+#pragma unroll
+  for (int k = 0; k < (is_low ? BLOCKS - WARPS : BLOCKS); ++k) {
+    if (k <= row) load_slot_block(at, held[HELD_AT(k, is_low)], factor_at(first, row, k));
+  }
+}
+// R := L1', the columns of R that belong to a row of L1.
+INLINE void store_held_row(const Warp* at, Block held[HELD], __global STORED* r, int n, int row,
+                           const bool is_low) {
+#pragma unroll
+  for (int k = 0; k < (is_low ? BLOCKS - WARPS : BLOCKS); ++k) {
+    if (k <= row) store_block_of_r(at, held[HELD_AT(k, is_low)], r, n, row, k);
   }
 }
 
-// R := (L1 L2)', or L1'.
+// Block (b, c) of R: the sum over b <= k <= c of L1(c, k) L2(k, b), transposed. second: column b of
+// L2.
+INLINE void form_block_of_r(const Warp* at, Block held[HELD], __local const double* second,
+                            __global STORED* r, int n, int c, int b, const bool is_low) {
+  Block sum, t;
+  clear_block(sum);
+#pragma unroll
+  for (int k = 0; k < (is_low ? BLOCKS - WARPS : BLOCKS); ++k) {
+    if (k >= b && k <= c) {
+      load_turned_block(at, t, second + (k - b) * 32 * TURNED_LD);
+      multiply_quads(sum, held[HELD_AT(k, is_low)], t, 4, 2);
+    }
+  }
+  store_block_of_r(at, sum, r, n, c, b);
+}
+
+// R := (L1 L2)', or L1' if the first pass is final. A warp holds two rows of blocks of L1, while
+// the columns of L2 pass through local memory.
 INLINE void form_r(const Place* at, __local double* columns, __global double* first,
                    __global double* second, bool is_final, __global STORED* r, int n) {
-  copy_turned_column(columns, second, 0, at->item);
+  const int high = BLOCKS - 1 - at->index, low = at->index - (2 * WARPS - BLOCKS);
+  Block held[HELD];
+  if (!is_final) copy_turned_column(columns, second, 0, at->item);
   commit_copies();
+  // Without values, the blocks would be live in the whole kernel.
+#pragma unroll
+  for (int k = 0; k < HELD; ++k) clear_block(held[k]);
+  hold_row(&at->warp, held, first, high, false);
+  hold_row(&at->warp, held, first, low, true);
 #pragma unroll 1
   for (int row = 16 + at->index; row < n; row += WARPS) {
     const int end = row & ~15;
     for (int col = at->warp.lane; col < end; col += WARP_LANES) r[row * n + col] = 0;
   }
+  if (is_final) {
+    store_held_row(&at->warp, held, r, n, high, false);
+    store_held_row(&at->warp, held, r, n, low, true);
+  }
 #pragma unroll 1
-  for (int b = 0; b < BLOCKS; ++b) {
+  for (int b = 0; b < (is_final ? 0 : BLOCKS); ++b) {
+    __local const double* column = columns + b % 2 * TURNED_ROOM;
     wait_for_copies();
     sync_items(CLK_LOCAL_MEM_FENCE);
     if (b + 1 < BLOCKS) {
       copy_turned_column(columns + (b + 1) % 2 * TURNED_ROOM, second, b + 1, at->item);
     }
     commit_copies();
-    form_row_of_r(at, first, columns + b % 2 * TURNED_ROOM, is_final, r, n, b);
+    if (b <= high) form_block_of_r(&at->warp, held, column, r, n, high, b, false);
+    if (b <= low) form_block_of_r(&at->warp, held, column, r, n, low, b, true);
   }
 }
 
