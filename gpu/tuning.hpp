@@ -325,6 +325,8 @@ inline constexpr double gram_group_share = 0.9;
 inline constexpr std::int64_t gram_group_spare_columns = 112;
 inline constexpr int gram_group_spare_registers = 168, gram_group_registers = 255;
 inline constexpr std::int64_t gram_group_spare_warps = 12, gram_group_warps = 8;
+/// Columns from which a group has eight warps, as many as a multiprocessor runs at a time.
+inline constexpr std::int64_t gram_group_eight_warps_columns = 129;
 /// Multiprocessors of an H200. Each has work memory for the groups that it runs at a time.
 inline constexpr std::int64_t gram_group_multiprocessors = 132;
 

@@ -15,6 +15,17 @@
 //                2 2 2 2
 //                1 1 1 1 1    high = BLOCKS - 1 - w
 //                0 0 0 0 0 0
+//            With eight warps no row is longer than OWN; `low` is the rest of a longer row, or one
+//            of the first rows (nine rows):
+//                4
+//                7 7
+//                6 6 6
+//                5 5 5 5
+//                4 4 4 4 4
+//                3 3 3 3 3 3
+//                2 2 2 2 2 2 7
+//                1 1 1 1 1 1 5 5
+//                0 0 0 0 0 0 6 6 6
 //   factor   G -> L, column by column of blocks through local memory; L goes to the slot. In the
 //            second pass L2 follows by its series if G is close to I (departure.clh)
 //   divide   Q1 or Q, by substitution. Each warp takes strips of 16 rows
@@ -39,6 +50,8 @@
 //   VECTOR                                  1, 2       copy.clh; divides n
 //   BLOCKS                                  5..10      blocks of 16 columns
 //   HALVES                                  1, 2       halves of 8 columns of the last of them
+//   WARPS                                   3..5, 8    of a group: half as many as blocks, or eight
+//                                                      from eight blocks on
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
@@ -49,7 +62,11 @@
 #ifndef HALVES
 #define HALVES 2
 #endif
+#ifndef WARPS
 #define WARPS ((BLOCKS + 1) / 2)
+#endif
+// Whether each warp has two whole rows of blocks.
+#define IN_PAIRS (WARPS == (BLOCKS + 1) / 2)
 #define COLUMNS (16 * BLOCKS)
 #define ENTRY STORED
 #include "gpu/common/departure.clh"
@@ -84,20 +101,54 @@ typedef struct {
   int high, low;    // the rows of blocks of the warp; low may be -1
 } Place;
 
+// The blocks of a warp: first those of row `high`, then those of row `low` from the diagonal on
+// or, with eight warps, from the first one on. LOW_ROWS: row `low` of each warp, plus 1.
+// PIVOT_WARPS: the warp of each block on the diagonal.
+#if IN_PAIRS
+#define OWN (BLOCKS + 1 - BLOCKS % 2)
+#define LOW_COL(s, at) (OWN - 1 - (s))
+#define OWN_EXISTS(s, at) true
+#else
+#if BLOCKS == 8
+#define OWN 5
+#define LOW_ROWS 0x08760000u
+#define PIVOT_WARPS 0x65434567UL
+#elif BLOCKS == 9
+#define OWN 6
+#define LOW_ROWS 0x79810000u
+#define PIVOT_WARPS 0x657345674UL
+#else
+#define OWN 8
+#define LOW_ROWS 0x2a910000u
+#define PIVOT_WARPS 0x6523456774UL
+#endif
+#define LOW_COL(s, at) ((s) - (at)->high - 1 + ((at)->low >= OWN ? OWN : 0))
+#define OWN_EXISTS(s, at) ((s) <= (at)->high || LOW_COL(s, at) <= (at)->low)
+#endif
+#define OWN_ROW(s, at) ((s) <= (at)->high ? (at)->high : (at)->low)
+#define OWN_COL(s, at) ((s) <= (at)->high ? (s) : LOW_COL(s, at))
+// No block before this one is on the diagonal.
+#define FIRST_DIAGONAL (BLOCKS - WARPS)
+
 INLINE Place place_in_group(void) {
   const int item = kept_apart((int)get_local_id(0)), lane = item % WARP_LANES;
   const int index = item / WARP_LANES;
-  const Place at = {
-      {lane, lane / 4, lane % 4, 0}, item, index, BLOCKS - 1 - index, index - BLOCKS % 2};
+#if IN_PAIRS
+  const int low = index - BLOCKS % 2;
+#else
+  const int low = (int)(LOW_ROWS >> 4 * index & 15) - 1;
+#endif
+  const Place at = {{lane, lane / 4, lane % 4, 0}, item, index, BLOCKS - 1 - index, low};
   return at;
 }
 
-// The blocks of a warp: first those of row `high`, then those of row `low` from the diagonal on.
-#define OWN (BLOCKS + 1 - BLOCKS % 2)
-#define OWN_ROW(s, at) ((s) <= (at)->high ? (at)->high : (at)->low)
-#define OWN_COL(s, at) ((s) <= (at)->high ? (s) : OWN - 1 - (s))
-// No block before this one is on the diagonal.
-#define FIRST_DIAGONAL (BLOCKS - WARPS)
+INLINE int warp_of_pivot(int b) {
+#if IN_PAIRS
+  return b < WARPS - BLOCKS % 2 ? b + BLOCKS % 2 : BLOCKS - 1 - b;
+#else
+  return (int)(PIVOT_WARPS >> 4 * b & 15);
+#endif
+}
 
 // The sum and the largest of x over the group. room: an entry per warp.
 INLINE double sum_of_all_warps(const Place* at, double x, __local double* room) {
@@ -221,6 +272,7 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
     for (int w = 0; w < QUARTER_WORDS; ++w) {
       *largest = max(*largest, max(size_of_entry(high[w]), size_of_entry(low[w])));
     }
+#if IN_PAIRS
 #pragma unroll
     for (int c = 0; c < BLOCKS; ++c) {
       if (c < FIRST_DIAGONAL || c <= at->high) {
@@ -230,6 +282,16 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
         if (c <= at->low) add_quarter(own[OWN - 1 - c], low, y);
       }
     }
+#else
+#pragma unroll
+    for (int s = 0; s < OWN; ++s) {
+      Quarter x, y;
+      load_operand(y, from + 16 * min(OWN_COL(s, at), BLOCKS - 1), k);
+#pragma unroll
+      for (int w = 0; w < QUARTER_WORDS; ++w) x[w] = s <= at->high ? high[w] : low[w];
+      add_quarter(own[s], x, y);
+    }
+#endif
   }
 }
 
@@ -254,6 +316,7 @@ INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stag
   wait_for_copies();
 #pragma unroll
   for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
+    if (!OWN_EXISTS(s, at)) clear_block(own[s]);
     if (OWN_ROW(s, at) == BLOCKS - 1 && OWN_COL(s, at) == BLOCKS - 1) {
 #pragma unroll
       for (int w = 0; w < BLOCK_WORDS; ++w) {
@@ -388,7 +451,7 @@ INLINE void factor_own(const Place* place, Block own[OWN], __local double* share
   for (int b = 0; b < blocks; ++b) {
     __local double* column = shared + b % 2 * COLUMN_APART;
     __local const double* before = shared + (b + 1) % 2 * COLUMN_APART;
-    const int pivot = b < WARPS - BLOCKS % 2 ? b + BLOCKS % 2 : BLOCKS - 1 - b;
+    const int pivot = warp_of_pivot(b);
     // First the pivot and the blocks below it. While the other warps divide those by the pivot, its
     // warp updates what is right of them, which the others have done during the pivot.
 #pragma unroll 1
@@ -399,7 +462,7 @@ INLINE void factor_own(const Place* place, Block own[OWN], __local double* share
 #pragma unroll
       for (int s = 0; s < OWN; ++s) {
         const int i = OWN_ROW(s, at), j = OWN_COL(s, at);
-        if (j >= b && turn == (i == b ? 0 : is_pivot && j > b ? 2 : 1)) {
+        if (j >= b && OWN_EXISTS(s, at) && turn == (i == b ? 0 : is_pivot && j > b ? 2 : 1)) {
           if (b > 0) add_to_own(&at->warp, own[s], before, i, j);
           if (j == b) put_block(&at->warp, own[s], column + i * BLOCK_ROOM);
         }
@@ -441,14 +504,15 @@ INLINE void take_own_series(const Place* at, Block own[OWN], __global double* fa
                             __global double* inverses) {
 #pragma unroll
   for (int s = 0; s < OWN; ++s) {
-    save_slot_block(&at->warp, own[s], factor_at(factors, OWN_ROW(s, at), OWN_COL(s, at)));
+    if (OWN_EXISTS(s, at)) {
+      save_slot_block(&at->warp, own[s], factor_at(factors, OWN_ROW(s, at), OWN_COL(s, at)));
+    }
   }
   sync_warp();
 #pragma unroll 1
-  for (int i = 0; i < 2; ++i) {
-    const int row = i == 0 ? at->high : at->low;
-    if (row >= 0) {
-      take_series_of_pivot(&at->warp, factor_at(factors, row, row), inverses + 256 * row);
+  for (int b = 0; b < BLOCKS; ++b) {
+    if (warp_of_pivot(b) == at->index) {
+      take_series_of_pivot(&at->warp, factor_at(factors, b, b), inverses + 256 * b);
     }
   }
 }

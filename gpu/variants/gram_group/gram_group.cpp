@@ -35,7 +35,9 @@ GpuVariant again(const Problem& p) {
 
 /// Blocks of 16 columns, and the warps of a group.
 index_t blocks(const Problem& p) { return ceil_divide(p.n, 16); }
-index_t warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+index_t warps(const Problem& p) {
+  return p.n >= tuning::gram_group_eight_warps_columns ? 8 : (blocks(p) + 1) / 2;
+}
 
 /// Whether few registers are enough.
 bool is_spare(const Problem& p) { return p.n <= tuning::gram_group_spare_columns; }
@@ -100,7 +102,8 @@ Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
                 {"VECTOR", std::min(aligned_entries(p.n), 2)},
                 {"BLOCKS", static_cast<int>(blocks(p))},
-                {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
+                {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)},
+                {"WARPS", static_cast<int>(warps(p))}};
   if (limits.float64_products) {
     params[std::string(most_registers)] =
         is_spare(p) ? tuning::gram_group_spare_registers : tuning::gram_group_registers;
