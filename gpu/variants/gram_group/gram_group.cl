@@ -529,8 +529,8 @@ INLINE void copy_divisor_column(__local double* to, __global double* factors,
   }
 }
 
-// 16 rows of each warp: s := Z with Z L' = S.
-INLINE void divide_strips(const Place* at, Block s[BLOCKS], __local double* columns,
+// 16 rows of each warp: s := Z with Z L' = S. A warp without rows only takes part in the copies.
+INLINE void divide_strips(const Place* at, Block s[BLOCKS], bool has_rows, __local double* columns,
                           __global double* factors, __global const double* inverses,
                           __local const int* plain) {
   copy_divisor_column(columns, factors, inverses, 0, at->item);
@@ -546,6 +546,7 @@ INLINE void divide_strips(const Place* at, Block s[BLOCKS], __local double* colu
                           at->item);
     }
     commit_copies();
+    if (!has_rows) continue;
     load_copied_block(&at->warp, y, column);
     clear_block(z);
     multiply_lower_quads(z, s[p], y, 2 * HALVES_OF(p), HALVES_OF(p));
@@ -578,7 +579,7 @@ INLINE void divide_matrix(const Place* at, __global const STORED* x, __global ST
     Block s[BLOCKS];
 #pragma unroll
     for (int k = 0; k < BLOCKS; ++k) load_entries_of(&at->warp, s[k], x, shape, row, 16 * k);
-    divide_strips(at, s, columns, factors, inverses, plain);
+    divide_strips(at, s, agreed(row < shape.m), columns, factors, inverses, plain);
 #pragma unroll
     for (int k = 0; k < BLOCKS; ++k) store_entries_of(&at->warp, s[k], q, shape, row, 16 * k);
   }
