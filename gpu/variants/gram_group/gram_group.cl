@@ -47,7 +47,7 @@
 //
 // Defines, set in gram_group.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
-//   VECTOR                                  1, 2       copy.clh; divides n
+//   VECTOR                                  1, 2, 4    entries of 16 bytes or fewer; divides n
 //   BLOCKS                                  5..10      blocks of 16 columns
 //   HALVES                                  1, 2       halves of 8 columns of the last of them
 //   WARPS                                   3..5, 8    of a group: half as many as blocks, or eight
@@ -77,9 +77,18 @@
 // Halves of the columns of block column c that exist.
 #define HALVES_OF(c) ((c) == BLOCKS - 1 ? HALVES : 2)
 
+// Entries that are copied together: 16 bytes. A row of X that begins between two such pieces is
+// copied from the piece in which it begins, and lies as much later in local memory.
+#define COPIED (16 / (int)sizeof(STORED))
+#define HAS_WHOLE_PIECES (VECTOR == COPIED)
+#define PIECES (COLUMNS / COPIED + !HAS_WHOLE_PIECES)
+// Where rows begin at different places in turn, products take every other row, and the work-items
+// of a warp then read from different banks.
+#define TAKES_EVERY_OTHER (sizeof(STORED) == 8 && VECTOR == 1)
+#define TERM_ROW(k, i) (TAKES_EVERY_OTHER ? (k) / 4 + 2 * (i) : (k) + (i))
 // Rows of X that are copied together, their distance, and the number of such stages.
 #define STAGE_ROWS 8
-#define STAGE_LD (COLUMNS + 32 / (int)sizeof(STORED))
+#define STAGE_LD (COLUMNS + (TAKES_EVERY_OTHER ? 2 : 32 / (int)sizeof(STORED)))
 #define STAGE_ENTRIES (STAGE_ROWS * STAGE_LD)
 #define STAGES 4
 // Two columns of blocks; the second never has the first row.
@@ -227,24 +236,32 @@ INLINE void load_turned_block(const Warp* at, Block x, __local const double* fro
 
 // ---- sum
 
-// Copies rows first .. of X, with zeros past the last row and column.
-INLINE void copy_group_rows(__local STORED* to, __global const STORED* x, FactorShape shape,
-                            int first, int item) {
-#pragma unroll
-  for (int u = 0; u < STAGE_ROWS * COLUMNS / 2; u += GROUP_SIZE) {
-    const int i = u + item, row = i / (COLUMNS / 2), col = i % (COLUMNS / 2) * 2;
-    if (u + GROUP_SIZE <= STAGE_ROWS * COLUMNS / 2 || i < STAGE_ROWS * COLUMNS / 2) {
-      const bool is_row = first + row < shape.m;
-      __global const STORED* from = x + (first + row) * shape.n + col;
-      __local STORED* at = to + row * STAGE_LD + col;
-      const bool exists = is_row && col < shape.n;
-#if VECTOR >= 2
-      copy_pair(at, exists ? from : x, exists);
+// Copies the first `count` of COPIED entries; the others become zeros.
+INLINE void copy_piece_of_row(__local STORED* to, __global const STORED* from, int count) {
+#if MMA
+  begin_copy_past_l1(local_address(to), from, (int)sizeof(STORED) * count);
 #else
-      const bool is_next = is_row && col + 1 < shape.n;
-      copy_one(at, exists ? from : x, exists);
-      copy_one(at + 1, is_next ? from + 1 : x, is_next);
+  for (int i = 0; i < COPIED; ++i) to[i] = i < count ? from[i] : (STORED)0;
 #endif
+}
+
+// Entries before a row of a stage in its first piece. shift: those before X.
+INLINE int entries_before(int shift, int n, int row) {
+  return HAS_WHOLE_PIECES ? 0 : (shift + row * n) & (COPIED - 1);
+}
+
+// Copies rows first .. of X, with zeros past the last row and column. `first` is a multiple of
+// STAGE_ROWS.
+INLINE void copy_group_rows(__local STORED* to, __global const STORED* x, FactorShape shape,
+                            int shift, int first, int item) {
+#pragma unroll
+  for (int u = 0; u < STAGE_ROWS * PIECES; u += GROUP_SIZE) {
+    const int i = u + item, row = i / PIECES, col = i % PIECES * COPIED;
+    if (u + GROUP_SIZE <= STAGE_ROWS * PIECES || i < STAGE_ROWS * PIECES) {
+      const int before = entries_before(shift, shape.n, row);
+      const int exist = first + row < shape.m ? min(before + shape.n - col, COPIED) : 0;
+      const int from = exist > 0 ? (first + row) * shape.n + col - before : -shift;
+      copy_piece_of_row(to + row * STAGE_LD + col, x + from, max(exist, 0));
     }
   }
 }
@@ -252,22 +269,35 @@ INLINE void copy_group_rows(__local STORED* to, __global const STORED* x, Factor
 // The upper word of |x|, whose order is that of the values, with Inf and NaN last.
 INLINE int size_of_entry(double x) { return as_int2(x).y & 0x7fffffff; }
 
-INLINE void load_operand(Quarter x, __local const STORED* from, int k) {
+// The place of the i-th term of quarter k in a stage.
+INLINE int place_of_term(int shift, int n, int k, int i) {
+  const int row = TERM_ROW(k, i);
+  return row * STAGE_LD + entries_before(shift, n, row);
+}
+
+// x := the terms of quarter k in 16 columns. places: those of the terms (QUARTER_TERMS).
+#define QUARTER_TERMS (QUARTER_WORDS / WORD_ROWS)
+INLINE void load_operand(Quarter x, __local const STORED* from, const int places[QUARTER_TERMS]) {
 #pragma unroll
   for (int w = 0; w < QUARTER_WORDS; ++w) {
-    x[w] = from[(k + w / WORD_ROWS) * STAGE_LD + BLOCK_ROW(w % WORD_ROWS, 0)];
+    x[w] = from[places[w / WORD_ROWS] + BLOCK_ROW(w % WORD_ROWS, 0)];
   }
 }
 
 // own += X'X of a stage. *largest: of the sizes of entries.
-INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED* stage,
-                           int* largest) {
-  __local const STORED* from = stage + at->warp.t * STAGE_LD + at->warp.g;
+INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED* stage, int shift,
+                           int n, int* largest) {
+  __local const STORED* from = stage + at->warp.g;
 #pragma unroll
   for (int k = 0; k < STAGE_ROWS; k += 4) {
     Quarter high, low;
-    load_operand(high, from + 16 * at->high, k);
-    load_operand(low, from + 16 * max(at->low, 0), k);
+    int places[QUARTER_TERMS];
+#pragma unroll
+    for (int i = 0; i < QUARTER_TERMS; ++i) {
+      places[i] = place_of_term(shift, n, k, at->warp.t + i);
+    }
+    load_operand(high, from + 16 * at->high, places);
+    load_operand(low, from + 16 * max(at->low, 0), places);
 #pragma unroll
     for (int w = 0; w < QUARTER_WORDS; ++w) {
       *largest = max(*largest, max(size_of_entry(high[w]), size_of_entry(low[w])));
@@ -277,7 +307,7 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
     for (int c = 0; c < BLOCKS; ++c) {
       if (c < FIRST_DIAGONAL || c <= at->high) {
         Quarter y;
-        load_operand(y, from + 16 * c, k);
+        load_operand(y, from + 16 * c, places);
         add_quarter(own[c], high, y);
         if (c <= at->low) add_quarter(own[OWN - 1 - c], low, y);
       }
@@ -286,7 +316,7 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
 #pragma unroll
     for (int s = 0; s < OWN; ++s) {
       Quarter x, y;
-      load_operand(y, from + 16 * min(OWN_COL(s, at), BLOCKS - 1), k);
+      load_operand(y, from + 16 * min(OWN_COL(s, at), BLOCKS - 1), places);
 #pragma unroll
       for (int w = 0; w < QUARTER_WORDS; ++w) x[w] = s <= at->high ? high[w] : low[w];
       add_quarter(own[s], x, y);
@@ -295,9 +325,10 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
   }
 }
 
-// own := X'X, with ones on the diagonal past column n.
+// own := X'X, with ones on the diagonal past column n. X begins `shift` entries after a multiple of
+// 16 bytes.
 INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stages,
-                           __global const STORED* x, FactorShape shape, int* largest) {
+                           __global const STORED* x, FactorShape shape, int shift, int* largest) {
   const int steps = (shape.m + STAGE_ROWS - 1) / STAGE_ROWS;
 #pragma unroll
   for (int s = 0; s < OWN; ++s) clear_block(own[s]);
@@ -307,11 +338,13 @@ INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stag
     wait_for_stage(STAGES - 2);
     sync_items(CLK_LOCAL_MEM_FENCE);
     if (begun < steps) {
-      copy_group_rows(stages + begun % STAGES * STAGE_ENTRIES, x, shape, begun * STAGE_ROWS,
-                      at->item);
+      copy_group_rows(stages + begun % STAGES * STAGE_ENTRIES, x, shape, shift,
+                      begun * STAGE_ROWS, at->item);
     }
     commit_copies();
-    if (step >= 0) add_group_rows(at, own, stages + step % STAGES * STAGE_ENTRIES, largest);
+    if (step >= 0) {
+      add_group_rows(at, own, stages + step % STAGES * STAGE_ENTRIES, shift, shape.n, largest);
+    }
   }
   wait_for_copies();
 #pragma unroll
@@ -705,7 +738,8 @@ __kernel void factor_group(__global const STORED* a, __global STORED* q, __globa
       __global double* const factors = slot + pass * SLOT_FACTOR;
       Block own[OWN];
       int largest = 0;
-      sum_group_rows(&at, own, (__local STORED*)shared, x, shape, &largest);
+      const int shift = (int)(matrix * shape.m * n & (COPIED - 1));
+      sum_group_rows(&at, own, (__local STORED*)shared, x, shape, shift, &largest);
       const double departure =
           sum_of_all_warps(&at, pass == 0 ? 0.0 : departure_of_own(&at, own), sums);
       const int outside = pass == 0 && has_outside(&at, own);

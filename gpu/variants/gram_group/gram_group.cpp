@@ -100,7 +100,7 @@ Fit pays(const Problem& p, const Limits& limits) {
 
 Params tune(const Problem& p, const Limits& limits) {
   Params params{{"MMA", limits.float64_products},
-                {"VECTOR", std::min(aligned_entries(p.n), 2)},
+                {"VECTOR", std::min(aligned_entries(p.n), p.type == ElementType::float64 ? 2 : 4)},
                 {"BLOCKS", static_cast<int>(blocks(p))},
                 {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)},
                 {"WARPS", static_cast<int>(warps(p))}};
