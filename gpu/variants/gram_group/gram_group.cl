@@ -41,9 +41,9 @@
 //   - otherwise, or if the square of a column's norm is outside LEAST_SQUARE .. MOST_SQUARE,
 //     Householder reflectors factor the matrix again (`small` or `blocked`).
 //
-// Local memory: stages of rows of X; or two columns of blocks of G and room for a pivot; or two
-// columns of L. Slot: L1, L2 and X' = L^-1 of the pivots, in blocks of 16 x 16. A group takes one
-// matrix after another.
+// Local memory: stages of rows of X; or two columns of blocks of G and room for a pivot; or two or
+// three columns of L. Slot: L1, L2 and X' = L^-1 of the pivots, in blocks of 16 x 16. A group takes
+// one matrix after another.
 //
 // Defines, set in gram_group.cpp            range      meaning
 //   SUB_GROUP_BODY, MMA                                common.clh, mma.clh
@@ -94,13 +94,17 @@
 // Two columns of blocks; the second never has the first row.
 #define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
 #define PIVOT_AT (COLUMN_APART + BLOCKS * BLOCK_ROOM)
-// Two columns of L in local memory with X' of their pivot, and columns whose rows of 8 are apart so
-// that a warp reads a transposed block from different banks.
-#define DIVISOR_ROOM ((BLOCKS + 1) * 256)
+// Columns of L in local memory with X' of their pivot: three, the second and third of which never
+// have the first row or the first two, or two where there is no room for more.
+#define DIVISORS (BLOCKS < 8 ? 3 : 2)
+#define DIVISOR_AT(p) ((p) % DIVISORS * (2 * BLOCKS + 3 - (p) % DIVISORS) / 2 * 256)
+#define DIVISOR_ROOM (DIVISOR_AT(DIVISORS - 1) + (BLOCKS + 2 - DIVISORS) * 256)
+// Two columns whose rows of 8 are apart so that a warp reads a transposed block from different
+// banks.
 #define TURNED_LD (BLOCKS < 10 ? 10 : 8)
 #define TURNED_ROOM (BLOCKS * 32 * TURNED_LD)
 #define LARGER(x, y) ((x) > (y) ? (x) : (y))
-#define SHARED_ROOM LARGER(PIVOT_AT + PIVOT_ROOM, 2 * LARGER(DIVISOR_ROOM, TURNED_ROOM))
+#define SHARED_ROOM LARGER(PIVOT_AT + PIVOT_ROOM, LARGER(DIVISOR_ROOM, 2 * TURNED_ROOM))
 
 // ---- a group
 
@@ -552,33 +556,37 @@ INLINE void take_own_series(const Place* at, Block own[OWN], __global double* fa
 
 // ---- divide
 
-// Copies X' of pivot p and column p of L.
-INLINE void copy_divisor_column(__local double* to, __global double* factors,
+// Copies X' of pivot p and column p of L, and ends a stage of copies.
+INLINE void copy_divisor_column(__local double* columns, __global double* factors,
                                 __global const double* inverses, int p, int item) {
   __global const double* column = factor_at(factors, p, p);
+  __local double* to = columns + DIVISOR_AT(p);
+  if (p >= BLOCKS) {
+    commit_copies();
+    return;
+  }
   for (int i = 2 * item; i < 256; i += 2 * GROUP_SIZE) copy_double2(to + i, inverses + p * 256 + i);
   for (int i = 2 * item; i < (BLOCKS - p) * 256; i += 2 * GROUP_SIZE) {
     copy_double2(to + 256 + i, column + i);
   }
+  commit_copies();
 }
 
 // 16 rows of each warp: s := Z with Z L' = S. A warp without rows only takes part in the copies.
 INLINE void divide_strips(const Place* at, Block s[BLOCKS], bool has_rows, __local double* columns,
                           __global double* factors, __global const double* inverses,
                           __local const int* plain) {
-  copy_divisor_column(columns, factors, inverses, 0, at->item);
-  commit_copies();
+#pragma unroll
+  for (int p = 0; p < DIVISORS - 1; ++p) {
+    copy_divisor_column(columns, factors, inverses, p, at->item);
+  }
 #pragma unroll
   for (int p = 0; p < BLOCKS; ++p) {
-    __local const double* column = columns + p % 2 * DIVISOR_ROOM;
+    __local const double* column = columns + DIVISOR_AT(p);
     Block z, y;
-    wait_for_copies();
+    wait_for_stage(DIVISORS - 2);
     sync_items(CLK_LOCAL_MEM_FENCE);
-    if (p + 1 < BLOCKS) {
-      copy_divisor_column(columns + (p + 1) % 2 * DIVISOR_ROOM, factors, inverses, p + 1,
-                          at->item);
-    }
-    commit_copies();
+    copy_divisor_column(columns, factors, inverses, p + DIVISORS - 1, at->item);
     if (!has_rows) continue;
     load_copied_block(&at->warp, y, column);
     clear_block(z);

@@ -51,8 +51,8 @@ index_t most_groups(const Problem& p) {
 /// SHARED_ROOM, and an entry per warp and per block.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const index_t count = blocks(p), turned = count * 32 * (count < 10 ? 10 : 8);
-  const index_t shared =
-      std::max({2 * count * block_room + 16, 2 * (count + 1) * block_entries, 2 * turned});
+  const index_t divisors = block_entries * (count < 8 ? 3 * count : 2 * count + 1);  // DIVISOR_ROOM
+  const index_t shared = std::max({2 * count * block_room + 16, divisors, 2 * turned});
   return sizeof(double) * static_cast<std::size_t>(shared + warps(p)) +
          sizeof(int) * static_cast<std::size_t>(blocks(p));
 }
