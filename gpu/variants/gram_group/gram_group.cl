@@ -610,19 +610,92 @@ INLINE void divide_strips(const Place* at, Block s[BLOCKS], bool has_rows, __loc
   sync_items(CLK_LOCAL_MEM_FENCE);
 }
 
-// q := x L'^-1; q may be x.
+// A strip: 16 rows of a matrix, in blocks. With an odd number of columns every other row begins
+// between two aligned pairs. A work-item then takes the pairs from its second column of a block on,
+// and gets the first one from, or gives it to, its neighbour among the four of a row.
+#define HAS_ODD_ROWS (MMA && VECTOR == 1)
+#if HAS_ODD_ROWS
+// x of the work-item whose number among the four is `step` larger, past the last the first one.
+INLINE STORED entry_of_neighbour(const Warp* at, STORED x, int step) {
+  return JOIN(shuffle_, STORED)(x, (at->lane & ~3) + ((at->t + step) & 3));
+}
+// Whether row i of a matrix that begins `shift` entries after a pair begins between two pairs.
+#define IS_ODD_ROW(i, shift, n) (((shift) + (i) * (n)) & 1)
+#endif
+
+// s := the strip at `row` of x, with zeros past the last row and column.
+INLINE void load_strip_of_x(const Warp* at, Block s[BLOCKS], __global const STORED* x,
+                            FactorShape shape, int shift, int row) {
+#if HAS_ODD_ROWS
+#pragma unroll
+  for (int h = 0; h < WORD_ROWS; ++h) {
+    const int i = row + BLOCK_ROW(h, at->g), odd = IS_ODD_ROW(i, shift, shape.n);
+    __global const STORED* from = x + i * shape.n;
+    STORED past = i < shape.m && odd ? from[0] : (STORED)0;  // of the pair before these
+#pragma unroll
+    for (int k = 0; k < BLOCKS; ++k) {
+#pragma unroll
+      for (int e = 0; e < PAIRS; ++e) {
+        const int w = PAIR_WORD(h, e), j = 16 * k + 2 * PAIR_COL(e, at->t) + odd;
+        EntryPair pair = (EntryPair)(0, 0);
+        if (i < shape.m && j + 1 < shape.n) pair = *(__global const EntryPair*)(from + j);
+        if (i < shape.m && j + 1 == shape.n) pair.x = from[j];
+        const STORED given = entry_of_neighbour(at, pair.y, -1);
+        const STORED first = at->t == 0 ? past : given;
+        past = given;
+        s[k][w] = odd ? first : pair.x;
+        s[k][w + WORD_ROWS] = odd ? pair.x : pair.y;
+      }
+    }
+  }
+#else
+#pragma unroll
+  for (int k = 0; k < BLOCKS; ++k) load_entries_of(at, s[k], x, shape, row, 16 * k);
+#endif
+}
+
+// The strip at `row` of q := s.
+INLINE void store_strip_of_q(const Warp* at, Block s[BLOCKS], __global STORED* q,
+                             FactorShape shape, int shift, int row) {
+#if HAS_ODD_ROWS
+#pragma unroll
+  for (int h = 0; h < WORD_ROWS; ++h) {
+    const int i = row + BLOCK_ROW(h, at->g), odd = IS_ODD_ROW(i, shift, shape.n);
+    __global STORED* to = q + i * shape.n;
+    if (i < shape.m && odd && at->t == 0) to[0] = (STORED)s[0][h];
+#pragma unroll
+    for (int k = 0; k < BLOCKS; ++k) {
+#pragma unroll
+      for (int e = 0; e < PAIRS; ++e) {
+        const int w = PAIR_WORD(h, e), j = 16 * k + 2 * PAIR_COL(e, at->t) + odd;
+        const int next = e + 1 < PAIRS ? k : min(k + 1, BLOCKS - 1);
+        const STORED first = (STORED)s[k][w], second = (STORED)s[k][w + WORD_ROWS];
+        const STORED later = (STORED)s[next][PAIR_WORD(h, (e + 1) % PAIRS)];
+        const STORED taken = entry_of_neighbour(at, at->t == 0 ? later : first, 1);
+        const EntryPair pair = {odd ? second : first, odd ? taken : second};
+        if (i < shape.m && j + 1 < shape.n) *(__global EntryPair*)(to + j) = pair;
+        if (i < shape.m && j + 1 == shape.n) to[j] = pair.x;
+      }
+    }
+  }
+#else
+#pragma unroll
+  for (int k = 0; k < BLOCKS; ++k) store_entries_of(at, s[k], q, shape, row, 16 * k);
+#endif
+}
+
+// q := x L'^-1; q may be x. Both begin `shift` entries after a multiple of 16 bytes.
 INLINE void divide_matrix(const Place* at, __global const STORED* x, __global STORED* q,
-                          FactorShape shape, __local double* columns, __global double* factors,
-                          __global const double* inverses, __local const int* plain) {
+                          FactorShape shape, int shift, __local double* columns,
+                          __global double* factors, __global const double* inverses,
+                          __local const int* plain) {
 #pragma unroll 1
   for (int first = 0; first < shape.m; first += 16 * WARPS) {
     const int row = first + 16 * at->index;
     Block s[BLOCKS];
-#pragma unroll
-    for (int k = 0; k < BLOCKS; ++k) load_entries_of(&at->warp, s[k], x, shape, row, 16 * k);
+    load_strip_of_x(&at->warp, s, x, shape, shift, row);
     divide_strips(at, s, agreed(row < shape.m), columns, factors, inverses, plain);
-#pragma unroll
-    for (int k = 0; k < BLOCKS; ++k) store_entries_of(&at->warp, s[k], q, shape, row, 16 * k);
+    store_strip_of_q(&at->warp, s, q, shape, shift, row);
   }
 }
 
@@ -773,7 +846,7 @@ __kernel void factor_group(__global const STORED* a, __global STORED* q, __globa
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       FactorShape rest = shape;
       rest.m = is_final ? 0 : shape.m;
-      divide_matrix(&at, x, made, rest, shared, factors, inverses, plain);
+      divide_matrix(&at, x, made, rest, shift, shared, factors, inverses, plain);
       sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
       x = made;
     }
