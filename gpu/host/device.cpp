@@ -240,8 +240,9 @@ std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
   }
   const std::vector<DeviceInfo> found = find_devices(devices, wanted);
   if (found.empty()) {
-    throw DeviceError(fmt::format("--device: there is no OpenCL device '{}'", escape(wanted)),
-                      list_in_words(devices));
+    throw DeviceError(
+        fmt::format("--device or QRTOOL_DEVICE: there is no OpenCL device '{}'", escape(wanted)),
+        list_in_words(devices));
   }
   return found;
 }
