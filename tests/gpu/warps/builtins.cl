@@ -93,6 +93,23 @@ OF_MEMORY(float4, float, 4)
 OF_MEMORY(double2, double, 2)
 OF_MEMORY(double4, double, 4)
 
+ushort machine_half(float x);
+float machine_float(ushort half_bits);
+#define OF_HALVES(SPACE)                                                       \
+  void FUNCTION vstore_half4_rte(float4 x, size_t at, SPACE half* to) {        \
+    for (int i = 0; i < 4; ++i) ((SPACE ushort*)to)[4 * at + i] = machine_half(x[i]); \
+  }                                                                            \
+  void FUNCTION vstore_half_rte(float x, size_t at, SPACE half* to) {          \
+    ((SPACE ushort*)to)[at] = machine_half(x);                                 \
+  }                                                                            \
+  float4 FUNCTION vload_half4(size_t at, const SPACE half* from) {             \
+    float4 x;                                                                  \
+    for (int i = 0; i < 4; ++i) x[i] = machine_float(((const SPACE ushort*)from)[4 * at + i]); \
+    return x;                                                                  \
+  }
+OF_HALVES(__local)
+OF_HALVES(__global)
+
 #define OF_ATOMICS(SPACE)                                                                     \
   int FUNCTION atomic_max(volatile SPACE int* to, int x) {                                    \
     const int before = *to;                                                                   \

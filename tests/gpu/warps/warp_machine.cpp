@@ -257,6 +257,9 @@ void machine_multiply(double* c, int rows, double above, double below, double r)
   meet_warp();
 }
 
+unsigned short machine_half(float x) { return _cvtss_sh(x, 0); }
+float machine_float(unsigned short half_bits) { return _cvtsh_ss(half_bits); }
+
 // Halves are two in a word, the first in its lower bits.
 unsigned machine_pack_halves(float x, float y) {
   return static_cast<unsigned>(_cvtss_sh(x, 0)) | static_cast<unsigned>(_cvtss_sh(y, 0)) << 16;
