@@ -10,6 +10,13 @@
 
 namespace qrtool {
 
+template void householder::factor<float>(Matrix<float>&, Vector<float>&);
+template void householder::factor<double>(Matrix<double>&, Vector<double>&);
+template void householder::form_q<float>(const Matrix<float>&, const Vector<float>&,
+                                         Matrix<float>&);
+template void householder::form_q<double>(const Matrix<double>&, const Vector<double>&,
+                                          Matrix<double>&);
+
 /// With fewer rows the rounding errors of float32 can exceed the bar of m 2^-23.
 constexpr index_t few_rows = 16;
 

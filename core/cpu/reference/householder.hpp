@@ -143,4 +143,10 @@ void form_q(const Matrix<C>& vr, const Vector<C>& tau, Matrix<C>& q) {
   }
 }
 
+// Eigen's templates take long to compile: eigen_qr.cpp does it for all.
+extern template void factor<float>(Matrix<float>&, Vector<float>&);
+extern template void factor<double>(Matrix<double>&, Vector<double>&);
+extern template void form_q<float>(const Matrix<float>&, const Vector<float>&, Matrix<float>&);
+extern template void form_q<double>(const Matrix<double>&, const Vector<double>&, Matrix<double>&);
+
 }  // namespace qrtool::householder
