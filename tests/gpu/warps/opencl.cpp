@@ -2,7 +2,7 @@
 // opencl.cpp: an OpenCL library with one device, a GPU of NVIDIA's that is not there: kernels are
 // compiled for the CPU, and warp_machine.cpp runs their bodies for NVIDIA. It has what qrtool
 // calls. Every command is complete when the call that enqueues it returns, and nothing is ever
-// freed but buffers.
+// freed but buffers. QRTOOL_KEEP_WARPS, set to anything, keeps the files of programs.
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
@@ -138,15 +138,27 @@ std::string callers_of(const std::string& text, std::map<std::string, std::vecto
   return callers;
 }
 
+/// A folder for the files of programs, which is removed at exit.
+class Folder {
+ public:
+  Folder() : name_((std::filesystem::temp_directory_path() / "warps-XXXXXX").string()) {
+    if (mkdtemp(name_.data()) == nullptr) throw std::runtime_error("no folder for programs");
+  }
+  ~Folder() {
+    std::error_code ignored;
+    if (std::getenv("QRTOOL_KEEP_WARPS") == nullptr) std::filesystem::remove_all(name_, ignored);
+  }
+  std::string stem(int number) const { return name_ + "/" + std::to_string(number); }
+
+ private:
+  std::string name_;
+};
+
 /// Errors: std::runtime_error with what the compiler says.
 void build(_cl_program& program, const char* options) {
   static int number = 0;
-  static const std::filesystem::path folder = [] {
-    std::string name = (std::filesystem::temp_directory_path() / "warps-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder for programs");
-    return name;
-  }();
-  const std::string stem = (folder / std::to_string(number++)).string();
+  static const Folder folder;
+  const std::string stem = folder.stem(number++);
   const std::string clang =
       QRTOOL_CLANG " -x cl -cl-std=CL1.2 -w -Xclang -finclude-default-header ";
   const auto compile = [&](const std::string& command) {
@@ -160,7 +172,7 @@ void build(_cl_program& program, const char* options) {
   std::ofstream(stem + ".cl") << program.text.substr(0, place)
                               << "#include \"" QRTOOL_WARPS "/nvidia.clh\"\n"
                               << program.text.substr(place);
-  compile(clang + "-E -P -I" QRTOOL_SOURCE_DIR "" + options_for_clang(options) + " " + stem +
+  compile(clang + "-E -P -I" QRTOOL_SOURCE_DIR + options_for_clang(options) + " " + stem +
           ".cl -o " + stem + ".plain");
   std::stringstream plain;
   plain << std::ifstream(stem + ".plain").rdbuf();
@@ -171,11 +183,7 @@ void build(_cl_program& program, const char* options) {
   compile("objcopy --rename-section .bss=local_memory " + stem + ".o");
   compile(QRTOOL_CLANG " -shared " + stem + ".o " QRTOOL_LOCAL_MEMORY " -o " + stem + ".so");
   program.library = dlopen((stem + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
-  const std::string why = program.library == nullptr ? dlerror() : "";
-  if (std::getenv("QRTOOL_KEEP_WARPS") == nullptr)
-    for (const char* end : {".cl", ".plain", ".whole.cl", ".o", ".so"})
-      std::filesystem::remove(stem + end);
-  if (program.library == nullptr) throw std::runtime_error(why);
+  if (program.library == nullptr) throw std::runtime_error(dlerror());
 }
 
 template <class Function>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // warp_machine.hpp: runs a kernel that is compiled for the CPU, with NVIDIA's bodies of its
-// functions (tests/gpu/warps/nvidia.clh). Every work-item of a group has a stack of its
-// own. It runs until it waits for others: at a barrier, or where a warp exchanges values. Then
-// another one runs, in an order that changes from turn to turn. What a work-item may not see before
-// a barrier is so seen or not seen by chance, and a barrier that is missing gives other results.
+// functions (tests/gpu/warps/nvidia.clh). Every work-item of a group has a stack of its own. It
+// runs until it waits for others: at a barrier, or where a warp exchanges values. Then another one
+// runs, in an order that changes from turn to turn. What a work-item may not see before a barrier
+// is so seen or not seen by chance, and a barrier that is missing gives other results.
 //
 // Copies to local memory that run during the arithmetic arrive at once in every second group, which
 // finds what still reads the place, and in the others when they are waited for, which finds a wait
