@@ -20,21 +20,6 @@
 // Work-group: a warp, for a system of at most 16 BLOCKS columns.
 #include "gpu/common/common.clh"
 
-#ifndef BLOCKS
-#define BLOCKS 4
-#endif
-#ifndef LAST
-#define LAST 4
-#endif
-#ifndef SLAB
-#define SLAB 16
-#endif
-#ifndef STAGES
-#define STAGES 2
-#endif
-#ifndef FULL
-#define FULL 0
-#endif
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
 #endif

@@ -37,26 +37,11 @@
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
 
-#ifndef BLOCKS
-#define BLOCKS 4
-#endif
-#ifndef LAST
-#define LAST 4
-#endif
-#ifndef SLAB
-#define SLAB 16
-#endif
-#ifndef STAGES
-#define STAGES 2
-#endif
 #ifndef WANT_Q
 #define WANT_Q 1
 #endif
 #ifndef ONE_PASS
 #define ONE_PASS 0
-#endif
-#ifndef FULL
-#define FULL 0
 #endif
 // 1: local memory is scarce, and some of it has two uses (gram_slab.clh, gram_tile.clh).
 #define CROWDED (COLUMNS > 80)
