@@ -628,7 +628,8 @@ inline constexpr std::int64_t normal_tile_least_columns = 17, normal_tile_most_c
 inline constexpr int normal_tile_stages[] = {4, 4, 3, 3, 2};
 inline constexpr int normal_tile_double_stages[] = {4, 4, 3, 2, 1};
 /// float64: the same as normal_least_value. L by corners of 4 x 4 (quads.clh) has an error of about
-/// 10 cond u in A'A: 2e-12 with a condition of 10^5, where the square of the singular value is 1e-10.
+/// 10 cond u in A'A: 2e-12 with a condition of 10^5, where the square of the singular value is
+/// 1e-10.
 inline constexpr double normal_tile_least_value = 1e-5;
 
 // ---- least squares (solve/). Not yet measured.
