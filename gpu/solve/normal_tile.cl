@@ -38,7 +38,7 @@
 
 // The entries of b for the rows of slab i, with zeros past row m; none for i < 0.
 INLINE void fetch_part_of_b(const Warp* at, STORED rows[OWNED_ROWS], __global const STORED* b,
-                             int m, int i) {
+                            int m, int i) {
 #pragma unroll
   for (int s = 0; s < OWNED_ROWS; ++s) {
     const int in_slab = at->lane + WARP_LANES * s, row = i * SLAB + in_slab;
@@ -75,10 +75,10 @@ INLINE void hold_vector(const Warp* at, __local double* to, const double own[OWN
   }
 }
 
-// A'A for block rows first .. last - 1, and y := A'b.
+// A'A for the block rows in registers, and y := A'b.
 INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double* rows,
                         __local double* y, __global const STORED* a, __global const STORED* b,
-                        Layout layout, const int first, const int last) {
+                        Layout layout, Size* largest) {
   const int slab_count = SLABS(layout.m);
   Block sums[BLOCK_AT(BLOCKS, 0)];
 #pragma unroll
@@ -87,23 +87,22 @@ INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double*
 #pragma unroll
   for (int s = 0; s < OWNED; ++s) own[s] = 0;
   STORED of_b[OWNED_ROWS];
-  Size largest = 0;
   fetch_part_of_b(at, of_b, b, layout.m, 0);
   begin_slabs(room.slabs, a, layout, at->lane);
 #pragma unroll 1
   for (int i = 0; i < slab_count; ++i) {
-    __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    __local STORED* slab = room.slabs + SLAB_PLACE(i, slab_count);
     wait_for_stage(STAGES - 1);
     hold_part_of_b(at, rows, of_b);
     sync_warp();
     fetch_part_of_b(at, of_b, b, layout.m, i + 1);
-    add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), first, last, &largest);
+    add_gram(at, sums, slab, layout, min(SLAB, layout.m - i * SLAB), 0, HELD, largest);
     add_transposed_product(at, own, slab, layout, rows);
     sync_warp();
     if (i + STAGES < slab_count) load_slab(slab, a, layout, (i + STAGES) * SLAB, at->lane);
     commit_copies();
   }
-  put_sums(at, tile, sums, room, layout.n, first, last);
+  put_sums(at, tile, sums, room, layout.n, 0, HELD);
   sync_warp();
   hold_vector(at, y, own);
 }
@@ -212,8 +211,9 @@ INLINE void subtract_slab_product(const Warp* at, __local double* rows, __local 
 
 // y := A'(b - A x), beginning with the last slabs, which may still be in local memory.
 INLINE void form_tile_gradient(const Warp* at, Shared room, __local double* rows,
-                          __local const double* x, __local double* y, __global const STORED* a,
-                          __global const STORED* b, Layout layout, bool is_loaded) {
+                               __local const double* x, __local double* y,
+                               __global const STORED* a, __global const STORED* b, Layout layout,
+                               bool is_loaded) {
   const int slab_count = SLABS(layout.m);
   double own[OWNED];
 #pragma unroll
@@ -223,12 +223,12 @@ INLINE void form_tile_gradient(const Warp* at, Shared room, __local double* rows
 #pragma unroll 1
   for (int i = slab_count - 1; i >= slab_count - STAGES; --i) {
     if (!is_loaded && i >= 0)
-      load_slab(room.slabs + i % STAGES * SLAB_ENTRIES, a, layout, i * SLAB, at->lane);
+      load_slab(room.slabs + SLAB_PLACE(i, slab_count), a, layout, i * SLAB, at->lane);
     commit_copies();
   }
 #pragma unroll 1
   for (int i = slab_count - 1; i >= 0; --i) {
-    __local STORED* slab = room.slabs + i % STAGES * SLAB_ENTRIES;
+    __local STORED* slab = room.slabs + SLAB_PLACE(i, slab_count);
     wait_for_stage(STAGES - 1);
     hold_part_of_b(at, rows, of_b);
     sync_warp();
@@ -273,11 +273,12 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void solve_norm
   b += system * shape.m;
   Tile tile;
   tile.parked = parked;
+  Size largest = 0;
 #if PARKED
-  form_system(&at, &tile, room, rows, y, a, b, layout, HELD, BLOCKS);
+  form_tile_gram(&at, &tile, room, a, layout, HELD, BLOCKS, &largest);
   sync_warp();
 #endif
-  form_system(&at, &tile, room, rows, y, a, b, layout, 0, HELD);
+  form_system(&at, &tile, room, rows, y, a, b, layout, &largest);
   sync_warp();
   const Factor factor = {r + system * n * n, n, true};
   int plain = 0;
