@@ -98,7 +98,7 @@ std::string name_of(const RowRule& rule) {
 }
 
 template <class T>
-SolveProblem UnevenSystems<T>::problem() const {
+SolveProblem problem_of(const HardSystems<T>& systems, const RowRule& rule) {
   return {.type = element_type<T>,
           .m = systems.m,
           .n = systems.n,
@@ -201,6 +201,7 @@ CpuAnswer<T> check_on_cpu(const UnevenSystems<T>& s, std::vector<T> x) {
 
 #define QRTOOL_FOR(T)                                                                  \
   template struct UnevenSystems<T>;                                                    \
+  template SolveProblem problem_of(const HardSystems<T>&, const RowRule&);             \
   template UnevenSystems<T> make_uneven_systems(const HardSystems<T>&, const RowRule&, \
                                                 std::uint64_t);                        \
   template CpuAnswer<T> solve_on_cpu(const UnevenSystems<T>&);                         \

@@ -28,6 +28,8 @@ constexpr std::array<RowRule, 6> row_rules{{{Weights::none, false},
                                             {Weights::of_each, true}}};
 /// "plain", "weights of all and gaps", ..
 std::string name_of(const RowRule& rule);
+template <class T>
+SolveProblem problem_of(const HardSystems<T>& systems, const RowRule& rule);
 
 template <class T>
 struct UnevenSystems {
@@ -36,7 +38,7 @@ struct UnevenSystems {
   std::vector<T> w;             // m weights, or m of each system
   std::vector<double> factors;  // of the rows of all systems: the root of the weight; 0: left out
 
-  SolveProblem problem() const;
+  SolveProblem problem() const { return problem_of(systems, rule); }
   std::vector<SystemRef<T>> refs() const;
   /// The right sides, and places for one result of each.
   RightSideBlock<T> block(std::vector<T>& x, std::vector<SolutionReport>& reports,

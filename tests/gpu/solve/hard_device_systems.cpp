@@ -45,7 +45,7 @@ struct Tally {
   }
 };
 
-/// Says what is wrong with the solution of a system, if anything.
+/// Counts a system with which something is wrong, and says what; `wrong` is empty if nothing is.
 template <class T>
 void count_failure(const HardSystems<T>& s, index_t i, std::string_view kind,
                    const std::string& wrong, Tally& tally) {
@@ -91,11 +91,7 @@ void solve_shared(OpenclBackend& device, const HardSystems<T>& s, std::uint64_t 
   for (index_t i = static_cast<index_t>(random() % static_cast<std::uint64_t>(step)); i < s.count;
        i += step) {
     const bool has_gaps = random() % 2 == 1;
-    const SolveProblem problem = UnevenSystems<T>{
-        .rule = {.has_gaps = has_gaps},
-        .systems = s,
-        .w = {},
-        .factors = {}}.problem();
+    const SolveProblem problem = problem_of(s, {.has_gaps = has_gaps});
     std::vector<T> b = s.b, x(static_cast<std::size_t>(s.count * s.n));
     for (T& entry : b)
       if (problem.skips_missing && random() % 5 == 0) entry = std::numeric_limits<T>::quiet_NaN();

@@ -178,53 +178,43 @@ TYPED_TEST(Systems, OrdinarySystemsAreAccepted) {
   }
 }
 
-/// What normal equations give is good alone: nothing hides behind the second try.
+/// What normal equations give for ordinary systems is good alone: nothing hides behind the second
+/// try.
+template <class T>
+void expect_normal_equations_solve(const Shape& shape, SystemRoute route) {
+  const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
+  const index_t m = s.m, n = s.n, count = 5;
+  ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
+  const SolveProblem problem = problem_of<T>(m, n);
+  const Plan plan =
+      plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
+  ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
+                             std::span(s.b).first(static_cast<std::size_t>(count * m)), route);
+  // Sums of float64 by NVIDIA's products take at most 64 columns.
+  const bool by_variant =
+      sizeof(T) == 8 && m > 4096 && n > 64 && backend().limits().float64_products;
+  EXPECT_EQ(systems.run().factor > 0, by_variant) << "R by a variant";
+  const std::vector<SolutionErrors> errors = systems.errors();
+  for (index_t i = 0; i < count; ++i)
+    EXPECT_LE(errors[i].error, solution_bar(problem.type, m, n)) << m << "x" << n << " " << i;
+}
+
 TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
-  using T = TypeParam;
   // A work-item for a system, which keeps A or reads it again; teams of 3, 6 and more; groups whose
   // last team has no system; rows that do not fill a tile; one block of four and of eight columns
   // more than needed.
   for (const Shape& shape : {Shape{1, 1}, Shape{9, 2}, Shape{16, 3}, Shape{16, 4}, Shape{19, 4},
                              Shape{5, 5}, Shape{30, 9}, Shape{16, 16}, Shape{64, 33},
                              // Sums over slabs by groups, in several arrangements of the columns.
-                             Shape{4097, 3}, Shape{6200, 33}, Shape{4097, 64}, Shape{4200, 100}}) {
-    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
-    const index_t m = s.m, n = s.n, count = 5;
-    ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
-    const SolveProblem problem = problem_of<T>(m, n);
-    const Plan plan =
-        plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
-    ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
-                               std::span(s.b).first(static_cast<std::size_t>(count * m)));
-    // Sums of float64 by NVIDIA's products take at most 64 columns.
-    const bool by_variant =
-        sizeof(T) == 8 && m > 4096 && n > 64 && backend().limits().float64_products;
-    EXPECT_EQ(systems.run().factor > 0, by_variant) << "R by a variant";
-    const std::vector<SolutionErrors> errors = systems.errors();
-    for (index_t i = 0; i < count; ++i)
-      EXPECT_LE(errors[i].error, solution_bar(problem.type, m, n)) << m << "x" << n << " " << i;
-  }
+                             Shape{4097, 3}, Shape{6200, 33}, Shape{4097, 64}, Shape{4200, 100}})
+    expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_equations);
 }
 
-/// The same by a warp for each system, in its portable body: one to five blocks of columns, the
-/// last one full or partly, slabs with and without rows past the last.
+/// The same by a warp for each system: one to five blocks of columns, the last one full or partly,
+/// slabs with and without rows past the last.
 TYPED_TEST(Systems, NormalTilesSolveOrdinarySystems) {
-  using T = TypeParam;
-  for (const Shape& shape : {Shape{19, 4}, Shape{97, 33}, Shape{64, 64}, Shape{81, 79}}) {
-    const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
-    const index_t m = s.m, n = s.n, count = 5;
-    ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
-    const SolveProblem problem = problem_of<T>(m, n);
-    const Plan plan =
-        plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
-    ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
-                               std::span(s.b).first(static_cast<std::size_t>(count * m)),
-                               SystemRoute::normal_tiles);
-    EXPECT_EQ(systems.run().factor, 0) << "R by a variant";
-    const std::vector<SolutionErrors> errors = systems.errors();
-    for (index_t i = 0; i < count; ++i)
-      EXPECT_LE(errors[i].error, solution_bar(problem.type, m, n)) << m << "x" << n << " " << i;
-  }
+  for (const Shape& shape : {Shape{19, 4}, Shape{97, 33}, Shape{64, 64}, Shape{81, 79}})
+    expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_tiles);
 }
 
 /// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction.
