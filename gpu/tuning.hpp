@@ -246,12 +246,14 @@ inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
 /// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
 /// 64 columns is in registers and takes 640 of 1024 of them in float64. With more columns some rows
-/// of blocks are in local memory: 8 KB with 80 columns and 18 KB with 96, beside their pivots, which
-/// leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and five).
+/// of blocks are in local memory: 8 KB with 80 columns and 18 KB with 96, beside their pivots,
+/// which leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and
+/// five).
 inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
-/// From so many columns on, more than gram_batch_rows rows are left to the other variants. Not
-/// measured.
-inline constexpr std::int64_t gram_wide_columns = 81;
+/// From so many columns on more than gram_batch_rows rows are left to `gram_tiles`, unless there
+/// are so many matrices of at most so many rows. 520 of 600 x 96 0.312 ms (`gram_tiles` 0.362), 476
+/// of 700 x 90 0.325 (0.388), 300 of 1000 x 96 0.448 (0.374), 20 of them 0.396 (0.119).
+inline constexpr std::int64_t gram_wide_columns = 81, gram_wide_batch = 400, gram_wide_rows = 768;
 /// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
 /// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
 /// and 0.064 ms for 33 x 17. With the test of the flags and the matrices that are factored again,
@@ -326,8 +328,14 @@ inline constexpr double gram_group_tall = 1.5;
 inline constexpr std::int64_t gram_group_batch = 264;
 /// The part of the bar that the measured error of the first pass may take.
 inline constexpr double gram_group_share = 0.9;
-/// Groups, each with work memory. An H200 runs two on each multiprocessor.
-inline constexpr std::int64_t gram_group_groups = 264;
+/// To so many columns a work-item has so many registers: a quarter of a multiprocessor has 16,384,
+/// so that three warps fit there instead of two with 255. 2640 of 96 x 96 0.65 -> 0.55 ms, in
+/// float64 0.87 -> 0.85; 65 x 65 0.45 -> 0.33 and 0.62 -> 0.47; with 112 columns 0.86 -> 0.96
+/// and 1.25 -> 1.5.
+inline constexpr std::int64_t gram_group_spare_columns = 96;
+inline constexpr int gram_group_spare_registers = 168;
+/// Groups, each with work memory. An H200 runs four on each of its multiprocessors, or two.
+inline constexpr std::int64_t gram_group_spare_groups = 528, gram_group_groups = 264;
 
 // ---- gram_tiles (variants/gram_tiles/gram_tiles.cl). NVIDIA H200, driver 580, 2026-11.
 
@@ -618,15 +626,25 @@ inline constexpr double normal_share = 0.9;
 /// norm 1), whose square has an error of about n u.
 inline constexpr double normal_least_value = 1e-6;
 
-/// Largest number of columns with which a work-item solves a system (solve/normal_lane.cl), the
-/// work-items of a group, and the entries of A in float64 that each of them keeps at most.
-inline constexpr std::int64_t normal_lane_most_columns = 4, normal_lane_most_kept = 64;
+/// Largest number of columns with which a work-item solves a system (solve/normal_lane.cl), and of
+/// rows in float64, which it reads once more for each correction: 200,000 of 64 x 4 take 0.449 ms
+/// there and 0.486 by teams, 100,000 of 100 x 4 0.431 and 0.416, of 200 x 4 0.836 and 0.728. In
+/// float32 0.147 and 0.220, 0.104 and 0.188, 0.191 and 0.322.
+inline constexpr std::int64_t normal_lane_most_columns = 4, normal_lane_most_double_rows = 100;
+/// The entries of A in float64 that each work-item keeps at most, and the work-items of a group.
+inline constexpr std::int64_t normal_lane_most_kept = 64;
 inline constexpr int normal_lane_group = 128;
-/// The columns for which a warp solves a system (solve/normal_tile.cl), and the slabs of 16 rows in
-/// local memory at a time, for 1 to 5 blocks of 16 columns, in float32 and float64. 1 .. 4.
-inline constexpr std::int64_t normal_tile_least_columns = 17, normal_tile_most_columns = 80;
+/// The columns for which a warp solves a system (solve/normal_tile.cl). By a warp and by teams, ms:
+/// 100,000 of 32 x 17 0.70 and 0.46 (float64 1.16 and 0.90), 50,000 of 48 x 24 0.41 and 0.43 (0.81
+/// and 0.78), of 56 x 28 0.48 and 0.59 (0.92 and 1.09), 40,000 of 64 x 32 0.37 and 0.68 (0.57 and
+/// 1.19), 15,000 of 64 x 64 0.32 and 1.10 (0.56 and 1.76).
+inline constexpr std::int64_t normal_tile_least_columns = 25, normal_tile_most_columns = 80;
+/// The slabs of 16 rows in local memory at a time, for 1 to 5 blocks of 16 columns. 1 .. 4. With 1,
+/// 2, 3 and 4, ms: 20,000 of 100 x 48 in float64 1.13, 1.06, 1.10, 1.15, of 65 x 33 0.53, 0.48,
+/// 0.54, 0.57; 10,000 of 81 x 80 1.34, 1.62, 2.02, 2.01; in float32 0.68, 0.65, 0.68, 0.69, and of
+/// 128 x 64 0.346, 0.306, 0.304, 0.332.
 inline constexpr int normal_tile_stages[] = {4, 4, 3, 3, 2};
-inline constexpr int normal_tile_double_stages[] = {4, 4, 3, 2, 1};
+inline constexpr int normal_tile_double_stages[] = {4, 2, 2, 2, 1};
 /// float64: the same as normal_least_value. L by corners of 4 x 4 (quads.clh) has an error of about
 /// 10 cond u in A'A: 2e-12 with a condition of 10^5, where the square of the singular value is
 /// 1e-10.

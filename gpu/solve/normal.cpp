@@ -62,6 +62,13 @@ int normal_group_size(const Params& params) { return params.at("TEAMS") * team_s
 
 namespace {
 
+/// Whether a work-item takes a system.
+bool is_for_lanes(const SolveProblem& p) {
+  const bool has_rows =
+      p.type == ElementType::float32 || p.m <= tuning::normal_lane_most_double_rows;
+  return p.n <= tuning::normal_lane_most_columns && has_rows;
+}
+
 /// The arrays of SolveRoom.
 std::size_t local_bytes(const Params& params) {
   const int across = blocks_across(params), width = across * params.at("BLOCK");
@@ -77,14 +84,13 @@ std::size_t local_bytes(const Params& params) {
 bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& limits) {
   if (sides != 1 || p.n > tuning::normal_most_columns) return false;
   if (is_tall_system(p.m)) return takes_tall_normal(p, limits);
-  if (p.n <= tuning::normal_lane_most_columns)
-    return group_objection(tuning::normal_lane_group, 0, limits).empty();
+  if (is_for_lanes(p)) return group_objection(tuning::normal_lane_group, 0, limits).empty();
   const Params params = normal_params(p.n, p.type);
   return group_objection(normal_group_size(params), local_bytes(params), limits).empty();
 }
 
 NormalBody normal_body(const SolveProblem& p, const Limits& limits) {
-  if (p.n <= tuning::normal_lane_most_columns) return NormalBody::lane;
+  if (is_for_lanes(p)) return NormalBody::lane;
   const bool is_warp = limits.float64_products && p.n >= tuning::normal_tile_least_columns &&
                        p.n <= tuning::normal_tile_most_columns;
   return is_warp ? NormalBody::warp : NormalBody::team;

@@ -39,6 +39,7 @@
 //   VECTOR                                  1, 2       copy.clh; divides n
 //   BLOCKS                                  5..10      blocks of 16 columns
 //   HALVES                                  1, 2       halves of 8 columns of the last of them
+//   SPARE                                   0, 1       an option limits the registers
 //   STORED                                             common.clh
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"
@@ -48,6 +49,9 @@
 #endif
 #ifndef HALVES
 #define HALVES 2
+#endif
+#ifndef SPARE
+#define SPARE 0
 #endif
 #define WARPS ((BLOCKS + 1) / 2)
 #define COLUMNS (16 * BLOCKS)
@@ -588,8 +592,15 @@ INLINE void store_group_nan(__global STORED* to, int count, int item) {
   for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
 
+#if SPARE
+// NVIDIA's compiler does not obey the limit where the size of a group is given.
+#define SIZE_OF_GROUP
+#else
+#define SIZE_OF_GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
+#endif
+
 // Groups: any number; each takes one matrix after another.
-__kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void factor_group(
+__kernel SIZE_OF_GROUP void factor_group(
     __global const STORED* a, __global STORED* q, __global STORED* r, __global int* magnitudes,
     __global int* routes, __global double* work, FactorShape shape, double enough, int groups) {
   __local double shared[SHARED_ROOM] __attribute__((aligned(16)));

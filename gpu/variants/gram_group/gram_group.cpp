@@ -9,6 +9,7 @@
 
 #include "core/ratios.hpp"
 #include "gpu/check/host_check.hpp"
+#include "gpu/host/program_cache.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/tuning.hpp"
 
@@ -35,6 +36,13 @@ GpuVariant again(const Problem& p) {
 /// Blocks of 16 columns, and the warps of a group.
 index_t blocks(const Problem& p) { return ceil_divide(p.n, 16); }
 index_t warps(const Problem& p) { return (blocks(p) + 1) / 2; }
+
+/// Whether few registers are enough.
+bool is_spare(const Problem& p) { return p.n <= tuning::gram_group_spare_columns; }
+
+index_t most_groups(const Problem& p) {
+  return is_spare(p) ? tuning::gram_group_spare_groups : tuning::gram_group_groups;
+}
 
 /// SHARED_ROOM, and an entry per warp and per block.
 std::size_t local_bytes(const Problem& p, const Limits&) {
@@ -87,10 +95,15 @@ Fit pays(const Problem& p, const Limits& limits) {
 }
 
 Params tune(const Problem& p, const Limits& limits) {
-  return {{"MMA", limits.float64_products},
-          {"VECTOR", std::min(aligned_entries(p.n), 2)},
-          {"BLOCKS", static_cast<int>(blocks(p))},
-          {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
+  Params params{{"MMA", limits.float64_products},
+                {"VECTOR", std::min(aligned_entries(p.n), 2)},
+                {"BLOCKS", static_cast<int>(blocks(p))},
+                {"HALVES", static_cast<int>((p.n - 1) % 16 / 8 + 1)}};
+  if (limits.float64_products && is_spare(p)) {
+    params["SPARE"] = 1;
+    params[std::string(most_registers)] = tuning::gram_group_spare_registers;
+  }
+  return params;
 }
 
 std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(again(p), p); }
@@ -98,7 +111,7 @@ std::vector<std::size_t> workspace(const Problem& p) { return flagged_workspace(
 /// Two factors and the inverses of their pivots (SLOT_ENTRIES).
 Slots slots(const Problem& p) {
   const index_t entries = blocks(p) * (blocks(p) + 1) * block_entries + blocks(p) * block_entries;
-  return {static_cast<std::size_t>(entries) * sizeof(double), tuning::gram_group_groups};
+  return {static_cast<std::size_t>(entries) * sizeof(double), most_groups(p)};
 }
 
 /// The largest ||Q1'Q1 - I||_F^2, as computed, with which the first pass is final: the bar less the
