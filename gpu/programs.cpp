@@ -69,7 +69,7 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
     return program_id(device, file, defines_for(typed, of, ElementType::float64));
   };
   if (has_shared_systems(p, sides, device.limits)) {
-    const SharedParams shared(systems, SidesLayout::columns, false);
+    const SharedParams shared(systems, SidesLayout::columns, false, device.limits);
     return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
             program_id(device, sum_file, sum_defines())};
   }

@@ -250,9 +250,9 @@ inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 /// which leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and
 /// five).
 inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
-/// From so many columns on more than gram_batch_rows rows are left to `gram_tiles`, unless there
-/// are so many matrices of at most so many rows. 520 of 600 x 96 0.312 ms (`gram_tiles` 0.362), 476
-/// of 700 x 90 0.325 (0.388), 300 of 1000 x 96 0.448 (0.374), 20 of them 0.396 (0.119).
+/// From so many columns on fewer matrices and more rows are left to the others. 128 of 96 x 96 take
+/// 0.138 ms (`small` 0.072), 3255 0.467 (0.774); 520 of 600 x 96 0.312 (`gram_tiles` 0.362), 476 of
+/// 700 x 90 0.325 (0.388), 300 of 1000 x 96 0.448 (0.374).
 inline constexpr std::int64_t gram_wide_columns = 81, gram_wide_batch = 400, gram_wide_rows = 768;
 /// Smallest number of columns for which `gram` is faster than `small`. Its kernel alone is faster
 /// from 17 columns on: with Q and for R alone it takes 0.087 and 0.073 ms for 32 x 32, and 0.074
@@ -313,19 +313,24 @@ inline constexpr std::int64_t gram_small_rows = 256;
 /// Columns: the blocks of a group and a strip of Q fill the registers of its work-items.
 inline constexpr std::int64_t gram_group_least_columns = 65, gram_group_most_columns = 160;
 inline constexpr std::int64_t gram_group_most_rows = 4096;
-/// Where it is faster than the others, some 30 million entries, ms. float64: 65 x 65 1.64 (`gram`
-/// 1.71), 72 x 72 1.23 (1.60), 81 x 81 1.59 (`small` 2.98), 96 x 96 1.10 (2.41), 97 x 97 1.55
-/// (`gram_twice` 2.52), 128 x 128 1.31 (1.66), 129 x 129 2.23 (3.89), 160 x 160 1.84 (2.50); from
-/// 73 to 80 columns `gram` is taken to be as fast. float32: 97 x 97 1.09 (`gram_tiles` 1.19), 112 x
-/// 112 0.82 (0.91), 129 x 129 1.69 (1.97), 144 x 144 1.33 (1.55), but 88 x 88 0.90 (`small` 0.81),
-/// 128 x 128 0.87 (0.84) and 160 x 160 1.43 (1.33).
-inline constexpr std::int64_t gram_group_few_columns = 72, gram_group_many_columns = 81;
+/// Where it is faster than the others, ms. float64, 3000 matrices: 76 x 76 0.576 (`gram` 0.684), 78
+/// x 78 0.605 (0.721), 79 x 79 0.772 (0.721), 128 x 65 0.772 (0.847); `gram` keeps 79 and 80.
+/// float32, some 30 million entries: 97 x 97 1.09 (`gram_tiles` 1.19), 112 x 112 0.82 (0.91), 129 x
+/// 129 1.69 (1.97), 144 x 144 1.33 (1.55), but 128 x 128 0.87 (0.84) and 160 x 160 1.43 (1.33).
+inline constexpr std::int64_t gram_group_few_columns = 78, gram_group_many_columns = 81;
 inline constexpr std::int64_t gram_group_single_columns = 97, gram_group_single_columns_end = 112;
 inline constexpr std::int64_t gram_group_very_many_columns = 129;
 inline constexpr std::int64_t gram_group_single_most_columns = 144;
-/// Matrices with more rows in proportion, and fewer matrices, are left to the others. Not measured.
-inline constexpr double gram_group_tall = 1.5;
-inline constexpr std::int64_t gram_group_batch = 264;
+/// Matrices with more rows in proportion are left to the others: in float32, in float64, and in
+/// float64 to 112 columns. 1000 matrices, ms: float32 160 x 97 0.461 (`gram_tiles` 0.370); float64
+/// 300 x 160 2.43 (`gram_twice` 2.85), 300 x 128 1.36 (1.41), 300 x 112 0.73 (1.26), 600 x 96 0.96
+/// (1.79).
+inline constexpr double gram_group_tall = 1.5, gram_group_tall_double = 2.5;
+inline constexpr double gram_group_tall_double_few = 6.5;
+inline constexpr std::int64_t gram_group_tall_columns = 112;
+/// As are fewer matrices. float64, 60 matrices: 96 x 96 0.104 (`gram_twice` 0.119), 128 x 128 0.126
+/// (0.127), 150 x 150 0.203 (0.248).
+inline constexpr std::int64_t gram_group_batch = 264, gram_group_batch_double = 60;
 /// The part of the bar that the measured error of the first pass may take.
 inline constexpr double gram_group_share = 0.9;
 /// To so many columns a work-item has so many registers: a quarter of a multiprocessor has 16,384,
@@ -350,6 +355,9 @@ inline constexpr int gram_tiles_registers = 128;
 /// 90 take 0.40 ms, 0.59 in `tall` and 2.6 in `blocked`. 8000 matrices of 130 x 70 take 3.3 ms,
 /// and 1.7 ms in `small`. 100 matrices of 256 x 128 take 0.103 ms, and 0.161 ms in `small`.
 inline constexpr std::int64_t gram_tiles_least_columns = 97;
+/// From gram_wide_columns on it follows `gram` too where a matrix has so many times as many rows as
+/// columns: 20 of 200 x 90 take 0.059 ms, 0.106 in `small`, and 128 of 300 x 96 0.087 and 0.139.
+inline constexpr std::int64_t gram_tiles_tall = 2;
 /// Largest number of columns: every 128 columns add two launches. 512 .. 8192.
 inline constexpr std::int64_t gram_tiles_max_columns = 5120;
 /// From this number of columns on, `gram_tiles` is faster than `large` only for a few matrices, and
@@ -704,11 +712,12 @@ inline constexpr std::int64_t masked_pair_columns = 4;
 inline constexpr std::int64_t shared_most_rows = 4096;
 /// Columns that are taken at a time, even: B is read once for each block.
 inline constexpr int shared_block = 16;
-/// Work-items of a group; on a CPU device their private arrays lie in its caches.
-inline constexpr int shared_group = 128, shared_group_on_cpu = 32;
-/// Bytes of a right side that are fetched at a time where it is a row in memory, and rows that are
-/// taken at a time where right sides are columns.
-inline constexpr int shared_row_bytes = 64, shared_rows = 8;
+/// Work-items of a group, also where right sides are rows in memory; on a CPU device their private
+/// arrays lie in its caches.
+inline constexpr int shared_group = 128, shared_rows_group = 64, shared_group_on_cpu = 32;
+/// Bytes of a right side that are copied to local memory at a time where it is a row in memory, and
+/// rows that are taken at a time.
+inline constexpr int shared_fetched_bytes = 256, shared_rows = 8;
 /// Bytes of the slab of A or Q in local memory.
 inline constexpr int shared_slab_bytes = 8 << 10;
 /// Right sides of a column layout from which a copy of some of them moves long rows.

@@ -19,7 +19,8 @@
 //
 // Defines, set in masked.cpp and shared_matrix.cpp   range   meaning
 //   STORED                        common.clh
-//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh; BLOCK is
+//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS, MMA, VECTOR
+//                                 shared_rows.clh; BLOCK is
 //                                 even and at least COLUMNS (COLUMNS + 3) / 2
 //   CORRECTS             0, 1     1: x is corrected once
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
@@ -101,18 +102,16 @@ INLINE void pass_over_b(const SharedRoom room, __global const STORED* b, __globa
                         __global const double* weights, const SharedShape* shape,
                         const bool forms_gram, double gram[SIDES * TRIANGLE_ENTRIES],
                         const double x[SIDES * COLUMNS], double y[SIDES * COLUMNS]) {
-  STORED next[TAKEN];
-  begin_rows(next, b, shape);
 #pragma unroll
   for (int e = 0; e < SIDES * COLUMNS; ++e) y[e] = 0;
 #pragma unroll 1
   for (int first = 0; first < shape->m; first += SLAB_ROWS) {
     const int rows = min(SLAB_ROWS, shape->m - first);
-    take_slab(room, a, weights, 0, first, rows, shape->m);
+    take_slab_and_sides(room, a, weights, b, 0, first, rows, shape->m, shape);
 #pragma unroll 1
     for (int row = 0; row < rows; row += ROWS) {
       STORED stored[TAKEN];
-      take_rows(room, stored, next, b, first + row, shape);
+      take_rows(room, stored, b, first, row, shape);
 #pragma unroll
       for (int k = 0; k < ROWS; ++k) {
         double entries[BLOCK];
@@ -345,16 +344,14 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
   }
   double b_squares = 0, r_squares = 0, data_squares = 0;
   int used = 0;
-  STORED next[TAKEN];
-  begin_rows(next, b, &shape);
 #pragma unroll 1
   for (int first = 0; first < shape.m; first += SLAB_ROWS) {
     const int rows = min(SLAB_ROWS, shape.m - first);
-    take_slab(room, a, weights, 0, first, rows, shape.m);
+    take_slab_and_sides(room, a, weights, b, 0, first, rows, shape.m, &shape);
 #pragma unroll 1
     for (int row = 0; row < rows; row += ROWS) {
       STORED stored[TAKEN];
-      take_rows(room, stored, next, b, first + row, &shape);
+      take_rows(room, stored, b, first, row, &shape);
 #pragma unroll
       for (int k = 0; k < ROWS; ++k) {
         double entries[BLOCK];

@@ -20,7 +20,7 @@
 //
 // Defines, set in shared_matrix.cpp   range   meaning
 //   STORED                                     common.clh
-//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS   shared_rows.clh
+//   COLUMNS, BLOCK, GROUP, SIDES, ROWS, SLAB_ROWS, IN_ROWS, WEIGHS, MMA, VECTOR   shared_rows.clh
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
 #include "gpu/common/common.clh"
 #include "gpu/solve/least_bound.clh"
@@ -134,18 +134,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
 #pragma unroll 1
   for (int block = BLOCKS - 1; block >= 0; --block) {
     double sums[SIDES * BLOCK];
-    STORED next[TAKEN];
-    clear_sums(sums, SIDES * BLOCK);
-    begin_rows(next, b, &shape);
+      clear_sums(sums, SIDES * BLOCK);
 #pragma unroll 1
     for (int first = 0; first < shape.data_rows; first += SLAB_ROWS) {
       const int rows = min(SLAB_ROWS, shape.data_rows - first);
-      take_slab(room, q, weights, block, first, rows, shape.data_rows);
+      take_slab_and_sides(room, q, weights, b, block, first, rows, shape.data_rows, &shape);
 #pragma unroll 1
       for (int row = 0; row < rows; row += ROWS) {
         STORED stored[TAKEN];
         double wide[TAKEN];
-        take_rows(room, stored, next, b, first + row, &shape);
+        take_rows(room, stored, b, first, row, &shape);
         widen_rows(room, stored, row, wide);
         add_products(room, wide, row, sums);
       }
@@ -227,17 +225,15 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_shared(
   clear_sums(b_squares, SIDES);
   clear_sums(r_squares, SIDES);
   clear_sums(data_squares, SIDES);
-  STORED next[TAKEN];
-  begin_rows(next, b, &shape);
 #pragma unroll 1
   for (int first = 0; first < shape.m; first += SLAB_ROWS) {
     const int rows = min(SLAB_ROWS, shape.m - first);
-    take_slab(room, a, weights, 0, first, rows, shape.m);
+    take_slab_and_sides(room, a, weights, b, 0, first, rows, shape.m, &shape);
 #pragma unroll 1
     for (int row = 0; row < rows; row += ROWS) {
       STORED stored[TAKEN];
       double residual[TAKEN];
-      take_rows(room, stored, next, b, first + row, &shape);
+      take_rows(room, stored, b, first, row, &shape);
       widen_rows(room, stored, row, residual);
 #pragma unroll
       for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
@@ -275,33 +271,36 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void find_residuals(
     __global const STORED* all_x, __global double* scratch, SharedShape shape) {
   DECLARE_SHARED_ROOM(room);
   double b_squares[SIDES];
-  STORED next[TAKEN];
   clear_sums(b_squares, SIDES);
-  begin_rows(next, b, &shape);
 #pragma unroll 1
-  for (int first = 0; first < shape.m; first += ROWS) {
-    STORED stored[TAKEN];
-    double residual[TAKEN];
-    take_rows(room, stored, next, b, first, &shape);
+  for (int first = 0; first < shape.m; first += SLAB_ROWS) {
+    take_sides(room, b, first, &shape);
 #pragma unroll 1
-    for (int block = 0; block < BLOCKS; ++block) {
-      take_slab(room, a, weights, block, first, min(ROWS, shape.m - first), shape.m);
-      if (block == 0) {
-        widen_rows(room, stored, 0, residual);
+    for (int row = 0; row < min(SLAB_ROWS, shape.m - first); row += ROWS) {
+      const int from = first + row, left = shape.m - from;
+      STORED stored[TAKEN];
+      double residual[TAKEN];
+      take_rows(room, stored, b, first, row, &shape);
+#pragma unroll 1
+      for (int block = 0; block < BLOCKS; ++block) {
+        take_slab(room, a, weights, block, from, min(ROWS, left), shape.m);
+        if (block == 0) {
+          widen_rows(room, stored, 0, residual);
 #pragma unroll
-        for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
+          for (int s = 0; s < SIDES; ++s) b_squares[s] += squares_of(residual + s * ROWS, ROWS);
+        }
+        double x[SIDES * BLOCK];
+        take_x(x, all_x, block, &shape);
+        subtract_products(room, residual, 0, x);
       }
-      double x[SIDES * BLOCK];
-      take_x(x, all_x, block, &shape);
-      subtract_products(room, residual, 0, x);
-    }
 #pragma unroll
-    for (int s = 0; s < SIDES; ++s) {
+      for (int s = 0; s < SIDES; ++s) {
 #pragma unroll
-      for (int k = 0; k < ROWS; ++k)
-        if (side_exists(s, &shape) && first + k < shape.m)
-          scratch[(1 + first + k) * shape.count + number_of_side(s, &shape)] =
-              residual[s * ROWS + k];
+        for (int k = 0; k < ROWS; ++k)
+          if (side_exists(s, &shape) && k < left)
+            scratch[(1 + from + k) * shape.count + number_of_side(s, &shape)] =
+                residual[s * ROWS + k];
+      }
     }
   }
 #pragma unroll

@@ -23,30 +23,39 @@ int block_of(index_t n) {
 
 index_t width_of(index_t n) { return rounded_up(n, block_of(n)); }
 
+/// Entries of 16 bytes, which a copy to local memory takes at most.
+int copied_entries(ElementType type) { return 16 / static_cast<int>(size_of(type)); }
+
 std::size_t local_bytes(ElementType type, const Params& params) {
   const auto at = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
-  const std::size_t fetched = at("GROUP") * at("SIDES") * (at("ROWS") | 1) * size_of(type);
-  return at("SLAB_ROWS") * (at("BLOCK") + at("WEIGHS")) * sizeof(double) +
-         (at("IN_ROWS") != 0 ? fetched : 0);
+  const std::size_t slab = at("SLAB_ROWS") * (at("BLOCK") + at("WEIGHS")) * sizeof(double);
+  if (at("IN_ROWS") == 0) return slab;
+  const std::size_t of_side = at("VECTOR") * (at("SLAB_ROWS") / at("VECTOR") | 1);  // SIDE_LD
+  return slab + at("GROUP") * at("SIDES") * of_side * size_of(type);
 }
 
 }  // namespace
 
-SharedParams::SharedParams(const SolveProblem& p, SidesLayout layout, bool weighs) {
+SharedParams::SharedParams(const SolveProblem& p, SidesLayout layout, bool weighs,
+                           const Limits& limits) {
   const bool in_rows = layout == SidesLayout::rows, is_masked = masks_on_device(p);
-  const int rows =
-      in_rows ? tuning::shared_row_bytes / static_cast<int>(size_of(p.type)) : tuning::shared_rows;
+  const int rows = tuning::shared_rows;
   solve = {{"COLUMNS", static_cast<int>(p.n)},
            {"BLOCK", block_of(p.n)},
-           {"GROUP", tuning::shared_group},
+           {"GROUP", limits.is_cpu ? tuning::shared_group_on_cpu
+                     : in_rows     ? tuning::shared_rows_group
+                                   : tuning::shared_group},
            {"SIDES", 2},
            {"ROWS", rows},
            {"IN_ROWS", in_rows},
-           {"WEIGHS", weighs}};
+           {"WEIGHS", weighs},
+           {"MMA", limits.float64_products},
+           {"VECTOR", in_rows ? std::min(aligned_entries(p.m), copied_entries(p.type)) : 1}};
   if (is_masked)
     for (const auto& [name, value] : masked_params(p)) solve[name] = value;
   const int slab = tuning::shared_slab_bytes / static_cast<int>(sizeof(double)) / solve.at("BLOCK");
-  solve["SLAB_ROWS"] = std::max(1, slab / rows) * rows;
+  const int fetched = tuning::shared_fetched_bytes / static_cast<int>(size_of(p.type));
+  solve["SLAB_ROWS"] = std::max(1, (in_rows ? std::min(slab, fetched) : slab) / rows) * rows;
   check = solve;
   check["SIDES"] = is_masked || solve.at("BLOCK") > 8 ? 1 : 2;
 }
@@ -64,7 +73,7 @@ std::string shared_objection(const SolveProblem& p, index_t side_by_side, const 
   if (side_by_side > 0 && side_by_side < tuning::shared_least_side_by_side)
     return fmt::format("fewer than {} right sides lie side by side",
                        tuning::shared_least_side_by_side);
-  const SharedParams params(p, SidesLayout::rows, true);
+  const SharedParams params(p, SidesLayout::rows, true, limits);
   return group_objection(params.solve.at("GROUP"), local_bytes(p.type, params.solve), limits);
 }
 
@@ -108,9 +117,7 @@ SharedSetup::SharedSetup(Engine& used, const SolveProblem& solved, const SharedF
       problem(solved),
       layout(of_sides),
       is_masked(masks_on_device(solved)),
-      params(solved, of_sides, !factors.row_factors.empty()) {
-  if (engine.info.limits.is_cpu)
-    params.solve["GROUP"] = params.check["GROUP"] = tuning::shared_group_on_cpu;
+      params(solved, of_sides, !factors.row_factors.empty(), used.info.limits) {
   const index_t m = problem.packed_rows(), n = problem.n, width = width_of(n);
   const std::vector<double> rows = padded(factors.a, m, width, factors.scale);
   a = uploaded(engine, is_masked ? masked_rows({rows.data(), m, n, width}, params.solve) : rows);

@@ -15,7 +15,7 @@ namespace qrtool {
 
 /// The defines of shared.cl, or of masked.cl, for x and for the check.
 struct SharedParams {
-  SharedParams(const SolveProblem& problem, SidesLayout layout, bool weighs);
+  SharedParams(const SolveProblem& problem, SidesLayout layout, bool weighs, const Limits& limits);
   Params solve, check;
 };
 

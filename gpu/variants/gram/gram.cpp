@@ -114,12 +114,12 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
+  if (p.n >= tuning::gram_wide_columns) {
+    if (p.count >= tuning::gram_wide_batch && p.m <= tuning::gram_wide_rows) return {true, {}};
+    return {false, "pays for many matrices of at most " + std::to_string(tuning::gram_wide_rows) +
+                       " rows with so many columns"};
+  }
   if (p.m > tuning::gram_batch_rows) {
-    if (p.n >= tuning::gram_wide_columns) {
-      if (p.count >= tuning::gram_wide_batch && p.m <= tuning::gram_wide_rows) return {true, {}};
-      return {false, "pays for many matrices of at most " + std::to_string(tuning::gram_wide_rows) +
-                         " rows with so many columns"};
-    }
     if (p.count >= tuning::gram_batch && p.m <= tuning::gram_batch_most_rows) return {true, {}};
     return {false, "pays for many matrices of at most " +
                        std::to_string(tuning::gram_batch_most_rows) + " rows"};

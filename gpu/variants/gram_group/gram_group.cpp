@@ -84,11 +84,16 @@ bool has_columns(const Problem& p) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  if (p.count < tuning::gram_group_batch) {
-    return {false, "pays for " + std::to_string(tuning::gram_group_batch) + " matrices or more"};
+  const bool is_double = p.type == ElementType::float64;
+  const index_t batch = is_double ? tuning::gram_group_batch_double : tuning::gram_group_batch;
+  if (p.count < batch) {
+    return {false, "pays for " + std::to_string(batch) + " matrices or more"};
   }
-  if (static_cast<double>(p.m) > tuning::gram_group_tall * static_cast<double>(p.n)) {
-    return {false, "pays for matrices that are almost square"};
+  const double tall = !is_double                              ? tuning::gram_group_tall
+                      : p.n > tuning::gram_group_tall_columns ? tuning::gram_group_tall_double
+                                                              : tuning::gram_group_tall_double_few;
+  if (static_cast<double>(p.m) > tall * static_cast<double>(p.n)) {
+    return {false, "pays for matrices that are not much taller than wide"};
   }
   if (!has_columns(p)) return {false, "another variant is faster with so many columns"};
   return {true, {}};

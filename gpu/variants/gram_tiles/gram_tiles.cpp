@@ -63,7 +63,8 @@ Fit fits(const Problem& p, const Limits& limits) {
 
 Fit pays(const Problem& p, const Limits& limits) {
   if (!limits.float64_products) return {false, "pays where float64 is as fast as float32"};
-  const bool is_tall = p.m > tuning::small_max_rows && p.n >= tuning::gram_wide_columns;
+  const bool has_rows = p.m > tuning::small_max_rows || p.m >= tuning::gram_tiles_tall * p.n;
+  const bool is_tall = has_rows && p.n >= tuning::gram_wide_columns;
   if (p.n < tuning::gram_tiles_least_columns && !is_tall) {
     return {false, "pays from " + std::to_string(tuning::gram_tiles_least_columns) + " columns on"};
   }
