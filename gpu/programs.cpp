@@ -80,8 +80,10 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
         return name("gpu/solve/normal_lane.cl", params.normal_lane);
       case NormalBody::team:
         return name("gpu/solve/normal.cl", params.normal);
-      default:
+      case NormalBody::warp:
         return name("gpu/solve/normal_tile.cl", params.normal_tile);
+      default:
+        return name("gpu/solve/normal_group.cl", params.normal_group);
     }
   };
   std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),

@@ -657,6 +657,12 @@ inline constexpr int normal_tile_double_stages[] = {4, 2, 2, 2, 1};
 /// 10 cond u in A'A: 2e-12 with a condition of 10^5, where the square of the singular value is
 /// 1e-10.
 inline constexpr double normal_tile_least_value = 1e-5;
+/// Systems of more than normal_tile_most_columns are solved by groups of warps
+/// (solve/normal_group.cl). To normal_group_spare_columns their work-items have so many registers:
+/// a multiprocessor then runs 12 warps at a time instead of eight. Beyond, A'A would not stay in
+/// them during its sums. Not yet measured.
+inline constexpr std::int64_t normal_group_spare_columns = 112;
+inline constexpr int normal_group_spare_registers = 168;
 
 // ---- least squares (solve/). Not yet measured.
 

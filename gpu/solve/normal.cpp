@@ -91,16 +91,15 @@ bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& 
 
 NormalBody normal_body(const SolveProblem& p, const Limits& limits) {
   if (is_for_lanes(p)) return NormalBody::lane;
-  const bool is_warp = limits.float64_products && p.n >= tuning::normal_tile_least_columns &&
-                       p.n <= tuning::normal_tile_most_columns;
-  return is_warp ? NormalBody::warp : NormalBody::team;
+  if (!limits.float64_products || p.n < tuning::normal_tile_least_columns) return NormalBody::team;
+  return p.n <= tuning::normal_tile_most_columns ? NormalBody::warp : NormalBody::group;
 }
 
 double normal_least_value(ElementType type, double least_value, NormalBody body) {
   if (type == ElementType::float32) return least_value;
-  const bool is_warp = body == NormalBody::warp;
+  const bool has_blocks = body == NormalBody::warp || body == NormalBody::group;
   return std::max(least_value,
-                  is_warp ? tuning::normal_tile_least_value : tuning::normal_least_value);
+                  has_blocks ? tuning::normal_tile_least_value : tuning::normal_least_value);
 }
 
 void enqueue_normal_solve(const SystemJob& job, Launcher& launch) {

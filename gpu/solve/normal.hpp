@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// normal.hpp: systems by normal equations: which of three kernels takes them, and the launch of
+// normal.hpp: systems by normal equations: which of four kernels takes them, and the launch of
 // normal.cl.
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace qrtool {
 
-/// Who solves a system: a work-item (normal_lane.hpp), a team of them (normal.cl) or a warp
-/// (normal_tile.hpp).
-enum class NormalBody { lane, team, warp };
+/// Who solves a system: a work-item (normal_lane.hpp), a team of them (normal.cl), a warp
+/// (normal_tile.hpp) or a group of warps (normal_group.hpp).
+enum class NormalBody { lane, team, warp, group };
 /// The fastest for systems that take normal equations and are not tall. It does not depend on the
 /// batch.
 NormalBody normal_body(const SolveProblem& problem, const Limits& limits);

@@ -27,6 +27,8 @@
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_pivots.clh"
 #include "gpu/common/gram_tile_sums.clh"
+#define COL_OF_WORD QUAD_COL
+#include "gpu/solve/block_vectors.clh"
 
 // The entries of a vector of 16 BLOCKS, and of the rows of a slab, that a lane has.
 #define OWNED ((COLUMNS + WARP_LANES - 1) / WARP_LANES)
@@ -108,54 +110,6 @@ INLINE void form_system(const Warp* at, Tile* tile, Shared room, __local double*
 }
 
 // ---- x
-
-// The part of block v that a lane has, by rows; and that of block' v, by columns.
-INLINE void add_row_product(const Warp* at, double sums[WORD_ROWS], const Block block,
-                            __local const double* v) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    double* sum = &sums[w % WORD_ROWS];
-    *sum = fma(block[w], v[QUAD_COL(w, at->t)], *sum);
-  }
-}
-INLINE void add_column_product(const Warp* at, double sums[WORD_COLS], const Block block,
-                               __local const double* v) {
-#pragma unroll
-  for (int w = 0; w < BLOCK_WORDS; ++w) {
-    double* sum = &sums[w / WORD_ROWS];
-    *sum = fma(block[w], v[QUAD_ROW(w, at->g)], *sum);
-  }
-}
-
-// v := v - sums, or v := sums, for sums by rows and by columns.
-INLINE void take_row_sums(const Warp* at, double sums[WORD_ROWS], __local double* v,
-                          const bool is_subtracted) {
-#pragma unroll
-  for (int h = 0; h < WORD_ROWS; ++h) sums[h] = sum_of_lanes(sums[h], 1, 4);
-  sync_warp();
-  if (at->t == 0) {
-#pragma unroll
-    for (int h = 0; h < WORD_ROWS; ++h) {
-      __local double* to = v + QUAD_ROW(h, at->g);
-      *to = is_subtracted ? *to - sums[h] : sums[h];
-    }
-  }
-  sync_warp();
-}
-INLINE void take_column_sums(const Warp* at, double sums[WORD_COLS], __local double* v,
-                             const bool is_subtracted) {
-#pragma unroll
-  for (int col = 0; col < WORD_COLS; ++col) sums[col] = sum_of_lanes(sums[col], 4, 32);
-  sync_warp();
-  if (at->g == 0) {
-#pragma unroll
-    for (int col = 0; col < WORD_COLS; ++col) {
-      __local double* to = v + QUAD_COL(WORD_ROWS * col, at->t);
-      *to = is_subtracted ? *to - sums[col] : sums[col];
-    }
-  }
-  sync_warp();
-}
 
 // v := L'^-1 L^-1 v
 INLINE void solve_tile(const Warp* at, const Tile* tile, __local const double* pivots,

@@ -80,6 +80,7 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params
           .normal_params = params.normal,
           .normal_lane_params = params.normal_lane,
           .normal_tile_params = params.normal_tile,
+          .normal_group_params = params.normal_group,
           .sums_params = params.sums,
           .tall_normal_params = params.tall_normal,
           .tall = tall};

@@ -36,6 +36,7 @@ struct SystemJob {
   const Params& normal_params;  // of normal.cl
   const Params& normal_lane_params;
   const Params& normal_tile_params;
+  const Params& normal_group_params;
   const Params& sums_params;  // of normal_sums.cl
   const Params& tall_normal_params;
   TallBuffers tall;

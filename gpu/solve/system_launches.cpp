@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // system_launches.cpp: which kernels run, in their order. Device half: systems.cl, normal.cl,
-// normal_lane.cl, normal_tile.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
+// normal_lane.cl, normal_tile.cl, normal_group.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 
 #include "gpu/host/launcher.hpp"
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/normal_group.hpp"
 #include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/normal_tile.hpp"
@@ -44,10 +45,10 @@ SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
 
 namespace {
 
-constexpr std::array<std::string_view, 9> heavy_kernels{
-    "solve_normal",  "solve_normal_tile", "check_solutions",
-    "solve_systems", "measure_factors",   "solve_normal_sums",
-    "take_step",     "sum_normal_slabs",  "sum_row_slabs"};
+constexpr std::array<std::string_view, 10> heavy_kernels{
+    "solve_normal",     "solve_normal_tile", "solve_normal_group", "check_solutions",
+    "solve_systems",    "measure_factors",   "solve_normal_sums",  "take_step",
+    "sum_normal_slabs", "sum_row_slabs"};
 
 /// Gives the launcher of a program: one that enqueues, or one that takes down names.
 using LauncherOf = std::function<Launcher(const ProgramSource&)>;
@@ -96,9 +97,13 @@ void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, NormalBody
   } else if (body == NormalBody::team) {
     Launcher launch = launcher(source_of(job, "gpu/solve/normal.cl", job.normal_params));
     enqueue_normal_solve(job, launch);
-  } else {
+  } else if (body == NormalBody::warp) {
     Launcher launch = launcher(source_of(job, "gpu/solve/normal_tile.cl", job.normal_tile_params));
     enqueue_normal_tiles(job, launch);
+  } else {
+    Launcher launch =
+        launcher(source_of(job, "gpu/solve/normal_group.cl", job.normal_group_params));
+    enqueue_normal_groups(job, launch);
   }
 }
 
@@ -119,8 +124,14 @@ void enqueue_check(const LauncherOf& launcher, const SystemJob& job) {
 }
 
 NormalBody body_of(const SystemSetup& setup, SystemRoute route) {
-  return route == SystemRoute::normal_tiles ? NormalBody::warp
-                                            : normal_body(setup.problem, setup.engine.info.limits);
+  switch (route) {
+    case SystemRoute::normal_tiles:
+      return NormalBody::warp;
+    case SystemRoute::normal_groups:
+      return NormalBody::group;
+    default:
+      return normal_body(setup.problem, setup.engine.info.limits);
+  }
 }
 
 /// Builds the kernels of a route in parts; kernels that are built already cost nothing.

@@ -8,6 +8,7 @@
 #include <bit>
 
 #include "gpu/solve/normal.hpp"
+#include "gpu/solve/normal_group.hpp"
 #include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/normal_tile.hpp"
@@ -78,6 +79,7 @@ SystemParams::SystemParams(index_t m, index_t n, ElementType of, const Limits& l
       normal(normal_params(n, of)),
       normal_lane(normal_lane_params(m, n, of)),
       normal_tile(normal_tile_params(m, n, of, limits)),
+      normal_group(normal_group_params(n, of, limits)),
       sums(normal_sums_params(n, of, limits)),
       tall_normal(tall_normal_params(n, of)) {}
 

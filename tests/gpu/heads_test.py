@@ -28,6 +28,7 @@ HOSTS = {
     "normal_lane.cl": ["normal_lane.cpp"],
     "normal_sums.cl": ["normal_sums.cpp"],
     "normal_tile.cl": ["normal_tile.cpp"],
+    "normal_group.cl": ["normal_group.cpp"],
     "tall_normal.cl": ["tall_normal.cpp"],
     "weigh.cl": ["weights.cpp"],
     "shared.cl": ["shared_matrix.cpp"],

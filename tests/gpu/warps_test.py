@@ -26,7 +26,7 @@ FACTORED = [
 ]
 # rows, columns, type, systems, options; gpu_systems_test has more
 SOLVED = [
-    (40, 3, "f4", 5, ""), (30, 9, "f8", 9, ""), (97, 33, "f8", 3, ""),
+    (40, 3, "f4", 5, ""), (30, 9, "f8", 9, ""), (97, 33, "f8", 3, ""), (120, 97, "f4", 2, ""),
     (60, 20, "f4", 4, "--missing skip"), (60, 18, "f8", 4, "--weights {weights}"),
 ]
 

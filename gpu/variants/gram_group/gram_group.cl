@@ -50,25 +50,16 @@
 #ifndef HALVES
 #define HALVES 2
 #endif
-#ifndef SPARE
-#define SPARE 0
-#endif
 #define WARPS ((BLOCKS + 1) / 2)
 #define COLUMNS (16 * BLOCKS)
 #define ENTRY STORED
 #include "gpu/common/departure.clh"
 #include "gpu/common/entries.clh"
-#include "gpu/common/group.clh"
-#include "gpu/common/pivot_block.clh"
+#include "gpu/common/group_blocks.clh"
 
 // Halves of the columns of block column c that exist.
 #define HALVES_OF(c) ((c) == BLOCKS - 1 ? HALVES : 2)
 
-// Rows of X that are copied together, their distance, and the number of such stages.
-#define STAGE_ROWS 8
-#define STAGE_LD (COLUMNS + 32 / (int)sizeof(STORED))
-#define STAGE_ENTRIES (STAGE_ROWS * STAGE_LD)
-#define STAGES 4
 // Two columns of blocks; the second never has the first row.
 #define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
 #define PIVOT_AT (COLUMN_APART + BLOCKS * BLOCK_ROOM)
@@ -205,13 +196,6 @@ INLINE void copy_group_rows(__local STORED* to, __global const STORED* x, Factor
 // The upper word of |x|, whose order is that of the values, with Inf and NaN last.
 INLINE int size_of_entry(double x) { return as_int2(x).y & 0x7fffffff; }
 
-INLINE void load_operand(Quarter x, __local const STORED* from, int k) {
-#pragma unroll
-  for (int w = 0; w < QUARTER_WORDS; ++w) {
-    x[w] = from[(k + w / WORD_ROWS) * STAGE_LD + BLOCK_ROW(w % WORD_ROWS, 0)];
-  }
-}
-
 // own += X'X of a stage. *largest: of the sizes of entries.
 INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED* stage,
                            int* largest) {
@@ -321,13 +305,7 @@ INLINE double factor_group_pivot(const Warp* at, __local double* pivot, __local 
                                  __global double* to, __global double* inverse) {
   const Warp quads = {at->lane, row_of_lane(at->lane), at->t, factor};
   Block block, x;
-  get_quads(&quads, block, pivot);
-  flip_block(block);
-  sync_warp();
-  const double squares = factor_pivot_block(&quads, block, x, 4);
-  sync_warp();
-  put_quads(&quads, x, pivot, 4);
-  put_quads(&quads, block, factor, 4);
+  const double squares = factor_negative_pivot(&quads, block, x, pivot, factor);
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; ++w) {
     const int i = QUAD_ROW(w, quads.g), j = QUAD_COL(w, quads.t);
@@ -336,31 +314,6 @@ INLINE double factor_group_pivot(const Warp* at, __local double* pivot, __local 
   }
   sync_warp();
   return squares;
-}
-
-// own += the product of rows i and j of a column of L.
-INLINE void add_to_own(const Warp* at, Block own, __local const double* column, int i, int j) {
-  Block x, y;
-  get_block(at, x, column + i * BLOCK_ROOM);
-  get_block(at, y, column + j * BLOCK_ROOM);
-  multiply_add(own, x, y);
-}
-
-// z := Z with Z L' = S for a pivot L, in local memory like X = L'^-1. s is overwritten.
-INLINE void divide_block(const Warp* at, Block z, Block s, __local const double* inverse,
-                         __local const double* factor, bool is_plain) {
-  Block y;
-  get_transposed(at, y, inverse);
-  clear_block(z);
-  multiply_lower_quads(z, s, y, 4, 2);
-  if (is_plain) return;
-  flip_block(z);
-  get_block(at, y, factor);
-  multiply_quads(s, z, y, 4, 2);
-  flip_block(z);
-  sync_warp();  // X is loaded again, because the registers are full
-  get_transposed(at, y, inverse);
-  multiply_lower_quads(z, s, y, 4, 2);
 }
 
 // Column b of -G -> L, every (WARPS - 1)-th row from `first` on.
@@ -591,13 +544,6 @@ INLINE void form_r(const Place* at, __local double* columns, __global double* fi
 INLINE void store_group_nan(__global STORED* to, int count, int item) {
   for (int i = item; i < count; i += GROUP_SIZE) to[i] = NAN;
 }
-
-#if SPARE
-// NVIDIA's compiler does not obey the limit where the size of a group is given.
-#define SIZE_OF_GROUP
-#else
-#define SIZE_OF_GROUP __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1)))
-#endif
 
 // Groups: any number; each takes one matrix after another.
 __kernel SIZE_OF_GROUP void factor_group(

@@ -217,6 +217,13 @@ TYPED_TEST(Systems, NormalTilesSolveOrdinarySystems) {
     expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_tiles);
 }
 
+/// The same by a group of warps: six to eight blocks of columns, copies of one entry to four, rows
+/// that do not fill a stage.
+TYPED_TEST(Systems, NormalGroupsSolveOrdinarySystems) {
+  for (const Shape& shape : {Shape{92, 90}, Shape{121, 97}, Shape{130, 128}})
+    expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_groups);
+}
+
 /// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction.
 TYPED_TEST(Systems, TallNormalEquationsAreCorrected) {
   using T = TypeParam;
