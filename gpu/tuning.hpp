@@ -246,8 +246,8 @@ inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
 /// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
 /// 64 columns is in registers and takes 640 of 1024 of them in float64. With more columns some rows
-/// of blocks are in local memory: 18 KB with 80 columns and with 96, beside their pivots, which
-/// leaves room for five groups per multiprocessor in either case.
+/// of blocks are in local memory: 8 KB with 80 columns and 18 KB with 96, beside their pivots, which
+/// leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and five).
 inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
 /// From so many columns on, more than gram_batch_rows rows are left to the other variants. Not
 /// measured.
@@ -283,8 +283,8 @@ inline constexpr double gram_inverse_error = 4;
 /// orthogonal.
 inline constexpr double gram_first_pass_error = 0.25;
 /// Number of slabs of 16 rows in local memory at a time, for 1 to 6 blocks of 16 columns. 1 .. 4,
-/// and for 6 blocks at least 2. It is the largest number that leaves room for as many groups as the
-/// registers allow, with 5 and 6 blocks for five.
+/// and for 5 and 6 blocks at least 2. It is the largest number that leaves room for as many groups
+/// as the registers allow, with 5 blocks for seven, with 6 for five.
 inline constexpr int gram_stages[] = {4, 4, 3, 3, 2, 2};
 /// The same in float64; and the smallest number of columns for which it is faster than `small`.
 inline constexpr int gram_twice_stages[] = {4, 4, 3, 2, 1};

@@ -44,7 +44,7 @@
 #define ONE_PASS 0
 #endif
 // 1: local memory is scarce, and some of it has two uses (gram_slab.clh, gram_tile.clh).
-#define CROWDED (COLUMNS > 80)
+#define CROWDED (COLUMNS > 64 && !TWICE)
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_sums.clh"
 

@@ -69,11 +69,14 @@ Slabs slabs(const Problem& p) {
 }
 
 /// Rows of blocks that the registers hold; the others are parked in local memory (HELD).
-int held_rows(int blocks) { return blocks < 5 ? blocks : blocks - 2; }
+int held_rows(const Problem& p) {
+  const int count = blocks(p);
+  return count < 5 ? count : is_twice(p) ? 3 : 4;
+}
 
 /// Whether the room of all slabs but one is also that of other numbers, and that of a pivot also
 /// that of a parked block (CROWDED).
-bool is_crowded(int blocks) { return blocks > 5; }
+bool is_crowded(const Problem& p) { return blocks(p) > 4 && !is_twice(p); }
 
 /// The local arrays of factor_gram: the slabs; the room for transposing and a pivot per block row;
 /// in float32 `squares` and `spread`, a number per column each, and in float64 room for 16 numbers;
@@ -85,10 +88,10 @@ std::size_t local_bytes(const Problem& p, const Limits&) {
   const Slabs slab = slabs(p);
   const auto real = static_cast<int>(size_of(p.type));
   const int entries = slab.stages * slab.rows * (columns + 16 / real);  // SLAB_LD
-  const int rooms = is_crowded(count) ? count : count + 1;
-  const int held = held_rows(count), on_diagonal = is_crowded(count) ? count - held : 0;
+  const int rooms = is_crowded(p) ? count : count + 1;
+  const int held = held_rows(p), on_diagonal = is_crowded(p) ? count - held : 0;
   const int parked = triangle(count) - triangle(held) - on_diagonal;
-  const int numbers = is_twice(p) ? 16 : is_crowded(count) ? 0 : 2 * columns;
+  const int numbers = is_twice(p) ? 16 : is_crowded(p) ? 0 : 2 * columns;
   const int block_room = 16 * (is_twice(p) ? 17 : 18);  // BLOCK_ROOM
   const int doubles = rooms * block_room + numbers + parked * 16 * 16;
   return static_cast<std::size_t>(entries * real) +
