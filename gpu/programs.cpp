@@ -85,6 +85,7 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
     }
   };
   std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
+                                 name("gpu/solve/measures.cl", params.measures),
                                  program_id(device, sum_file, sum_defines())};
   if (takes_normal_equations(systems, sides, device.limits)) {
     if (is_tall_system(p.m)) {

@@ -22,7 +22,8 @@ struct TallBuffers {
 
 /// Systems on the device; the buffers are packed.
 struct SystemJob {
-  const Params& params;
+  const Params& params;          // of systems.cl
+  const Params& measure_params;  // of measures.cl
   ElementType type;
   SystemShape shape;
   cl::Buffer a, r;              // input, and its factor
@@ -43,7 +44,7 @@ struct SystemJob {
 
 /// The sizes of the buffers for systems with `sides` right sides each.
 struct SystemLayout {
-  SystemLayout(const SolveProblem& problem, index_t right_sides, const Params& params,
+  SystemLayout(const SolveProblem& problem, index_t right_sides, const SystemParams& params,
                const Limits& limits);
 
   /// The buffers of every system; checksums of b, x and the weights, and left_out (weights.hpp).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_launches.cpp: which kernels run, in their order. Device half: systems.cl, normal.cl,
-// normal_lane.cl, normal_tile.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
+// system_launches.cpp: which kernels run, in their order. Device half: systems.cl, measures.cl,
+// normal.cl, normal_lane.cl, normal_tile.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gpu/host/launcher.hpp"
+#include "gpu/solve/measures.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
@@ -104,18 +105,19 @@ void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, NormalBody
 
 /// The findings, the errors and the standard errors.
 void enqueue_check(const LauncherOf& launcher, const SystemJob& job) {
-  const int group = system_group_size(job.params), teams = job.params.at("TEAMS");
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  Launcher launch = launcher(group_source(job));
-  launch("measure_factors", std::min(ceil_divide(job.shape.count, teams), job.factor_groups), group,
-         job.r, job.findings, job.inverse_norms, job.scratch, job.shape);
+  Launcher launch_measures =
+      launcher(source_of(job, "gpu/solve/measures.cl", job.measure_params));
+  enqueue_measures(job, launch_measures);
   if (is_tall_system(job.shape.m)) {
     Launcher launch_tall = launcher(tall_source(job));
     enqueue_tall_check(job, launch_tall);
     return;
   }
-  launch("check_solutions", ceil_divide(sides, teams), group, job.a, job.b, job.r, job.x,
-         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
+  Launcher launch = launcher(group_source(job));
+  launch("check_solutions", ceil_divide(sides, job.params.at("TEAMS")),
+         system_group_size(job.params), job.a, job.b, job.r, job.x, job.findings,
+         job.inverse_norms, job.errors, job.se, job.shape);
 }
 
 NormalBody body_of(const SystemSetup& setup, SystemRoute route) {
