@@ -246,8 +246,9 @@ inline constexpr std::int64_t leading_small_rows = 32, leading_gram_rows = 80;
 
 /// Largest number of columns that 32 work-items can hold, in float32 and float64. The triangle of
 /// 64 columns is in registers and takes 640 of 1024 of them in float64. With more columns some rows
-/// of blocks are in local memory: 8 KB with 80 columns and 18 KB with 96, beside their pivots, which
-/// leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and five).
+/// of blocks are in local memory: 8 KB with 80 columns and 18 KB with 96, beside their pivots,
+/// which leaves room for seven and five groups per multiprocessor (float64 with 80: 18 KB and
+/// five).
 inline constexpr std::int64_t gram_columns = 96, gram_twice_columns = 80;
 /// From so many columns on, more than gram_batch_rows rows are left to the other variants. Not
 /// measured.
@@ -668,6 +669,10 @@ inline constexpr double solve_enough = 0.125;
 /// times the tolerance of the rank; otherwise the host decides by pivoting. The estimate is never
 /// below the true value, and usually agrees to a few percent.
 inline constexpr double solve_rank_margin = 4;
+/// Columns up to which a work-item measures R, and rows up to which it also checks a solution
+/// (system_lanes.cl); the work-items of a group.
+inline constexpr std::int64_t solve_lane_columns = 8, solve_lane_rows = 512;
+inline constexpr int solve_lane_group = 128;
 /// Columns of R that a work-item of measures.cl has at the most, and the work-items of a group at
 /// least: a pass over R has a step for each column, in which all items of a team wait for one.
 inline constexpr std::int64_t measure_owned_columns = 4;

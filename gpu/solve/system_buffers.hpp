@@ -24,6 +24,7 @@ struct TallBuffers {
 struct SystemJob {
   const Params& params;          // of systems.cl
   const Params& measure_params;  // of measures.cl
+  const Params& lane_params;     // of system_lanes.cl
   ElementType type;
   SystemShape shape;
   cl::Buffer a, r;              // input, and its factor

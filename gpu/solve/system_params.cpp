@@ -12,6 +12,7 @@
 #include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/normal_tile.hpp"
+#include "gpu/solve/system_lanes.hpp"
 #include "gpu/solve/tall_normal.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
@@ -82,6 +83,7 @@ SystemParams::SystemParams(index_t m, index_t n, ElementType of, const Limits& l
     : type(of),
       group(system_params(n, of, limits)),
       measures(measure_params(n, of, limits)),
+      lanes(system_lane_params(n)),
       tall(tall_system_params(n, of, limits)),
       normal(normal_params(n, of)),
       normal_lane(normal_lane_params(m, n, of)),

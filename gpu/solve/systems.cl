@@ -95,8 +95,10 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void check_so
   RowSums sums = no_rows();
   add_rows(room, a, b, shape.b_step, 0, shape.m, &sums);
   collect_gradient(room, &sums, room.y);
-  finish_check(room, &sums, r, findings + system, errors + system * shape.sides + side, exists,
-               &shape);
+  __local int open_teams;
+  const double norm_r = finish_check(room, &sums, r, findings + system,
+                                     errors + system * shape.sides + side, exists, &shape,
+                                     &open_teams);
   if (!shape.wants_se || !exists) return;
-  store_standard_errors(room, inverse_norms + system * COLUMNS, se + to, &shape);
+  store_standard_errors(norm_r, inverse_norms + system * COLUMNS, se + to, &shape);
 }
