@@ -78,7 +78,7 @@ INLINE void unscale_entries(Entries v, const Columns* at) {
   }
 }
 
-INLINE double2 squares_of(const Entries v) {
+INLINE double2 squares_of_entries(const Entries v) {
   double2 sum = 0;
 #pragma unroll
   for (int t = 0; t < OWNED; ++t) {
@@ -262,7 +262,7 @@ INLINE double weigh_columns(const MeasureRoom room, const double squares[OWNED],
 // numbers := the squares of s and p.
 INLINE void measure_vectors(const MeasureRoom room, const Entries s, const Entries p,
                             double numbers[4]) {
-  const double2 of_s = squares_of(s), of_p = squares_of(p);
+  const double2 of_s = squares_of_entries(s), of_p = squares_of_entries(p);
   numbers[0] = of_s.x;
   numbers[1] = of_s.y;
   numbers[2] = of_p.x;
