@@ -9,6 +9,7 @@
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/shared_matrix.hpp"
+#include "gpu/solve/system_lanes.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/tall_systems.hpp"
 
@@ -86,19 +87,26 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
         return name("gpu/solve/normal_group.cl", params.normal_group);
     }
   };
-  std::vector<std::string> names{name("gpu/solve/systems.cl", params.group),
-                                 program_id(device, sum_file, sum_defines())};
-  if (takes_normal_equations(systems, sides, device.limits)) {
-    if (is_tall_system(p.m)) {
+  std::vector<std::string> names{program_id(device, sum_file, sum_defines())};
+  const bool is_tall = is_tall_system(p.m);
+  const bool is_normal = takes_normal_equations(systems, sides, device.limits);
+  const bool has_lanes = checks_by_lanes(p.m, p.n);
+  names.push_back(measures_by_lanes(p.n) ? name("gpu/solve/system_lanes.cl", params.lanes)
+                                         : name("gpu/solve/measures.cl", params.measures));
+  if (is_tall) {
+    names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
+  } else if (!is_normal || !has_lanes) {
+    names.push_back(name("gpu/solve/systems.cl", params.group));
+  }
+  if (is_normal) {
+    if (is_tall) {
       names.push_back(name("gpu/solve/normal_sums.cl", params.sums));
       names.push_back(name("gpu/solve/tall_normal.cl", params.tall_normal));
-      names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
     } else {
       names.push_back(name_of_body(normal_body(systems, device.limits)));
     }
     return names;
   }
-  if (is_tall_system(p.m)) names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
   for (const std::string& of_r : variant_programs(gpu_variant(plan), p, device))
     names.push_back(of_r);
   return names;

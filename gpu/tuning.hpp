@@ -681,9 +681,10 @@ inline constexpr std::int64_t solve_most_columns = 512, solve_group_rows = 4096;
 inline constexpr std::int64_t solve_slab_rows = 2048, solve_most_slabs = 2048;
 inline constexpr int solve_slab_team = 128, solve_most_tile_rows = 256;
 /// A system of up to this many columns has as many work-items as columns, rounded up to a power of
-/// two; up to twice as many columns 128, and beyond 256. A work-group has at least
-/// solve_least_group: teams of few work-items share it.
+/// two, but at most those of a warp, which need no barrier; up to twice as many columns 128, and
+/// beyond 256. A work-group has at least solve_least_group: teams of few work-items share it.
 inline constexpr std::int64_t solve_team_columns = 128;
+inline constexpr int solve_most_team = 32;
 inline constexpr int solve_least_group = 64;
 /// Rows of a tile of A in local memory, a power of two, and the bytes that it may take: several
 /// groups share the local memory of a multiprocessor.
@@ -699,6 +700,14 @@ inline constexpr double solve_enough = 0.125;
 /// times the tolerance of the rank; otherwise the host decides by pivoting. The estimate is never
 /// below the true value, and usually agrees to a few percent.
 inline constexpr double solve_rank_margin = 4;
+/// Columns up to which a work-item measures R, and rows up to which it also checks a solution
+/// (system_lanes.cl); the work-items of a group.
+inline constexpr std::int64_t solve_lane_columns = 8, solve_lane_rows = 512;
+inline constexpr int solve_lane_group = 128;
+/// Columns of R that a work-item of measures.cl has at the most, and the work-items of a group at
+/// least: a pass over R has a step for each column, in which all items of a team wait for one.
+inline constexpr std::int64_t measure_owned_columns = 4;
+inline constexpr int measure_least_group = 64;
 /// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
 

@@ -37,6 +37,9 @@ double backward_error_bound(const SolutionNorms& norms, double transposed_norm);
 double karlson_walden(const SolutionNorms& norms, MatrixView<const double> r,
                       const std::vector<double>& g);
 
+/// The part of the bar up to which a bound says enough: a better one is not computed.
+constexpr double clear_of_bar = 0.5;
+
 /// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52: the largest backward error that passes.
 double solution_bar(ElementType type, index_t m, index_t n);
 

@@ -76,7 +76,7 @@ void SystemSolver<T>::judge(const ResidualSums& sums, index_t column, Candidate&
   c.norms.g = norm_of(c.g.data(), rules_.n);
   c.data_residual = std::sqrt(sums.data_squares[column]);
   // A bound that is near the bar says little: the estimate is reported there.
-  const double clear = c.bar / 2;
+  const double clear = clear_of_bar * c.bar;
   c.error = backward_error_bound(c.norms, std::numeric_limits<double>::infinity());
   if (!(c.error <= clear))
     c.error = backward_error_bound(c.norms, factor_.transposed_solution_norm(c.g));

@@ -15,7 +15,7 @@
 // A row of `a` has BLOCK entries: first the products a_i a_j, i >= j, of a row of A, then this row,
 // and zeros; A is otherwise as in shared.cl.
 //
-// Condition numbers: as in systems.cl, by one work-item, with L' for R.
+// Condition numbers: lane_triangle.clh.
 //
 // Defines, set in masked.cpp and shared_matrix.cpp   range   meaning
 //   STORED                        common.clh
@@ -25,16 +25,13 @@
 //   CORRECTS             0, 1     1: x is corrected once
 // Work-group: GROUP. Local memory: shared_rows.clh, SharedRoom.
 #include "gpu/common/common.clh"
+#include "gpu/solve/lane_triangle.clh"
 #include "gpu/solve/least_bound.clh"
 #include "gpu/solve/shared_rows.clh"
 
 #ifndef CORRECTS
 #define CORRECTS 1
 #endif
-
-// The lower triangle of a symmetric matrix, or L, by rows.
-#define TRIANGLE_ENTRIES (COLUMNS * (COLUMNS + 1) / 2)
-#define LOWER(i, j) ((i) * ((i) + 1) / 2 + (j))
 
 // Row `row` of the slab: the products of a row a of A, which are the lower triangle of a a', and a.
 #define ROW_OF_A (TRIANGLE_ENTRIES)
@@ -71,29 +68,6 @@ INLINE void factor_gram_matrix(double* gram, double inverse[COLUMNS]) {
         if (k > j && k <= i)
           gram[LOWER(i, k)] = fma(-gram[LOWER(i, j)], gram[LOWER(k, j)], gram[LOWER(i, k)]);
     }
-  }
-}
-
-// v := L^-1 v
-INLINE void solve_lower(const double* l, const double inverse[COLUMNS], double v[COLUMNS]) {
-#pragma unroll
-  for (int i = 0; i < COLUMNS; ++i) {
-    v[i] *= inverse[i];
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j)
-      if (j > i) v[j] = fma(-l[LOWER(j, i)], v[i], v[j]);
-  }
-}
-
-// v := L'^-1 v
-INLINE void solve_lower_transposed(const double* l, const double inverse[COLUMNS],
-                                   double v[COLUMNS]) {
-#pragma unroll
-  for (int i = COLUMNS - 1; i >= 0; --i) {
-    v[i] *= inverse[i];
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j)
-      if (j < i) v[j] = fma(-l[LOWER(i, j)], v[i], v[j]);
   }
 }
 
@@ -181,147 +155,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_masked(
   }
 }
 
-// ---- condition numbers, of L' D; `weight` holds the diagonal of D
-
-INLINE double norm_of_columns(const double v[COLUMNS]) {
-  double sum = 0;
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) sum = fma(v[j], v[j], sum);
-  return sqrt(sum);
-}
-
-// v := v / ||v||; returns ||v||.
-INLINE double scale_to_one(double v[COLUMNS]) {
-  const double norm = norm_of_columns(v), factor = norm > 0 && isfinite(norm) ? 1 / norm : 1;
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) v[j] *= factor;
-  return norm;
-}
-
-INLINE void multiply_entries(double v[COLUMNS], const double factor[COLUMNS]) {
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) v[j] *= factor[j];
-}
-
-#define STEPS_OF_ESTIMATES 3
-
-// An estimate of the smallest singular value, never below it; 0 where L is singular.
-INLINE double least_value_of(const double* l, const double inverse[COLUMNS],
-                             const double weight[COLUMNS]) {
-  // D has powers of two.
-  double v[COLUMNS], unweight[COLUMNS];
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) unweight[j] = 1 / weight[j];
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) v[j] = 0;
-  // The growing solution: each sign lets the next entry grow.
-#pragma unroll
-  for (int i = 0; i < COLUMNS; ++i) {
-    v[i] = (v[i] > 0 ? v[i] + 1 : v[i] - 1) * inverse[i] * unweight[i];
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j)
-      if (j > i) v[j] = fma(-v[i], l[LOWER(j, i)] * weight[j], v[j]);
-  }
-  double most = 0;
-  bool is_finite = isfinite(scale_to_one(v));
-#pragma unroll 1
-  for (int step = 0; step < STEPS_OF_ESTIMATES; ++step) {
-    solve_lower_transposed(l, inverse, v);
-    multiply_entries(v, unweight);
-    const double forward = scale_to_one(v);
-    multiply_entries(v, unweight);
-    solve_lower(l, inverse, v);
-    const double backward = scale_to_one(v);
-    is_finite = is_finite && isfinite(forward) && isfinite(backward);
-    most = fmax(most, fmax(forward, backward));
-  }
-  return is_finite ? 1 / most : 0;
-}
-
-// An estimate of the largest singular value, never above it, from the longest column.
-INLINE double largest_value_of(const double* l, const double weight[COLUMNS],
-                               const double norms[COLUMNS]) {
-  double v[COLUMNS], most = 0;
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) most = fmax(most, norms[j] * weight[j]);
-  bool is_taken = false;
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) {
-    v[j] = !is_taken && norms[j] * weight[j] == most;
-    is_taken = is_taken || v[j] != 0;
-  }
-#pragma unroll 1
-  for (int step = 0; step < STEPS_OF_ESTIMATES; ++step) {
-    // L' D v, from its first entry on, and D L of that, from its last one on.
-#pragma unroll
-    for (int i = 0; i < COLUMNS; ++i) {
-      double sum = 0;
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j)
-        if (j >= i) sum = fma(l[LOWER(j, i)], weight[j] * v[j], sum);
-      v[i] = sum;
-    }
-    most = fmax(most, scale_to_one(v));
-#pragma unroll
-    for (int i = COLUMNS - 1; i >= 0; --i) {
-      double sum = 0;
-#pragma unroll
-      for (int j = 0; j < COLUMNS; ++j)
-        if (j <= i) sum = fma(l[LOWER(i, j)], v[j], sum);
-      v[i] = weight[i] * sum;
-    }
-    most = fmax(most, scale_to_one(v));
-  }
-  return most;
-}
-
-INLINE FactorFindings findings_of(const double* l, const double inverse[COLUMNS]) {
-  double norms[COLUMNS], weight[COLUMNS];
-  double squares = 0;
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) {
-    double sum = 0;
-#pragma unroll
-    for (int i = 0; i < COLUMNS; ++i)
-      if (i <= j) sum = fma(l[LOWER(j, i)], l[LOWER(j, i)], sum);
-    norms[j] = sqrt(sum);
-    weight[j] = 1;
-    squares += sum;
-  }
-  FactorFindings found;
-  found.norm = sqrt(squares);
-  found.scaled_condition = 0;
-  // First without, then with scaled columns.
-#pragma unroll 1
-  for (int scaled = 0; scaled < 2; ++scaled) {
-    const double most = largest_value_of(l, weight, norms);
-    found.condition = found.scaled_condition;
-    found.smallest = least_value_of(l, inverse, weight);
-    found.scaled_condition = most / found.smallest;
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j)
-      weight[j] = norms[j] > 0 ? ldexp(1.0, -1 - ilogb(norms[j])) : 1;
-  }
-  return found;
-}
-
 // ---- the check
 
 // se_j = sigma ||row j of L'^-1||
 INLINE void store_masked_errors(const double* l, const double inverse[COLUMNS], double sigma,
                                 index_t side, __global STORED* se, const SharedShape* shape) {
   double squares[COLUMNS];
-#pragma unroll
-  for (int j = 0; j < COLUMNS; ++j) squares[j] = 0;
-#pragma unroll
-  for (int c = 0; c < COLUMNS; ++c) {
-    double v[COLUMNS];
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) v[j] = j == c;
-    solve_lower_transposed(l, inverse, v);
-#pragma unroll
-    for (int j = 0; j < COLUMNS; ++j) squares[j] = fma(v[j], v[j], squares[j]);
-  }
+  square_inverse_rows(l, inverse, squares);
 #pragma unroll
   for (int j = 0; j < COLUMNS; ++j)
     se[place_of_x(side, j, shape)] = (STORED)(sigma * sqrt(squares[j]));
@@ -381,13 +221,10 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
   const double norm_b = sqrt(b_squares), norm_r = sqrt(r_squares), norm_g = norm_of_columns(g);
   const double norm_x = norm_of_columns(x);
   solve_lower(gram, inverse, g);
-  const bool is_safe = has_safe_squares(found.norm) && found.norm > 0 && has_safe_squares(norm_b) &&
-                       has_safe_squares(norm_x);
   SolutionErrors of_x;
   of_x.residual_norm = sqrt(data_squares);
-  of_x.error = found.smallest > shape.least_value && is_safe
-                   ? least_bound(found.norm, norm_b, norm_x, norm_r, norm_g, norm_of_columns(g))
-                   : NAN;
+  of_x.error = checked_bound(&found, shape.least_value, norm_b, norm_x, norm_r, norm_g,
+                             norm_of_columns(g));
   if (!side_exists(0, &shape)) return;
   findings[side] = found;
   rows_used[side] = used;

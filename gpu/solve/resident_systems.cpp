@@ -25,7 +25,7 @@ struct ResidentSystems<T>::State {
         sides(std::ssize(b) / (solved.m * a.count)),
         route(takes_normal_equations(solved, sides, engine.info.limits) ? first
                                                                         : SystemRoute::factors),
-        layout(solved, sides, setup.params.group, engine.info.limits),
+        layout(solved, sides, setup.params, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
     const MatrixBytes bytes = matrix_bytes(setup.variant, plan.problem);

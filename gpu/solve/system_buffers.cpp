@@ -22,14 +22,14 @@ std::size_t sum_bytes(index_t length, index_t sides, ElementType type) {
 
 }  // namespace
 
-SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Params& params,
+SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const SystemParams& params,
                            const Limits& limits)
     : sides(right_sides),
       factor_groups(p.wants_se ? std::max(1, limits.compute_units) * tuning::solve_factor_groups
                                : index_t{1} << 30),
-      scratch_bytes(p.wants_se
-                        ? static_cast<std::size_t>(params.at("TEAMS") * p.n * p.n) * sizeof(double)
-                        : 0) {
+      scratch_bytes(p.wants_se ? static_cast<std::size_t>(params.measures.at("TEAMS") * p.n * p.n) *
+                                     sizeof(double)
+                               : 0) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n),
              count = static_cast<std::size_t>(sides);
   const std::size_t element = size_of(p.type);
@@ -64,6 +64,8 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Par
 SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params,
                              const SystemShape& shape) const {
   return {.params = params.group,
+          .measure_params = params.measures,
+          .lane_params = params.lanes,
           .type = params.type,
           .shape = shape,
           .a = factor.a,

@@ -22,7 +22,9 @@ struct TallBuffers {
 
 /// Systems on the device; the buffers are packed.
 struct SystemJob {
-  const Params& params;
+  const Params& params;          // of systems.cl
+  const Params& measure_params;  // of measures.cl
+  const Params& lane_params;     // of system_lanes.cl
   ElementType type;
   SystemShape shape;
   cl::Buffer a, r;              // input, and its factor
@@ -44,7 +46,7 @@ struct SystemJob {
 
 /// The sizes of the buffers for systems with `sides` right sides each.
 struct SystemLayout {
-  SystemLayout(const SolveProblem& problem, index_t right_sides, const Params& params,
+  SystemLayout(const SolveProblem& problem, index_t right_sides, const SystemParams& params,
                const Limits& limits);
 
   /// The buffers of every system; checksums of b, x and the weights, and left_out (weights.hpp).

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_launches.cpp: which kernels run, in their order. Device half: systems.cl, normal.cl,
-// normal_lane.cl, normal_tile.cl, normal_group.cl, tall_systems.cl, normal_sums.cl, tall_normal.cl.
+// system_launches.cpp: which kernels run, in their order. Device half: systems.cl, measures.cl,
+// system_lanes.cl, normal.cl, normal_lane.cl, normal_tile.cl, normal_group.cl, tall_systems.cl,
+// normal_sums.cl, tall_normal.cl.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
@@ -11,12 +12,15 @@
 #include <string_view>
 #include <vector>
 
+#include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
+#include "gpu/solve/measures.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_group.hpp"
 #include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/normal_tile.hpp"
+#include "gpu/solve/system_lanes.hpp"
 #include "gpu/solve/tall_normal.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
@@ -37,6 +41,7 @@ SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
           .x_step = of_x.step,
           .enough = tuning::solve_enough * std::sqrt(u),
           .least_value = tuning::solve_rank_margin * p.rank.tolerance,
+          .clear = clear_of_bar * solution_bar(p.type, p.m, p.n),
           .count = static_cast<int>(count),
           .m = static_cast<int>(p.m),
           .sides = static_cast<int>(sides),
@@ -45,10 +50,10 @@ SystemShape system_shape(const SolveProblem& p, index_t count, index_t sides,
 
 namespace {
 
-constexpr std::array<std::string_view, 10> heavy_kernels{
-    "solve_normal",     "solve_normal_tile", "solve_normal_group", "check_solutions",
-    "solve_systems",    "measure_factors",   "solve_normal_sums",  "take_step",
-    "sum_normal_slabs", "sum_row_slabs"};
+constexpr std::array<std::string_view, 11> heavy_kernels{
+    "solve_normal",         "solve_normal_tile", "solve_normal_group", "check_solutions",
+    "solve_systems",        "measure_factors",   "solve_normal_sums",  "take_step",
+    "measure_lane_factors", "sum_normal_slabs",  "sum_row_slabs"};
 
 /// Gives the launcher of a program: one that enqueues, or one that takes down names.
 using LauncherOf = std::function<Launcher(const ProgramSource&)>;
@@ -60,6 +65,10 @@ ProgramSource source_of(const SystemJob& job, const char* file, const Params& pa
 
 ProgramSource group_source(const SystemJob& job) {
   return source_of(job, "gpu/solve/systems.cl", job.params);
+}
+
+ProgramSource lane_source(const SystemJob& job) {
+  return source_of(job, "gpu/solve/system_lanes.cl", job.lane_params);
 }
 
 ProgramSource tall_source(const SystemJob& job) {
@@ -109,18 +118,28 @@ void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, NormalBody
 
 /// The findings, the errors and the standard errors.
 void enqueue_check(const LauncherOf& launcher, const SystemJob& job) {
-  const int group = system_group_size(job.params), teams = job.params.at("TEAMS");
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  Launcher launch = launcher(group_source(job));
-  launch("measure_factors", std::min(ceil_divide(job.shape.count, teams), job.factor_groups), group,
-         job.r, job.findings, job.inverse_norms, job.scratch, job.shape);
+  if (measures_by_lanes(job.params.at("COLUMNS"))) {
+    Launcher launch_lanes = launcher(lane_source(job));
+    enqueue_lane_measures(job, launch_lanes);
+  } else {
+    Launcher launch_teams = launcher(source_of(job, "gpu/solve/measures.cl", job.measure_params));
+    enqueue_measures(job, launch_teams);
+  }
   if (is_tall_system(job.shape.m)) {
     Launcher launch_tall = launcher(tall_source(job));
     enqueue_tall_check(job, launch_tall);
     return;
   }
-  launch("check_solutions", ceil_divide(sides, teams), group, job.a, job.b, job.r, job.x,
-         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+  if (checks_by_lanes(job.shape.m, job.params.at("COLUMNS"))) {
+    Launcher launch_lanes = launcher(lane_source(job));
+    enqueue_lane_check(job, launch_lanes);
+    return;
+  }
+  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
+  Launcher launch = launcher(group_source(job));
+  launch("check_solutions", ceil_divide(sides, job.params.at("TEAMS")),
+         system_group_size(job.params), job.a, job.b, job.r, job.x, job.findings, job.inverse_norms,
+         job.errors, job.se, job.shape);
 }
 
 NormalBody body_of(const SystemSetup& setup, SystemRoute route) {

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <bit>
 
+#include "gpu/solve/measures.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_group.hpp"
 #include "gpu/solve/normal_lane.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/normal_tile.hpp"
+#include "gpu/solve/system_lanes.hpp"
 #include "gpu/solve/tall_normal.hpp"
 #include "gpu/solve/tall_systems.hpp"
 #include "gpu/tuning.hpp"
@@ -22,14 +24,16 @@ namespace {
 /// Work-items that solve a system: a power of two, 4 or more.
 int team_size(index_t n) {
   if (n > tuning::solve_team_columns) return n <= 2 * tuning::solve_team_columns ? 128 : 256;
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(n, 4))));
+  const auto most = static_cast<std::uint64_t>(tuning::solve_most_team);
+  return static_cast<int>(
+      std::min(most, std::bit_ceil(static_cast<std::uint64_t>(std::max<index_t>(n, 4)))));
 }
 
-/// The arrays of DECLARE_ROOM, and the weights of measure_factors, of one team.
+/// The arrays of DECLARE_ROOM of one team.
 std::size_t room_bytes(index_t n, std::size_t element, int team, int rows, bool has_triangle) {
   const index_t tile = rows * (n | 1), triangle = has_triangle ? n * (n + 1) / 2 : 0;
   return element * static_cast<std::size_t>(std::max(tile, triangle)) +
-         sizeof(double) * static_cast<std::size_t>(4 * n + team + rows);
+         sizeof(double) * static_cast<std::size_t>(3 * n + team + rows);
 }
 
 }  // namespace
@@ -67,7 +71,11 @@ std::string system_objection(const SolveProblem& p, const Limits& limits) {
   const SystemParams params(p.m, p.n, p.type, limits);
   const std::string of_group = group_objection(
       system_group_size(params.group), system_local_bytes(p.n, p.type, params.group), limits);
-  if (!of_group.empty() || !is_tall_system(p.m)) return of_group;
+  if (!of_group.empty()) return of_group;
+  const std::string of_measures =
+      group_objection(measure_group_size(params.measures),
+                      measure_local_bytes(p.n, p.type, params.measures), limits);
+  if (!of_measures.empty() || !is_tall_system(p.m)) return of_measures;
   return group_objection(params.tall.at("TEAM"), system_local_bytes(p.n, p.type, params.tall),
                          limits);
 }
@@ -75,6 +83,8 @@ std::string system_objection(const SolveProblem& p, const Limits& limits) {
 SystemParams::SystemParams(index_t m, index_t n, ElementType of, const Limits& limits)
     : type(of),
       group(system_params(n, of, limits)),
+      measures(measure_params(n, of, limits)),
+      lanes(system_lane_params(n)),
       tall(tall_system_params(n, of, limits)),
       normal(normal_params(n, of)),
       normal_lane(normal_lane_params(m, n, of)),

@@ -22,7 +22,8 @@ std::string system_objection(const SolveProblem& problem, const Limits& limits);
 struct SystemParams {
   SystemParams(index_t m, index_t n, ElementType of, const Limits& limits);
   ElementType type;
-  Params group, tall, normal, normal_lane, normal_tile, normal_group, sums, tall_normal;
+  Params group, measures, lanes, tall, normal, normal_lane, normal_tile, normal_group, sums,
+      tall_normal;
 };
 
 }  // namespace qrtool

@@ -87,7 +87,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void judge(Call& call, const Flight& flight);
 
   SystemLayout layout(index_t sides) const {
-    return {problem_, sides, setup_.params.group, engine_.info.limits};
+    return {problem_, sides, setup_.params, engine_.info.limits};
   }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});

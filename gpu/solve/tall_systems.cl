@@ -122,9 +122,11 @@ __kernel __attribute__((reqd_work_group_size(TEAM, 1, 1))) void finish_tall(
   RowSums all = no_rows();
   all.r_squares = ITEM == 0 ? sums[COLUMNS] : 0;
   all.b_squares = ITEM == 0 ? sums[COLUMNS + 1] : 0;
-  finish_check(room, &all, r + system * COLUMNS * COLUMNS, findings + system, errors + number, true,
-               &shape);
+  __local int open_teams;
+  const double norm_r =
+      finish_check(room, &all, r + system * COLUMNS * COLUMNS, findings + system, errors + number,
+                   true, &shape, &open_teams);
   if (!shape.wants_se) return;
-  store_standard_errors(room, inverse_norms + system * COLUMNS,
+  store_standard_errors(norm_r, inverse_norms + system * COLUMNS,
                         se + system * shape.x_system + side * shape.x_side, &shape);
 }

@@ -23,6 +23,8 @@ HOSTS = {
     "gram_group.cl": ["gram_group.cpp"],
     "gram_twice.cl": ["gram_twice.cpp"],
     "systems.cl": ["system_params.cpp"],
+    "system_lanes.cl": ["system_lanes.cpp"],
+    "measures.cl": ["measures.cpp"],
     "tall_systems.cl": ["tall_systems.cpp"],
     "normal.cl": ["normal.cpp"],
     "normal_lane.cl": ["normal_lane.cpp"],
