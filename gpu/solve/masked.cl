@@ -217,7 +217,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_masked(
     }
   }
   factor_gram_matrix(gram, inverse);
-  const FactorFindings found = findings_of(gram, inverse);
+  FactorFindings found;
+  find_conditions(gram, inverse, &found);
   const double norm_b = sqrt(b_squares), norm_r = sqrt(r_squares), norm_g = norm_of_columns(g);
   const double norm_x = norm_of_columns(x);
   solve_lower(gram, inverse, g);

@@ -279,11 +279,10 @@ INLINE void bring_to_one(Entries s, double of_s[2]) {
   of_s[1] = of_s[1] * factor.y * factor.y;
 }
 
-INLINE FactorFindings measure_triangle(const MeasureRoom room, Triangle r, Columns* at,
-                                       const double squares[OWNED]) {
+INLINE void measure_triangle(const MeasureRoom room, Triangle r, Columns* at,
+                             const double squares[OWNED], FactorFindings* found) {
   Entries s, p;
-  FactorFindings found;
-  found.norm = sqrt(weigh_columns(room, squares, at, p));
+  found->norm = sqrt(weigh_columns(room, squares, at, p));
   grow_solution(room, r, at, s);
   double before[4], after[4];
   measure_vectors(room, s, p, after);
@@ -303,10 +302,9 @@ INLINE FactorFindings measure_triangle(const MeasureRoom room, Triangle r, Colum
     for (int k = 0; k < 2; ++k) before[k] = after[k] / before[k];
     bring_to_one(s, after);
   }
-  found.condition = sqrt(after[2] / before[2]) / least_value_for(sqrt(before[0]));
-  found.smallest = least_value_for(sqrt(before[1]));
-  found.scaled_condition = sqrt(after[3] / before[3]) / found.smallest;
-  return found;
+  found->condition = sqrt(after[2] / before[2]) / least_value_for(sqrt(before[0]));
+  found->smallest = least_value_for(sqrt(before[1]));
+  found->scaled_condition = sqrt(after[3] / before[3]) / found->smallest;
 }
 
 // norms[i] := the norm of row i of R^-1: y R = e_i, from entry i on; y_j at scratch[j COLUMNS + i].
@@ -354,7 +352,8 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void measure_
 #else
     Triangle read = r;
 #endif
-    const FactorFindings found = measure_triangle(room, read, &at, squares);
+    FactorFindings found;
+    measure_triangle(room, read, &at, squares, &found);
     if (ITEM == 0 && exists) findings[system] = found;
     if (shape.wants_se && exists)
       measure_inverse(read, &at, scratch, inverse_norms + system * COLUMNS);

@@ -35,11 +35,10 @@ typedef union {
   STORED entries[COLUMNS];
 } RowOfLane;
 
-INLINE RowOfLane take_row_of_lane(__global const STORED* from) {
-  RowOfLane row;
+// A function that returned the row would be one that Oclgrind 21.10 cannot run.
+INLINE void take_row_of_lane(RowOfLane* row, __global const STORED* from) {
 #pragma unroll
-  for (int p = 0; p < COLUMNS / PART; ++p) row.parts[p] = ((__global const RowPart*)from)[p];
-  return row;
+  for (int p = 0; p < COLUMNS / PART; ++p) row->parts[p] = ((__global const RowPart*)from)[p];
 }
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_factors(
@@ -51,13 +50,16 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_fa
   double l[TRIANGLE_ENTRIES], inverse[COLUMNS];
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
-    const RowOfLane row = take_row_of_lane(r + i * COLUMNS);
+    RowOfLane row;
+    take_row_of_lane(&row, r + i * COLUMNS);
     inverse[i] = 1 / (double)row.entries[i];
 #pragma unroll
     for (int j = 0; j < COLUMNS; ++j)
       if (j >= i) l[LOWER(j, i)] = row.entries[j];
   }
-  findings[system] = findings_of(l, inverse);
+  FactorFindings found;
+  find_conditions(l, inverse, &found);
+  findings[system] = found;
   if (!shape.wants_se) return;
   double squares[COLUMNS];
   square_inverse_rows(l, inverse, squares);
@@ -69,7 +71,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void measure_lane_fa
 INLINE double norm_of_transposed(__global const STORED* r, double g[COLUMNS]) {
 #pragma unroll
   for (int i = 0; i < COLUMNS; ++i) {
-    const RowOfLane row = take_row_of_lane(r + i * COLUMNS);
+    RowOfLane row;
+    take_row_of_lane(&row, r + i * COLUMNS);
     g[i] /= (double)row.entries[i];
 #pragma unroll
     for (int j = 0; j < COLUMNS; ++j)
@@ -98,7 +101,8 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void check_lane_solu
   }
 #pragma unroll 4
   for (int i = 0; i < shape.m; ++i) {
-    const RowOfLane row = take_row_of_lane(a + (index_t)i * COLUMNS);
+    RowOfLane row;
+    take_row_of_lane(&row, a + (index_t)i * COLUMNS);
     const double right = b[i * shape.b_step];
     double residual = right;
 #pragma unroll
