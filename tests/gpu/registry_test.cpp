@@ -122,11 +122,16 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   wide.count = 3;
   EXPECT_EQ(chosen(wide, limits), "opencl/large");
   EXPECT_EQ(chosen(problem(130, 80), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/gram");
-  EXPECT_EQ(chosen(problem(512, 96), limits), "opencl/gram");
+  EXPECT_EQ(chosen(problem(130, 81), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(162, 81), limits), "opencl/gram_tiles");
+  for (const index_t m : {96, 130, 512, 768}) {
+    Problem crowd = problem(m, 96);
+    crowd.count = 400;
+    EXPECT_EQ(chosen(crowd, limits), "opencl/gram") << m;
+  }
   EXPECT_EQ(chosen(problem(513, 96), limits), "opencl/gram_tiles");
-  tall_batch = problem(513, 81);
-  tall_batch.count = 200;
+  tall_batch = problem(769, 81);
+  tall_batch.count = 400;
   EXPECT_EQ(chosen(tall_batch, limits), "opencl/gram_tiles");
   EXPECT_EQ(chosen(problem(100000, 100), limits), "opencl/tall");
   EXPECT_EQ(chosen(problem(100000, 129), limits), "opencl/gram_tiles");
@@ -140,6 +145,13 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   wide_type.type = ElementType::float64;
   EXPECT_EQ(chosen(lapack, limits), "opencl/small");
   EXPECT_EQ(chosen(wide_type, limits), "opencl/gram");
+  wide_type.n = 78;
+  for (const index_t m : {78, 500}) {
+    wide_type.m = m;
+    EXPECT_EQ(chosen(wide_type, limits), "opencl/gram_group") << m;
+  }
+  wide_type.count = 59;
+  EXPECT_NE(chosen(wide_type, limits), "opencl/gram_group");
   wide_type.m = wide_type.n = 81;
   EXPECT_FALSE(gram_variant().plan.fits(wide_type, limits).ok);
 }
