@@ -199,6 +199,24 @@ class Opencl(unittest.TestCase):
                     np.testing.assert_allclose(ours["X"][i], cpu["X"][i], rtol=0,
                                                atol=100 * scale * condition**2 * size[i])
 
+    def test_solve_estimates_the_conditions_of_each_matrix(self):
+        import numpy as np
+
+        random = np.random.default_rng(9)
+        # A work-item, a team of four, and a larger team for each matrix.
+        for n, dtype in ((3, "f8"), (8, "f4"), (13, "f8"), (37, "f4")):
+            a = random.standard_normal((20, 45, n)) * 1.7 ** (np.arange(n) % 9)
+            files = self.write("a.h5", A=a.astype(dtype)), self.write(
+                "b.h5", b=random.standard_normal((20, 45)).astype(dtype))
+            found, backend = self.solve(*files)
+            self.assertEqual(backend, "opencl")
+            norms = np.linalg.norm(a, axis=1, keepdims=True)
+            for name, matrix in (("condition", a),
+                                 ("scaled_condition", a * 2.0 ** (-1 - np.floor(np.log2(norms))))):
+                ratio = found[name] / np.linalg.cond(matrix)
+                self.assertLess(ratio.max(), 1 + 1e-5, (name, n))
+                self.assertGreater(ratio.min(), 0.6, (name, n))
+
     def test_solve_has_the_same_bits_in_any_batch(self):
         import numpy as np
 
