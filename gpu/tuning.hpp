@@ -109,8 +109,8 @@ inline constexpr MeasuredTime measured_times[] = {
     {"opencl/gram_twice", ElementType::float64, 1802, 129, 129, 3.76, 3.22},
     {"opencl/gram_group", ElementType::float32, 2391, 112, 112, 0.823, 0.823},
     {"opencl/gram_group", ElementType::float32, 1446, 144, 144, 1.33, 1.33},
-    {"opencl/gram_group", ElementType::float64, 5787, 72, 72, 1.23, 1.23},
-    {"opencl/gram_group", ElementType::float64, 3255, 96, 96, 1.10, 1.10},
+    {"opencl/gram_group", ElementType::float64, 5787, 72, 72, 0.998, 0.998},
+    {"opencl/gram_group", ElementType::float64, 3255, 96, 96, 1.09, 1.09},
     {"opencl/gram_group", ElementType::float64, 1831, 128, 128, 1.31, 1.31},
     {"opencl/gram_group", ElementType::float64, 1171, 160, 160, 1.84, 1.84},
     {"opencl/gram_twice", ElementType::float64, 2000, 256, 128, 2.59, 1.25},
@@ -133,20 +133,19 @@ struct MeasuredSystems {
   double ms;
 };
 inline constexpr MeasuredSystems measured_systems[] = {
-    {ElementType::float32, 1000000, 16, 4, 2.4},   {ElementType::float64, 1000000, 16, 4, 2.9},
-    {ElementType::float32, 100000, 16, 4, 0.267},  {ElementType::float64, 100000, 16, 4, 0.337},
-    {ElementType::float32, 15000, 64, 64, 3.2},    {ElementType::float64, 15000, 64, 64, 4.5},
-    {ElementType::float32, 1000, 256, 128, 1.69},  {ElementType::float64, 1000, 256, 128, 2.85},
-    {ElementType::float32, 65536, 288, 97, 55},    {ElementType::float64, 65536, 288, 97, 87},
-    {ElementType::float32, 1000, 288, 97, 0.972},  {ElementType::float64, 1000, 288, 97, 1.55},
+    {ElementType::float32, 1000000, 16, 4, 0.351}, {ElementType::float64, 1000000, 16, 4, 0.632},
+    {ElementType::float32, 200000, 20, 12, 0.978}, {ElementType::float64, 200000, 20, 12, 1.40},
+    {ElementType::float32, 15000, 64, 64, 0.817},  {ElementType::float64, 15000, 64, 64, 1.29},
+    {ElementType::float32, 5000, 256, 128, 2.53},  {ElementType::float64, 5000, 256, 128, 4.30},
+    {ElementType::float32, 65536, 288, 97, 27.4},  {ElementType::float64, 65536, 288, 97, 35.1},
     {ElementType::float32, 1, 100000, 16, 0.262},  {ElementType::float64, 1, 100000, 16, 0.372},
     {ElementType::float32, 1, 1000000, 32, 0.415}, {ElementType::float64, 1, 1000000, 32, 0.453},
-    {ElementType::float32, 1, 4000000, 64, 1.57},  {ElementType::float64, 1, 4000000, 64, 1.81},
+    {ElementType::float32, 1, 4000000, 64, 1.27},  {ElementType::float64, 1, 4000000, 64, 2.13},
 };
 /// Entries of A times right sides per second, where one matrix has them all, with the check: at
-/// least, for right sides in rows. 10000000 of 120 x 4 take 6.7 ms (float64 12.9), 1000000 of 288 x
-/// 64 19.6 (23.8); as columns 3.3 and 4.7. The copies take 30 times as long.
-inline constexpr double shared_entries_per_second = 7e11, shared_wide_entries_per_second = 4e11;
+/// least, for right sides in rows. 10000000 of 120 x 4 take 3.1 ms (float64 5.1), 1000000 of 288 x
+/// 64 19.6 (23.8) before rows were copied as they are now. The copies take 30 times as long.
+inline constexpr double shared_entries_per_second = 9e11, shared_wide_entries_per_second = 7e11;
 /// A part of the name of the device of these tables.
 inline constexpr std::string_view measured_device = "H200";
 /// Compute units of that device. Others are taken to be faster or slower in proportion to theirs.
@@ -658,10 +657,11 @@ inline constexpr int normal_tile_double_stages[] = {4, 2, 2, 2, 1};
 /// 1e-10.
 inline constexpr double normal_tile_least_value = 1e-5;
 /// Systems of more than normal_tile_most_columns are solved by groups of warps
-/// (solve/normal_group.cl). To normal_group_spare_columns their work-items have so many registers:
-/// a multiprocessor then runs 12 warps at a time instead of eight. Beyond, A'A would not stay in
-/// them during its sums. Not yet measured.
-inline constexpr std::int64_t normal_group_spare_columns = 112;
+/// (solve/normal_group.cl). To normal_group_spare_columns their work-items have so many registers,
+/// and a multiprocessor then runs 12 warps at a time instead of eight: 20,000 of 120 x 96 take 2.59
+/// ms, 3.34 without a limit and 3.95 with 128 (float64 3.64, 4.20, 5.23); 65,536 of 288 x 97 18.0,
+/// 17.1 and 27.3 (24.2, 23.2, 32.3).
+inline constexpr std::int64_t normal_group_spare_columns = 96;
 inline constexpr int normal_group_spare_registers = 168;
 
 // ---- least squares (solve/). Not yet measured.
@@ -730,8 +730,9 @@ inline constexpr int shared_block = 16;
 /// Work-items of a group, also where right sides are rows in memory; on a CPU device their private
 /// arrays lie in its caches.
 inline constexpr int shared_group = 128, shared_rows_group = 64, shared_group_on_cpu = 32;
-/// Bytes of a right side that are copied to local memory at a time where it is a row in memory, and
-/// rows that are taken at a time.
+/// Bytes of a right side that are copied to local memory at a time where it is a row in memory (of
+/// 10,000,000 of 120 rows 1.29 ms for x with 4 columns, 1.52 with 128 bytes; float64 2.54
+/// and 2.84), and rows that are taken at a time.
 inline constexpr int shared_fetched_bytes = 256, shared_rows = 8;
 /// Bytes of the slab of A or Q in local memory.
 inline constexpr int shared_slab_bytes = 8 << 10;
