@@ -11,14 +11,7 @@
 //
 // normal.cl says why one step is enough for float32, and what is left to R of a variant.
 //
-// A warp has two rows of 16 x 16 blocks, OWN blocks in all (six rows; a row of the picture is the
-// warp's number):
-//                0
-//                1 1          low = w, or none
-//                2 2 2
-//                2 2 2 2
-//                1 1 1 1 1    high = BLOCKS - 1 - w
-//                0 0 0 0 0 0
+// group_blocks.clh says which blocks a warp has.
 //
 // Local memory: stages of rows of A, each with its entry of b; or two columns of L. In the place of
 // a block on the diagonal of L is X, which stays there.
@@ -56,27 +49,6 @@
 #define OWNED_COLUMNS ((COLUMNS + WARP_LANES - 1) / WARP_LANES)
 #define ROWS_AT_ONCE (MMA ? 4 : 1)
 
-typedef struct {
-  Warp warp;
-  int index;      // of the warp
-  int high, low;  // its rows of blocks; low may be -1
-} Seat;
-
-INLINE Seat take_seat(void) {
-  const int item = kept_apart((int)get_local_id(0)), lane = item % WARP_LANES;
-  const int index = item / WARP_LANES;
-  const Seat at = {{lane, lane / 4, lane % 4, 0}, index, BLOCKS - 1 - index, index - BLOCKS % 2};
-  return at;
-}
-
-// The blocks of a warp: first those of row `high`, then those of row `low` from the diagonal on.
-#define OWN (BLOCKS + 1 - BLOCKS % 2)
-#define IS_HIGH(s, at) ((s) <= (at)->high)
-#define OWN_ROW(s, at) (IS_HIGH(s, at) ? (at)->high : (at)->low)
-#define OWN_COL(s, at) (IS_HIGH(s, at) ? (s) : OWN - 1 - (s))
-// No block before this one is on the diagonal. So many warps have a row `low`.
-#define FIRST_DIAGONAL (BLOCKS - WARPS)
-
 // ---- A'A and A'b
 
 // `to` := VECTOR entries, or zeros if they do not exist.
@@ -90,8 +62,8 @@ INLINE void copy_vector(__local STORED* to, __global const STORED* from, bool ex
 
 // Copies rows first .. of A, with zeros past the last row and column, and those of b to column
 // COLUMNS.
-INLINE void copy_system_rows(const Seat* at, __local STORED* stage, __global const STORED* a,
-                       __global const STORED* b, int m, int n, int first) {
+INLINE void copy_system_rows(const Place* at, __local STORED* stage, __global const STORED* a,
+                             __global const STORED* b, int m, int n, int first) {
 #pragma unroll
   for (int u = 0; u < STAGE_ROWS; u += WARPS) {
     const int row = u + at->index;
@@ -124,7 +96,7 @@ typedef struct {
 } RowParts;
 
 // own += A'A and sums += A'b of a stage.
-INLINE void add_system_rows(const Seat* at, Block own[OWN], RowParts* sums,
+INLINE void add_system_rows(const Place* at, Block own[OWN], RowParts* sums,
                             __local const STORED* stage) {
   __local const STORED* from = stage + at->warp.t * STAGE_LD;
 #pragma unroll
@@ -139,15 +111,7 @@ INLINE void add_system_rows(const Seat* at, Block own[OWN], RowParts* sums,
       sums->high[w % WORD_ROWS] = fma(high[w], b, sums->high[w % WORD_ROWS]);
       sums->low[w % WORD_ROWS] = fma(low[w], b, sums->low[w % WORD_ROWS]);
     }
-#pragma unroll
-    for (int c = 0; c < BLOCKS; ++c) {
-      if (c < FIRST_DIAGONAL || c <= at->high) {
-        Quarter y;
-        load_operand(y, columns + 16 * c, k);
-        add_quarter(own[c], high, y);
-        if (c <= at->low) add_quarter(own[OWN - 1 - c], low, y);
-      }
-    }
+    add_row_products(at, own, high, low, columns, k);
   }
 }
 
@@ -161,7 +125,7 @@ INLINE void store_row_parts(const Warp* at, double sums[WORD_ROWS], __local doub
 }
 
 // own := -A'A, with -1 on the diagonal past column n, and y := A'b.
-INLINE void sum_system(const Seat* at, Block own[OWN], __local double* y, __local STORED* stages,
+INLINE void sum_system(const Place* at, Block own[OWN], __local double* y, __local STORED* stages,
                        __global const STORED* a, __global const STORED* b, int m, int n) {
   const int steps = (m + STAGE_ROWS - 1) / STAGE_ROWS;
   RowParts sums = {{0}, {0}};
@@ -183,16 +147,7 @@ INLINE void sum_system(const Seat* at, Block own[OWN], __local double* y, __loca
   if (at->low >= 0) store_row_parts(&at->warp, sums.low, y + 16 * at->low);
 #pragma unroll
   for (int s = 0; s < OWN; ++s) flip_block(own[s]);
-#pragma unroll
-  for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
-    if (OWN_ROW(s, at) == BLOCKS - 1 && OWN_COL(s, at) == BLOCKS - 1) {
-#pragma unroll
-      for (int w = 0; w < BLOCK_WORDS; ++w) {
-        const int i = BLOCK_ROW(w, at->warp.g);
-        if (i == BLOCK_COL(w, at->warp.t) && COLUMNS - 16 + i >= n) own[s][w] = -1;
-      }
-    }
-  }
+  fill_past_last_column(at, own, n, -1);
   sync_items(CLK_LOCAL_MEM_FENCE);
 }
 
@@ -221,8 +176,8 @@ INLINE void factor_system(Block own[OWN], __local double* shared, __local int* i
     // their blocks; the pivot's own warp does so in turn 2. Turn 2: column b.
 #pragma unroll 1
     for (int turn = 0; turn < 3; ++turn) {
-      const Seat here = take_seat();
-      const Seat* at = &here;
+      const Place here = place_in_group();
+      const Place* at = &here;
       const bool is_pivot = at->high == b || at->low == b;
 #pragma unroll
       for (int s = 0; s < OWN; ++s) {
@@ -273,8 +228,8 @@ INLINE void solve_factored(Block own[OWN], __local const double* shared, __local
   RowParts sums = {{0}, {0}};
 #pragma unroll 1
   for (int b = 0; b < BLOCKS; ++b) {
-    const Seat here = take_seat();
-    const Seat* at = &here;
+    const Place here = place_in_group();
+    const Place* at = &here;
     if (at->high == b || at->low == b) {
       Block x;
       double of_rows[WORD_ROWS], of_cols[WORD_COLS] = {0};
@@ -299,8 +254,8 @@ INLINE void solve_factored(Block own[OWN], __local const double* shared, __local
   }
 #pragma unroll 1
   for (int b = BLOCKS - 1; b >= 0; --b) {
-    const Seat here = take_seat();
-    const Seat* at = &here;
+    const Place here = place_in_group();
+    const Place* at = &here;
     if (at->high == b || at->low == b) {
       Block x;
       double of_rows[WORD_ROWS] = {0};
@@ -338,8 +293,8 @@ INLINE void add_to_x(__local double* x, __local const double* v, bool is_first) 
 // y := A'(b - A x). A warp takes whole rows, straight from global memory.
 INLINE void form_group_gradient(__local double* y, __local const double* x,
                                 __global const STORED* a, __global const STORED* b, int m, int n) {
-  const Seat here = take_seat();
-  const Seat* at = &here;
+  const Place here = place_in_group();
+  const Place* at = &here;
   const int lane = at->warp.lane;
   double own[OWNED_COLUMNS];
 #pragma unroll
@@ -385,7 +340,7 @@ INLINE void form_group_gradient(__local double* y, __local const double* x,
 
 // ||v||^2, in every work-item.
 INLINE double square_in_group(__local const double* v) {
-  const Seat at = take_seat();
+  const Place at = place_in_group();
   double sum = 0;
 #pragma unroll
   for (int c = 0; c < OWNED_COLUMNS; ++c) {
@@ -407,7 +362,7 @@ __kernel SIZE_OF_GROUP void solve_normal_group(
   const int item = get_local_id(0);
   a += system * shape.m * n;
   b += system * shape.m;
-  const Seat at = take_seat();
+  const Place at = place_in_group();
   Block own[OWN];
   sum_system(&at, own, y, (__local STORED*)shared, a, b, shape.m, n);
   factor_system(own, shared, &is_plain, r + system * n * n, n, MOST_PLAIN(shape.m, n));

@@ -7,14 +7,7 @@
 //   R = (L1 L2)'
 //
 //   sum      G = X'X in the registers of the group, X = A or Q1. The lower triangle has BLOCKS rows
-//            of 16 x 16 blocks. Warp w has a row `high` and a row `low`, OWN blocks in all (six
-//            rows; a row of the picture is the warp's number):
-//                0
-//                1 1          low = w, or none
-//                2 2 2
-//                2 2 2 2
-//                1 1 1 1 1    high = BLOCKS - 1 - w
-//                0 0 0 0 0 0
+//            of 16 x 16 blocks, two for each warp (group_blocks.clh)
 //   factor   G -> L, column by column of blocks through local memory; L goes to the slot. In the
 //            second pass L2 follows by its series if G is close to I (departure.clh)
 //   divide   Q1 or Q, by substitution. Each warp takes strips of 16 rows
@@ -72,27 +65,6 @@
 #define SHARED_ROOM LARGER(PIVOT_AT + PIVOT_ROOM, 2 * LARGER(DIVISOR_ROOM, TURNED_ROOM))
 
 // ---- a group
-
-typedef struct {
-  Warp warp;
-  int item, index;  // index of the work-item and of the warp in the group
-  int high, low;    // the rows of blocks of the warp; low may be -1
-} Place;
-
-INLINE Place place_in_group(void) {
-  const int item = kept_apart((int)get_local_id(0)), lane = item % WARP_LANES;
-  const int index = item / WARP_LANES;
-  const Place at = {
-      {lane, lane / 4, lane % 4, 0}, item, index, BLOCKS - 1 - index, index - BLOCKS % 2};
-  return at;
-}
-
-// The blocks of a warp: first those of row `high`, then those of row `low` from the diagonal on.
-#define OWN (BLOCKS + 1 - BLOCKS % 2)
-#define OWN_ROW(s, at) ((s) <= (at)->high ? (at)->high : (at)->low)
-#define OWN_COL(s, at) ((s) <= (at)->high ? (s) : OWN - 1 - (s))
-// No block before this one is on the diagonal.
-#define FIRST_DIAGONAL (BLOCKS - WARPS)
 
 // The sum and the largest of x over the group. room: an entry per warp.
 INLINE double sum_of_all_warps(const Place* at, double x, __local double* room) {
@@ -209,15 +181,7 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
     for (int w = 0; w < QUARTER_WORDS; ++w) {
       *largest = max(*largest, max(size_of_entry(high[w]), size_of_entry(low[w])));
     }
-#pragma unroll
-    for (int c = 0; c < BLOCKS; ++c) {
-      if (c < FIRST_DIAGONAL || c <= at->high) {
-        Quarter y;
-        load_operand(y, from + 16 * c, k);
-        add_quarter(own[c], high, y);
-        if (c <= at->low) add_quarter(own[OWN - 1 - c], low, y);
-      }
-    }
+    add_row_products(at, own, high, low, from, k);
   }
 }
 
@@ -240,16 +204,7 @@ INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stag
     if (step >= 0) add_group_rows(at, own, stages + step % STAGES * STAGE_ENTRIES, largest);
   }
   wait_for_copies();
-#pragma unroll
-  for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
-    if (OWN_ROW(s, at) == BLOCKS - 1 && OWN_COL(s, at) == BLOCKS - 1) {
-#pragma unroll
-      for (int w = 0; w < BLOCK_WORDS; ++w) {
-        const int i = BLOCK_ROW(w, at->warp.g);
-        if (i == BLOCK_COL(w, at->warp.t) && COLUMNS - 16 + i >= shape.n) own[s][w] = 1;
-      }
-    }
-  }
+  fill_past_last_column(at, own, shape.n, 1);
 }
 
 // Whether a column of X has a squared norm outside the range.
