@@ -140,6 +140,11 @@ inline int aligned_entries(index_t entries) {
   return entries % 4 == 0 ? 4 : entries % 2 == 0 ? 2 : 1;
 }
 
+/// The same, but at most 16 bytes, which a copy to local memory takes (gpu/common/copy.clh).
+inline int copied_entries(index_t entries, ElementType type) {
+  return std::min(aligned_entries(entries), 16 / static_cast<int>(size_of(type)));
+}
+
 /// The reason why the device cannot run a work-group of this size, or an empty text if it can.
 std::string group_objection(int work_items, std::size_t local_bytes, const Limits& limits);
 

@@ -327,8 +327,8 @@ inline constexpr std::int64_t gram_group_single_most_columns = 144;
 inline constexpr double gram_group_tall = 1.5, gram_group_tall_double = 2.5;
 inline constexpr double gram_group_tall_double_few = 6.5;
 inline constexpr std::int64_t gram_group_tall_columns = 112;
-/// As are fewer matrices. float64, 60 matrices: 96 x 96 0.104 (`gram_twice` 0.119), 128 x 128 0.126
-/// (0.127), 150 x 150 0.203 (0.248).
+/// Smaller batches are left to the others, too. float64, 60 matrices: 96 x 96 0.104 (`gram_twice`
+/// 0.119), 128 x 128 0.126 (0.127), 150 x 150 0.203 (0.248).
 inline constexpr std::int64_t gram_group_batch = 264, gram_group_batch_double = 60;
 /// The part of the bar that the measured error of the first pass may take.
 inline constexpr double gram_group_share = 0.9;

@@ -98,6 +98,20 @@ INLINE void add_multiple(double2* v, double2 factor, double entry) {
   v->y = fma(factor.y, entry, v->y);
 }
 
+// Makes entry i of s / R_ii and of p known, which work-item `item` has as its entry t. Returns
+// their place.
+INLINE __local double2* begin_step(const MeasureRoom room, const Columns* at, Entries s,
+                                   const Entries p, int t, int item) {
+  __local double2* place = place_of_step(room, TEAM * t + item);
+  if (ITEM == item) {
+    s[t] *= at->inverse[t];
+    place[0] = s[t];
+    place[TEAMS] = p[t];
+  }
+  sync_team();
+  return place;
+}
+
 // s := R^-T s,  p := R' p.
 INLINE void pass_down(const MeasureRoom room, Triangle r, const Columns* at, Entries s, Entries p) {
   Entries product;
@@ -110,13 +124,7 @@ INLINE void pass_down(const MeasureRoom room, Triangle r, const Columns* at, Ent
 #pragma unroll 1
     for (int item = 0; item < min(TEAM, COLUMNS - TEAM * t); ++item) {
       const int i = TEAM * t + item;
-      __local double2* place = place_of_step(room, i);
-      if (ITEM == item) {
-        s[t] *= at->inverse[t];
-        place[0] = s[t];
-        place[TEAMS] = p[t];
-      }
-      sync_team();
+      __local const double2* place = begin_step(room, at, s, p, t, item);
       const double2 known = place[0], of_p = place[TEAMS];
 #pragma unroll
       for (int u = t; u < OWNED; ++u) {
@@ -143,13 +151,7 @@ INLINE void pass_up(const MeasureRoom room, Triangle r, const Columns* at, Entri
 #pragma unroll 1
     for (int item = min(TEAM, COLUMNS - TEAM * t) - 1; item >= 0; --item) {
       const int i = TEAM * t + item;
-      __local double2* place = place_of_step(room, i);
-      if (ITEM == item) {
-        s[t] *= at->inverse[t];
-        place[0] = s[t];
-        place[TEAMS] = p[t];
-      }
-      sync_team();
+      __local const double2* place = begin_step(room, at, s, p, t, item);
       const double2 known = place[0], of_p = place[TEAMS];
 #pragma unroll
       for (int u = 0; u <= t; ++u) {

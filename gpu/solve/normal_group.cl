@@ -51,17 +51,8 @@
 
 // ---- A'A and A'b
 
-// `to` := VECTOR entries, or zeros if they do not exist.
-INLINE void copy_vector(__local STORED* to, __global const STORED* from, bool exists) {
-#if MMA
-  copy_bytes(to, from, exists, VECTOR * (int)sizeof(STORED));
-#else
-  for (int e = 0; e < VECTOR; ++e) to[e] = exists ? from[e] : (STORED)0;
-#endif
-}
-
-// Copies rows first .. of A, with zeros past the last row and column, and those of b to column
-// COLUMNS.
+// Copies STAGE_ROWS rows of A from row `first` on, with zeros past the last row and column. The
+// entries of b go to column COLUMNS.
 INLINE void copy_system_rows(const Place* at, __local STORED* stage, __global const STORED* a,
                              __global const STORED* b, int m, int n, int first) {
 #pragma unroll

@@ -11,11 +11,6 @@ namespace {
 
 constexpr index_t block_columns = 16;
 
-/// Entries of a row that are copied together, at most 16 bytes.
-int copied_entries(index_t n, ElementType type) {
-  return std::min(aligned_entries(n), static_cast<int>(16 / size_of(type)));
-}
-
 }  // namespace
 
 Params normal_group_params(index_t n, ElementType type, const Limits& limits) {

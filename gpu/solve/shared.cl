@@ -134,7 +134,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_shared(
 #pragma unroll 1
   for (int block = BLOCKS - 1; block >= 0; --block) {
     double sums[SIDES * BLOCK];
-      clear_sums(sums, SIDES * BLOCK);
+    clear_sums(sums, SIDES * BLOCK);
 #pragma unroll 1
     for (int first = 0; first < shape.data_rows; first += SLAB_ROWS) {
       const int rows = min(SLAB_ROWS, shape.data_rows - first);

@@ -23,9 +23,6 @@ int block_of(index_t n) {
 
 index_t width_of(index_t n) { return rounded_up(n, block_of(n)); }
 
-/// Entries of 16 bytes, which a copy to local memory takes at most.
-int copied_entries(ElementType type) { return 16 / static_cast<int>(size_of(type)); }
-
 std::size_t local_bytes(ElementType type, const Params& params) {
   const auto at = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
   const std::size_t slab = at("SLAB_ROWS") * (at("BLOCK") + at("WEIGHS")) * sizeof(double);
@@ -50,7 +47,7 @@ SharedParams::SharedParams(const SolveProblem& p, SidesLayout layout, bool weigh
            {"IN_ROWS", in_rows},
            {"WEIGHS", weighs},
            {"MMA", limits.float64_products},
-           {"VECTOR", in_rows ? std::min(aligned_entries(p.m), copied_entries(p.type)) : 1}};
+           {"VECTOR", in_rows ? copied_entries(p.m, p.type) : 1}};
   if (is_masked)
     for (const auto& [name, value] : masked_params(p)) solve[name] = value;
   const int slab = tuning::shared_slab_bytes / static_cast<int>(sizeof(double)) / solve.at("BLOCK");
