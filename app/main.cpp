@@ -21,6 +21,7 @@
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
+#include "app/ranks/agreement.hpp"
 #include "app/ranks/world.hpp"
 #include "app/run/opencl.hpp"
 #include "app/run/several.hpp"
@@ -134,6 +135,18 @@ std::string line_of(int argc, char** argv) {
   return line;
 }
 
+/// What the ranks of a run must have in common: the command, and the options that decide.
+std::vector<GivenOption> shared_part_of(const Command& command) {
+  return std::visit(
+      [](const auto& options) -> std::vector<GivenOption> {
+        if constexpr (std::is_base_of_v<PrintOptions, std::decay_t<decltype(options)>>)
+          return options.deciding;
+        else
+          return {{"--help or --version", ""}};
+      },
+      command);
+}
+
 std::string log_of(const Command& command) {
   return std::visit(
       [](const auto& options) {
@@ -153,6 +166,7 @@ ExitCode run_command(int argc, char** argv, Comm& world) {
     if (const std::string log = log_of(command); !log.empty() && world.is_root())
       open_log(log, line_of(argc, argv));
   });
+  agree_on_options(world, shared_part_of(command));
   ExitCode code = ExitCode::good;
   if (std::holds_alternative<FactorOptions>(command) ||
       std::holds_alternative<BenchOptions>(command)) {

@@ -57,6 +57,7 @@ struct CommandLine::Parser {
   std::vector<Variable> variables;
   std::vector<std::pair<std::string, Setter>> setters;
   std::vector<std::pair<std::string, std::function<std::vector<Candidate>()>>> suggestions;
+  std::vector<std::string> not_deciding;
 };
 
 CommandLine::CommandLine(std::string name, std::string_view positionals, std::string_view about)
@@ -220,6 +221,20 @@ bool CommandLine::parse(Args args) {
   }
   read_environment();
   return true;
+}
+
+void CommandLine::not_deciding(const std::string& name) { parser_->not_deciding.push_back(name); }
+
+std::vector<GivenOption> CommandLine::deciding_options() const {
+  std::vector<GivenOption> given;
+  for (const CLI::Option* option : parser_->app.get_options()) {
+    if (option->get_positional() || option->count() == 0) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    const auto& ignored = parser_->not_deciding;
+    if (std::find(ignored.begin(), ignored.end(), name) != ignored.end()) continue;
+    given.push_back({name, is_flag(*option) ? "" : CLI::detail::join(option->results(), ",")});
+  }
+  return given;
 }
 
 std::string CommandLine::help() const {

@@ -78,8 +78,16 @@ class CommandLine {
   /// passed to the option's setter, or to `set`.
   void environment(const std::string& name, const char* variable, Setter set = nullptr);
 
+  /// Says that an option does not change what is computed from which data, so that every rank of a
+  /// run may have a value of its own.
+  void not_deciding(const std::string& name);
+
   /// Returns false where the line asks for help; then no value is set. Errors: UsageError.
   bool parse(Args args);
+
+  /// After parse(): the options that the line gave, without those that are not deciding, in the
+  /// order in which they were declared.
+  std::vector<GivenOption> deciding_options() const;
 
   std::string help() const;
 

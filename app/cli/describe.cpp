@@ -128,6 +128,8 @@ void add_backend_options(CommandLine& line, BackendRequest& request) {
   line.suggest("--variant", variant_candidates);
   line.environment("--device", "QRTOOL_DEVICE",
                    [&request](const std::string& text) { request.usual_device = text; });
+  // The ranks of a run compare the backends and the plans that follow from these.
+  for (const char* name : {"--backend", "--device", "--variant"}) line.not_deciding(name);
 }
 
 template <class Options>
@@ -141,6 +143,7 @@ void add_resource_options(CommandLine& line, Options& o) {
   });
   line.environment("--memory", "QRTOOL_MEMORY");
   line.environment("--threads", "QRTOOL_THREADS");
+  for (const char* name : {"--memory", "--threads"}) line.not_deciding(name);
 }
 
 void add_dry_run(CommandLine& line, bool& dry_run) {
@@ -164,6 +167,8 @@ void add_print_options(CommandLine& line, PrintOptions& o) {
   line.choice("--progress", o.progress, "a progress line on standard error", progress_modes);
   line.value("--log", "FILE", "append what is printed to FILE, too, with the time",
              [&o](const std::string& text) { o.log = text; });
+  for (const char* name : {"--json", "--quiet", "--verbose", "--progress", "--log"})
+    line.not_deciding(name);
 }
 
 void describe(CommandLine& line, FactorOptions& o) {
@@ -197,6 +202,7 @@ void describe(CommandLine& line, FactorOptions& o) {
              "DIR, not in memory; copies of compressed inputs, too",
              [&o](const std::string& text) { o.scratch = text; });
   line.flag("--explain", o.explain, "print the choice of the backend and the plan before running");
+  line.not_deciding("--explain");
   add_dry_run(line, o.dry_run);
   add_report_options(line, o);
 }

@@ -130,6 +130,8 @@ Command parse_command(const Invocation& invocation) {
                    text.about);
   describe_options(line, options);
   if (!line.parse(invocation.args)) return HelpRequest{line.help()};
+  options.deciding = line.deciding_options();
+  options.deciding.insert(options.deciding.begin(), {std::string(text.name), ""});
   check_options(options);
   return options;
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// print_options.hpp: what a command prints, and where; the same for every command.
+// print_options.hpp: the options that every command has: what it prints, and where.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "app/cli/option_values.hpp"
 #include "app/process/progress.hpp"
 
 namespace qrtool {
@@ -12,6 +14,8 @@ struct PrintOptions {
   bool json = false, quiet = false, verbose = false;
   ProgressMode progress = ProgressMode::automatic;
   std::string log;  // FILE; empty: none
+  // The options of the line that decide its result. The ranks of a run compare them.
+  std::vector<GivenOption> deciding = {};
 
   /// When a progress line is shown.
   ProgressMode progress_mode() const { return quiet ? ProgressMode::never : progress; }

@@ -7,39 +7,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "app/run/join.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/content_hash.hpp"
 
 namespace qrtool {
 namespace {
-
-struct NamedValue {
-  std::string name, value;
-};
-
-/// The options that decide the result. Where nothing was given, the value is empty.
-std::vector<NamedValue> deciding_options(const FactorOptions& o) {
-  std::string precision;
-  if (o.precision.is_mixed) {
-    precision = "mixed";
-  } else if (o.precision.type) {
-    precision = name_of(*o.precision.type);
-  }
-  std::string csv;
-  for (const auto& [name, word] : to_text(o.csv)) csv += fmt::format("{}={} ", name, word);
-  return {{"--mode", std::string(name_of(o.mode))},
-          {"--sign", o.sign ? std::string(name_of(*o.sign)) : ""},
-          {"--precision", precision},
-          {"--arithmetic", std::string(name_of(o.arithmetic))},
-          {"--order", std::string(name_of(o.order))},
-          {"--pivot", o.pivot ? "yes" : ""},
-          {"--condition", o.condition ? "yes" : ""},
-          {"--dataset", o.dataset},
-          {"options of CSV", csv}};
-}
 
 std::string text_of(const Params& params) {
   std::vector<std::string> parts;
@@ -47,8 +27,39 @@ std::string text_of(const Params& params) {
   return parts.empty() ? "none" : join(parts, " ");
 }
 
-std::string in_words(const NamedValue& option, const std::string& value) {
-  return value.empty() ? "no " + option.name : option.name + " " + escape(value);
+/// The options as lines of text, which can be compared and sent.
+std::string text_of(const std::vector<GivenOption>& options) {
+  std::string text;
+  for (const auto& [name, value] : options)
+    text += name + (value.empty() ? "" : " ") + escape(value) + '\n';
+  return text;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1)
+    lines.push_back(text.substr(at, text.find('\n', at) - at));
+  return lines;
+}
+
+/// The first of `lines` that `others` do not hold, and what they hold of that option instead.
+std::optional<std::pair<std::string, std::string>> first_difference(
+    const std::vector<std::string>& lines, const std::vector<std::string>& others) {
+  const auto name_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };
+  for (const std::string& line : lines) {
+    if (std::find(others.begin(), others.end(), line) != others.end()) continue;
+    const auto other = std::find_if(others.begin(), others.end(), [&](const std::string& each) {
+      return name_of(each) == name_of(line);
+    });
+    return std::pair(line, other == others.end() ? "no " + name_of(line) : *other);
+  }
+  return std::nullopt;
+}
+
+/// A source in words, without its name, which may differ from rank to rank.
+std::string shape_in_words(const Source& source) {
+  return fmt::format("{} of {}x{} {}, {} order", source.count(), source.m, source.n,
+                     source.stored_type, name_of(source.order));
 }
 
 /// Takes a variant by its name, for this rank's part of the work.
@@ -73,16 +84,45 @@ std::string text_of_root(Comm& comm, std::string text) {
   return text;
 }
 
-void agree_on_options(Comm& comm, const FactorOptions& options) {
-  for (const NamedValue& option : deciding_options(options)) {
-    const std::string value = text_of_root(comm, option.value);
-    together(comm, [&] {
-      if (option.value == value) return;
-      throw UsageError(fmt::format("rank 0 was given {}, rank {} {}", in_words(option, value),
-                                   comm.rank(), in_words(option, option.value)),
-                       "give every rank the same options");
-    });
-  }
+void agree_on_options(Comm& comm, const std::vector<GivenOption>& options) {
+  const std::string mine = text_of(options), roots = text_of_root(comm, mine);
+  together(comm, [&] {
+    if (mine == roots) return;
+    std::string here, there;
+    if (const auto mine_first = first_difference(lines_of(mine), lines_of(roots)))
+      std::tie(here, there) = *mine_first;
+    else if (const auto roots_first = first_difference(lines_of(roots), lines_of(mine)))
+      std::tie(there, here) = *roots_first;
+    throw UsageError(fmt::format("rank 0 was given {}, rank {} {}", there, comm.rank(), here),
+                     "give every rank the same options");
+  });
+}
+
+void agree_on_source(Comm& comm, const Reader& input, const std::string& path) {
+  const Source& source = input.source();
+  std::string shape, part;
+  std::uint64_t hash = 0;
+  together(comm, [&] {
+    shape = shape_in_words(source);
+    part = source.dataset + path.substr(std::min(path.size(), source.file.size()));
+    for (const auto& [name, word] : source.details) part += fmt::format(" {}={}", name, word);
+    hash = content_hash(source.file);
+  });
+  const std::string root_shape = text_of_root(comm, shape), root_part = text_of_root(comm, part);
+  std::uint64_t root_hash = hash;
+  broadcast(comm, &root_hash, 1);
+  together(comm, [&] {
+    if (shape == root_shape && part == root_part && hash == root_hash) return;
+    const std::string what =
+        shape != root_shape
+            ? fmt::format("rank 0 reads {}, rank {} {}", root_shape, comm.rank(), shape)
+        : part != root_part
+            ? fmt::format("rank 0 reads {}, rank {} {}", escape(root_part), comm.rank(),
+                          escape(part))
+            : fmt::format("rank {} reads another file than rank 0, of the same shape", comm.rank());
+    throw InputError(fmt::format("{}: {}", escape(source.file), what),
+                     "give every rank the same file; copies must be equal byte by byte");
+  });
 }
 
 void agree_on_backend(Comm& comm, const Backend& backend) {

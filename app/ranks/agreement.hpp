@@ -4,18 +4,27 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "app/cli/options.hpp"
+#include "app/cli/option_values.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
+#include "core/plan.hpp"
+#include "io/reader.hpp"
 
 namespace qrtool {
 
 /// The text of rank 0 on every rank.
 std::string text_of_root(Comm& comm, std::string text);
 
-/// Errors: UsageError where ranks were given different options for what to compute.
-void agree_on_options(Comm& comm, const FactorOptions& options);
+/// `options` begin with the command (its name as an option's). Errors: UsageError where ranks were
+/// given different ones.
+void agree_on_options(Comm& comm, const std::vector<GivenOption>& options);
+
+/// Compares what the ranks read: its shape, type and order, the part of the file, and a hash of the
+/// file's content. The file's name may differ, since each machine may have a copy of its own.
+/// `path`: as the rank was given it. Errors: InputError where two ranks differ.
+void agree_on_source(Comm& comm, const Reader& input, const std::string& path);
 
 /// Errors: DeviceError where the ranks have chosen different backends.
 void agree_on_backend(Comm& comm, const Backend& backend);

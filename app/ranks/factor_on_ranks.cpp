@@ -69,7 +69,6 @@ FactorResult factor_together(FactorRun run, Comm& comm) {
 
 ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   const Stopwatch watch;
-  agree_on_options(comm, o);
   Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
   limits.has_scratch = !o.scratch.empty();
   std::unique_ptr<Reader> input;
@@ -87,6 +86,7 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
           "numpy.ascontiguousarray(a))");
     }
   });
+  agree_on_source(comm, *input, o.input);
   limits = limits_beside_files(o, *input, limits);
   const auto choose = [&] {
     return choose_together(o, problem_of(input->source(), o), limits, comm);

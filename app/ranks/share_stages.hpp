@@ -52,19 +52,21 @@ struct CollectingSteps : EveryPthChunk<Steps> {
   }
 };
 
+/// Thrown by keep() on a rank whose chunks rank 0 does not want any more, because another rank has
+/// failed. It ends this rank's pipeline at once.
+struct StoppedByRoot {};
+
 /// On every other rank: sends its chunks to rank 0 and does not keep them.
 template <class Chunk, class Steps>
 struct SendingSteps : EveryPthChunk<Steps> {
   Comm& comm;
   ChunkOwner owner;
   index_t sent = 0;
-  bool is_stopped = false;
 
   void read(Chunk& chunk) { this->steps.read(chunk); }
   void work(Chunk& chunk) { this->steps.work(chunk); }
   void keep(Chunk& chunk) {
-    is_stopped = is_stopped || !owner.announce();
-    if (is_stopped) return;
+    if (!owner.announce()) throw StoppedByRoot();
     for (const std::span<std::byte> part : this->steps.parts(chunk)) comm.send(0, part);
     ++sent;
   }
@@ -100,9 +102,9 @@ StageSeconds share_stages(Comm& comm, index_t chunks, std::vector<Chunk>& buffer
   together(comm, [&] {
     try {
       seconds = run_stages(own_chunks, buffers, sending);
+    } catch (const StoppedByRoot&) {  // the failed rank says why
     } catch (...) {
-      if (!sending.is_stopped && sending.sent < own_chunks)
-        sending.owner.announce_failure(Failure::current());
+      if (sending.sent < own_chunks) sending.owner.announce_failure(Failure::current());
       throw;
     }
   });

@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 
+#include "app/cli/parse.hpp"
+#include "app/ranks/share_stages.hpp"
 #include "app/run/factor_run.hpp"
 #include "core/error.hpp"
 #include "tests/support/local_ranks.hpp"
@@ -85,19 +87,32 @@ void expect_all(const std::array<std::string, ranks>& messages, const std::strin
   for (const std::string& message : messages) EXPECT_EQ(message, expected);
 }
 
-TEST(Agreement, DifferentModesAreRefusedOnAllRanks) {
-  const auto messages = messages_of<UsageError>([](Comm& comm) {
-    FactorOptions options;
-    if (comm.rank() == 2) options.mode = Mode::r;
-    agree_on_options(comm, options);
-  });
-  expect_all(messages, "rank 0 was given --mode reduced, rank 2 --mode r");
-  expect_all(messages_of<Error>([](Comm& comm) {
-               FactorOptions options;
-               options.memory_bytes = static_cast<std::uint64_t>(comm.rank());
-               agree_on_options(comm, options);
-             }),
-             "");
+/// The options that rank 0 and 1 share, and those of rank 2.
+std::string refusal_of(std::vector<GivenOption> all, std::vector<GivenOption> last) {
+  const auto messages = messages_of<UsageError>(
+      [&](Comm& comm) { agree_on_options(comm, comm.rank() == 2 ? last : all); });
+  expect_all(messages, messages[0]);
+  return messages[0];
+}
+
+TEST(Agreement, DifferentOptionsAreRefusedOnAllRanks) {
+  EXPECT_EQ(refusal_of({{"factor", ""}}, {{"factor", ""}}), "");
+  EXPECT_EQ(refusal_of({{"factor", ""}}, {{"factor", ""}, {"--mode", "r"}}),
+            "rank 0 was given no --mode, rank 2 --mode r");
+  EXPECT_EQ(refusal_of({{"factor", ""}, {"--check", "none"}}, {{"factor", ""}}),
+            "rank 0 was given --check none, rank 2 no --check");
+  EXPECT_EQ(refusal_of({{"--mode", "r"}, {"--pivot", ""}}, {{"--mode", "raw"}, {"--pivot", ""}}),
+            "rank 0 was given --mode r, rank 2 --mode raw");
+}
+
+TEST(Agreement, EveryOptionDecidesButThoseThatAreNamed) {
+  const char* const line[] = {"qrtool", "factor",   "a.h5", "q.h5",    "--check",   "none",
+                              "-v",     "--memory", "1GiB", "--pivot", "--backend", "cpu"};
+  const Command command = parse_command_line(static_cast<int>(std::size(line)), line);
+  std::string found;
+  for (const auto& [name, value] : std::get<FactorOptions>(command).deciding)
+    found += name + "=" + value + " ";
+  EXPECT_EQ(found, "factor= --check=none --pivot= ");
 }
 
 TEST(Agreement, DifferentBackendsAreRefusedOnAllRanks) {
@@ -167,6 +182,41 @@ TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
     });
     EXPECT_EQ(done_by_cpu, ranks);
     EXPECT_EQ(done_by_device, 0);
+  }
+}
+
+/// Steps of made-up chunks, of which `fails` throws where it is asked to.
+struct MadeUpSteps {
+  struct Chunk {
+    index_t number = 0;
+  };
+  int failing_rank;
+  int rank;
+  std::atomic<int>& worked;
+
+  void begin(Chunk& chunk, index_t number) { chunk.number = number; }
+  void read(Chunk&) {}
+  void work(Chunk& chunk) {
+    ++worked;
+    if (rank == failing_rank && chunk.number >= ranks) throw LimitError("this rank has failed");
+  }
+  void keep(Chunk&) {}
+  std::vector<std::span<std::byte>> parts(Chunk& chunk) {
+    return {writable_bytes_of(&chunk.number, 1)};
+  }
+};
+
+TEST(ShareStages, ARankThatFailsEndsTheOthersAtOnce) {
+  for (int failing = 0; failing < ranks; ++failing) {
+    std::atomic<int> worked = 0;
+    const auto messages = messages_of<LimitError>([&](Comm& comm) {
+      MadeUpSteps steps{failing, comm.rank(), worked};
+      std::vector<MadeUpSteps::Chunk> buffers(3);
+      MadeUpSteps::Chunk foreign;
+      share_stages(comm, 3000, buffers, foreign, steps);
+    });
+    expect_all(messages, "this rank has failed");
+    EXPECT_LT(worked, 100) << "rank " << failing;
   }
 }
 

@@ -237,14 +237,40 @@ class Ranks(unittest.TestCase):
 
     def test_ranks_with_different_options_are_refused(self):
         self.generate("--shape", "101x12x7")
-        for one, two, said in ((["--mode", "r"], [], "--mode r, rank 1 --mode reduced"),
+        for one, two, said in ((["--mode", "r"], [], "--mode r, rank 1 no --mode"),
                                ([], ["--sign", "lapack"], "no --sign, rank 1 --sign lapack"),
                                (["--precision", "double"], ["--precision", "single"],
-                                "--precision float64, rank 1 --precision float32")):
+                                "--precision double, rank 1 --precision single"),
+                               (["--check", "none"], [], "--check none, rank 1 no --check"),
+                               ([], ["--scratch", "."], "no --scratch, rank 1 --scratch .")):
             done = self.different_ranks(one, two, expect=2)
             self.assertEqual(len(self.our_messages(done)), 1, done.stderr)
             self.assertIn("rank 0 was given " + said, done.stderr)
             self.assertFalse(os.path.exists(self.path("q.h5")))
+
+    def test_ranks_that_read_different_files_are_refused(self):
+        random = np.random.default_rng(5)
+        first = random.standard_normal((101, 12, 7))
+        changed = first.copy()
+        changed[60, 3, 4] += 1e-9
+        others = {"count": (random.standard_normal((55, 12, 7)), "rank 1 55 of 12x7 float64"),
+                  "columns": (random.standard_normal((101, 12, 8)), "rank 1 101 of 12x8 float64"),
+                  "type": (first.astype(np.float32), "12x7 float32"),
+                  "numbers": (changed, "rank 1 reads another file than rank 0")}
+        np.save(self.path("a.npy"), first)
+        each = [MPI_TOOL, "factor", "--backend", "cpu", self.path("q.h5"), "-f"]
+        for name, (array, said) in others.items():
+            np.save(self.path("other.npy"), array)
+            done = self.run_command(*MPIRUN, "-n", "1", *each[:2], self.path("a.npy"), *each[2:],
+                                    ":", "-n", "1", *each[:2], self.path("other.npy"), *each[2:],
+                                    expect=3)
+            self.assertEqual(len(self.our_messages(done)), 1, (name, done.stderr))
+            self.assertIn(said, done.stderr)
+            self.assertFalse(os.path.exists(self.path("q.h5")))
+        # A copy that is equal, under another name, will do.
+        shutil.copy(self.path("a.npy"), self.path("copy.npy"))
+        self.run_command(*MPIRUN, "-n", "1", *each[:2], self.path("a.npy"), *each[2:], ":", "-n",
+                         "1", *each[:2], self.path("copy.npy"), *each[2:])
 
     def test_ranks_do_not_mix_backends(self):
         self.generate("--shape", "101x12x7")
