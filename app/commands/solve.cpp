@@ -8,6 +8,7 @@
 #include "app/run/source_notes.hpp"
 #include "app/solve/solve_dry_run.hpp"
 #include "app/solve/solve_run.hpp"
+#include "app/solve/weight_scale.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
@@ -79,9 +80,10 @@ ExitCode run_solve(const SolveOptions& o) {
   const Stopwatch watch;
   check_names(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  const SolveInputs inputs =
+  SolveInputs inputs =
       open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv}, o.system, o.order, limits);
   print_notes(o, inputs);
+  fit_weights(inputs, o.precision.value_or(type_of(inputs)));
   if (o.dry_run) return dry_run(o, inputs, limits, watch);
   const SolveResult result = solve_with_fallback(o, inputs, limits, watch);
   print_result(o, result);

@@ -14,6 +14,7 @@
 #include "app/run/stopwatch.hpp"
 #include "app/run/verdict_text.hpp"
 #include "app/solve/solve_stages.hpp"
+#include "app/solve/weight_scale.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
 
@@ -220,9 +221,10 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const Limits all = host_limits(o.memory_bytes, o.threads);
   const Recorded recorded = read_recorded(o.solutions);
   const SystemOptions options = options_of(o, recorded);
-  const SolveInputs inputs = open_inputs(o, options, all);
+  SolveInputs inputs = open_inputs(o, options, all);
   const std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
   check_solutions(inputs, *x);
+  fit_weights(inputs, type_of_solutions(x->source()));
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
   // Only this tool promises the least norm.

@@ -218,7 +218,7 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .m = inputs.m(),
           .n = inputs.n(),
           .rank = {.tolerance = tolerance},
-          .ridge = options.ridge.value_or(0),
+          .ridge = std::ldexp(options.ridge.value_or(0), -inputs.weight_exponent),
           .has_weights = inputs.w != nullptr,
           .skips_missing = options.skips_missing.value_or(false)};
 }

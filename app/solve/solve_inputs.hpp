@@ -19,6 +19,7 @@ struct SolveInputs {
   std::unique_ptr<Reader> a, b, w;  // w: null without weights
   RightSides sides;
   bool w_is_shared = false;        // m weights for all right sides
+  int weight_exponent = 0;         // `w` reads the weights divided by 2^weight_exponent; even
   std::vector<std::string> names;  // of the columns of A; empty: they have none
 
   index_t m() const { return a->source().m; }

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include <algorithm>
 #include <functional>
 
@@ -132,7 +134,7 @@ OutputSpec SolveRun::output_spec() const {
                      {"solution", options_.basic ? "basic" : "least-norm"},
                      {"rank_tolerance", text_of(problem_.rank.tolerance)},
                      {"missing", problem_.skips_missing ? "skip" : "error"},
-                     {"ridge", text_of(problem_.ridge)},
+                     {"ridge", text_of(options_.system.ridge.value_or(0))},
                      {"weights", without_directory(options_.system.weights)},
                      {"response", options_.system.response},
                      {"intercept", options_.system.intercept ? "yes" : "no"},
@@ -179,7 +181,11 @@ void SolveRun::write_column(const char* name, index_t first, const Lines& lines,
 }
 
 void SolveRun::keep_reports(index_t first, std::span<const SolutionReport> reports) {
-  write_column("residual_norm", first, reports, &SolutionReport::residual_norm);
+  // The weights were divided by a power of four before they were read.
+  const auto residual_norm_of = [this](const SolutionReport& report) {
+    return std::ldexp(report.residual_norm, inputs_.weight_exponent / 2);
+  };
+  write_column("residual_norm", first, reports, residual_norm_of);
   write_column("backward_error", first, reports, &SolutionReport::backward_error);
   write_column("least_norm_error", first, reports, &SolutionReport::least_norm_error);
   write_column("status", first, reports, &SolutionReport::status);
@@ -191,7 +197,7 @@ void SolveRun::keep_reports(index_t first, std::span<const SolutionReport> repor
   write_column("degrees_of_freedom", first, reports, freedom_of);
   result_.verdict.add(first, reports);
   if (!is_table()) return;
-  result_.residual_norm = reports.front().residual_norm;
+  result_.residual_norm = residual_norm_of(reports.front());
   result_.freedom = freedom_of(reports.front());
 }
 

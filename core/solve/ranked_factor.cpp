@@ -23,6 +23,18 @@ double frobenius(MatrixView<const double> r) {
   return std::sqrt(sum);
 }
 
+/// The e with the largest entry of v in [2^(e - 1), 2^e); 0 for a vector of zeros.
+int exponent_of(const Vector& v) {
+  int exponent = 0;
+  std::frexp(v.lpNorm<Eigen::Infinity>(), &exponent);
+  return exponent;
+}
+
+/// v 2^exponent.
+Vector scaled(const Vector& v, int exponent) {
+  return v.unaryExpr([exponent](double x) { return std::ldexp(x, exponent); });
+}
+
 }  // namespace
 
 /// The complete orthogonal decomposition, or for basic solutions its first half.
@@ -42,10 +54,13 @@ struct RankedFactor::Complete {
     Vector row(1 + right.cols()), tail(right.cols());
     for (index_t i = rank; i-- > 0;) {
       row << u(i, i), right.row(i).transpose();
+      // Columns of very different size leave rows whose squares are no numbers of float64.
+      const int exponent = exponent_of(row);
+      row = scaled(row, -exponent);
       double beta = 0;
       row.makeHouseholder(tail, coefficients(i), beta);
       tails.col(i) = tail;
-      u(i, i) = beta;
+      u(i, i) = std::ldexp(beta, exponent);
       const Vector sums = coefficients(i) * (u.col(i).head(i) + right.topRows(i) * tail);
       u.col(i).head(i) -= sums;
       right.topRows(i).noalias() -= sums * tail.transpose();
@@ -197,12 +212,14 @@ double RankedFactor::transposed_solution_norm(std::vector<double> g) const {
 
 double RankedFactor::least_norm_error(const double* x) const {
   if (!complete_) return 0;
-  const Eigen::Map<const Vector> solution(x, r_.cols);
-  const double size = solution.norm();
-  if (size == 0 || rank_ == 0) return size == 0 ? 0 : std::numeric_limits<double>::infinity();
+  const Eigen::Map<const Vector> given(x, r_.cols);
+  const double largest = given.lpNorm<Eigen::Infinity>();
+  if (largest == 0 || rank_ == 0) return largest == 0 ? 0 : std::numeric_limits<double>::infinity();
+  // The error does not depend on the scale of x, whose squares may overflow.
+  const Vector solution = scaled(given, -exponent_of(given));
   const Vector inner = complete_->project(solution);
-  const double outside = (solution - complete_->expand(inner)).norm();
-  return outside / (norm_ * complete_->solve_u_transposed(inner).norm());
+  const double outside = (solution - complete_->expand(inner)).stableNorm();
+  return outside / (norm_ * complete_->solve_u_transposed(inner).stableNorm());
 }
 
 }  // namespace qrtool

@@ -212,6 +212,36 @@ def missing_rows_and_weights():
     assert "not negative" in done.stderr
 
 
+def weights_beyond_single_precision():
+    """Their scale changes neither x nor its standard errors, and the residual norm by its root."""
+    a = RANDOM.standard_normal((30, 3)).astype("f4")
+    b = (a @ [1, 2, 3] + RANDOM.standard_normal(30)).astype("f4")
+    weights = RANDOM.random(30) + 0.5
+    weights[7] = 0
+    found = {}
+    for scale in (1, 2.0 ** -150, 2.0 ** -300, 2.0 ** 200):
+        write("w.h5", w=weights * scale)
+        ridge = 0.25 * scale
+        x = solve(a, b, "--weights", "w.h5", verify=("--weights", "w.h5"))
+        root = np.sqrt(weights)
+        near(x, lstsq(a * root[:, None], b * root).astype("f4"), 1e-5)
+        norm = read("x.h5", "report/residual_norm") / np.sqrt(scale)
+        assert read("x.h5", "report/degrees_of_freedom") == 26
+        found[scale] = [x, read("x.h5", "se"), norm]
+        x = solve(a, b, "--weights", "w.h5", "--ridge", ridge, verify=("--weights", "w.h5"))
+        found[scale].append(x)
+        with h5py.File("x.h5") as file:
+            assert float(file.attrs["ridge"]) == ridge
+    for scale, each in found.items():
+        for mine, usual in zip(each, found[1]):
+            assert np.allclose(mine, usual, rtol=1e-5, atol=0), (scale, mine, usual)
+    weights[8] = 1e-60
+    write("w.h5", w=weights)
+    done = run("solve", "a.h5", "b.h5", "x.h5", "-f", "--weights", "w.h5", status=3)
+    assert "span more than single precision holds" in done.stderr, done.stderr
+    run("solve", "a.h5", "b.h5", "x.h5", "-f", "--weights", "w.h5", "--precision", "double")
+
+
 def degrees_of_freedom():
     """On every route: rows of weight 0 and rows that are left out do not count, and the rank is
     taken off."""
@@ -518,7 +548,8 @@ def main():
     tests = [one_vector_for_each_matrix, one_matrix_with_rows_first_or_last,
              leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named,
              rank_deficient_and_wide, other_programs_solutions, bad_numbers_stay_alone,
-             missing_rows_and_weights, degrees_of_freedom, the_deviation_of_a_table,
+             missing_rows_and_weights, weights_beyond_single_precision, degrees_of_freedom,
+             the_deviation_of_a_table,
              one_matrix_on_a_device, own_matrices_with_weights_on_a_device,
              tall_matrices_go_by_rows, empty_problems, tables, one_row_is_a_table,
              mistakes_with_tables_are_named, bad_weights_are_named, certified_sets]
