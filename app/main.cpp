@@ -120,6 +120,7 @@ Error current_error() {
   set_interrupt_message("");
   const int code = static_cast<int>(error.code());
   close_log(code);
+  expect_exit();
   if (world) abandon_world(*world, code);
   world.reset();
   if (error.code() != ExitCode::output) std::exit(code);
@@ -202,6 +203,7 @@ int main(int argc, char** argv) {
     const int code = static_cast<int>(run_command(argc, argv, *world));
     remember_timings();
     close_log(code);
+    expect_exit();
     return code;
   } catch (...) {
     fail(current_error(), std::move(world), asks_for_json(argc, argv));

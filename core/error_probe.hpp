@@ -17,7 +17,8 @@
 //     mean of exp(-z sum_j p_j c_j) = prod_j (1 + 2 z p_j)^(-s/2) <= (1 + 2 z)^(-s/2),
 //
 // since the product is at least 1 + 2 z sum_j p_j. So the worst E has rank one, and Markov's
-// inequality with the best z gives, for every E and t < 1,
+// inequality with the best z gives, for every t < 1 and every E that does not depend on X and Y
+// (somebody who knows the vectors can hide an error from them),
 //
 //     P(estimate^2 <= t ||E||^2) <= (t exp(1 - t))^(s/2).
 //

@@ -155,6 +155,7 @@ Errors GramProbe<T>::finish(MatrixView<const T> r, int scale) const {
   std::vector<double> sum(static_cast<std::size_t>(size)), rest(sum.size());
   for (index_t leaf = 0; leaf < shape_.leaves(); ++leaf) {
     const double* slot = sums(leaf, 1).data();
+    if (slot[1] == 0) continue;  // a leaf of zeros has no scale
     const double factor = std::ldexp(1.0, 2 * (static_cast<int>(slot[0]) - scale));
     for (index_t l = 0; l < size; ++l) add_compensated(slot[1 + l] * factor, sum[l], rest[l]);
   }

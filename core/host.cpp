@@ -62,19 +62,39 @@ int threads_with_room() {
   return static_cast<int>(std::clamp<std::size_t>(room / 2 / bytes, 1, 1 << 20));
 }
 
-/// Every line of /proc/self/cgroup is "id:controllers:path"; version 2 has no controllers.
-std::size_t control_group_room_bytes() {
-  std::size_t least = unlimited;
+/// The least of limit_of(root, directory) over the control groups of this process with the
+/// `controller`. Every line of /proc/self/cgroup is "id:controllers:path"; version 2 has no
+/// controllers.
+template <class Limit>
+auto least_of_control_groups(const std::string& controller, Limit limit_of) {
+  auto least = std::numeric_limits<decltype(limit_of("", ""))>::max();
   std::ifstream file("/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && controllers.find("memory") == std::string::npos) continue;
-    const std::string root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/memory";
-    least = std::min(least, cgroup_room_bytes(root, root + line.substr(second + 1)));
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const bool is_version_2 = controllers == ",,";
+    if (!is_version_2 && controllers.find("," + controller + ",") == std::string::npos) continue;
+    const std::string root = is_version_2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controller;
+    least = std::min(least, limit_of(root, root + line.substr(second + 1)));
   }
   return least;
+}
+
+/// Calls use(directory) for `directory` and its parents up to `root`.
+template <class Use>
+void for_each_parent(const std::string& root, std::string directory, Use use) {
+  while (directory.size() >= root.size()) {
+    use(directory);
+    directory.resize(std::min(directory.rfind('/'), directory.size() - 1));
+  }
+}
+
+/// The cores to which this process is bound.
+int bound_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return machine_cores();
 }
 
 /// Cached file contents count as used memory but are given up when memory is needed.
@@ -100,25 +120,38 @@ std::size_t room_in(const std::string& directory, const char* limit_name, const 
 
 }  // namespace
 
-std::size_t cgroup_room_bytes(const std::string& root, std::string directory) {
+std::size_t cgroup_room_bytes(const std::string& root, const std::string& directory) {
   std::size_t least = unlimited;
-  while (directory.size() >= root.size()) {
-    least = std::min(
-        {least, room_in(directory, "/memory.max", "/memory.current", ""),
-         room_in(directory, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_")});
-    directory.resize(std::min(directory.rfind('/'), directory.size() - 1));
-  }
+  for_each_parent(root, directory, [&](const std::string& each) {
+    least = std::min({least, room_in(each, "/memory.max", "/memory.current", ""),
+                      room_in(each, "/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_")});
+  });
+  return least;
+}
+
+int cgroup_cores(const std::string& root, const std::string& directory) {
+  int least = std::numeric_limits<int>::max();
+  for_each_parent(root, directory, [&](const std::string& each) {
+    std::int64_t quota = 0, period = 0;
+    std::ifstream both(each + "/cpu.max");  // "max 100000" where there is no quota
+    if (!(both >> quota >> period)) {
+      std::ifstream first(each + "/cpu.cfs_quota_us"), second(each + "/cpu.cfs_period_us");
+      first >> quota;  // -1 where there is no quota
+      second >> period;
+    }
+    if (quota <= 0 || period <= 0) return;
+    least = static_cast<int>(std::min<std::int64_t>(least, (quota + period - 1) / period));
+  });
   return least;
 }
 
 std::size_t free_memory_bytes() {
-  return std::min({machine_room_bytes(), control_group_room_bytes(), address_space_room_bytes()});
+  return std::min({machine_room_bytes(), least_of_control_groups("memory", cgroup_room_bytes),
+                   address_space_room_bytes()});
 }
 
 int available_cores() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return machine_cores();
+  return std::min(bound_cores(), least_of_control_groups("cpu", cgroup_cores));
 }
 
 int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
@@ -141,7 +174,7 @@ Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const
   const int ranks_here = comm.local_size();
   if (!memory_bytes) limits.host_bytes /= static_cast<std::size_t>(ranks_here);
   // Where mpirun has bound the ranks to cores, the cores are divided among them already.
-  if (threads == 0 && limits.threads >= machine_cores())
+  if (threads == 0 && bound_cores() >= machine_cores())
     limits.threads = std::max(1, limits.threads / ranks_here);
   limits.ranks = comm.size();
   return limits;

@@ -16,7 +16,8 @@ namespace qrtool {
 /// memory limits of the control groups, and the room under the limit of the address space.
 std::size_t free_memory_bytes();
 
-/// Cores that this process may run on.
+/// Cores that this process may run on: those that it is bound to, but no more than the quotas of
+/// its control groups pay for.
 int available_cores();
 
 /// Cores of the machine, whether this process may run on them or not.
@@ -35,6 +36,10 @@ Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const
 
 /// The least room, in bytes, between `<directory>/memory.max` and memory.current over `directory`
 /// and its parents up to `root` (control groups, version 2; version 1's file names count too).
-std::size_t cgroup_room_bytes(const std::string& root, std::string directory);
+std::size_t cgroup_room_bytes(const std::string& root, const std::string& directory);
+
+/// The cores that the quota in `<directory>/cpu.max`, or in a parent's up to `root`, pays for,
+/// rounded up; INT_MAX where there is none. Version 1's file names count too.
+int cgroup_cores(const std::string& root, const std::string& directory);
 
 }  // namespace qrtool

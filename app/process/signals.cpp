@@ -3,6 +3,7 @@
 #include "app/process/signals.hpp"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,6 +26,7 @@ std::atomic<const char*> message = "qrtool: interrupted\n";
 static_assert(std::atomic<const char*>::is_always_lock_free);
 std::atomic<bool> is_one_of_several = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<bool> is_exit_ours = false;
 
 /// Of several ranks, the one that removes rank 0's files prints the message for all, since rank 0
 /// itself may have been killed.
@@ -87,15 +89,22 @@ extern "C" void clean_up_after_crash(int signal_number) {
   raise(signal_number);
 }
 
-// The HDF5 library ends the process where it has no memory for an identifier. PoCL does so where it
-// cannot write its cache.
+// Some libraries end the process: HDF5 where it has no memory for an identifier, PoCL where it
+// cannot write its cache, and that of OpenMP where it cannot start a thread.
 void clean_up_at_exit() {
   remove_temporary_files();
-  if (!hdf5::is_in_library()) {
-    if (DriverScope::is_entered()) end_after_driver("ended the process");
-    return;
+  if (is_exit_ours) return;
+  if (hdf5::is_in_library()) {
+    write_out_of_memory(hdf5::file_in_library());
+  } else if (DriverScope::is_entered()) {
+    end_after_driver("ended the process");
+  } else {
+    rlimit space{};
+    const bool has_limit = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+    write_error("qrtool: a library ended the process, most likely as no thread could be started\n");
+    write_error(has_limit ? "hint: raise ulimit -v, or use fewer --threads\n"
+                          : "hint: raise ulimit -u, or use fewer --threads\n");
   }
-  write_out_of_memory(hdf5::file_in_library());
   _exit(static_cast<int>(ExitCode::limit));
 }
 
@@ -114,9 +123,18 @@ void clean_up_at_exit() {
   _exit(static_cast<int>(ExitCode::internal));
 }
 
+/// Ends the process where it would soon crash for want of stack.
+void require_stack() {
+  rlimit stack{};
+  if (getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= rlim_t{256} << 10) return;
+  write_error("qrtool: the stack is limited to less than 256 KiB\nhint: raise ulimit -s\n");
+  _exit(static_cast<int>(ExitCode::limit));
+}
+
 /// Runs before the constructors of global objects of the program and of the headers it includes,
 /// some of which allocate. What the loader and the shared libraries do before is theirs.
-[[gnu::constructor(101)]] void expect_exceptions_before_main() {
+[[gnu::constructor(101)]] void prepare_before_main() {
+  require_stack();
   std::set_terminate(end_with_uncaught_exception);
 }
 
@@ -153,6 +171,8 @@ void install_signal_handlers() {
 }
 
 void take_back_abort() { handle(SIGABRT, clean_up_after_crash, SA_ONSTACK); }
+
+void expect_exit() { is_exit_ours = true; }
 
 void share_interrupt_message() { is_one_of_several = true; }
 

@@ -15,6 +15,10 @@ void install_signal_handlers();
 /// and its handler keeps ours from running.
 void take_back_abort();
 
+/// To be called before the program ends the process itself by exit() or by returning from main().
+/// Where exit() runs without this, a library has called it, and the exit code says so.
+void expect_exit();
+
 /// Sets the line that an interrupted run prints. It must be a string literal, as a signal handler
 /// reads it at any moment.
 void set_interrupt_message(const char* literal);

@@ -154,6 +154,25 @@ void fail_every_call(const std::vector<FailingCall>& calls, const Strings& argum
   }
 }
 
+/// The library of OpenMP ends the process by itself, with the code of a matrix above its bar.
+TEST_F(Faults, AThreadThatCannotStartIsExit6OrACompleteResult) {
+  make_input(400);
+  const Strings arguments{"factor", a_, q_, "-q", "--backend", "cpu", "--threads", "4"};
+  int ended = 0;
+  for (int nth = 1; nth < 12; ++nth) {
+    const std::string when = "from thread " + std::to_string(nth) + " on";
+    const ToolResult result =
+        run_tool(arguments, failing({"pthread_create", EAGAIN}, nth, true, dir_ / "log"));
+    std::filesystem::remove(dir_ / "log");
+    EXPECT_TRUE(result.exit_code == 0 || result.exit_code == 6) << when << result.err;
+    EXPECT_EQ(result.exit_code == 6, result.err.find("hint: raise ulimit") != std::string::npos)
+        << when << result.err;
+    ended += result.exit_code == 6;
+    expect_nothing_or_all(when);
+  }
+  EXPECT_GT(ended, 0) << "no thread was missed";
+}
+
 TEST_F(Faults, EveryFailingCallGivesExit5OrACompleteResult) {
   make_input(40);
   const std::vector<FailingCall> calls{

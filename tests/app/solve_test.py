@@ -242,6 +242,17 @@ def weights_beyond_single_precision():
     run("solve", "a.h5", "b.h5", "x.h5", "-f", "--weights", "w.h5", "--precision", "double")
 
 
+def columns_of_very_different_size():
+    """Least-norm solutions whose squares are no numbers of float64 are right, and judged so."""
+    for m, n in (15, 17), (8, 8), (20, 12):
+        a = RANDOM.standard_normal((100, m, n))
+        a *= 10 ** RANDOM.uniform(-140, 140, (100, 1, n))
+        if m >= n:
+            a[..., 5] = 3 * a[..., 2]  # dependent
+        solve(a, RANDOM.standard_normal((100, m)))
+        assert np.isfinite(read("x.h5", "report/least_norm_error")).all()
+
+
 def degrees_of_freedom():
     """On every route: rows of weight 0 and rows that are left out do not count, and the rank is
     taken off."""
@@ -548,8 +559,8 @@ def main():
     tests = [one_vector_for_each_matrix, one_matrix_with_rows_first_or_last,
              leading_dimensions_broadcast, arrays_of_numpy, two_ways_are_refused_and_named,
              rank_deficient_and_wide, other_programs_solutions, bad_numbers_stay_alone,
-             missing_rows_and_weights, weights_beyond_single_precision, degrees_of_freedom,
-             the_deviation_of_a_table,
+             missing_rows_and_weights, weights_beyond_single_precision,
+             columns_of_very_different_size, degrees_of_freedom,
              one_matrix_on_a_device, own_matrices_with_weights_on_a_device,
              tall_matrices_go_by_rows, empty_problems, tables, one_row_is_a_table,
              mistakes_with_tables_are_named, bad_weights_are_named, certified_sets]

@@ -71,6 +71,18 @@ TEST_F(Surroundings, AThreadWithoutSpaceNamesTheLimit) {
   EXPECT_GT(named, 0) << "no limit let a thread fail";
 }
 
+TEST_F(Surroundings, AStackThatIsTooSmallIsNamed) {
+  make_input(4);
+  for (const rlim_t kibibytes : {16, 64, 128}) {
+    const ToolResult result = run_tool({"factor", a_, q_, "-q"}, {.in_child = [kibibytes] {
+                                         const rlimit both{kibibytes << 10, kibibytes << 10};
+                                         setrlimit(RLIMIT_STACK, &both);
+                                       }});
+    EXPECT_EQ(result.exit_code, 6) << kibibytes << result.err;
+    EXPECT_NE(result.err.find("hint: raise ulimit -s"), std::string::npos) << result.err;
+  }
+}
+
 TEST_F(Surroundings, AReaderThatIsGoneIsSigpipe) {
   make_input(500);
   int ends[2];

@@ -55,6 +55,14 @@ void expect_passes(const Batch<T>& a, const Batch<T>& r) {
   EXPECT_EQ(judge(found, bars, false), Status::ok) << found.residual / bars.residual;
 }
 
+TEST(GramProbe, LeavesOfZerosBesideTinyNumbersAreZeros) {
+  const index_t m = 4 * TallShape(1 << 16, 4).leaf_rows();
+  Batch<double> a = make<double>("gauss", m, 4, 1e-200);
+  const MatrixView<double> rows = a.view()[0];
+  std::fill_n(rows.data, m / 2 * 4, 0.0);
+  expect_passes(a, factor(a));
+}
+
 /// Damage of every kind: one entry, a column, a rank-one change, a lost row, a factor.
 template <class T>
 std::vector<Batch<T>> damaged(const Batch<T>& r, double size) {

@@ -72,6 +72,24 @@ TEST(Host, ControlGroupsOfVersion2LimitTheirChildren) {
   EXPECT_EQ(cgroup_room_bytes(root.path(), root / "a/b"), 300u);
 }
 
+TEST(Host, QuotasOfControlGroupsLimitTheCores) {
+  const TemporaryDirectory root;
+  std::filesystem::create_directories(root / "a/b");
+  constexpr int none = std::numeric_limits<int>::max();
+  EXPECT_EQ(cgroup_cores(root.path(), root / "a/b"), none);
+  write_text(root / "a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(cgroup_cores(root.path(), root / "a/b"), none);
+  write_text(root / "a/cpu.max", "250000 100000\n");
+  EXPECT_EQ(cgroup_cores(root.path(), root / "a/b"), 3) << "the parent's, rounded up";
+  write_text(root / "a/b/cpu.max", "50000 100000\n");
+  EXPECT_EQ(cgroup_cores(root.path(), root / "a/b"), 1);
+  write_text(root / "cpu.cfs_quota_us", "-1\n");
+  write_text(root / "cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(cgroup_cores(root.path(), root.path()), none) << "version 1, without a quota";
+  write_text(root / "cpu.cfs_quota_us", "200000\n");
+  EXPECT_EQ(cgroup_cores(root.path(), root.path()), 2);
+}
+
 TEST(Host, ControlGroupsOfVersion1CountToo) {
   const TemporaryDirectory root;
   write_text(root / "memory.limit_in_bytes", "1000\n");

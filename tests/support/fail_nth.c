@@ -2,7 +2,7 @@
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
  * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, or malloc
- *                    (calloc, realloc and aligned memory, too)
+ *                    (calloc, realloc and aligned memory, too), or pthread_create
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -81,6 +82,12 @@ int fallocate(int fd, int mode, off_t offset, off_t size) {
 }
 int fallocate64(int fd, int mode, off64_t offset, off64_t size) {
   return must_fail("fallocate") ? -1 : NEXT(fallocate64)(fd, mode, offset, size);
+}
+
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                   void* argument) {
+  return must_fail("pthread_create") ? errno
+                                     : NEXT(pthread_create)(thread, attributes, start, argument);
 }
 
 /* dlsym may allocate, so that the C library's own names are called. */
