@@ -10,10 +10,11 @@ namespace {
 
 class ColumnReader final : public Reader {
  public:
-  ColumnReader(std::unique_ptr<Reader> reader, std::vector<index_t> columns, bool has_ones)
+  ColumnReader(std::shared_ptr<Reader> reader, std::vector<index_t> columns, bool has_ones)
       : reader_(std::move(reader)), columns_(std::move(columns)), has_ones_(has_ones) {
     source_ = reader_->source();
     source_.n = std::ssize(columns_) + (has_ones ? 1 : 0);
+    source_.table.keep(columns_);
   }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
@@ -53,14 +54,14 @@ class ColumnReader final : public Reader {
     }
   }
 
-  std::unique_ptr<Reader> reader_;
+  std::shared_ptr<Reader> reader_;
   std::vector<index_t> columns_;
   bool has_ones_;
 };
 
 }  // namespace
 
-std::unique_ptr<Reader> read_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
+std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector<index_t> columns,
                                      bool has_ones) {
   return std::make_unique<ColumnReader>(std::move(reader), std::move(columns), has_ones);
 }

@@ -10,6 +10,7 @@
 #include "core/batch.hpp"
 #include "core/problem.hpp"
 #include "io/csv/options.hpp"
+#include "io/table.hpp"
 
 namespace qrtool {
 
@@ -30,6 +31,7 @@ struct InputSpec {
   std::string scratch = {};
   CsvOptions csv = {};         // only for text
   bool takes_vectors = false;  // an array of one dimension is m numbers
+  bool is_one_table = false;   // text: a blank line within it is skipped, and ends no matrix
 };
 
 /// The matrices that were found.
@@ -48,7 +50,7 @@ struct Source {
   // The dimensions of an array (open_array) that are not leading x m x n; empty: they are. The
   // numbers have the same order.
   std::vector<index_t> array_dims = {};
-  std::vector<std::string> columns = {};  // names of a table's columns; empty: it has none
+  Table table = {};  // the columns of text
 
   index_t count() const {
     index_t product = 1;
@@ -109,8 +111,8 @@ bool takes_csv_options(const std::string& path);
 std::vector<index_t> dims_of(const Source& source);
 
 /// Chosen columns of each matrix of another reader, with a column of ones before them where
-/// `has_ones` says so.
-std::unique_ptr<Reader> read_columns(std::unique_ptr<Reader> reader, std::vector<index_t> columns,
+/// `has_ones` says so. Several of them may share one reader in one thread.
+std::unique_ptr<Reader> read_columns(std::shared_ptr<Reader> reader, std::vector<index_t> columns,
                                      bool has_ones);
 
 /// What an output of this tool records about the matrices that it was made from. All is empty or

@@ -68,6 +68,7 @@ SelectedReader::SelectedReader(std::unique_ptr<Reader> inner, std::vector<Range>
   }
   source_.m = rows_.count;
   source_.n = columns_.count;
+  source_.table.select(columns_.first, columns_.count, columns_.step);
   if (!source_.array_dims.empty()) {
     source_.array_dims = {source_.m * source_.n};
   } else if (rows_.is_dropped || columns_.is_dropped) {

@@ -72,6 +72,20 @@ class SelectionParser {
   const std::string& text_;
 };
 
+/// The selection without the blanks beside its signs. One between two numbers may stand for a comma.
+std::string without_blanks(const std::string& text, const std::string& part) {
+  std::string kept;
+  bool follows_blank = false;
+  for (const char c : part) {
+    const auto is_sign = [](char each) { return std::string_view("[]:,").find(each) != std::string_view::npos; };
+    if (c != ' ' && follows_blank && !is_sign(c) && !kept.empty() && !is_sign(kept.back()))
+      throw_no_selection(text, "a blank stands within a number, or a comma is missing");
+    follows_blank = c == ' ';
+    if (c != ' ') kept += c;
+  }
+  return kept;
+}
+
 Range range_of(const Slice& slice, index_t extent) {
   // Python's rule: a bound outside the dimension is its nearest end.
   const auto bound = [extent](std::optional<index_t> given, index_t usual) {
@@ -98,7 +112,7 @@ SelectedPath split_selection(const std::string& text) {
   if (bracket == std::string::npos) return {text, {}};
   SelectedPath split{.path = text.substr(0, bracket), .selection = {text.substr(bracket), {}}};
   std::string& part = split.selection.text;
-  std::erase(part, ' ');
+  part = without_blanks(text, part);
   if (part.find(']') != part.size() - 1) throw_no_selection(text, "a selection ends with ']'");
   split.selection.slices =
       SelectionParser(text).parse(std::string_view(part).substr(1, part.size() - 2));

@@ -26,6 +26,13 @@ void refuse_standard_output(const std::string& output) {
     throw UsageError("OUT cannot be standard output", "name a file");
 }
 
+/// Standard input is one file.
+void refuse_two_standard_inputs(const std::vector<std::string>& inputs) {
+  if (std::count(inputs.begin(), inputs.end(), "-") > 1)
+    throw UsageError("A, B and the weights cannot be standard input together",
+                     "name files for all but one of them");
+}
+
 void refuse_one_report_of_several(const std::vector<std::string>& datasets,
                                   const std::string& report) {
   if (datasets.size() > 1 && !report.empty())
@@ -59,12 +66,12 @@ void check(const FactorOptions& o) {
 void check(SolveOptions& o) {
   const SystemOptions& s = o.system;
   if (!s.response.empty() && !o.output.empty())
-    throw UsageError("--response NAME and a file B contradict each other",
-                     "qrtool solve TABLE OUT --response NAME");
+    throw UsageError("--response LIST and a file B contradict each other",
+                     "qrtool solve TABLE OUT --response LIST");
   if (o.b.empty() || (s.response.empty() && o.output.empty()))
     throw UsageError(
         fmt::format("solve: {} is missing", o.b.empty() && s.response.empty() ? "B" : "OUT"),
-        "qrtool solve A B OUT, or qrtool solve TABLE OUT --response NAME");
+        "qrtool solve A B OUT, or qrtool solve TABLE OUT --response LIST");
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");
@@ -75,12 +82,13 @@ void check(SolveOptions& o) {
                      "leave one of them away");
   if (!s.response.empty()) o.output = std::exchange(o.b, "");
   refuse_standard_output(o.output);
+  refuse_two_standard_inputs({o.a, o.b, s.weights});
 }
 void check(VerifyOptions& o) {
   const bool is_table = !o.system.response.empty();
   if (is_table && !o.solutions.empty())
-    throw UsageError("--response NAME and a file B contradict each other",
-                     "qrtool verify TABLE X --response NAME");
+    throw UsageError("--response LIST and a file B contradict each other",
+                     "qrtool verify TABLE X --response LIST");
   if (is_table) o.solutions = std::exchange(o.factors, "");
   if (!o.solutions.empty() && !o.datasets.empty())
     throw UsageError("--dataset is for the factors of one file",

@@ -203,7 +203,24 @@ void CommandLine::refuse_extra(Args extra) const {
     throw usage_error(fmt::format("unexpected argument '{}'", escape(extra.front())));
 }
 
+bool CommandLine::takes_next_word(const std::string& word) const {
+  if (!word.starts_with('-')) return false;
+  const CLI::Option* option = parser_->app.get_option_no_throw(word);
+  return option != nullptr && !is_flag(*option) && option->get_items_expected_min() > 0;
+}
+
 bool CommandLine::parse(Args args) {
+  // As a value "--" does not end the options.
+  for (std::size_t i = 0; i + 1 < args.size(); ++i) {
+    if (args[i] == "--") break;
+    if (!takes_next_word(args[i])) continue;
+    if (args[i + 1] != "--") {
+      ++i;
+      continue;
+    }
+    args[i] += "=--";
+    args.erase(args.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+  }
   std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
   try {
     parser_->app.parse(args);
@@ -215,7 +232,7 @@ bool CommandLine::parse(Args args) {
   refuse_extra(parser_->app.remaining());
   for (const auto& [name, text, set] : parser_->values) {
     // CLI11 takes the next word as the value even where it is an option.
-    if (text.empty() || text.starts_with("--"))
+    if (text.empty() || (text.starts_with("--") && text != "--"))
       throw usage_error(fmt::format("option '{}' needs a value", name));
     set(text);
   }

@@ -82,6 +82,9 @@ class CommandLine {
   /// run may have a value of its own.
   void not_deciding(const std::string& name);
 
+  /// Whether the word is an option that takes the next word as its value.
+  bool takes_next_word(const std::string& word) const;
+
   /// Returns false where the line asks for help; then no value is set. Errors: UsageError.
   bool parse(Args args);
 

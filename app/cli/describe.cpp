@@ -86,7 +86,7 @@ void add_csv_options(CommandLine& line, CsvOptions& csv) {
   line.list("--columns", "LIST",
             "CSV: the columns to read, by number from 1 or by name: 2-5,height,8-",
             [&csv](const std::string& text) {
-              check_columns(text);
+              check_columns({"--columns", text});
               csv.columns = text;
             });
   line.choice("--index-column", csv.index_column,
@@ -209,8 +209,12 @@ void describe(CommandLine& line, FactorOptions& o) {
 
 /// The options of `solve` and of `verify` for solutions.
 void add_system_options(CommandLine& line, SystemOptions& o) {
-  line.value("--response", "NAME", "CSV: the column that is b; all others are A",
-             [&o](const std::string& text) { o.response = text; });
+  line.list("--response", "LIST",
+            "CSV: the column that is b, by name or number; all others are A; several: y1,y2",
+            [&o](const std::string& text) {
+              check_columns({"--response", text});
+              o.response = text;
+            });
   line.flag("--intercept", o.intercept, "with --response: a column of ones before the others");
   line.value("--weights", "W",
              "FILE, or a column of the table: weights of the squared residuals, m numbers or as "

@@ -144,6 +144,14 @@ std::vector<Candidate> complete_command(const std::string& before, const std::st
   return line.complete(before, typed);
 }
 
+template <class Options>
+bool option_takes_next_word(const std::string& word) {
+  Options options;
+  CommandLine line("", "", "");
+  describe_options(line, options);
+  return line.takes_next_word(word);
+}
+
 Command parse_help(const Invocation& invocation);
 std::vector<Candidate> complete_help(const std::string&, const std::string&);
 
@@ -152,11 +160,13 @@ struct CommandEntry {
   std::string_view name, about;
   Command (*parse)(const Invocation& invocation);
   std::vector<Candidate> (*complete)(const std::string& before, const std::string& typed);
+  bool (*takes_next_word)(const std::string& word);
 };
 
 template <class Options, const CommandText<Options>& text>
 constexpr CommandEntry entry_of(std::string_view about) {
-  return {text.name, about, parse_command<Options, text>, complete_command<Options>};
+  return {text.name, about, parse_command<Options, text>, complete_command<Options>,
+          option_takes_next_word<Options>};
 }
 
 const CommandEntry commands[] = {
@@ -167,7 +177,8 @@ const CommandEntry commands[] = {
     entry_of<InfoOptions, info_text>("what is in a file"),
     entry_of<DevicesOptions, devices_text>("what there is to run on"),
     entry_of<BenchOptions, bench_text>("times devices and libraries"),
-    {"help", "the options of a command", parse_help, complete_help}};
+    {"help", "the options of a command", parse_help, complete_help,
+     [](const std::string&) { return false; }}};
 
 std::vector<std::string_view> command_names() {
   std::vector<std::string_view> names;
@@ -179,6 +190,19 @@ const CommandEntry* find_command(std::string_view name) {
   const auto* found = std::find_if(std::begin(commands), std::end(commands),
                                    [&](const CommandEntry& each) { return each.name == name; });
   return found == std::end(commands) ? nullptr : found;
+}
+
+/// The first word that is a command, and not the value of an option.
+Args::const_iterator find_command_word(const Args& args) {
+  const auto takes_next = [](const std::string& word) {
+    return std::any_of(std::begin(commands), std::end(commands),
+                       [&](const CommandEntry& each) { return each.takes_next_word(word); });
+  };
+  for (auto word = args.begin(); word != args.end(); ++word) {
+    if (find_command(*word) != nullptr && (word == args.begin() || !takes_next(*(word - 1))))
+      return word;
+  }
+  return args.end();
 }
 
 std::string commands_hint() {
@@ -229,9 +253,7 @@ std::string complete_line(Args words) {
   std::string before = words.empty() ? "" : words.back();
   const std::size_t equals = typed.starts_with("--") ? typed.find('=') : std::string::npos;
   if (equals != std::string::npos) before = typed.substr(0, equals);
-  const auto word = std::find_if(words.begin(), words.end(), [](const std::string& arg) {
-    return find_command(arg) != nullptr;
-  });
+  const auto word = find_command_word(words);
   std::vector<Candidate> candidates =
       word == words.end() ? complete_command_name() : find_command(*word)->complete(before, typed);
   if (word == words.end())
@@ -284,9 +306,7 @@ Command parse_command_line(int argc, const char* const* argv) {
   if (args.front() == "complete") return HelpRequest{complete_line({args.begin() + 1, args.end()})};
   if (contains(args, "--version")) return VersionRequest{contains(args, "--json")};
   // Options may come before the command; they belong to it.
-  const auto word = std::find_if(args.begin(), args.end(), [](const std::string& arg) {
-    return find_command(arg) != nullptr;
-  });
+  const auto word = find_command_word(args);
   if (word == args.end()) return parse_without_command({program, args});
   const CommandEntry& command = *find_command(*word);
   args.erase(word);

@@ -102,9 +102,9 @@ std::string reading_text(const FileContents& contents, bool verbose) {
                                  matrices_text(source), name_of(source.type));
   if (const std::string details = details_text(source); !details.empty())
     text += fmt::format("  read with {}\n", details);
-  if (!source.columns.empty()) {
+  if (source.table.has_header) {
     std::vector<std::string> names;
-    for (const std::string& name : source.columns) {
+    for (const std::string& name : source.table.names()) {
       if (names.size() == 12 && !verbose) {
         names.push_back("...");
         break;
@@ -189,7 +189,7 @@ Json json_of(const Source& source) {
   for (const auto& [name, word] : source.details) details[name] = word;
   return {{"dataset", source.dataset},      {"shape", shape},
           {"order", name_of(source.order)}, {"factored_in", name_of(source.type)},
-          {"columns", source.columns},      {"read_as", details},
+          {"columns", source.table.names()},      {"read_as", details},
           {"notes", source_notes(source)}};
 }
 
@@ -242,9 +242,13 @@ Json json_of(const OutputSummary& output) {
 
 std::string text_of(const FileContents& contents, bool verbose) {
   const bool is_set = !contents.files.empty();
-  std::string text = fmt::format("{}: {}{}, {}\n", escape(contents.file), contents.format,
+  // Standard input has no size of its own.
+  const std::string size = contents.file == "-" ? ""
+                           : contents.bytes > 0 ? ", " + format_bytes(contents.bytes)
+                                                : ", empty";
+  std::string text = fmt::format("{}: {}{}{}\n", escape(contents.file), contents.format,
                                  is_set ? fmt::format(", {} files", contents.files.size()) : "",
-                                 contents.bytes > 0 ? format_bytes(contents.bytes) : "empty");
+                                 size);
   const bool is_one = contents.datasets.size() == 1 && contents.datasets[0].entry.name.empty();
   if (!is_one) text += dataset_lines(contents);
   if (is_one)

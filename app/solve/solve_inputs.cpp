@@ -14,71 +14,103 @@
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/csv/columns.hpp"
 
 namespace qrtool {
 namespace {
 
 std::string shape_text(const Source& source) { return join(dims_of(source), "x"); }
 
-/// The number of the column with this name.
-index_t find_column(const Source& table, const std::string& name, const char* option) {
-  const auto found = std::find(table.columns.begin(), table.columns.end(), name);
-  if (found != table.columns.end()) return found - table.columns.begin();
-  const std::string file = escape(table.file);
-  if (table.columns.empty())
-    throw InputError(
-        fmt::format("{}: {} {}: the columns have no names", file, option, escape(name)),
-        "give the table a first line with names");
-  const std::vector<std::string_view> names(table.columns.begin(), table.columns.end());
-  const std::string_view near = nearest(name, names);
-  throw InputError(fmt::format("{}: there is no column {}{}", file, escape(name),
-                               near.empty() ? "" : fmt::format("; did you mean {}?", escape(near))),
-                   fmt::format("its columns are {}", escape(join(table.columns, ", "))));
-}
-
 /// Weights that are no column of the table must be a file. Errors: InputError where they are not.
 void require_file_of_weights(const std::string& weights, const Source& table) {
   const bool may_be_part_of_file = weights.find(':') != std::string::npos;
-  if (weights.empty() || may_be_part_of_file || std::filesystem::exists(weights)) return;
-  const std::vector<std::string_view> names(table.columns.begin(), table.columns.end());
+  if (may_be_part_of_file || std::filesystem::exists(weights)) return;
+  const std::vector<std::string> labels = table.table.labels();
+  const std::vector<std::string_view> names(labels.begin(), labels.end());
   const std::string_view near = nearest(weights, names);
   throw InputError(fmt::format("{}: --weights: there is neither a column nor a file {}{}",
                                escape(table.file), escape(weights),
                                near.empty() ? "" : fmt::format("; did you mean {}?", escape(near))),
-                   fmt::format("its columns are {}", escape(join(table.columns, ", "))));
+                   fmt::format("its columns are {}", escape(join(labels, ", "))));
 }
 
-/// A, b and perhaps weights from one table, which is opened once for each of them.
-void open_table(const SolveFiles& files, const SystemOptions& o, SolveInputs& inputs) {
+/// What the columns of a table are for; places in a row that is read.
+struct TableRoles {
+  std::vector<index_t> responses = {}, weights = {}, others = {};
+};
+
+/// The places of the columns that an option names. Errors: InputError where one is not read.
+std::vector<index_t> places_of(const ColumnList& list, const Source& source) {
+  const std::string place = escape(source.file) + ": ";
+  const std::vector<index_t> columns = choose_columns(list, source.table, place);
+  require_read(list, columns, source.table, place);
+  std::vector<index_t> places;
+  for (const index_t column : columns)
+    places.push_back(source.table.columns[static_cast<std::size_t>(column)].place);
+  return places;
+}
+
+bool contains(const std::vector<index_t>& places, index_t place) {
+  return std::find(places.begin(), places.end(), place) != places.end();
+}
+
+/// Whether the weights are a column of the table, and not a file.
+bool are_column(const std::string& weights, const Table& table) {
+  if (weights.empty() || weights.find(':') != std::string::npos) return false;
+  const bool is_file = std::filesystem::exists(weights);
+  return may_choose({"--weights", weights}, table) && (!is_file || is_name_of_column(weights, table));
+}
+
+TableRoles roles_of(const Source& source, const SystemOptions& o) {
+  TableRoles roles{.responses = places_of({"--response", o.response}, source)};
+  const std::string file = escape(source.file);
+  if (are_column(o.weights, source.table)) {
+    roles.weights = places_of({"--weights", o.weights}, source);
+    if (roles.weights.size() > 1)
+      throw InputError(fmt::format("{}: --weights {} names {} columns", file, escape(o.weights),
+                                   roles.weights.size()),
+                       "name one column: the weights of all responses");
+    if (contains(roles.responses, roles.weights.front()))
+      throw InputError(fmt::format("{}: one column is both response and weights", file),
+                       "name two columns");
+  }
+  for (index_t j = 0; j < source.n; ++j)
+    if (!contains(roles.responses, j) && !contains(roles.weights, j)) roles.others.push_back(j);
+  if (roles.others.empty() && !o.intercept)
+    throw InputError(fmt::format("{}: no column is left for A", file),
+                     "--intercept adds a column of ones");
+  return roles;
+}
+
+/// A, b and perhaps weights from one table, which they share.
+void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& limits,
+                SolveInputs& inputs) {
   if (!takes_csv_options(files.a))
     throw InputError(fmt::format("{}: --response is for tables in CSV", escape(files.a)),
-                     "qrtool solve A B OUT");
-  const auto open = [&files] {
-    return open_recorded_input({.path = files.a, .dataset = {}, .csv = files.csv},
-                               files.recorded_a);
-  };
-  std::unique_ptr<Reader> table = open();
+                     fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard "
+                                 "input: - < {}; for other files qrtool solve A B OUT",
+                                 escape(files.a)));
+  const std::shared_ptr<Reader> table =
+      open_recorded_input({.path = files.a,
+                           .dataset = {},
+                           .memory_bytes = memory_of_file(limits),
+                           .csv = files.csv,
+                           .is_one_table = true},
+                          files.recorded_a);
   const Source& source = table->source();
-  const index_t response = find_column(source, o.response, "--response");
-  const auto is_weights = [&](const std::string& name) { return name == o.weights; };
-  const bool has_weights = std::any_of(source.columns.begin(), source.columns.end(), is_weights);
-  const index_t weights = has_weights ? find_column(source, o.weights, "--weights") : -1;
-  std::vector<index_t> columns;
+  const TableRoles roles = roles_of(source, o);
+  const std::vector<std::string> labels = source.table.labels();
+  const std::vector<index_t> columns = source.table.read_columns();
+  const auto label = [&](index_t place) {
+    return labels[static_cast<std::size_t>(columns[static_cast<std::size_t>(place)])];
+  };
   if (o.intercept) inputs.names.push_back("(intercept)");
-  for (index_t j = 0; j < source.n; ++j) {
-    if (j == response || j == weights) continue;
-    columns.push_back(j);
-    inputs.names.push_back(source.columns[j]);
-  }
-  if (columns.empty() && !o.intercept)
-    throw InputError(fmt::format("{}: no column is left for A", escape(source.file)),
-                     "--intercept adds a column of ones");
-  if (!has_weights) require_file_of_weights(o.weights, source);
-  if (files.a == "-")
-    throw UsageError("--response needs a file that can be read twice", "name the file");
-  inputs.b = read_columns(open(), {response}, false);
-  if (has_weights) inputs.w = read_columns(open(), {weights}, false);
-  inputs.a = read_columns(std::move(table), columns, o.intercept);
+  for (const index_t place : roles.others) inputs.names.push_back(label(place));
+  for (const index_t place : roles.responses) inputs.responses.push_back(label(place));
+  if (roles.weights.empty() && !o.weights.empty()) require_file_of_weights(o.weights, source);
+  inputs.a = read_columns(table, roles.others, o.intercept);
+  inputs.b = read_columns(table, roles.responses, false);
+  if (!roles.weights.empty()) inputs.w = read_columns(table, roles.weights, false);
 }
 
 [[noreturn]] void refuse_shapes(const SolveInputs& inputs, RowsOfB asked) {
@@ -175,7 +207,7 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
                               const Limits& limits) {
   SolveInputs inputs;
   if (!options.response.empty()) {
-    open_table(files, options, inputs);
+    open_table(files, options, limits, inputs);
   } else {
     require_csv(files, options.weights);
     inputs.a = open_one({.path = files.a,

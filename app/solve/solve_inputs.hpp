@@ -20,7 +20,8 @@ struct SolveInputs {
   RightSides sides;
   bool w_is_shared = false;        // m weights for all right sides
   int weight_exponent = 0;         // `w` reads the weights divided by 2^weight_exponent; even
-  std::vector<std::string> names;  // of the columns of A; empty: they have none
+  std::vector<std::string> names;      // of the columns of A; empty: it is no table
+  std::vector<std::string> responses;  // of the columns of a table that are B
 
   index_t m() const { return a->source().m; }
   index_t n() const { return a->source().n; }

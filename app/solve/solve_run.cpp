@@ -139,6 +139,7 @@ OutputSpec SolveRun::output_spec() const {
                      {"response", options_.system.response},
                      {"intercept", options_.system.intercept ? "yes" : "no"},
                      {"columns", join(inputs_.names, ",")},
+                     {"responses", join(inputs_.responses, ",")},
                      {"order", std::string(name_of(a.order))},
                      {"backend", result_.backend},
                      {"device",

@@ -1,24 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// columns.hpp: the columns that --columns names.
+// columns.hpp: the columns that an option names.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "core/batch.hpp"
+#include "io/table.hpp"
 
 namespace qrtool {
 
+/// What an option says of columns: numbers from 1, ranges of them, and names.
+struct ColumnList {
+  const char* option;
+  std::string text;
+};
+
 /// Errors: UsageError where the list cannot mean columns of any file.
-void check_columns(const std::string& list);
+void check_columns(const ColumnList& list);
 
 /// Whether the list chooses one of these columns by its name.
-bool chooses_by_name(const std::string& list, const std::vector<std::string>& names);
+bool chooses_by_name(const ColumnList& list, const std::vector<std::string>& names);
 
-/// The columns, from 0, in the order of the list. `names` are those of the header, or empty;
-/// `place` begins a message, "file:line:1: ". Errors: InputError where the file has no such column,
-/// or UsageError where one is named twice.
-std::vector<index_t> choose_columns(const std::string& list, const std::vector<std::string>& names,
-                                    index_t width, const std::string& place);
+/// Whether the list may mean columns of this table: its first item is a name or a number of one.
+bool may_choose(const ColumnList& list, const Table& table);
+
+bool is_name_of_column(const std::string& name, const Table& table);
+
+/// The columns of the file, from 0, in the order of the list; also those that are not read. A
+/// number that is no column's is a name. `place` begins a message, "file:line:1: ". Errors:
+/// InputError where the file has no such column, or where a name or a number means two; UsageError
+/// where one is named twice.
+std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
+                                    const std::string& place);
+
+/// How a list names this column alone; from 0.
+std::string item_of(std::size_t column, const Table& table);
+
+/// Errors: InputError where one of the columns that the list chose is not read.
+void require_read(const ColumnList& list, const std::vector<index_t>& columns, const Table& table,
+                  const std::string& place);
 
 }  // namespace qrtool

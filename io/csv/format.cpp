@@ -4,6 +4,8 @@
 
 #include <array>
 
+#include "core/error.hpp"
+#include "core/text.hpp"
 #include "io/csv/factors.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
@@ -23,17 +25,29 @@ bool is_text(const std::string& file, Content content) {
   return is_standard_input(file) || has_text_ending(file) || content == Content::gzip;
 }
 
+/// Errors: InputError for what R's save() and saveRDS() write.
+void refuse_file_of_r(const std::string& head, const std::string& shown) {
+  for (const std::string_view begin :
+       {std::string_view("RDX"), std::string_view("RDA"), std::string_view("X\n\0\0\0", 5)})
+    if (head.starts_with(begin))
+      throw InputError(shown + ": a file of R, not text",
+                       "in R, load() or readRDS() it, then write.csv(x, \"x.csv\")");
+}
+
 std::unique_ptr<Reader> open_text(const InputSpec& spec) {
-  if (!is_standard_input(spec.path)) {
-    require_text_file(spec.path);
-    return open_csv(open_rereadable(spec.path), spec.path, spec.csv);
-  }
+  const bool is_standard = is_standard_input(spec.path);
+  if (!is_standard) require_text_file(spec.path);
   const int descriptor = open_rereadable(spec.path);
-  const std::string name(standard_input);
-  if (!is_matrix_market(head_of_text(descriptor, name)))
-    return open_csv(descriptor, name, spec.csv);
-  refuse_csv_options(spec.csv, name);
-  return open_mtx(descriptor, name);
+  const std::string name(is_standard ? std::string(standard_input) : spec.path);
+  const std::string head = head_of_text(descriptor, escape(name));
+  refuse_file_of_r(head, escape(name));
+  if (is_standard && is_matrix_market(head)) {
+    refuse_csv_options(spec.csv, name);
+    return open_mtx(descriptor, name);
+  }
+  return open_csv(descriptor, name, spec.csv,
+                  {.is_one_table = spec.is_one_table,
+                   .kept_bytes = spec.is_one_table ? spec.memory_bytes / 2 : 0});
 }
 
 StoredFactors open_text_factors(const std::string& path, Order, int) {

@@ -78,9 +78,13 @@ std::vector<std::string> names_of(std::string_view line, char separator) {
   bool in_quotes = false, has_field = false;
   const auto trim = [](std::string& name) { name.erase(name.find_last_not_of(blanks) + 1); };
   line = line.substr(0, line.find_last_not_of(blanks) + 1);
-  for (const char c : line) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
     const bool is_blank = blanks.find(c) != std::string_view::npos;
-    if (c == '"') {
+    if (in_quotes && line.substr(i).starts_with("\"\"")) {
+      names.back() += '"';  // two quotes within quotes are one of the text
+      ++i;
+    } else if (c == '"') {
       in_quotes = !in_quotes;
       has_field = true;
     } else if (!in_quotes && (separator == ' ' ? is_blank && has_field : c == separator)) {

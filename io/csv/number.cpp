@@ -59,9 +59,9 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
-bool may_have_thousands(std::string_view text) {
+bool may_have_thousands(std::string_view text, char sign) {
   if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
-  const std::size_t comma = text.find(',');
+  const std::size_t comma = text.find(sign);
   if (comma == 0 || comma > 3 || text[0] == '0') return false;
   return text.size() == comma + 4 && is_whole_number(text.substr(0, comma)) &&
          std::all_of(text.begin() + static_cast<std::ptrdiff_t>(comma) + 1, text.end(), is_digit);

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "core/error.hpp"
@@ -66,6 +68,43 @@ bool is_word(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.empty() ? 0 : text[0]);
   return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first >= 0xe3 ||
          (first >= 0xc3 && first < 0xe2);
+}
+
+/// What programs and people write where a number is missing, beside what is always one.
+constexpr std::string_view likely_na_texts[] = {"?", "-", "--", ".", "..", "*", "missing", "nil"};
+
+bool is_likely_missing(std::string_view text) {
+  return std::find(std::begin(likely_na_texts), std::end(likely_na_texts), text) !=
+         std::end(likely_na_texts);
+}
+
+/// A number with a decimal point or comma.
+bool is_any_number(std::string_view text) {
+  double value = 0;
+  return parse_number(text, value) == Parsed::number ||
+         parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number;
+}
+
+/// "2020-01-31", "31/01/2020 12:00".
+bool is_date(std::string_view text) {
+  const auto is_sign = [](char c) { return c == '-' || c == '/' || c == ':'; };
+  return begins_like_number(text) && std::count_if(text.begin(), text.end(), is_sign) >= 2 &&
+         text.find_first_not_of("0123456789-/:. TZ+") == std::string_view::npos;
+}
+
+/// What programs write for a condition.
+bool is_truth(std::string_view text) {
+  constexpr std::string_view words[] = {"True", "False", "TRUE", "FALSE", "true", "false"};
+  return std::find(std::begin(words), std::end(words), text) != std::end(words);
+}
+
+/// Whether all are years that go up: names of columns more often than numbers.
+bool are_years(const std::vector<std::string>& fields) {
+  const auto is_year = [](const std::string& field) {
+    return field.size() == 4 && is_whole_number(field) && field >= "1700" && field <= "2200";
+  };
+  return fields.size() > 1 && std::all_of(fields.begin(), fields.end(), is_year) &&
+         std::is_sorted(fields.begin(), fields.end(), std::less_equal<>());
 }
 
 std::string plural(index_t count, const char* thing) {
@@ -128,24 +167,91 @@ CsvParser::Field CsvParser::take_field(std::string_view line, std::size_t& at,
 
 // ---- headers and columns ------------------------------------------------------------------------
 
-bool CsvParser::take_header(std::string_view line) {
+/// The separator of all lines, or where none is known yet that of this one.
+char CsvParser::separator_of(std::string_view line) const {
+  return separator_ != 0 ? separator_ : find_separator(line, found_.decimal);
+}
+
+/// Whether the first field of this column that holds something, in the lines below, is a number.
+bool CsvParser::stands_above_numbers(std::size_t column, std::size_t names,
+                                     const std::vector<std::string>& below) const {
+  for (const std::string& line : below) {
+    const std::vector<std::string> fields = names_of(line, separator_of(line));
+    // R writes one name less than there are columns.
+    const std::size_t at = column + (fields.size() == names + 1 ? 1 : 0);
+    if (fields.size() <= at) return false;
+    const std::string& text = fields[at];
+    if (is_missing(text) || text.empty()) continue;
+    return is_any_number(text);
+  }
+  return false;
+}
+
+/// Whether it is ",2018,2019" above names: an index without a name, and columns with numbers.
+bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
+                                const std::vector<std::string>& below) const {
+  if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;
+  const std::vector<std::string> row = names_of(below[0], separator_of(below[0]));
+  return row.size() == fields.size() && is_word(row[0]) && !is_missing(row[0]) &&
+         !is_any_number(row[0]) && std::all_of(fields.begin() + 1, fields.end(), is_whole_number);
+}
+
+/// "country,2018,2019" above names may be a header, or a row of numbers that has a name.
+void CsvParser::refuse_doubtful_header(const std::vector<std::string>& fields,
+                                       const std::vector<std::string>& below) const {
+  std::vector<std::string> numbers;
+  std::size_t texts = 0;
+  for (const std::string& field : fields) {
+    if (is_word(field) && !is_missing(field) && !is_any_number(field))
+      ++texts;
+    else
+      numbers.push_back(field);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  const bool are_distinct = std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end();
+  const auto is_counting = [](const std::string& field) {
+    return is_whole_number(field) && field[0] != '-' && field[0] != '+';
+  };
+  if (texts == 0 || numbers.empty() || below.empty() || !are_distinct ||
+      !std::all_of(numbers.begin(), numbers.end(), is_counting))
+    return;
+  const bool is_index = texts == 1 && is_word(fields[0]);
+  const std::string rest =
+      is_index && found_.columns.empty() && found_.index_column == Answer::automatic
+          ? " --index-column yes"
+          : "";
+  throw InputError(place(1) + "names and whole numbers: are they the names of the columns, or a row?",
+                   fmt::format("if line {0} holds names: --header yes{1}; if it is a row: --header "
+                               "no{1}",
+                               lines_.number(), rest));
+}
+
+bool CsvParser::take_header(std::string_view line, const std::vector<std::string>& below) {
   if (found_.header == Answer::no) return false;
-  const char separator = separator_ != 0 ? separator_ : find_separator(line, found_.decimal);
-  bool is_header = found_.header == Answer::yes;
-  if (!is_header) {
-    const std::vector<std::string> names = names_of(line, separator);
-    is_header = is_numbered_header(line, names) || chooses_by_name(found_.columns, names);
+  const std::vector<std::string> fields = names_of(line, separator_of(line));
+  bool is_header = found_.header == Answer::yes || is_numbered_header(line, fields) ||
+                   chooses_by_name({"--columns", found_.columns}, fields);
+  bool has_name = false, has_number = false, has_gap = false;
+  for (std::size_t j = 0; j < fields.size() && !is_header; ++j) {
+    const std::string& field = fields[j];
+    const bool is_number = begins_like_number(field) || is_any_number(field);
+    has_number = has_number || is_number;
+    has_gap = has_gap || (!field.empty() && is_missing(field));
+    has_name = has_name || (!field.empty() && !is_number && !is_missing(field));
   }
-  bool has_name = false;
-  for (std::size_t at = 0; at != std::string_view::npos && !is_header;) {
-    const Field field = take_field(line, at, separator);
-    double value = 0;
-    if (begins_like_number(field.text)) return false;
-    if (parse_number(field.text, value) == Parsed::number) return false;
-    if (!field.text.empty() && is_missing(field.text)) return false;
-    has_name = has_name || !field.text.empty();
-  }
-  if (!is_header && !has_name) return false;
+  if (!is_header && has_name && !has_number && !has_gap) is_header = true;
+  const bool is_mixed = !is_header && !is_factor_ && has_name && has_number;
+  if (!is_factor_ && has_number && !has_name) is_header = is_header || is_beside_index(fields, below);
+  for (std::size_t j = 0; is_mixed && j < fields.size() && !is_header; ++j)
+    is_header = is_word(fields[j]) && !is_missing(fields[j]) && !is_likely_missing(fields[j]) &&
+                stands_above_numbers(j, fields.size(), below);
+  if (is_mixed && is_header)
+    notes_.push_back(fmt::format(
+        "line {} is taken for the names of the columns, since a word in it stands above numbers; "
+        "--header no reads it as numbers",
+        lines_.number()));
+  if (is_mixed && !is_header) refuse_doubtful_header(fields, below);
+  if (!is_header) return false;
   header_ = line;
   header_line_ = lines_.number();
   found_.header = Answer::yes;
@@ -189,8 +295,20 @@ bool CsvParser::has_index(std::string_view row, index_t width,
   return true;
 }
 
+/// All columns of the text, with their names.
+void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool without_index) {
+  table_.has_header = !names.empty();
+  if (std::ssize(names) + 1 == width) names.insert(names.begin(), "");
+  names.resize(static_cast<std::size_t>(width));
+  for (std::string& name : names)
+    table_.columns.push_back(
+        {.name = std::move(name), .place = std::ssize(table_.columns) - (without_index ? 1 : 0)});
+  if (without_index) table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
+}
+
 /// Decides where the number of each field goes.
-void CsvParser::choose_targets(index_t width, std::vector<std::string> names, bool without_index) {
+void CsvParser::choose_targets(bool without_index) {
+  const index_t width = std::ssize(table_.columns);
   columns_ = width;
   if (without_index && found_.columns.empty()) {
     if (width < 2)
@@ -199,27 +317,19 @@ void CsvParser::choose_targets(index_t width, std::vector<std::string> names, bo
     for (index_t j = 0; j < width; ++j) target_.push_back(j - 1);
   }
   if (!found_.columns.empty()) {
-    if (std::ssize(names) + 1 == width) names.insert(names.begin(), "");
     const std::vector<index_t> chosen =
-        choose_columns(found_.columns, names, width, header_place());
+        choose_columns({"--columns", found_.columns}, table_, header_place());
+    for (TableColumn& column : table_.columns) column.role = ColumnRole::not_listed;
     target_.assign(static_cast<std::size_t>(width), -1);
-    for (std::size_t j = 0; j < chosen.size(); ++j)
-      target_[static_cast<std::size_t>(chosen[j])] = static_cast<index_t>(j);
+    for (std::size_t j = 0; j < chosen.size(); ++j) {
+      const auto column = static_cast<std::size_t>(chosen[j]);
+      target_[column] = static_cast<index_t>(j);
+      table_.columns[column].role = ColumnRole::read;
+      table_.columns[column].place = static_cast<index_t>(j);
+    }
     columns_ = std::ssize(chosen);
   }
   found_.index_column = without_index ? Answer::yes : Answer::no;
-}
-
-/// Keeps the names of the columns that are read.
-void CsvParser::keep_names(std::vector<std::string> names) {
-  if (names.empty() || target_.empty()) {
-    names_ = std::move(names);
-    return;
-  }
-  if (names.size() + 1 == target_.size()) names.insert(names.begin(), "");
-  names_.assign(static_cast<std::size_t>(columns_), "");
-  for (std::size_t j = 0; j < target_.size(); ++j)
-    if (target_[j] >= 0) names_[static_cast<std::size_t>(target_[j])] = std::move(names[j]);
 }
 
 void CsvParser::begin_rows(std::string_view row) {
@@ -228,31 +338,43 @@ void CsvParser::begin_rows(std::string_view row) {
   const index_t width = std::ssize(fields);
   const std::vector<std::string> names = fit_header(row, width);
   const bool without_index = has_index(row, width, names);
-  choose_targets(width, names, without_index);
-  keep_names(names);
+  set_columns(width, names, without_index && found_.columns.empty());
+  choose_targets(without_index);
   width_ = width;
   missing_by_column_.assign(static_cast<std::size_t>(columns_), 0);
-  if (is_factor_ || found_.header != Answer::automatic) return;
+  are_names_numbered_ = without_index && separator_ == ',' && found_.delimiter == 0 &&
+                        std::ssize(names) + 1 == width;
+  may_be_thousands_ = separator_ == ';' && found_.decimal == Decimal::automatic;
+  may_be_decimals_ = separator_ == ',' && found_.delimiter == 0 && width == 2 && header_.empty() &&
+                     found_.decimal == Decimal::automatic && !is_factor_;
+  if (!is_factor_ && found_.header == Answer::automatic) look_at_first_row(row, fields);
+}
+
+/// Whether the first row may hold the names of the columns.
+void CsvParser::look_at_first_row(std::string_view row, const std::vector<std::string>& fields) {
+  const auto is_whole = [](const std::string& field) { return is_whole_number(field); };
   const bool has_quotes = row.find('"') != std::string_view::npos;
-  first_row_counts_ = !has_quotes && target_.empty() && counts_from_zero(fields, 0, 0);
-  first_row_is_whole_ =
-      !has_quotes && std::all_of(fields.begin(), fields.end(),
-                                 [](const std::string& field) { return is_whole_number(field); });
-  first_row_has_gap_ = width > 1 && fields[0].empty() &&
-                       std::all_of(fields.begin() + 1, fields.end(),
-                                   [](const std::string& field) { return is_whole_number(field); });
+  first_row_counts_ = !has_quotes && counts_from_zero(fields, 0, 0);
+  first_row_is_whole_ = !has_quotes && std::all_of(fields.begin(), fields.end(), is_whole);
+  first_row_has_gap_ =
+      fields.size() > 1 && fields[0].empty() && std::all_of(fields.begin() + 1, fields.end(), is_whole);
   first_row_is_quoted_ = has_quotes;
   for (std::size_t at = 0; at != std::string_view::npos && first_row_is_quoted_;)
     first_row_is_quoted_ = take_field(row, at, separator_).is_quoted;
+  may_be_header_ = first_row_is_whole_ || first_row_is_quoted_ || first_row_has_gap_;
+  if (may_be_header_) first_fields_ = fields;
 }
 
 // ---- guesses that the rows confirm --------------------------------------------------------------
 
 void CsvParser::check_row(std::string_view line, index_t row, const std::vector<double>& numbers) {
   const auto at_row = static_cast<double>(row);
-  if (row == 1) count_offset_ = numbers[0] - at_row;
-  if (row == 0) first_number_ = numbers[0];
-  if (row > 1 && numbers[0] - at_row != count_offset_) counts_ = false;
+  double number = numbers[0];
+  if (!target_.empty() && may_be_header_) number = look_below(line);
+  if (row == 1) count_offset_ = number - at_row;
+  if (row == 0) first_number_ = number;
+  if (row > 1 && number - at_row != count_offset_) counts_ = false;
+  if (are_names_numbered_ || may_be_decimals_) look_for_decimals(line);
   if (!index_must_count_) return;
   std::size_t at = 0;
   const Field field = take_field(line, at, separator_);
@@ -267,6 +389,48 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
         "if it is an index all the same: --index-column yes; if not, mend the header or leave it "
         "out with --skip-rows");
   last_index_ = index;
+}
+
+/// Sees in all fields of a row what decides about the first row, also in those that are not read.
+/// Returns the number in the first, or NaN.
+double CsvParser::look_below(std::string_view line) {
+  double first = std::numeric_limits<double>::quiet_NaN(), value = 0;
+  const bool is_later = lines_.number() > first_line_;
+  index_t column = 0;
+  for (std::size_t at = 0; at != std::string_view::npos; ++column) {
+    const Field field = take_field(line, at, separator_);
+    const bool is_number = parse_number(field.text, value) == Parsed::number;
+    if (column == 0 && is_number) first = value;
+    if (is_later && field.is_quoted) has_later_quotes_ = true;
+    if (is_later && is_whole_number(field.text)) has_later_whole_number_ = true;
+  }
+  return first;
+}
+
+/// Looks for what tells "ra 8,5", where the comma is a decimal sign, from a name and a number.
+void CsvParser::look_for_decimals(std::string_view line) {
+  const std::size_t comma = line.find(',');
+  const std::string_view before = line.substr(0, comma);
+  const std::size_t blank = before.find_last_of(blanks);
+  if (before.find('"') != std::string_view::npos || blank == std::string_view::npos ||
+      !is_whole_number(before.substr(blank + 1)))
+    are_names_numbered_ = false;
+  const std::string_view after = comma == std::string_view::npos ? "-" : line.substr(comma + 1);
+  if (!is_whole_number(before) || !is_whole_number(after) || after[0] == '-' || after[0] == '+')
+    may_be_decimals_ = false;
+}
+
+/// The names were read as the first row.
+void CsvParser::take_first_row_as_names() {
+  notes_.push_back(
+      fmt::format("line {} is taken for the names of the columns; --header no reads it as numbers",
+                  first_line_));
+  found_.header = Answer::yes;
+  table_.has_header = true;
+  for (std::size_t j = 0; j < table_.columns.size(); ++j) table_.columns[j].name = first_fields_[j];
+  // A number of the list may be a name as well.
+  if (!found_.columns.empty())
+    choose_columns({"--columns", found_.columns}, table_, header_place());
 }
 
 bool CsvParser::is_first_row_a_header(index_t rows) {
@@ -285,19 +449,45 @@ bool CsvParser::is_first_row_a_header(index_t rows) {
         begin + "0 and 1: are they names of columns, as pandas writes them, or numbers?", ask);
   if ((first_row_is_quoted_ && !has_later_quotes_) ||
       (first_row_counts_ && width_ > 2 && is_odd_one)) {
-    notes_.push_back(fmt::format(
-        "line {} is taken for the names of the columns; --header no reads it as numbers",
-        first_line_));
-    found_.header = Answer::yes;
+    take_first_row_as_names();
     return true;
   }
-  if (first_row_counts_ ? width_ > 1 || is_odd_one
-                        : first_row_is_whole_ && !has_later_whole_number_)
+  const bool is_doubtful = first_row_counts_ ? width_ > 1 || is_odd_one
+                                             : first_row_is_whole_ && (!has_later_whole_number_ ||
+                                                                       are_years(first_fields_));
+  if (is_doubtful)
     notes_.push_back(
         fmt::format("line {} is read as numbers; if it holds the names of the columns, "
                     "give --header yes",
                     first_line_));
   return false;
+}
+
+/// What may be meant in another way.
+void CsvParser::note_columns() {
+  if (are_names_numbered_)
+    throw InputError(header_place() + "every name of the index ends in a number before the comma: " +
+                         "is the comma a decimal sign?",
+                     "if it is: --delimiter space --decimal comma; if it separates columns: "
+                     "--delimiter comma");
+  if (may_be_decimals_)
+    notes_.push_back(
+        "every line is read as two numbers; if the comma is a decimal sign: --decimal comma");
+  if (may_be_thousands_ && has_point_)
+    notes_.push_back(
+        "every number with a point has three digits after it; the point is read as a decimal sign, "
+        "not as a separator of thousands");
+  const std::vector<index_t> read = table_.read_columns();
+  std::map<std::string_view, index_t> seen;
+  for (const index_t column : read) {
+    const std::string& name = table_.columns[static_cast<std::size_t>(column)].name;
+    if (name.empty()) continue;
+    const auto [first, is_new] = seen.emplace(name, column);
+    if (is_new) continue;
+    notes_.push_back(fmt::format("the columns {} and {} have the same name, {}", first->second + 1,
+                                 column + 1, quoted(name)));
+    return;
+  }
 }
 
 void CsvParser::finish(index_t rows) {
@@ -322,6 +512,7 @@ void CsvParser::finish(index_t rows) {
         "{} read as NaN, the first at {}",
         missing_ == 1 ? "a missing number is" : fmt::format("{} missing numbers are", missing_),
         missing_place_));
+  note_columns();
   const bool counts = counts_ && rows > 2 && first_number_ == count_offset_ &&
                       (first_number_ == 0 || first_number_ == 1);
   if (counts && width_ > 1 && target_.empty() && !header_.empty())
@@ -352,15 +543,17 @@ double CsvParser::note_missing(const Field& field, index_t column) {
 
 /// Looks for evidence in the text of a number of the first pass.
 void CsvParser::observe(std::string_view text, std::size_t column) {
-  if (found_.decimal == Decimal::automatic && text.find('.') != std::string_view::npos)
-    found_.decimal = Decimal::point;
+  const bool has_point = text.find('.') != std::string_view::npos;
+  if (found_.decimal == Decimal::automatic && has_point) found_.decimal = Decimal::point;
+  has_point_ = has_point_ || has_point;
+  if (has_point && may_be_thousands_) may_be_thousands_ = may_have_thousands(text, '.');
   if (is_decimal_guessed_ && text.find(',') != std::string_view::npos) {
     if (thousands_place_.empty()) thousands_place_ = place(column) + quoted(text) + ": ";
     is_decimal_confirmed_ = is_decimal_confirmed_ || !may_have_thousands(text);
   }
   if (lines_.number() > first_line_ && is_whole_number(text)) has_later_whole_number_ = true;
   is_observing_ = found_.decimal == Decimal::automatic ||
-                  (is_decimal_guessed_ && !is_decimal_confirmed_) ||
+                  (is_decimal_guessed_ && !is_decimal_confirmed_) || may_be_thousands_ ||
                   (first_row_is_whole_ && !has_later_whole_number_);
 }
 
@@ -445,7 +638,6 @@ void CsvParser::throw_not_a_number(const Field& field, std::string_view line) co
   const std::string what = place(field.column) + quoted(field.text);
   if (is_complex_number(field.text))
     throw InputError(what + " is a complex number", "only real matrices can be factored");
-  constexpr std::string_view likely_na_texts[] = {"?", "-", ".", "..", "*", "missing", "nil"};
   const bool is_first_row = lines_.number() == first_line_;
   const bool is_first_field = line.find_first_not_of(blanks) + 1 == field.column;
   const bool has_point = field.text.find('.') != field.text.npos;
@@ -454,23 +646,45 @@ void CsvParser::throw_not_a_number(const Field& field, std::string_view line) co
                          ? "the decimal sign of this file is the comma"
                          : hint_for_number(field.text);
   if (!hint.empty()) {
-  } else if (std::find(std::begin(likely_na_texts), std::end(likely_na_texts), field.text) !=
-             std::end(likely_na_texts)) {
+  } else if (is_likely_missing(field.text)) {
     hint = fmt::format("if a number is missing here: --na-text '{}'", field.text);
   } else if (separator_ != '|' && field.text.find('|') != std::string_view::npos) {
     hint = "--delimiter pipe";
   } else if (has_decimal_commas(line)) {
     hint = "if the comma is the decimal sign: --decimal comma";
-  } else if (is_first_field && (is_word(field.text) || field.is_quoted) &&
+  } else if (is_truth(field.text)) {
+    hint = "write 1 and 0 for true and false, or " + hint_without(field, line);
+  } else if (is_first_field && found_.columns.empty() &&
+             (is_word(field.text) || field.is_quoted || is_date(field.text)) &&
              has_numbers_after_name(line, separator_)) {
-    hint = "if the first column holds names: --index-column yes leaves it out";
+    hint = "if the first column holds names or dates: --index-column yes leaves it out";
   } else if (is_first_row && header_.empty() && found_.header == Answer::automatic &&
              is_word(field.text)) {
     hint = "if the line is a header: --header yes";
-  } else if (is_first_row && width_ > 1 && !header_.empty()) {
-    hint = "--columns LIST reads some columns alone, for example --columns 2-5,8";
+  } else if (width_ > 1 && !header_.empty()) {
+    hint = hint_without(field, line);
   }
   throw InputError(what + " is not a number", hint);
+}
+
+/// The options that leave out all columns of this line whose fields are no numbers.
+std::string CsvParser::hint_without(const Field& field, std::string_view line) const {
+  std::string list, name;
+  std::size_t column = 0;
+  for (std::size_t at = 0; at != std::string_view::npos && column < table_.columns.size(); ++column) {
+    const Field each = take_field(line, at, separator_);
+    if (each.column == field.column) name = table_.labels()[column];
+    double value = 0;
+    const bool is_read = table_.columns[column].role == ColumnRole::read;
+    const Decimal decimal = found_.decimal == Decimal::comma ? Decimal::comma : Decimal::point;
+    if (is_read && (is_missing(each.text) || parse_number(each.text, value, ElementType::float64,
+                                                          decimal) == Parsed::number))
+      list += fmt::format("{}{}", list.empty() ? "" : ",", item_of(column, table_));
+  }
+  if (list.empty() && lines_.number() == first_line_)
+    return fmt::format("if line {} holds the names: --skip-rows {}", first_line_, first_line_ - 1);
+  if (list.empty()) return "";
+  return fmt::format("leave the column {} out: --columns {}", quoted(name), list);
 }
 
 void CsvParser::throw_ragged(std::size_t column, index_t found) const {

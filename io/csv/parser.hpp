@@ -10,6 +10,7 @@
 #include "io/csv/lines.hpp"
 #include "io/csv/number.hpp"
 #include "io/csv/options.hpp"
+#include "io/table.hpp"
 #include "io/file/text_lines.hpp"
 
 namespace qrtool {
@@ -26,10 +27,10 @@ class CsvParser {
     if (separator_ == 0) separator_ = separator;
   }
 
-  /// Whether the first line is a header, which contains only names. A line with a field that begins
-  /// like a number is no header, so that a first row with a typing mistake is not skipped; an
-  /// exception is the header of columns that are numbered from 0 beside an index (",0,1,2").
-  bool take_header(std::string_view line);
+  /// Whether the first line is a header: it contains only names, or a name stands above numbers.
+  /// `below` are lines that follow. Which columns are read has no part in it. Errors: InputError
+  /// where names of columns cannot be told from a row of numbers with a name.
+  bool take_header(std::string_view line, const std::vector<std::string>& below);
 
   /// Parses the current line into numbers that `type` can hold; `line` is that line after
   /// `classify`. The first call decides the separator, the width and the columns of all lines.
@@ -47,8 +48,8 @@ class CsvParser {
   void finish(index_t rows);
 
   index_t columns() const { return columns_; }
-  /// The names of these columns in the header; empty: there is no header.
-  const std::vector<std::string>& names() const { return names_; }
+  /// All columns of the text.
+  const Table& table() const { return table_; }
   char separator() const { return separator_; }
   /// The options, and what was found where they left something open.
   const CsvOptions& found() const { return found_; }
@@ -76,9 +77,22 @@ class CsvParser {
   void begin_rows(std::string_view row);
   std::vector<std::string> fit_header(std::string_view row, index_t width);
   bool has_index(std::string_view row, index_t width, const std::vector<std::string>& names);
-  void choose_targets(index_t width, std::vector<std::string> names, bool without_index);
-  void keep_names(std::vector<std::string> names);
+  bool stands_above_numbers(std::size_t column, std::size_t names,
+                            const std::vector<std::string>& below) const;
+  bool is_beside_index(const std::vector<std::string>& fields,
+                       const std::vector<std::string>& below) const;
+  void refuse_doubtful_header(const std::vector<std::string>& fields,
+                              const std::vector<std::string>& below) const;
+  void set_columns(index_t width, std::vector<std::string> names, bool without_index);
+  void choose_targets(bool without_index);
+  void look_at_first_row(std::string_view row, const std::vector<std::string>& fields);
+  double look_below(std::string_view line);
+  void look_for_decimals(std::string_view line);
+  char separator_of(std::string_view line) const;
+  void take_first_row_as_names();
+  void note_columns();
 
+  std::string hint_without(const Field& field, std::string_view line) const;
   [[noreturn]] void throw_not_a_number(const Field& field, std::string_view line) const;
   [[noreturn]] void throw_ragged(std::size_t column, index_t found) const;
   std::string header_place() const;
@@ -92,7 +106,7 @@ class CsvParser {
   index_t width_ = 0;            // the fields of a line
   std::vector<index_t> target_;  // for each field its place in a row, or -1; empty: all are read
   index_t columns_ = 0;          // the numbers of a row
-  std::vector<std::string> names_;
+  Table table_;
   index_t first_line_ = 0;  // the line that decided the width
   std::vector<double> na_numbers_;
   std::vector<std::string> notes_;
@@ -109,6 +123,11 @@ class CsvParser {
   bool first_row_is_quoted_ = false;  // all of its fields are in quotes
   bool first_row_has_gap_ = false;    // ",3,4": a header without its first name, or a number misses
   bool has_later_quotes_ = false, has_later_whole_number_ = false;
+  bool may_be_header_ = false;              // the first row may hold names
+  std::vector<std::string> first_fields_;   // of such a row
+  bool are_names_numbered_ = false;         // every name of the index ends in a number: "ra 8"
+  bool may_be_thousands_ = false, has_point_ = false;  // "1.234"
+  bool may_be_decimals_ = false;            // "8,5" in all lines
   bool is_decimal_guessed_ = false, is_decimal_confirmed_ = false;
   std::string thousands_place_;  // of the first number that may be a count of thousands
   index_t missing_ = 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,8 +23,8 @@ namespace {
 
 class CsvReader final : public Reader {
  public:
-  /// `as_stored`: the text holds factors, whose type and numbers are taken as they are.
-  CsvReader(int descriptor, const std::string& name, const CsvOptions& options, bool as_stored);
+  CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
+            const CsvReading& reading);
 
   /// Only for factors: the checksum of each matrix.
   std::vector<std::uint64_t> take_checksums() { return std::move(checksums_); }
@@ -37,7 +38,7 @@ class CsvReader final : public Reader {
     read_row_range(matrix, first_row, out);
   }
   std::size_t workspace_bytes(ElementType) const override {
-    return starts_.capacity() * sizeof(Start) + checksums_.capacity() * sizeof(std::uint64_t);
+    return kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) + checksums_.capacity() * sizeof(std::uint64_t);
   }
   void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 
@@ -53,6 +54,12 @@ class CsvReader final : public Reader {
   void note_separators(std::string_view line);
   void require_text() const;
   void refuse_other_format(std::string_view start) const;
+  std::vector<std::string> lines_below();
+  void add_row(std::string_view line, index_t row);
+  void compare_with_sizes(index_t row);
+  void refuse_lost_banner(index_t rows) const;
+  void keep_row();
+  void skip_blank(LineKind kind);
   void end_matrix(index_t rows);
   void go_to(index_t matrix, index_t row);
   std::string_view next_data_line();
@@ -60,15 +67,24 @@ class CsvReader final : public Reader {
   template <class T>
   void read_matrices(index_t first, BatchView<T> out);
   template <class T>
+  bool copy_kept(index_t matrix, index_t first_row, MatrixView<T> out);
+  template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
 
   int descriptor_;  // lines_ owns it
   FileStamp stamp_;
   TextLines lines_;
   CsvParser parser_;
+  CsvReading reading_;
+  bool says_nothing_;  // no option says how the text is written
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
+  std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
+  // All numbers, where they fit; then no line is parsed a second time.
+  std::vector<double> kept_;
+  bool keeps_ = false;
+  index_t blank_line_ = 0;     // the first in the text, after a row
   std::vector<Start> starts_;  // where each matrix begins
   Start second_row_{};         // of the first matrix
   std::vector<double> row_;
@@ -78,20 +94,23 @@ class CsvReader final : public Reader {
 };
 
 CsvReader::CsvReader(int descriptor, const std::string& name, const CsvOptions& options,
-                     bool as_stored)
+                     const CsvReading& reading)
     : descriptor_(descriptor),
       stamp_(descriptor),
       lines_(descriptor, escape(name)),
-      parser_(lines_, options, as_stored),
-      as_stored_(as_stored) {
+      parser_(lines_, options, reading.as_stored),
+      reading_(reading),
+      says_nothing_(options == CsvOptions{}),
+      as_stored_(reading.as_stored),
+      keeps_(reading.kept_bytes > 0) {
   source_.file = name;
   skip_rows(options.skip_rows);
   scan();
   if (starts_.empty()) throw InputError(fmt::format("{}: holds no numbers", lines_.shown()));
   source_.n = parser_.columns();
-  source_.columns = parser_.names();
+  source_.table = parser_.table();
   if (starts_.size() > 1) source_.leading = {std::ssize(starts_)};
-  source_.type = as_stored && is_single_ ? ElementType::float32 : ElementType::float64;
+  source_.type = as_stored_ && is_single_ ? ElementType::float32 : ElementType::float64;
   source_.stored_type = is_single_ ? "float32" : "float64";
   source_.details = to_text(parser_.found());
   source_.notes = parser_.notes();
@@ -155,6 +174,86 @@ void CsvReader::note_separators(std::string_view line) {
                   lines_.number()));
 }
 
+/// The next lines of the matrix, which say whether the line above them is a header. The place in
+/// the text stays.
+std::vector<std::string> CsvReader::lines_below() {
+  constexpr std::size_t most = 20, most_bytes = 1 << 16;
+  std::vector<std::string> below;
+  const Start start{lines_.offset(), lines_.number()};
+  std::size_t bytes = lines_.text().size();
+  while (bytes < most_bytes && below.size() < most && lines_.next()) {
+    std::string_view line = lines_.text();
+    const LineKind kind = classify(line);
+    if (kind == LineKind::blank && !below.empty()) break;
+    if (kind != LineKind::data) continue;
+    below.emplace_back(line);
+    bytes += line.size();
+  }
+  lines_.seek(start.offset, start.line);
+  lines_.next();
+  return below;
+}
+
+/// Parses the row, and keeps what later passes need of it.
+void CsvReader::add_row(std::string_view line, index_t row) {
+  if (row == 0) starts_.push_back({lines_.offset(), lines_.number()});
+  if (row == 1 && starts_.size() == 1) second_row_ = {lines_.offset(), lines_.number()};
+  parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
+  parser_.check_row(line, row, row_);
+  for (std::size_t j = 0; as_stored_ && j < row_.size(); ++j)
+    hash_.add(is_single_ ? static_cast<float>(row_[j]) : row_[j]);
+  if (keeps_) keep_row();
+  compare_with_sizes(row);
+}
+
+/// Keeps the first row as long as the others may be entries of a matrix of such a size: "row column
+/// value" below "rows columns entries".
+void CsvReader::compare_with_sizes(index_t row) {
+  const auto is_count = [](double value) { return value >= 0 && value == std::floor(value); };
+  if (row == 0 && starts_.size() == 1) {
+    const bool may_be = source_.file == standard_input && parser_.separator() == ' ' &&
+                        (row_.size() == 2 || row_.size() == 3) && !parser_.table().has_header &&
+                        std::all_of(row_.begin(), row_.end(), is_count);
+    if (may_be) sizes_ = row_;
+    return;
+  }
+  const bool is_entry = sizes_.size() == 3 && is_count(row_[0]) && is_count(row_[1]) && row_[0] > 0 &&
+                        row_[1] > 0 && row_[0] <= sizes_[0] && row_[1] <= sizes_[1];
+  if (!is_entry) sizes_.clear();
+}
+
+/// Errors: InputError where the first row counts the others, as in Matrix Market.
+void CsvReader::refuse_lost_banner(index_t rows) const {
+  if (sizes_.empty() || starts_.size() != 1) return;
+  const double entries = sizes_.size() == 3 ? sizes_[2] : sizes_[0] * sizes_[1];
+  if (static_cast<double>(rows - 1) != entries) return;
+  throw InputError(fmt::format("{}:{}:1: is this Matrix Market without its first line, or a table?",
+                               lines_.shown(), starts_.front().line),
+                   fmt::format("if it is a table: --header no; if not, its first line is "
+                               "%%MatrixMarket matrix {} real general",
+                               sizes_.size() == 3 ? "coordinate" : "array"));
+}
+
+/// Keeps the numbers, as long as there is room for them.
+void CsvReader::keep_row() {
+  const std::size_t size = kept_.size() + row_.size();
+  if (size > kept_.capacity()) {
+    const std::size_t larger = std::max(size, 2 * kept_.capacity());
+    // While a vector grows, the old one is there as well.
+    keeps_ = (larger + kept_.capacity()) * sizeof(double) <= reading_.kept_bytes;
+    if (!keeps_) return void(kept_ = {});
+    kept_.reserve(larger);
+  }
+  kept_.insert(kept_.end(), row_.begin(), row_.end());
+}
+
+/// Says once that a line within a table is no row of it.
+void CsvReader::skip_blank(LineKind kind) {
+  if (std::exchange(blank_line_, lines_.number()) != 0) return;
+  parser_.add_note(fmt::format("line {} {} and is left out", lines_.number(),
+                               kind == LineKind::blank ? "is blank" : "holds no number"));
+}
+
 /// Checks every line and notes where each matrix starts.
 void CsvReader::scan() {
   bool is_first = true;
@@ -165,22 +264,32 @@ void CsvReader::scan() {
     if (is_preface(line)) continue;
     const LineKind kind = classify(line);
     if (kind == LineKind::comment) continue;
+    if (kind != LineKind::data && reading_.is_one_table) {
+      if (rows > 0) skip_blank(kind);
+      continue;
+    }
     if (kind != LineKind::data) {
       if (kind == LineKind::separators) note_separators(line);
+      if (rows > 0 && blank_line_ == 0) blank_line_ = lines_.number();
       end_matrix(std::exchange(rows, 0));
       continue;
     }
-    if (std::exchange(is_first, false) && parser_.take_header(line)) continue;
-    if (rows == 0) starts_.push_back({lines_.offset(), lines_.number()});
-    if (rows == 1 && starts_.size() == 1) second_row_ = {lines_.offset(), lines_.number()};
-    parser_.parse(line, is_single_ ? ElementType::float32 : ElementType::float64, row_);
-    parser_.check_row(line, rows, row_);
-    ++rows;
-    for (std::size_t j = 0; as_stored_ && j < row_.size(); ++j)
-      hash_.add(is_single_ ? static_cast<float>(row_[j]) : row_[j]);
+    if (std::exchange(is_first, false)) {
+      const std::vector<std::string> below = lines_below();
+      line = lines_.text();
+      classify(line);
+      if (parser_.take_header(line, below)) continue;
+    }
+    add_row(line, rows++);
   }
+  if (!says_nothing_) sizes_.clear();
+  refuse_lost_banner(rows);
   end_matrix(rows);
   parser_.finish(source_.m * std::ssize(starts_));
+  if (parser_.table().has_header && starts_.size() > 1)
+    parser_.add_note(fmt::format(
+        "line {} ends a matrix, as every blank line does; without it the table is one matrix",
+        blank_line_));
   next_matrix_ = std::ssize(starts_);
 }
 
@@ -191,13 +300,16 @@ void CsvReader::end_matrix(index_t rows) {
     if (parser_.is_first_row_a_header(rows)) {
       starts_.front() = second_row_;
       --rows;
+      if (keeps_) kept_.erase(kept_.begin(), kept_.begin() + parser_.columns());
     }
     source_.m = rows;
   }
   if (rows == source_.m) return;
   throw InputError(fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}",
                                lines_.shown(), starts_.back().line, starts_.size() - 1, rows,
-                               source_.m));
+                               source_.m),
+                   fmt::format("a blank line ends a matrix; remove line {} if all is one matrix",
+                               blank_line_));
 }
 
 std::string_view CsvReader::next_data_line() {
@@ -218,6 +330,21 @@ void CsvReader::go_to(index_t matrix, index_t row) {
   for (; next_row_ < row; ++next_row_) next_data_line();
 }
 
+/// Whether all of these numbers are kept, and none of them exceeds T, which parsing reports.
+template <class T>
+bool CsvReader::copy_kept(index_t matrix, index_t first_row, MatrixView<T> out) {
+  if (!keeps_) return false;
+  const double* from = kept_.data() + (matrix * source_.m + first_row) * source_.n;
+  for (index_t i = 0; i < out.rows; ++i) {
+    for (index_t j = 0; j < out.cols; ++j) {
+      const double value = *from++;
+      out(i, j) = static_cast<T>(value);
+      if (std::isinf(out(i, j)) && !std::isinf(value)) return false;
+    }
+  }
+  return true;
+}
+
 template <class T>
 void CsvReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (matrix < 0 || matrix >= source_.count() || first_row < 0 ||
@@ -225,6 +352,7 @@ void CsvReader::read_row_range(index_t matrix, index_t first_row, MatrixView<T> 
     throw InternalError("read_rows: a range or shape outside the file");
   }
   if (out.rows == 0) return;
+  if (copy_kept(matrix, first_row, out)) return;
   go_to(matrix, first_row);
   for (index_t i = 0; i < out.rows; ++i) {
     const std::string_view line = next_data_line();
@@ -246,12 +374,13 @@ void CsvReader::read_matrices(index_t first, BatchView<T> out) {
 }  // namespace
 
 std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name,
-                                 const CsvOptions& options) {
-  return std::make_unique<CsvReader>(descriptor, name, options, false);
+                                 const CsvOptions& options, const CsvReading& reading) {
+  return std::make_unique<CsvReader>(descriptor, name, options, reading);
 }
 
 CsvFactor open_csv_factor(const std::string& path) {
-  auto reader = std::make_unique<CsvReader>(open_rereadable(path), path, CsvOptions{}, true);
+  auto reader = std::make_unique<CsvReader>(open_rereadable(path), path, CsvOptions{},
+                                            CsvReading{.as_stored = true});
   std::vector<std::uint64_t> checksums = reader->take_checksums();
   return {std::move(reader), std::move(checksums)};
 }

@@ -22,11 +22,18 @@ inline constexpr std::string_view csv_dialect_marker = "# input: ";
 /// The same where it says how solutions were computed.
 inline constexpr std::string_view csv_solve_marker = "# solve: ";
 
+/// How a text is read.
+struct CsvReading {
+  bool as_stored = false;      // it holds factors, whose type and numbers are taken as they are
+  bool is_one_table = false;   // a blank line within it is skipped
+  std::size_t kept_bytes = 0;  // numbers up to so many bytes are kept, and parsed once
+};
+
 /// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes
 /// over `descriptor`, which can be read at any offset. Errors: InputError, whose message names
 /// file, line and column.
 std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name,
-                                 const CsvOptions& options);
+                                 const CsvOptions& options, const CsvReading& reading = {});
 
 /// A file of factors, and the checksum (NumberHash) of each of its matrices.
 struct CsvFactor {

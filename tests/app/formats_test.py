@@ -132,7 +132,7 @@ class Formats(unittest.TestCase):
         qrtool("verify", "x.csv.gz", "q.csv", "--delimiter", "comma", status=3)
         qrtool("factor", os.path.join(DATA, "octave.txt"), "plain.csv")
         self.assertNotIn("#", "".join(lines_of("plain.R.csv")))
-        self.assertIn("--columns: '0'", qrtool("factor", "x.csv.gz", "q.h5", "--columns", "0",
+        self.assertIn("--columns: '0-2'", qrtool("factor", "x.csv.gz", "q.h5", "--columns", "0-2",
                                                status=2))
         self.assertIn("not one of comma", qrtool("factor", "x.csv.gz", "q.h5", "--delimiter", "x",
                                                  status=2))

@@ -427,7 +427,7 @@ def tables():
     done = run("verify", longley, "out.h5", status=2)
     assert "--response y" in done.stderr, done.stderr
     done = run("solve", longley, "out.h5", "-f", "--response", "x7", status=3)
-    assert "there is no column x7" in done.stderr, done.stderr
+    assert "there is no column 'x7'" in done.stderr, done.stderr
     assert "OUT is missing" in run("solve", longley, "out.h5", status=2).stderr
     assert "solve: B is missing" in run("solve", longley, status=2).stderr
     done = run("solve", "a.h5", "b.h5", "x.h5", "--rank-tolerance", "1", status=2)

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// table.hpp: the columns of a text file. Their names, their places in the file and what is done with
+// them stay together, whatever is left out.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+/// What becomes of a column: it is read, or something leaves it out.
+enum class ColumnRole { read, index, not_listed, not_selected };
+
+struct TableColumn {
+  std::string name = {};  // in the header; empty: it has none
+  ColumnRole role = ColumnRole::read;
+  index_t place = 0;  // of its number in a row that is read
+};
+
+struct Table {
+  std::vector<TableColumn> columns = {};  // all of the file, in its order; empty: it is no text
+  bool has_header = false;
+
+  /// The columns of the file, from 0, whose numbers make a row, in the order of the row.
+  std::vector<index_t> read_columns() const;
+  /// Their names; empty: there is no header.
+  std::vector<std::string> names() const;
+  /// Names that tell all columns of the file apart: "column 3" where a column has none, and
+  /// "x (column 3)" where several have one.
+  std::vector<std::string> labels() const;
+
+  /// Keeps `count` of the columns that are read, from the place `first` on.
+  void select(index_t first, index_t count, index_t step);
+  /// Keeps the columns at these places of a row, in this order.
+  void keep(const std::vector<index_t>& places);
+};
+
+}  // namespace qrtool
