@@ -77,7 +77,8 @@ std::vector<std::string> names_of(std::string_view line, char separator) {
   std::vector<std::string> names(1);
   bool in_quotes = false, has_field = false;
   const auto trim = [](std::string& name) { name.erase(name.find_last_not_of(blanks) + 1); };
-  line = line.substr(0, line.find_last_not_of(blanks) + 1);
+  // A tab at the end may be a separator, behind which the last field is empty.
+  line = line.substr(0, line.find_last_not_of(separator == '\t' ? " " : blanks) + 1);
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     const bool is_blank = blanks.find(c) != std::string_view::npos;

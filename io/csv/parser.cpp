@@ -103,7 +103,7 @@ bool are_years(const std::vector<std::string>& fields) {
   const auto is_year = [](const std::string& field) {
     return field.size() == 4 && is_whole_number(field) && field >= "1700" && field <= "2200";
   };
-  return fields.size() > 1 && std::all_of(fields.begin(), fields.end(), is_year) &&
+  return std::all_of(fields.begin(), fields.end(), is_year) &&
          std::is_sorted(fields.begin(), fields.end(), std::less_equal<>());
 }
 
@@ -193,7 +193,10 @@ bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
   if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;
   const std::vector<std::string> row = names_of(below[0], separator_of(below[0]));
   return row.size() == fields.size() && is_word(row[0]) && !is_missing(row[0]) &&
-         !is_any_number(row[0]) && std::all_of(fields.begin() + 1, fields.end(), is_whole_number);
+         !is_any_number(row[0]) &&
+         std::all_of(fields.begin() + 1, fields.end(), [](const std::string& field) {
+           return field.empty() || is_whole_number(field);
+         });
 }
 
 /// "country,2018,2019" above names may be a header, or a row of numbers that has a name.
@@ -241,7 +244,7 @@ bool CsvParser::take_header(std::string_view line, const std::vector<std::string
   }
   if (!is_header && has_name && !has_number && !has_gap) is_header = true;
   const bool is_mixed = !is_header && !is_factor_ && has_name && has_number;
-  if (!is_factor_ && has_number && !has_name) is_header = is_header || is_beside_index(fields, below);
+  if (!is_factor_ && !has_name) is_header = is_header || is_beside_index(fields, below);
   for (std::size_t j = 0; is_mixed && j < fields.size() && !is_header; ++j)
     is_header = is_word(fields[j]) && !is_missing(fields[j]) && !is_likely_missing(fields[j]) &&
                 stands_above_numbers(j, fields.size(), below);
@@ -452,9 +455,9 @@ bool CsvParser::is_first_row_a_header(index_t rows) {
     take_first_row_as_names();
     return true;
   }
-  const bool is_doubtful = first_row_counts_ ? width_ > 1 || is_odd_one
-                                             : first_row_is_whole_ && (!has_later_whole_number_ ||
-                                                                       are_years(first_fields_));
+  const bool is_doubtful =
+      first_row_counts_ ||
+      (first_row_is_whole_ && (!has_later_whole_number_ || are_years(first_fields_)));
   if (is_doubtful)
     notes_.push_back(
         fmt::format("line {} is read as numbers; if it holds the names of the columns, "
@@ -614,6 +617,8 @@ bool CsvParser::take_number(std::string_view line, std::size_t& at, ElementType 
 void CsvParser::parse(std::string_view line, ElementType type, std::vector<double>& numbers) {
   // The first line of one column has no separator; one in a later line makes that line too long.
   if (separator_ == 0) separator_ = find_separator(line, found_.decimal);
+  // All but the first number may be missing.
+  if (separator_ == 0 && !header_.empty() && line.ends_with('\t')) separator_ = '\t';
   if (width_ == 0) begin_rows(line);
   numbers.resize(static_cast<std::size_t>(columns_));
   index_t found = 0;
