@@ -268,7 +268,16 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
   if (std::ssize(names) == width) return names;
   // The header may have another separator than the rows, as "speed in km/h" above one column.
   std::vector<std::string> others = names_of(header_, find_separator(header_, found_.decimal));
-  if (std::ssize(others) == width) return others;
+  if (std::ssize(others) == width) {
+    const bool is_doubtful = separator_ == ',' && found_.delimiter == 0 && width == 2 &&
+                             found_.decimal == Decimal::automatic;
+    if (is_doubtful)
+      throw InputError(header_place() + "the header has blanks where the rows have commas: is the "
+                                        "comma a decimal sign?",
+                       "if it is: --delimiter space --decimal comma; if it separates columns: "
+                       "--delimiter comma");
+    return others;
+  }
   if (std::ssize(names) + 1 == width) return names;
   const bool has_last = std::ssize(names_of(row, separator_)) == width;
   throw InputError(
@@ -281,7 +290,7 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
 bool CsvParser::has_index(std::string_view row, index_t width,
                           const std::vector<std::string>& names) {
   if (found_.index_column == Answer::yes) return true;
-  if (found_.index_column == Answer::no || !found_.columns.empty() || header_.empty()) return false;
+  if (found_.index_column == Answer::no || header_.empty()) return false;
   const bool is_short = std::ssize(names) + 1 == width;
   const bool is_nameless =
       !is_short && width > 1 && (names[0].empty() || names[0].starts_with("Unnamed: 0"));
@@ -289,9 +298,11 @@ bool CsvParser::has_index(std::string_view row, index_t width,
   std::size_t at = 0;
   const Field first = take_field(row, at, separator_);
   double value = 0;
+  // The names belong to the columns behind it, also where the columns are chosen.
   index_must_count_ =
       is_short && !first.is_quoted &&
       (begins_like_number(first.text) || parse_number(first.text, value) == Parsed::number);
+  if (!found_.columns.empty()) return false;
   notes_.push_back(fmt::format(
       "the first column is left out as an index, since {}; --index-column no reads it",
       is_short ? "the header has one name less than a row has columns" : "it has no name"));

@@ -80,6 +80,7 @@ class CsvReader final : public Reader {
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
+  bool has_header_ = false;  // that was seen as one before the rows
   std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
   // All numbers, where they fit; then no line is parsed a second time.
   std::vector<double> kept_;
@@ -165,8 +166,9 @@ bool CsvReader::is_preface(std::string_view line) {
 
 void CsvReader::note_separators(std::string_view line) {
   const char separator = parser_.separator();
-  if (has_noted_separators_ || separator == 0 || separator == ' ') return;
-  if (line.find(separator) == std::string_view::npos) return;
+  const bool is_below_header = separator == 0 && has_header_;
+  if (has_noted_separators_ || separator == ' ' || (separator == 0 && !is_below_header)) return;
+  if (!is_below_header && line.find(separator) == std::string_view::npos) return;
   has_noted_separators_ = true;
   parser_.add_note(
       fmt::format("line {} holds no number and is read as a blank line, which ends a "
@@ -265,7 +267,7 @@ void CsvReader::scan() {
     const LineKind kind = classify(line);
     if (kind == LineKind::comment) continue;
     if (kind != LineKind::data && reading_.is_one_table) {
-      if (rows > 0) skip_blank(kind);
+      if (rows > 0 || (has_header_ && kind == LineKind::separators)) skip_blank(kind);
       continue;
     }
     if (kind != LineKind::data) {
@@ -278,7 +280,8 @@ void CsvReader::scan() {
       const std::vector<std::string> below = lines_below();
       line = lines_.text();
       classify(line);
-      if (parser_.take_header(line, below)) continue;
+      has_header_ = parser_.take_header(line, below);
+      if (has_header_) continue;
     }
     add_row(line, rows++);
   }

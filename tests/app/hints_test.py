@@ -63,6 +63,8 @@ HINTS = [
     Hint("x\nra 8,5\nrb 3,25\n", "is the comma a decimal sign", r"if it is: (.*?);", shape="2x1"),
     Hint("x\nra 8,5\nrb 3,25\n", "is the comma a decimal sign", r"separates columns: (.*)",
          shape="2x1"),
+    Hint('"" x\n1 8,5\n2 3,25\n', "the header has blanks", r"if it is: (.*?);", shape="2x1"),
+    Hint("a b\n1,2\n3,5\n", "the header has blanks", r"separates columns: (.*)", shape="2x2"),
     Hint("3 3 2\n1 1 5\n2 2 6\n", "Matrix Market", r"(--header no)", "factor - - --mode r",
          standard_input=True),
     Hint("a\n1\n", "only column is an index", r"(--index-column no)",

@@ -55,6 +55,10 @@ class Table:
             self.is_clear = False
         self.name_columns()
         self.numbers = [[self.number() for _ in range(self.width)] for _ in range(self.rows)]
+        # A row without a number is as good as a blank line; the first row says what separates.
+        gaps = [sum(map(math.isnan, row)) for row in self.numbers]
+        if self.missing == "" and (self.width in gaps or (gaps[0] and not self.header)):
+            self.is_clear = False
         self.write()
 
     def name_columns(self):
@@ -231,8 +235,13 @@ class Question:
                            ("separate thousands?", "holds no number in any line"))
             may_be = wanted is None or not self.is_clear or is_named
             return "refused" if may_be else "refused although clear"
+        notes = " ".join(found["notes"])
+        # Without options a header of numbers may be a row, and a comma a decimal sign.
+        is_noted = any(text in notes for text in ("--index-column no reads it", "holds no number and is",
+                                                  "if the comma is a decimal sign")) or (
+                                                      "--header" in notes and not self.says)
         if wanted is None:
-            return "wrong: should be refused"
+            return "doubt noted" if is_noted else "wrong: should be refused"
         names, a, b, w = wanted
         same = equal(found["a"], a) and (b is None or equal(found["b"], b)) and (
             (w is None) == (found.get("w") is None)) and (w is None or equal(found["w"], w))
@@ -243,10 +252,7 @@ class Question:
                                 for f, n in zip(found["names"], names))
         if same:
             return "same"
-        notes = " ".join(found["notes"])
-        is_doubtful = "--header" in notes and not self.says
-        is_noted = "--index-column no reads it" in notes or "holds no number and is" in notes
-        return "doubt noted" if is_doubtful or is_noted else "wrong"
+        return "doubt noted" if is_noted else "wrong"
 
 
 def judge_by_r(tables):

@@ -60,7 +60,7 @@ TEST_F(CsvReaderTest, Dialects) {
       {"# a comment\n1,2\n% another\n3,4\n", {}, 2, 2, {1, 2, 3, 4}},
       {"1,2 # first\n3,4 % second\n", {}, 2, 2, {1, 2, 3, 4}},
       {"a,b\n1,2\n", {}, 1, 2, {1, 2}},
-      {"first second\n1,2\n", {}, 1, 2, {1, 2}},
+      {"first second third\n1,2,3\n", {}, 1, 3, {1, 2, 3}},
       {"\"a\",\"b\"\n1,2\n", {}, 1, 2, {1, 2}},
       {"x\n1\n2\n", {}, 2, 1, {1, 2}},
       {"# head\n\na,b\n\n1,2\n", {}, 1, 2, {1, 2}},
@@ -409,7 +409,7 @@ TEST_F(CsvReaderTest, AHeaderHasTheWidthOfTheRows) {
        "x.csv:2:1: the header has 1 name where line 3 has 3 columns | leave the header out: "
        "--skip-rows 2"}};
   for (const auto& [text, message] : cases) EXPECT_EQ(mistake_in(text), message) << text;
-  for (const char* good : {"speed in km/h\n1\n", "a b\n1,2\n", "x, y\n1, 2\n", "\"a, b\";c\n1;2\n",
+  for (const char* good : {"speed in km/h\n1\n", "a b c\n1,2,3\n", "x, y\n1, 2\n", "\"a, b\";c\n1;2\n",
                            "a, b\n1 2\n", "a\tb\n1\t2\n"})
     EXPECT_EQ(mistake_in(good), "") << good;
 }
