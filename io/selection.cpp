@@ -72,12 +72,15 @@ class SelectionParser {
   const std::string& text_;
 };
 
-/// The selection without the blanks beside its signs. One between two numbers may stand for a comma.
+/// The selection without the blanks beside its signs. One between two numbers may stand for a
+/// comma.
 std::string without_blanks(const std::string& text, const std::string& part) {
   std::string kept;
   bool follows_blank = false;
   for (const char c : part) {
-    const auto is_sign = [](char each) { return std::string_view("[]:,").find(each) != std::string_view::npos; };
+    const auto is_sign = [](char each) {
+      return std::string_view("[]:,").find(each) != std::string_view::npos;
+    };
     if (c != ' ' && follows_blank && !is_sign(c) && !kept.empty() && !is_sign(kept.back()))
       throw_no_selection(text, "a blank stands within a number, or a comma is missing");
     follows_blank = c == ' ';

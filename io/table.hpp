@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// table.hpp: the columns of a text file. Their names, their places in the file and what is done with
-// them stay together, whatever is left out.
+// table.hpp: the columns of a text file. Their names, their places in the file and what is done
+// with them stay together, whatever is left out.
 #pragma once
 
 #include <string>

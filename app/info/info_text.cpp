@@ -187,9 +187,9 @@ Json json_of(const Source& source) {
   shape.insert(shape.end(), {source.m, source.n});
   Json details = Json::object();
   for (const auto& [name, word] : source.details) details[name] = word;
-  return {{"dataset", source.dataset},      {"shape", shape},
-          {"order", name_of(source.order)}, {"factored_in", name_of(source.type)},
-          {"columns", source.table.names()},      {"read_as", details},
+  return {{"dataset", source.dataset},       {"shape", shape},
+          {"order", name_of(source.order)},  {"factored_in", name_of(source.type)},
+          {"columns", source.table.names()}, {"read_as", details},
           {"notes", source_notes(source)}};
 }
 
@@ -246,9 +246,9 @@ std::string text_of(const FileContents& contents, bool verbose) {
   const std::string size = contents.file == "-" ? ""
                            : contents.bytes > 0 ? ", " + format_bytes(contents.bytes)
                                                 : ", empty";
-  std::string text = fmt::format("{}: {}{}{}\n", escape(contents.file), contents.format,
-                                 is_set ? fmt::format(", {} files", contents.files.size()) : "",
-                                 size);
+  std::string text =
+      fmt::format("{}: {}{}{}\n", escape(contents.file), contents.format,
+                  is_set ? fmt::format(", {} files", contents.files.size()) : "", size);
   const bool is_one = contents.datasets.size() == 1 && contents.datasets[0].entry.name.empty();
   if (!is_one) text += dataset_lines(contents);
   if (is_one)

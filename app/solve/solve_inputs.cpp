@@ -58,7 +58,8 @@ bool contains(const std::vector<index_t>& places, index_t place) {
 bool are_column(const std::string& weights, const Table& table) {
   if (weights.empty() || weights.find(':') != std::string::npos) return false;
   const bool is_file = std::filesystem::exists(weights);
-  return may_choose({"--weights", weights}, table) && (!is_file || is_name_of_column(weights, table));
+  return may_choose({"--weights", weights}, table) &&
+         (!is_file || is_name_of_column(weights, table));
 }
 
 TableRoles roles_of(const Source& source, const SystemOptions& o) {
@@ -90,13 +91,12 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
                      fmt::format("for CSV let the name end in .csv, .tsv or .txt, or use standard "
                                  "input: - < {}; for other files qrtool solve A B OUT",
                                  escape(files.a)));
-  const std::shared_ptr<Reader> table =
-      open_recorded_input({.path = files.a,
-                           .dataset = {},
-                           .memory_bytes = memory_of_file(limits),
-                           .csv = files.csv,
-                           .is_one_table = true},
-                          files.recorded_a);
+  const std::shared_ptr<Reader> table = open_recorded_input({.path = files.a,
+                                                             .dataset = {},
+                                                             .memory_bytes = memory_of_file(limits),
+                                                             .csv = files.csv,
+                                                             .is_one_table = true},
+                                                            files.recorded_a);
   const Source& source = table->source();
   const TableRoles roles = roles_of(source, o);
   const std::vector<std::string> labels = source.table.labels();

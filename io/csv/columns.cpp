@@ -91,7 +91,8 @@ std::string list_of_names(const Table& table) {
 
 /// "gdp-rain" is no name; ranges are by number.
 std::string range_by_number(const std::string& text, const Table& table) {
-  for (std::size_t dash = text.find('-'); dash != std::string::npos; dash = text.find('-', dash + 1)) {
+  for (std::size_t dash = text.find('-'); dash != std::string::npos;
+       dash = text.find('-', dash + 1)) {
     const auto first = columns_named(text.substr(0, dash), table);
     const auto last = columns_named(text.substr(dash + 1), table);
     if (first.size() == 1 && last.size() == 1 && first[0] <= last[0])
@@ -108,7 +109,8 @@ bool is_name_of_column(const std::string& name, const Table& table) {
 
 std::string item_of(std::size_t column, const Table& table) {
   const std::string& name = table.columns[column].name;
-  const bool is_clear = name.find(',') == std::string::npos && name.find(' ') == std::string::npos &&
+  const bool is_clear = name.find(',') == std::string::npos &&
+                        name.find(' ') == std::string::npos &&
                         columns_named(name, table).size() == 1 && !name.empty() &&
                         !whole_number(name.substr(0, name.find('-')));
   if (is_clear) return escape(name);
@@ -138,7 +140,9 @@ index_t find_name(const char* option, const std::string& name, const Table& tabl
   const std::vector<index_t> found = columns_named(name, table);
   if (found.empty()) throw_no_column(option, name, table, place);
   if (found.size() == 1) return found.front();
-  const auto item = [&](index_t column) { return item_of(static_cast<std::size_t>(column), table); };
+  const auto item = [&](index_t column) {
+    return item_of(static_cast<std::size_t>(column), table);
+  };
   throw InputError(fmt::format("{}the columns {} and {} have the same name, '{}'", place,
                                found[0] + 1, found[1] + 1, escape(name)),
                    fmt::format("say which by its number: {0} {1} or {0} {2}", option,
@@ -175,7 +179,8 @@ bool may_choose(const ColumnList& list, const Table& table) {
   if (is_name_of_column(list.text, table)) return true;
   const Item first = parse_list(list).front();
   if (is_name_of_column(first.text, table)) return true;
-  return !first.is_name && std::cmp_less_equal(std::max(first.first, first.last), table.columns.size());
+  return !first.is_name &&
+         std::cmp_less_equal(std::max(first.first, first.last), table.columns.size());
 }
 
 std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
@@ -220,8 +225,9 @@ void require_read(const ColumnList& list, const std::vector<index_t>& columns, c
       all += item_of(static_cast<std::size_t>(read), table) + ",";
     all += item_of(static_cast<std::size_t>(column), table);
     if (asked.role == ColumnRole::index)
-      throw InputError(fmt::format("{}{}: {} is the index, which is left out", place, list.option, name),
-                       "--index-column no reads it");
+      throw InputError(
+          fmt::format("{}{}: {} is the index, which is left out", place, list.option, name),
+          "--index-column no reads it");
     if (asked.role == ColumnRole::not_listed)
       throw InputError(fmt::format("{}{}: --columns leaves out {}", place, list.option, name),
                        "--columns " + all);

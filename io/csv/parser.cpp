@@ -223,10 +223,11 @@ void CsvParser::refuse_doubtful_header(const std::vector<std::string>& fields,
       is_index && found_.columns.empty() && found_.index_column == Answer::automatic
           ? " --index-column yes"
           : "";
-  throw InputError(place(1) + "names and whole numbers: are they the names of the columns, or a row?",
-                   fmt::format("if line {0} holds names: --header yes{1}; if it is a row: --header "
-                               "no{1}",
-                               lines_.number(), rest));
+  throw InputError(
+      place(1) + "names and whole numbers: are they the names of the columns, or a row?",
+      fmt::format("if line {0} holds names: --header yes{1}; if it is a row: --header "
+                  "no{1}",
+                  lines_.number(), rest));
 }
 
 bool CsvParser::take_header(std::string_view line, const std::vector<std::string>& below) {
@@ -272,8 +273,9 @@ std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t wid
     const bool is_doubtful = separator_ == ',' && found_.delimiter == 0 && width == 2 &&
                              found_.decimal == Decimal::automatic;
     if (is_doubtful)
-      throw InputError(header_place() + "the header has blanks where the rows have commas: is the "
-                                        "comma a decimal sign?",
+      throw InputError(header_place() +
+                           "the header has blanks where the rows have commas: is the "
+                           "comma a decimal sign?",
                        "if it is: --delimiter space --decimal comma; if it separates columns: "
                        "--delimiter comma");
     return others;
@@ -317,7 +319,8 @@ void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool 
   for (std::string& name : names)
     table_.columns.push_back(
         {.name = std::move(name), .place = std::ssize(table_.columns) - (without_index ? 1 : 0)});
-  if (without_index) table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
+  if (without_index)
+    table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
 }
 
 /// Decides where the number of each field goes.
@@ -356,8 +359,8 @@ void CsvParser::begin_rows(std::string_view row) {
   choose_targets(without_index);
   width_ = width;
   missing_by_column_.assign(static_cast<std::size_t>(columns_), 0);
-  are_names_numbered_ = without_index && separator_ == ',' && found_.delimiter == 0 &&
-                        std::ssize(names) + 1 == width;
+  are_names_numbered_ =
+      without_index && separator_ == ',' && found_.delimiter == 0 && std::ssize(names) + 1 == width;
   may_be_thousands_ = separator_ == ';' && found_.decimal == Decimal::automatic;
   may_be_decimals_ = separator_ == ',' && found_.delimiter == 0 && width == 2 && header_.empty() &&
                      found_.decimal == Decimal::automatic && !is_factor_;
@@ -370,8 +373,8 @@ void CsvParser::look_at_first_row(std::string_view row, const std::vector<std::s
   const bool has_quotes = row.find('"') != std::string_view::npos;
   first_row_counts_ = !has_quotes && counts_from_zero(fields, 0, 0);
   first_row_is_whole_ = !has_quotes && std::all_of(fields.begin(), fields.end(), is_whole);
-  first_row_has_gap_ =
-      fields.size() > 1 && fields[0].empty() && std::all_of(fields.begin() + 1, fields.end(), is_whole);
+  first_row_has_gap_ = fields.size() > 1 && fields[0].empty() &&
+                       std::all_of(fields.begin() + 1, fields.end(), is_whole);
   first_row_is_quoted_ = has_quotes;
   for (std::size_t at = 0; at != std::string_view::npos && first_row_is_quoted_;)
     first_row_is_quoted_ = take_field(row, at, separator_).is_quoted;
@@ -480,7 +483,8 @@ bool CsvParser::is_first_row_a_header(index_t rows) {
 /// What may be meant in another way.
 void CsvParser::note_columns() {
   if (are_names_numbered_)
-    throw InputError(header_place() + "every name of the index ends in a number before the comma: " +
+    throw InputError(header_place() +
+                         "every name of the index ends in a number before the comma: " +
                          "is the comma a decimal sign?",
                      "if it is: --delimiter space --decimal comma; if it separates columns: "
                      "--delimiter comma");
@@ -687,7 +691,8 @@ void CsvParser::throw_not_a_number(const Field& field, std::string_view line) co
 std::string CsvParser::hint_without(const Field& field, std::string_view line) const {
   std::string list, name;
   std::size_t column = 0;
-  for (std::size_t at = 0; at != std::string_view::npos && column < table_.columns.size(); ++column) {
+  for (std::size_t at = 0; at != std::string_view::npos && column < table_.columns.size();
+       ++column) {
     const Field each = take_field(line, at, separator_);
     if (each.column == field.column) name = table_.labels()[column];
     double value = 0;

@@ -10,8 +10,8 @@
 #include "io/csv/lines.hpp"
 #include "io/csv/number.hpp"
 #include "io/csv/options.hpp"
-#include "io/table.hpp"
 #include "io/file/text_lines.hpp"
+#include "io/table.hpp"
 
 namespace qrtool {
 
@@ -123,11 +123,11 @@ class CsvParser {
   bool first_row_is_quoted_ = false;  // all of its fields are in quotes
   bool first_row_has_gap_ = false;    // ",3,4": a header without its first name, or a number misses
   bool has_later_quotes_ = false, has_later_whole_number_ = false;
-  bool may_be_header_ = false;              // the first row may hold names
-  std::vector<std::string> first_fields_;   // of such a row
-  bool are_names_numbered_ = false;         // every name of the index ends in a number: "ra 8"
+  bool may_be_header_ = false;             // the first row may hold names
+  std::vector<std::string> first_fields_;  // of such a row
+  bool are_names_numbered_ = false;        // every name of the index ends in a number: "ra 8"
   bool may_be_thousands_ = false, has_point_ = false;  // "1.234"
-  bool may_be_decimals_ = false;            // "8,5" in all lines
+  bool may_be_decimals_ = false;                       // "8,5" in all lines
   bool is_decimal_guessed_ = false, is_decimal_confirmed_ = false;
   std::string thousands_place_;  // of the first number that may be a count of thousands
   index_t missing_ = 0;

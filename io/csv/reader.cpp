@@ -38,7 +38,8 @@ class CsvReader final : public Reader {
     read_row_range(matrix, first_row, out);
   }
   std::size_t workspace_bytes(ElementType) const override {
-    return kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) + checksums_.capacity() * sizeof(std::uint64_t);
+    return kept_.capacity() * sizeof(double) + starts_.capacity() * sizeof(Start) +
+           checksums_.capacity() * sizeof(std::uint64_t);
   }
   void require_unchanged() const override { stamp_.require_unchanged(descriptor_, lines_.shown()); }
 
@@ -80,7 +81,7 @@ class CsvReader final : public Reader {
   bool as_stored_;
   bool is_single_ = false;  // the numbers are float32 values
   bool has_noted_separators_ = false;
-  bool has_header_ = false;  // that was seen as one before the rows
+  bool has_header_ = false;    // that was seen as one before the rows
   std::vector<double> sizes_;  // the first row, as long as it may be the sizes of Matrix Market
   // All numbers, where they fit; then no line is parsed a second time.
   std::vector<double> kept_;
@@ -219,8 +220,8 @@ void CsvReader::compare_with_sizes(index_t row) {
     if (may_be) sizes_ = row_;
     return;
   }
-  const bool is_entry = sizes_.size() == 3 && is_count(row_[0]) && is_count(row_[1]) && row_[0] > 0 &&
-                        row_[1] > 0 && row_[0] <= sizes_[0] && row_[1] <= sizes_[1];
+  const bool is_entry = sizes_.size() == 3 && is_count(row_[0]) && is_count(row_[1]) &&
+                        row_[0] > 0 && row_[1] > 0 && row_[0] <= sizes_[0] && row_[1] <= sizes_[1];
   if (!is_entry) sizes_.clear();
 }
 
@@ -308,11 +309,10 @@ void CsvReader::end_matrix(index_t rows) {
     source_.m = rows;
   }
   if (rows == source_.m) return;
-  throw InputError(fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}",
-                               lines_.shown(), starts_.back().line, starts_.size() - 1, rows,
-                               source_.m),
-                   fmt::format("a blank line ends a matrix; remove line {} if all is one matrix",
-                               blank_line_));
+  throw InputError(
+      fmt::format("{}:{}:1: matrix {} has {} rows where matrix 0 has {}", lines_.shown(),
+                  starts_.back().line, starts_.size() - 1, rows, source_.m),
+      fmt::format("a blank line ends a matrix; remove line {} if all is one matrix", blank_line_));
 }
 
 std::string_view CsvReader::next_data_line() {
@@ -376,8 +376,8 @@ void CsvReader::read_matrices(index_t first, BatchView<T> out) {
 
 }  // namespace
 
-std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name,
-                                 const CsvOptions& options, const CsvReading& reading) {
+std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const CsvOptions& options,
+                                 const CsvReading& reading) {
   return std::make_unique<CsvReader>(descriptor, name, options, reading);
 }
 

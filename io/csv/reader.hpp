@@ -32,8 +32,8 @@ struct CsvReading {
 /// Opens text as float64, and checks the whole of it before any matrix is read. The reader takes
 /// over `descriptor`, which can be read at any offset. Errors: InputError, whose message names
 /// file, line and column.
-std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name,
-                                 const CsvOptions& options, const CsvReading& reading = {});
+std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const CsvOptions& options,
+                                 const CsvReading& reading = {});
 
 /// A file of factors, and the checksum (NumberHash) of each of its matrices.
 struct CsvFactor {

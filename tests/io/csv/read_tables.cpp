@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// read_tables.cpp: says what the tool reads of tables, many in one run. Each line of standard input is
-// a JSON object with "file", and perhaps "csv" (options by their recorded names), "response" and
+// read_tables.cpp: says what the tool reads of tables, many in one run. Each line of standard input
+// is a JSON object with "file", and perhaps "csv" (options by their recorded names), "response" and
 // "weights"; each line of standard output says what was read: {"error"} or {"names", "a", "b", "w",
 // "notes"}.
 #include <cmath>
@@ -51,8 +51,8 @@ Json read_table(const Json& asked) {
   SystemOptions system;
   system.response = response;
   system.weights = asked.value("weights", "");
-  const SolveInputs inputs = open_solve_inputs({.a = file, .b = "", .csv = options_of(asked)}, system,
-                                               Order::automatic, host_limits({}, 1));
+  const SolveInputs inputs = open_solve_inputs({.a = file, .b = "", .csv = options_of(asked)},
+                                               system, Order::automatic, host_limits({}, 1));
   return {{"names", inputs.names},
           {"a", numbers_of(*inputs.a)},
           {"b", numbers_of(*inputs.b)},

@@ -98,14 +98,17 @@ TEST_F(CsvReaderTest, Mistakes) {
       {"1\n2\n3,4\n", "x.csv:3:3: 2 columns where line 1 has 1"},
       {"a,b\n# c\n1,2\n\n3\n",
        "x.csv:5:2: 1 column where line 3 has 2 | write nan for a missing number"},
-      {"1,2\n3,4\n\n5,6\n", "x.csv:4:1: matrix 1 has 1 rows where matrix 0 has 2 | a blank line ends a "
+      {"1,2\n3,4\n\n5,6\n",
+       "x.csv:4:1: matrix 1 has 1 rows where matrix 0 has 2 | a blank line ends a "
        "matrix; remove line 3 if all is one matrix"},
-      {"1\n\n2\n\n3\n4\n5\n", "x.csv:5:1: matrix 2 has 3 rows where matrix 0 has 1 | a blank line ends "
+      {"1\n\n2\n\n3\n4\n5\n",
+       "x.csv:5:1: matrix 2 has 3 rows where matrix 0 has 1 | a blank line ends "
        "a matrix; remove line 2 if all is one matrix"},
       {"1,2\n3,x\n", "x.csv:2:3: 'x' is not a number"},
       {"1,b\n", "x.csv:1:3: 'b' is not a number | if the line is a header: --header yes"},
       {"b,1\n",
-       "x.csv:1:1: 'b' is not a number | if the first column holds names or dates: --index-column yes "
+       "x.csv:1:1: 'b' is not a number | if the first column holds names or dates: --index-column "
+       "yes "
        "leaves it out"},
       {"a,b\nc,d\n1,2\n",
        "x.csv:2:1: 'c' is not a number | if line 2 holds the names: --skip-rows 1"},
@@ -185,7 +188,8 @@ TEST_F(CsvReaderTest, Mistakes) {
        "header: --header yes"},
       {"\xef\xbb\xbf"
        "x,1\n",
-       "x.csv:1:1: 'x' is not a number | if the first column holds names or dates: --index-column yes "
+       "x.csv:1:1: 'x' is not a number | if the first column holds names or dates: --index-column "
+       "yes "
        "leaves it out"},
   };
   static_assert(std::size(cases) >= 40);
@@ -357,9 +361,13 @@ TEST_F(CsvReaderTest, Columns) {
   const auto options = [](const char* list) {
     return CsvOptions{.header = Answer::yes, .columns = list};
   };
-  const std::pair<const char*, std::vector<double>> chosen[] = {
-      {"2-4", {1, 2, 3, 5, 6, 7}}, {"c,a", {3, 1, 7, 5}},         {"4-", {3, 4, 7, 8}},
-      {"b, 5", {2, 4, 6, 8}},      {"a,2019", {1, 4, 5, 8}},      {"5,2-3", {4, 1, 2, 8, 5, 6}}, {"b", {2, 6}}};
+  const std::pair<const char*, std::vector<double>> chosen[] = {{"2-4", {1, 2, 3, 5, 6, 7}},
+                                                                {"c,a", {3, 1, 7, 5}},
+                                                                {"4-", {3, 4, 7, 8}},
+                                                                {"b, 5", {2, 4, 6, 8}},
+                                                                {"a,2019", {1, 4, 5, 8}},
+                                                                {"5,2-3", {4, 1, 2, 8, 5, 6}},
+                                                                {"b", {2, 6}}};
   for (const auto& [list, values] : chosen) {
     SCOPED_TRACE(list);
     const auto reader = open_text(text, options(list));
@@ -409,8 +417,8 @@ TEST_F(CsvReaderTest, AHeaderHasTheWidthOfTheRows) {
        "x.csv:2:1: the header has 1 name where line 3 has 3 columns | leave the header out: "
        "--skip-rows 2"}};
   for (const auto& [text, message] : cases) EXPECT_EQ(mistake_in(text), message) << text;
-  for (const char* good : {"speed in km/h\n1\n", "a b c\n1,2,3\n", "x, y\n1, 2\n", "\"a, b\";c\n1;2\n",
-                           "a, b\n1 2\n", "a\tb\n1\t2\n"})
+  for (const char* good : {"speed in km/h\n1\n", "a b c\n1,2,3\n", "x, y\n1, 2\n",
+                           "\"a, b\";c\n1;2\n", "a, b\n1 2\n", "a\tb\n1\t2\n"})
     EXPECT_EQ(mistake_in(good), "") << good;
 }
 
@@ -418,7 +426,8 @@ TEST_F(CsvReaderTest, HintsThatWork) {
   EXPECT_EQ(mistake_in("1,5 2,5\n"),
             "x.csv:1:3: '5 2' is not a number | if the comma is the decimal sign: --decimal comma");
   EXPECT_EQ(mistake_in("n,a\nx,1\n"),
-            "x.csv:2:1: 'x' is not a number | if the first column holds names or dates: --index-column yes "
+            "x.csv:2:1: 'x' is not a number | if the first column holds names or dates: "
+            "--index-column yes "
             "leaves it out");
   const std::string euros(39, 'x');
   EXPECT_EQ(mistake_in("1\n" + euros + "\xe2\x82\xac\xe2\x82\xac\n"),
