@@ -138,8 +138,10 @@ std::optional<ChunkSeconds> Reflectors::run(const Way& way, BatchView<const T> a
     }
   } catch (const LimitError&) {
     return std::nullopt;  // the device has no memory left
-  } catch (const DeviceError&) {
-    return std::nullopt;  // it cannot do this; whether it still can do the rest, the rest will show
+  } catch (const DeviceError& error) {
+    // It cannot do this; whether it still can do the rest, the rest will show.
+    if (trouble_.empty()) trouble_ = error.what();
+    return std::nullopt;
   }
   return seconds;
 }

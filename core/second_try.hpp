@@ -36,6 +36,9 @@ class Reflectors final : public BackendAround {
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
 
+  /// What the device said where it failed and the CPU took its matrices; empty if it never failed.
+  const std::string& trouble() const { return trouble_; }
+
   /// The same, but not in the way of `plan`, which was tried already. Returns nothing, and leaves
   /// factors and report undefined, where there is no other way or too little memory for it.
   template <class T>
@@ -52,8 +55,8 @@ class Reflectors final : public BackendAround {
   bool is_device() const { return limits().device_bytes > 0; }
   Backend& cpu();
   template <class T>
-  static std::optional<ChunkSeconds> run(const Way& way, BatchView<const T> a,
-                                         const Factors<T>& out, std::span<MatrixReport> report);
+  std::optional<ChunkSeconds> run(const Way& way, BatchView<const T> a, const Factors<T>& out,
+                                  std::span<MatrixReport> report);
   template <class T>
   std::optional<ChunkSeconds> run(const Plan& plan, const Plan* tried, BatchView<const T> a,
                                   const Factors<T>& out, std::span<MatrixReport> report);
@@ -61,6 +64,7 @@ class Reflectors final : public BackendAround {
   ChunkSeconds factor_somehow(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
                               std::span<MatrixReport> report);
 
+  std::string trouble_;
   std::unique_ptr<Backend> cpu_;  // where backend_ is a device; made when it is needed
 };
 

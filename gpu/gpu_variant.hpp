@@ -128,8 +128,10 @@ inline const cl::Buffer* flagged_routes(const FactorJob& job) { return &job.work
 
 /// The type that a problem is computed in: float64 for float32 with fewer rows than `few_rows`.
 ElementType computed_type(const Problem& problem, index_t few_rows);
-/// The reason why no kernel accepts a problem on this device, or an empty text if there is none.
-std::string general_objection(const Problem& problem, const Limits& limits);
+/// The reason why no kernel accepts a problem on this device, or an empty text if there is none. A
+/// device without float64 takes only what a variant `computes_in` float32 alone.
+std::string general_objection(const Problem& problem, const Limits& limits,
+                              ElementType computes_in = ElementType::float64);
 
 /// The defines of a program: STORED, REAL and the plan's Params.
 Defines defines_for(const Problem& problem, const Params& params, ElementType real);

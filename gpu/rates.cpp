@@ -83,11 +83,13 @@ double sub_chunks(const Problem& p, double bytes) {
 }
 
 /// The second measurement by the host of the first and the last matrix of a sub-chunk.
-double sample_seconds(const Problem& p, double parts) {
+double sample_seconds(const Problem& p, double parts, const Limits& device) {
   if (p.check == Check::none) return 0;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
   const auto q = static_cast<double>(p.q_cols()), k = static_cast<double>(p.k());
   const double one = q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n;
+  // Without float64 on the device, the host measures every matrix.
+  if (!device.has_float64) return static_cast<double>(p.count) * one / tuning::host_sample_rate;
   if (one > tuning::host_sample_operations) return 0;
   const double samples = std::min(2 * parts, static_cast<double>(p.count));
   const double chunks = std::max(1.0, parts / 4);
@@ -135,13 +137,14 @@ DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
           .programs = factor_programs(*variant, p, device),
           .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
           .run_seconds = overlapped(copied_in(p, bytes), kernels, parts) +
-                         sample_seconds(p, parts) + tuning::chunk_seconds * parts};
+                         sample_seconds(p, parts, device.limits) + tuning::chunk_seconds * parts};
 }
 
 DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device) {
   if (p.is_empty()) return {};
   const Variant* const variant = chosen_variant(p, device.limits);
-  if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
+  if (variant == nullptr || !device.limits.has_float64)
+    return {.variant = {}, .programs = {}, .run_seconds = never};
   const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
   const double bytes =
       static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + vectors);

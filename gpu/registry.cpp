@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/ratios.hpp"
 #include "gpu/check/device_check.hpp"
+#include "gpu/check/host_check.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -95,8 +96,9 @@ std::string gram_objection(const Problem& p, const Limits& limits) {
   if (p.m < p.n || p.n < 1 || p.m < least) {
     return fmt::format("takes {} rows or more, and at least as many as columns", least);
   }
+  if (!limits.has_float64) return "the device has no float64";
   if (!limits.float64_products && !limits.is_cpu)
-    return "needs NVIDIA's float64 matrix instructions";
+    return "needs fast float64, and shuffles among 32 work-items";
   return {};
 }
 
@@ -140,9 +142,12 @@ ElementType computed_type(const Problem& problem, index_t few_rows) {
   return problem.m < few_rows ? ElementType::float64 : problem.type;
 }
 
-std::string general_objection(const Problem& p, const Limits& limits) {
-  // The check, and float32 with few rows, need it.
-  if (!limits.has_float64) return "the device has no float64";
+std::string general_objection(const Problem& p, const Limits& limits, ElementType computes_in) {
+  if (!limits.has_float64 && computes_in == ElementType::float64)
+    return "the device has no float64";
+  // The check is in float64; there the host makes it.
+  if (!limits.has_float64 && p.check != Check::none && host_check_bytes(p) == 0)
+    return "the device has no float64, and the matrices are too large for the CPU to check";
   constexpr index_t most = std::numeric_limits<int>::max() / 2;
   if (p.m > most || p.n > most) return "more than 2^30 rows or columns";
   // Kernels count the entries of 32 rows of R, and of A, in 32 bits.

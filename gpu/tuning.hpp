@@ -664,7 +664,7 @@ inline constexpr double normal_tile_least_value = 1e-5;
 inline constexpr std::int64_t normal_group_spare_columns = 96;
 inline constexpr int normal_group_spare_registers = 168;
 
-// ---- least squares (solve/). Not yet measured.
+// ---- least squares (solve/). NVIDIA H200, with whole solves (gpu/NOTES.md).
 
 /// Bytes of A, b and x that are transferred together.
 inline constexpr std::size_t solve_sub_chunk_bytes = std::size_t{64} << 20;
@@ -711,7 +711,8 @@ inline constexpr int measure_least_group = 64;
 /// Work-groups of measure_factors for each compute unit: each team has n^2 numbers of its own.
 inline constexpr std::int64_t solve_factor_groups = 8;
 
-// ---- systems with weights or missing rows (solve/weigh.cl). Not yet measured.
+// ---- systems with weights or missing rows (solve/weigh.cl). NVIDIA H200, with whole solves
+// (gpu/NOTES.md).
 
 /// Work-items of a group, and of a row at the most.
 inline constexpr int weigh_group = 128;

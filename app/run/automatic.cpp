@@ -33,6 +33,10 @@ constexpr double worth_asking = 1.25;
 /// The largest distance between a problem and a measured one, in powers of two of rows and columns.
 constexpr double most_sample_distance = 3;
 
+/// The units of another GPU are not those of the measured one, and neither clock nor memory are
+/// known: its work is taken to be so many times as long as its number of units says.
+constexpr double guess_factor = 10;
+
 /// The mean time in which programs of this device were built.
 double mean_build_seconds(const KeptDevice* device) {
   if (device == nullptr || device->programs.empty()) return usual_build_seconds;
@@ -80,7 +84,9 @@ std::string device_text(const DeviceInfo& device, const DeviceEstimate& on_devic
   return fmt::format(
       "{} takes about {:.2g} s (start {:.2g}, {}, work with copies and check {:.2g}{})",
       device.name, on_device.total(), on_device.start, programs, on_device.work,
-      on_device.is_guess ? ", a guess: it was not measured" : "");
+      on_device.is_guess ? fmt::format(", a guess: {} times what follows from another device's times",
+                                       guess_factor)
+                         : "");
 }
 
 std::string cpu_text(double seconds, int threads) {
@@ -115,7 +121,7 @@ DeviceEstimate estimate(const Work& work, const DeviceInfo& device, const Timing
   if (opencl_is_measured(device)) return result;
   const KeptSample* const sample = near_sample(work.problem, kept);
   result.is_guess = sample == nullptr;
-  if (sample != nullptr) result.work *= slowness(*sample, device);
+  result.work *= sample != nullptr ? slowness(*sample, device) : guess_factor;
   return result;
 }
 
@@ -143,9 +149,10 @@ AutomaticChoice choose_automatically(const Work& work, const Limits& host,
   const auto gpu = std::find_if(devices.begin(), devices.end(),
                                 [](const DeviceInfo& device) { return !device.limits.is_cpu; });
   if (gpu == devices.end()) return {nullptr, "there is no GPU"};
-  if (!gpu->limits.has_float64)
-    return {nullptr, fmt::format("{} has no float64, which the check needs", gpu->name)};
   const DeviceEstimate on_gpu = estimate(work, *gpu, timings);
+  if (!std::isfinite(on_gpu.work))
+    return {nullptr, fmt::format("{} does not take this work{}", gpu->name,
+                                 gpu->limits.has_float64 ? "" : ": it has no float64")};
   const std::string reason =
       fmt::format("{}; {}", device_text(*gpu, on_gpu), cpu_text(on_cpu, host.threads));
   return {on_gpu.total() < on_cpu ? &*gpu : nullptr, reason};

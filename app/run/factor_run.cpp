@@ -270,6 +270,8 @@ void FactorRun::commit() {
 }
 
 FactorResult FactorRun::finish() {
+  if (const std::string& trouble = tries_.reflectors().trouble(); !trouble.empty())
+    print_message(fmt::format("note: {}; the CPU made the second try", trouble));
   result_.total_seconds = watch_.seconds();
   return std::move(result_);
 }

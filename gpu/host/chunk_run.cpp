@@ -191,6 +191,7 @@ void ChunkRun<T>::collect(Flight& flight) {
   if (is_checked()) seconds_.check += seconds_between(flight.factored, flight.checked);
 
   const auto start = std::chrono::steady_clock::now();
+  refuse_denormals(flight);
   compare_sums(flight);
   judge_all(flight);
   seconds_.check += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -248,13 +249,35 @@ void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed wh
       "--backend cpu works without this device");
 }
 
-/// Judges the matrices by the device's measurements, or without any where nothing is checked.
+/// A device that takes float32 numbers below 2^-126 as 0 reads other matrices than those that it was
+/// sent, and its check reads the same ones.
+/// Errors: DeviceError where this changes a matrix by more than a rounding error.
+template <class T>
+void ChunkRun<T>::refuse_denormals(const Flight& flight) const {
+  constexpr int least_exponent = -100;  // 2^-126 below 2^-26 of the largest entry
+  if (sizeof(T) == 8 || engine_.info.has_denormals) return;
+  for (index_t i = flight.first; i < flight.first + flight.count; ++i) {
+    const Magnitude magnitude = magnitude_of(MatrixView<const T>(a_[i]));
+    if (!magnitude.finite || magnitude.largest == 0 || magnitude.scale() >= least_exponent) continue;
+    throw DeviceError(
+        fmt::format("{} takes numbers below 2^-126 as 0, and the largest entry of matrix {} of the "
+                    "chunk is below 2^{}",
+                    engine_.info.text(), i, magnitude.scale()),
+        "--backend cpu works without this device");
+  }
+}
+
+/// Judges the matrices by the device's measurements, by the host's on a device without float64, or
+/// without any where nothing is checked.
 template <class T>
 void ChunkRun<T>::judge_all(const Flight& flight) {
   if (is_checked()) {
     for (index_t i = 0; i < flight.count; ++i)
       report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
     compare_samples(flight);
+  } else if (is_checked_by_host()) {
+    for (index_t b = flight.first; b < flight.first + flight.count; ++b)
+      report_[b] = host_check_.measure(a_[b], out_, b);
   } else {
     for_matrices(flight.count, [&](index_t i) {
       report_[flight.first + i] =
@@ -268,7 +291,7 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
 }
 
 /// If the host's second measurement of a sampled matrix gives a different verdict, the device is
-/// not trusted: the host then measures every matrix of the sub-chunk (within its budget), and its
+/// not trusted: the host then measures every matrix of the sub-chunk, however many they are, and its
 /// measurements are used.
 template <class T>
 void ChunkRun<T>::compare_samples(const Flight& flight) {

@@ -65,7 +65,11 @@ class ChunkRun {
   void compare_sums(const Flight& flight) const;
   void compare_with_device(const Flight& flight, index_t i, Summed which,
                            std::uint64_t sum_of_host) const;
-  bool is_checked() const { return plan_.problem.check != Check::none; }
+  /// Whether the device measures the errors, or the host in its place.
+  bool is_checked() const { return wants_check() && engine_.info.limits.has_float64; }
+  bool is_checked_by_host() const { return wants_check() && !engine_.info.limits.has_float64; }
+  bool wants_check() const { return plan_.problem.check != Check::none; }
+  void refuse_denormals(const Flight& flight) const;
   void judge_all(const Flight& flight);
   void compare_samples(const Flight& flight);
 

@@ -14,12 +14,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <mutex>
+#include <sstream>
 
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "gpu/host/opencl_device.hpp"
+#include "gpu/host/probe.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -69,24 +72,29 @@ bool has_extension(const std::string& extensions, std::string_view name) {
   return (" " + extensions + " ").find(fmt::format(" {} ", name)) != std::string::npos;
 }
 
-SubGroups sub_groups_of(const std::string& extensions) {
-  if (has_extension(extensions, "cl_nv_device_attribute_query")) return SubGroups::nvidia_ptx;
-  if (has_extension(extensions, "cl_khr_subgroups") &&
-      has_extension(extensions, "cl_khr_subgroup_shuffle")) {
-    return SubGroups::khr_shuffle;
-  }
-  return SubGroups::local_memory;
-}
-
-/// NVIDIA's compute capability (10 major + minor), from which the rate of float64 is known; 0 for
-/// other devices.
-int compute_capability(const cl::Device& device, SubGroups sub_groups) {
-  if (sub_groups != SubGroups::nvidia_ptx) return 0;
+/// NVIDIA's compute capability (10 major + minor); 0 for other devices.
+int compute_capability(const cl::Device& device, const std::string& extensions) {
+  if (!has_extension(extensions, "cl_nv_device_attribute_query")) return 0;
   constexpr cl_device_info major_nv = 0x4000, minor_nv = 0x4001;
   cl_uint major = 0, minor = 0;
   clGetDeviceInfo(device(), major_nv, sizeof(major), &major, nullptr);
   clGetDeviceInfo(device(), minor_nv, sizeof(minor), &minor, nullptr);
   return static_cast<int>(10 * major + minor);
+}
+
+/// What QRTOOL_PRETEND, a list of words for tests, changes in what a device says of itself:
+/// gpu, no-float64, no-denormals, local-memory=BYTES.
+void pretend(DeviceInfo& info) {
+  const char* words = std::getenv("QRTOOL_PRETEND");
+  if (words == nullptr) return;
+  std::istringstream list{words};
+  for (std::string word; std::getline(list, word, ',');) {
+    constexpr std::string_view local = "local-memory=";
+    if (word == "gpu") info.limits.is_cpu = false;
+    if (word == "no-float64") info.limits.has_float64 = false;
+    if (word == "no-denormals") info.has_denormals = false;
+    if (word.starts_with(local)) info.limits.local_bytes = std::stoul(word.substr(local.size()));
+  }
 }
 
 DeviceInfo describe(const cl::Device& device, const std::string& platform, int index) {
@@ -104,18 +112,37 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.limits.max_group = static_cast<int>(
       std::min<std::size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1 << 20));
   info.limits.compute_units = static_cast<int>(device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
-  info.limits.is_cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_CPU) != 0;
+  // An accelerator that is no GPU is treated as a CPU.
+  info.limits.is_cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_GPU) == 0;
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
-  info.sub_groups = sub_groups_of(extensions);
-  info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
-  const int capability = compute_capability(device, info.sub_groups);
-  info.limits.fast_float64 = info.limits.is_cpu || has_fast_float64(info.name, capability);
-  info.limits.float64_products = capability == 90 || capability == 100;
+  const int capability = compute_capability(device, extensions);
   info.limits.has_nvidia_mma = capability >= 80;
-  info.exact_division =
-      (device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>() & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  const cl_device_fp_config single = device.getInfo<CL_DEVICE_SINGLE_FP_CONFIG>();
+  info.exact_division = (single & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+  info.has_denormals = (single & CL_FP_DENORM) != 0;
+  pretend(info);
+  settle_bodies(info, device,
+                {.capability = capability,
+                 .has_shuffles = has_extension(extensions, "cl_khr_subgroups") &&
+                                 has_extension(extensions, "cl_khr_subgroup_shuffle")});
   return info;
+}
+
+/// The same, found once in a process: the bodies may take small programs to find.
+const DeviceInfo& described(const cl::Device& device, const std::string& platform, int index) {
+  static std::mutex mutex;
+  static std::map<cl_device_id, DeviceInfo> known;
+  const std::lock_guard lock(mutex);
+  const auto found = known.find(device());
+  if (found != known.end()) return found->second;
+  return known.emplace(device(), describe(device, platform, index)).first->second;
+}
+
+/// Whether kernels can be built for the device and run on it.
+bool is_usable(const cl::Device& device) {
+  return device.getInfo<CL_DEVICE_AVAILABLE>() != CL_FALSE &&
+         device.getInfo<CL_DEVICE_COMPILER_AVAILABLE>() != CL_FALSE;
 }
 
 std::string lower_case(std::string_view text) {
@@ -168,8 +195,9 @@ std::vector<DeviceHandle> ask_for_devices() {
       platform.getDevices(CL_DEVICE_TYPE_ALL, &devices);
       const std::string name = trimmed(platform.getInfo<CL_PLATFORM_NAME>());
       for (const cl::Device& device : devices) {
+        if (!is_usable(device)) continue;
         const int index = static_cast<int>(handles.size());
-        handles.push_back({describe(device, name, index), device});
+        handles.push_back({described(device, name, index), device});
       }
     } catch (const cl::Error&) {
       continue;
@@ -195,15 +223,18 @@ int shuffle_lanes(SubGroups sub_groups) {
   return 1;
 }
 
-bool has_fast_float64(std::string_view name, int capability) {
+std::optional<bool> has_fast_float64(std::string_view name, int capability) {
   // P100, V100, A100, H100 and H200, B100 and B200.
   constexpr std::array capabilities{60, 70, 80, 90, 100};
+  constexpr int newest_capability = 121;
   // Instinct MI50 and MI60, MI100, MI200, MI300, MI350.
   constexpr std::array<std::string_view, 7> architectures{"gfx906", "gfx908", "gfx90a", "gfx940",
                                                           "gfx941", "gfx942", "gfx950"};
   const std::string_view architecture = name.substr(0, name.find(':'));
-  return std::find(capabilities.begin(), capabilities.end(), capability) != capabilities.end() ||
-         std::find(architectures.begin(), architectures.end(), architecture) != architectures.end();
+  if (std::ranges::count(capabilities, capability) + std::ranges::count(architectures, architecture))
+    return true;
+  if (capability > 0 && capability <= newest_capability) return false;
+  return std::nullopt;
 }
 
 std::vector<DeviceHandle> device_handles() {
@@ -234,8 +265,9 @@ std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,
                       "OCL_ICD_VENDORS to where the drivers are listed");
   }
   if (wanted.empty()) {
-    const std::vector<DeviceInfo> gpus =
+    std::vector<DeviceInfo> gpus =
         select(devices, [](const DeviceInfo& d) { return !d.limits.is_cpu; });
+    std::ranges::stable_partition(gpus, [](const DeviceInfo& d) { return d.limits.has_float64; });
     return gpus.empty() ? std::vector(devices.begin(), devices.end()) : gpus;
   }
   const std::vector<DeviceInfo> found = find_devices(devices, wanted);

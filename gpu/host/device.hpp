@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,10 @@ namespace qrtool {
 /// The bodies of the sub-group operations (gpu/common/common.clh); a device runs one of them.
 enum class SubGroups { local_memory = 0, nvidia_ptx = 1, khr_shuffle = 2 };
 
+/// How a warp of 32 work-items multiplies blocks of float64 (gpu/common/nvidia.clh): by shuffles and
+/// fma, or by NVIDIA's matrix instructions of capability 8.0 or 9.0.
+enum class Float64Body { plain = 0, quads = 1, wide = 2 };
+
 /// Number of work-items that can add values without local memory (WIDEST_SUM of common.clh).
 int shuffle_lanes(SubGroups sub_groups);
 
@@ -25,6 +30,9 @@ struct DeviceInfo {
   Limits limits;  // the device's fields; memory without the share that the driver needs
   std::uint64_t memory_bytes = 0;
   SubGroups sub_groups = SubGroups::local_memory;
+  std::string standard = "CL1.2";  // the version of OpenCL C in which kernels are built
+  Float64Body float64_body = Float64Body::plain;
+  bool has_denormals = true;    // float32 numbers below 2^-126 are not taken as 0
   bool exact_division = false;  // correctly rounded float32 division and square root are possible
 
   /// Name and driver, such as "NVIDIA H200 (driver 580.65)".
@@ -49,15 +57,15 @@ std::vector<DeviceTimes> device_times();
 
 /// Whether a GPU has float64 at half the rate of float32 or more: data-centre parts of NVIDIA, by
 /// their compute capability (10 major + minor; 0 for others), and of AMD, by the architecture with
-/// which the device's name begins ("gfx90a:sramecc+:xnack-").
-bool has_fast_float64(std::string_view name, int capability);
+/// which the device's name begins ("gfx90a:sramecc+:xnack-"). Nothing for a GPU that is not known.
+std::optional<bool> has_fast_float64(std::string_view name, int capability);
 
 /// Every device of every platform in OpenCL's order; an empty list without OpenCL.
 std::vector<DeviceInfo> list_devices();
 
 /// The devices that `wanted` names, in their order, at least one. `wanted` is an index, or a part
 /// of a name, where upper and lower case are equal; the result has all devices with that part. If
-/// it is empty, the result is all GPUs, or all devices if there is no GPU.
+/// it is empty, the result is all GPUs, those with float64 first, or all devices if there is no GPU.
 /// Errors: DeviceError if there is no device at all, or none with this name; the message lists the
 /// devices.
 std::vector<DeviceInfo> choose_devices(std::string_view wanted);

@@ -2,15 +2,34 @@
 // launcher.cpp: enqueues kernels of a file.
 #include "gpu/host/launcher.hpp"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/error.hpp"
+
 namespace qrtool {
 
-cl::Kernel& Launcher::kernel_of(const char* name) {
+LimitedKernel& Launcher::kernel_of(const char* name) {
   auto found = kernels_->find(name);
   if (found == kernels_->end()) {
     const cl::Program program = programs_->kernel(source_, name);
-    found = kernels_->emplace(name, cl::Kernel(program, name)).first;
+    found = kernels_->emplace(name, LimitedKernel(cl::Kernel(program, name), queue_)).first;
   }
   return found->second;
+}
+
+LimitedKernel::LimitedKernel(cl::Kernel made, const cl::CommandQueue& queue)
+    : kernel(std::move(made)),
+      most_items(kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(
+          queue.getInfo<CL_QUEUE_DEVICE>())) {}
+
+void LimitedKernel::require(const char* name, int group_size) const {
+  if (static_cast<std::size_t>(group_size) <= most_items) return;
+  throw DeviceError(fmt::format("{} has work-groups of {} work-items, and the device runs it with "
+                                "at most {}",
+                                name, group_size, most_items),
+                    "--backend cpu works without this device");
 }
 
 void Launcher::enqueue(const cl::Kernel& kernel, index_t groups, int group_size) {

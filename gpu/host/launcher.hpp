@@ -13,11 +13,22 @@
 
 namespace qrtool {
 
+/// A kernel, and the largest work-group in which the device runs it: registers may allow fewer
+/// work-items than the device's own limit.
+struct LimitedKernel {
+  LimitedKernel(cl::Kernel made, const cl::CommandQueue& queue);
+  /// Errors: DeviceError.
+  void require(const char* name, int group_size) const;
+
+  cl::Kernel kernel;
+  std::size_t most_items;
+};
+
 /// Kernel objects, which are made once. Each thread needs its own cache, because setting arguments
 /// is not thread-safe.
 class KernelCache {
  public:
-  using Kernels = std::map<std::string, cl::Kernel, std::less<>>;
+  using Kernels = std::map<std::string, LimitedKernel, std::less<>>;
   /// The kernels of a file with defines, by name (ProgramCache::key_of).
   Kernels& of(const std::string& key) { return kernels_[key]; }
 
@@ -42,6 +53,7 @@ class Launcher {
   bool only_takes_names() const { return names_ != nullptr; }
 
   /// Enqueues `groups` work-groups of `group_size` work-items; does nothing if `groups` is 0.
+  /// Errors: DeviceError where the device cannot run such groups, or the kernels do not build.
   template <class... Args>
   void operator()(const char* name, index_t groups, int group_size, const Args&... args) {
     if (groups == 0) return;
@@ -49,7 +61,9 @@ class Launcher {
       names_->insert(name);
       return;
     }
-    cl::Kernel& kernel = kernel_of(name);
+    LimitedKernel& limited = kernel_of(name);
+    limited.require(name, group_size);
+    cl::Kernel& kernel = limited.kernel;
     cl_uint index = 0;
     (kernel.setArg(index++, args), ...);
     if (routes_() != nullptr) kernel.setArg(index, routes_);
@@ -57,7 +71,7 @@ class Launcher {
   }
 
  private:
-  cl::Kernel& kernel_of(const char* name);
+  LimitedKernel& kernel_of(const char* name);
   void enqueue(const cl::Kernel& kernel, index_t groups, int group_size);
 
   std::set<std::string>* names_ = nullptr;

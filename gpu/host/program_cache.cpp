@@ -33,9 +33,12 @@ std::string text_for(const DeviceInfo& info, std::string_view text) {
 }
 
 std::string options_for(const DeviceInfo& info, const Defines& defines) {
-  std::string options = "-cl-std=CL1.2";
+  std::string options = "-cl-std=" + info.standard;
   if (info.exact_division) options += " -cl-fp32-correctly-rounded-divide-sqrt";
   options += fmt::format(" -DSUB_GROUP_BODY={}", static_cast<int>(info.sub_groups));
+  if (info.limits.float64_products)
+    options += fmt::format(" -DFLOAT64_BODY={}", static_cast<int>(info.float64_body));
+  if (!info.limits.has_float64) options += " -DHAS_FLOAT64=0";
   for (const auto& [name, value] : defines) {
     const bool is_limit = name == most_registers;
     options += is_limit ? fmt::format(" -cl-nv-maxrregcount={}", value)

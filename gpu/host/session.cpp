@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <tuple>
 
 #include "core/error.hpp"
 #include "gpu/host/opencl_device.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 struct Sessions {
   std::mutex mutex;
-  std::map<std::pair<int, SubGroups>, std::unique_ptr<Session>> list;
+  std::map<std::tuple<int, SubGroups, Float64Body>, std::unique_ptr<Session>> list;
 };
 
 Sessions& all_sessions() {
@@ -31,7 +32,7 @@ Sessions& all_sessions() {
 Session& session_for(const DeviceInfo& info) {
   Sessions& sessions = all_sessions();
   const std::lock_guard lock(sessions.mutex);
-  std::unique_ptr<Session>& session = sessions.list[{info.index, info.sub_groups}];
+  std::unique_ptr<Session>& session = sessions.list[{info.index, info.sub_groups, info.float64_body}];
   if (session) return *session;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<DeviceHandle> handles = device_handles();

@@ -65,7 +65,7 @@ typedef struct {
   Entries weight;         // of D, where all columns have the same weight, and of D
 } Columns;
 
-INLINE void scale_entries(Entries v, const Entries by) {
+INLINE void scale_entries(Entries v, const double2* by) {
 #pragma unroll
   for (int t = 0; t < OWNED; ++t) v[t] *= by[t];
 }

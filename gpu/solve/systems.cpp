@@ -147,8 +147,10 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
                                                  SystemRoute route) {
   Call call{.a = a, .block = block, .sides = block.count / a.count, .route = route};
   std::size_t wanted_bytes = tuning::solve_sub_chunk_bytes;
+  int most_sets = tuning::buffer_sets;
   while (call.open < a.count) {
-    const SubChunks parts = cut(call, wanted_bytes);
+    SubChunks parts = cut(call, wanted_bytes);
+    parts.sets = std::min(parts.sets, most_sets);
     // Declared outside `try`, because copies into it may be running until the queues are drained.
     std::vector<Flight> flights(static_cast<std::size_t>(parts.sets));
     try {
@@ -160,10 +162,12 @@ std::vector<index_t> SystemsOnDevice<T>::try_all(BatchView<const T> a,
       if (!is_memory_short(error))
         throw_device_error(error, engine_.info,
                            fmt::format("at system {} of the chunk", call.open));
-      if (parts.matrices == 1)
+      if (parts.matrices == 1 && parts.sets == 1)
         throw LimitError(fmt::format("{} has no memory left for one {}x{} system",
                                      engine_.info.text(), problem_.m, problem_.n),
                          "--backend cpu works in host memory");
+      // As in chunk_run.cpp: half the systems, and of a single one fewer sets.
+      if (parts.matrices == 1) most_sets = parts.sets - 1;
       wanted_bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(parts.matrices) / 2;
     } catch (...) {
       engine_.drain();

@@ -1,55 +1,86 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles every kernel file separately, for float and for double, with the portable body, with
-that of cl_khr_subgroup_shuffle and with NVIDIA's. Returns 77 (skipped) without clang."""
+"""Compiles every kernel file as the drivers of several devices would: with the version of OpenCL C
+in which gpu/host/probe.cpp chooses each body, and for a target of clang that has what the body needs.
+What a target does not have must not compile: the probe program then keeps the body away."""
 import itertools
 import pathlib
 import shutil
 import subprocess
 import sys
 
+NVIDIA = ["-cl-std=CL1.2", "--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1",
+          "-DGRAM_BODY=2"]
+NO_FLOAT64 = ["-cl-std=CL1.2", "--target=spir64", "-DHAS_FLOAT64=0", "-Xclang",
+              "-cl-ext=-cl_khr_fp64,-__opencl_c_fp64"]
 BODIES = {
-    "portable": [],
-    "NVIDIA": ["--target=nvptx64", "-fgnu-keywords", "-DSUB_GROUP_BODY=1", "-DMMA=1",
-               "-DGRAM_BODY=2"],
+    "portable": ["-cl-std=CL1.2"],
+    "sub-groups, 2.0": ["-cl-std=CL2.0", "--target=spir64", "-DSUB_GROUP_BODY=2"],
+    "sub-groups, 3.0": ["-cl-std=CL3.0", "--target=spir64", "-DSUB_GROUP_BODY=2"],
+    "NVIDIA": NVIDIA,
+    "NVIDIA, 8.0": [*NVIDIA, "-DFLOAT64_BODY=1"],
+    "NVIDIA, plain": [*NVIDIA, "-DFLOAT64_BODY=0"],
+    "no float64": [*NO_FLOAT64, "-w"],  # constants of REAL are written in float64
+    "halves": [*NVIDIA, "-DPRODUCT_BODY=1", "-DB_ALIGNMENT=4"],
+    "floats": [*NVIDIA, "-DPRODUCT_BODY=5", "-DB_ALIGNMENT=4"],
+    "portable floats": ["-cl-std=CL1.2", "-DPRODUCT_BODY=5"],
 }
-# clang knows the functions of the two extensions, but has no target that has them.
-BODIES["sub-groups"] = ["-DSUB_GROUP_BODY=2", "-Dcl_khr_subgroups", "-Dcl_khr_subgroup_shuffle",
-                        "-Wno-ignored-pragmas"]
-BODIES["halves"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=1", "-DB_ALIGNMENT=4"]
-BODIES["floats"] = [*BODIES["NVIDIA"], "-DPRODUCT_BODY=5", "-DB_ALIGNMENT=4"]
-BODIES["portable floats"] = ["-DPRODUCT_BODY=5"]
+# Bodies of products that exist only for float32, and files that have them.
+PRODUCTS = {"halves", "floats", "portable floats"}
+# On GPUs these run by warps of 32 work-items, and on CPUs without sub-groups (registry.cpp).
+BY_WARPS = {"gram.cl", "gram_group.cl", "gram_tiles.cl", "gram_twice.cl", "leading.cl",
+            "normal_group.cl", "normal_tile.cl"}
 NVIDIA_ALONE = {"check_rows.cl", "gram_tiles.cl"}
-# Bodies of products that exist only for float32.
-SINGLES = {"halves", "floats", "portable floats"}
-PRODUCTS = {"gemm.cl", "large.cl"}
+
+
+def bodies_of(root, path, real):
+    has_products = path.name == "gemm.cl" or "#include \"gpu/products/gemm.cl\"" in path.read_text()
+    for name in BODIES:
+        if name in PRODUCTS and (real == "double" or not has_products):
+            continue
+        if path.name in NVIDIA_ALONE and not name.startswith("NVIDIA"):
+            continue
+        if path.name in BY_WARPS and name.startswith("sub-groups"):
+            continue
+        if name == "no float64" and (real == "double" or not needs_no_float64(root, path)):
+            continue
+        yield name
+
+
+def needs_no_float64(root, path):
+    """Variants that say so to general_objection(), the checksums, and the probe."""
+    host = path.with_suffix(".cpp")
+    return path.name in {"sums.cl", "probe.cl"} or (
+        "variants" in path.parts and "general_objection(p, limits, computes_in" in host.read_text())
+
+
+def compile_with(clang, root, path, options):
+    return subprocess.run(
+        [clang, "-x", "cl", "-fsyntax-only", "-Xclang", "-finclude-default-header", "-Wall",
+         "-Werror", f"-I{root}", *options, str(path)], capture_output=True, text=True, check=False)
 
 
 def main():
-    clang = shutil.which("clang") or shutil.which("clang-14")
-    if clang is None:
-        print("no clang: skipped")
-        return 77
-    failures = 0
     root = pathlib.Path(sys.argv[1])
+    clang = shutil.which(sys.argv[2])
     files = sorted((root / "gpu").rglob("*.cl"))
-    for path in files:
-        bodies = ["NVIDIA"] if path.name in NVIDIA_ALONE else BODIES
-        for real, body in itertools.product(("float", "double"), bodies):
-            if body in SINGLES and (path.name not in PRODUCTS or real == "double"):
-                continue
-            done = subprocess.run(
-                [clang, "-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang",
-                 "-finclude-default-header",
-                 "-Wall", "-Werror", f"-I{root}", f"-DSTORED={real}", f"-DREAL={real}",
-                 *BODIES[body], str(path)],
-                capture_output=True, text=True, check=False,
-            )
+    failures = [] if files else ["no kernel files"]
+    compiled = {name: 0 for name in BODIES}
+    for path, real in itertools.product(files, ("float", "double")):
+        for name in bodies_of(root, path, real):
+            compiled[name] += 1
+            done = compile_with(clang, root, path,
+                                [f"-DSTORED={real}", f"-DREAL={real}", *BODIES[name]])
             if done.returncode != 0:
-                failures += 1
-                print(f"{path.name}, {real}, {body}:\n{done.stderr}")
-    print(f"{len(files)} files")
-    return 1 if failures or not files else 0
+                failures.append(f"{path.name}, {real}, {name}:\n{done.stderr}")
+    failures += [f"no file has the body {name}" for name, count in compiled.items() if count == 0]
+    # Shuffles are not there in OpenCL C 1.2, nor on a target without the extension.
+    probe = root / "gpu/host/probe.cl"
+    for options in (["-cl-std=CL1.2", "--target=spir64"], ["-cl-std=CL2.0"]):
+        if compile_with(clang, root, probe, [*options, "-DSUB_GROUP_BODY=2"]).returncode == 0:
+            failures.append(f"the probe compiles with {options}")
+    print("\n".join(failures) or f"{sum(compiled.values())} compiled of {len(files)} files")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -30,6 +30,12 @@ std::vector<Problem> problems() {
   return list;
 }
 
+std::vector<std::string> names_of_variants() {
+  std::vector<std::string> names;
+  for (const Variant& variant : opencl_variants()) names.emplace_back(variant.name);
+  return names;
+}
+
 /// The largest local memory of the program's kernels.
 std::size_t most_local_bytes(const cl::Program& program, const cl::Device& device) {
   std::vector<cl::Kernel> kernels;
@@ -76,10 +82,7 @@ TEST_P(LocalMemory, IsAsStated) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
-                         testing::Values("opencl/vector", "opencl/tiny", "opencl/leading",
-                                         "opencl/gram", "opencl/gram_group", "opencl/gram_tiles",
-                                         "opencl/gram_twice", "opencl/small", "opencl/blocked",
-                                         "opencl/tall", "opencl/large", "opencl/textbook"),
+                         testing::ValuesIn(names_of_variants()),
                          [](const testing::TestParamInfo<std::string>& test) {
                            return test.param.substr(test.param.find('/') + 1);
                          });

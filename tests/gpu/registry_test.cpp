@@ -166,11 +166,24 @@ TEST(Registry, TextbookRunsOnlyWhenForced) {
                UsageError);
 }
 
-TEST(Registry, DeviceWithoutFloat64TakesNothing) {
+/// Nor a float32 matrix with few rows, which is computed in float64, nor one that is too large for
+/// the CPU to check.
+TEST(Registry, DeviceWithoutFloat64TakesWhatNeedsNone) {
   Limits limits = gpu_limits();
   limits.has_float64 = false;
+  EXPECT_EQ(chosen(problem(16, 16), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(64, 64, Mode::r), limits), "opencl/small");
+  EXPECT_EQ(chosen(problem(300, 200), limits), "opencl/blocked");
+  EXPECT_EQ(chosen(problem(1024, 20, Mode::raw), limits), "opencl/blocked");
   for (const Variant& variant : opencl_variants()) {
+    Problem wide = problem(64, 64), huge = problem(1024, 4000);
+    wide.type = ElementType::float64;
+    EXPECT_FALSE(variant.fits(wide, limits).ok) << variant.name;
     EXPECT_FALSE(variant.fits(problem(8, 8), limits).ok) << variant.name;
+    EXPECT_FALSE(variant.fits(huge, limits).ok) << variant.name;
+    if (variant.fits(problem(64, 64), limits).ok) {
+      EXPECT_EQ(gpu_variant(variant).computes_in(problem(64, 64)), ElementType::float32);
+    }
   }
 }
 

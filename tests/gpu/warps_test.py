@@ -88,10 +88,31 @@ def solve(folder, m, n, kind, count, options):
     run(what, ["verify"] + said_options + files, os.environ)
 
 
+# With these the products of float64 blocks are formed by shuffles and fma.
+PLAIN = [("gram", 64, 32, "f8", 2), ("gram", 96, 48, "f4", 2), ("gram_group", 97, 97, "f8", 1),
+         ("gram_tiles", 140, 130, "f4", 1), ("gram_twice", 135, 130, "f8", 1),
+         ("leading", 17, 41, "f8", 2)]
+FOR_CPUS_ALONE = {"vector"}
+FOR_BENCH_ALONE = {"textbook"}
+
+
+def expect_every_variant():
+    """The lists above have a case for each variant that the program has."""
+    said = json.loads(run("devices", ["devices", "--json"], DEVICE) or "{}")
+    names = {variant["name"].removeprefix("opencl/") for place in said["places"]
+             for variant in place["variants"] if variant["name"].startswith("opencl/")}
+    cases = {case[0] for case in FACTORED} | FOR_CPUS_ALONE | FOR_BENCH_ALONE
+    expect(f"cases {sorted(cases)}, variants {sorted(names)}", names == cases)
+
+
+expect_every_variant()
 with tempfile.TemporaryDirectory() as name:
     for case in FACTORED:
         factor(pathlib.Path(name), *case)
     for case in SOLVED:
         solve(pathlib.Path(name), *case)
+    DEVICE["QRTOOL_FLOAT64_BODY"] = "plain"
+    for case in PLAIN:
+        factor(pathlib.Path(name), *case)
 if failed:
     sys.exit(f"{failed} failed")

@@ -6,6 +6,7 @@
 // QRTOOL_FLIP_CL=NAME:N:BIT    the Nth clEnqueueWriteBuffer or clEnqueueReadBuffer copies one bit
 //                              wrong
 // QRTOOL_SKIP_CL=KERNEL        the kernel of this name never runs
+// QRTOOL_GROUP_CL=N            the device runs every kernel in work-groups of at most N work-items
 // QRTOOL_END_CL=NAME:N         the Nth call ends the process as drivers do: N > 0 exit(1), N < 0
 //                              abort() in call -N
 #include <CL/cl_layer.h>
@@ -19,6 +20,7 @@ static struct _cl_icd_dispatch layer;
 static char name[64], flipped[64], skipped[64], ending[64];
 static int nth, code, flipped_nth, ending_nth;
 static long flipped_bit;
+static size_t most_items;
 static atomic_int calls, copies, calls_to_end;
 
 static void end_if_asked(const char* function) {
@@ -110,6 +112,15 @@ static cl_int CL_API_CALL write_buffer(cl_command_queue queue, cl_mem buffer, cl
                                       event);
 }
 
+static cl_int CL_API_CALL get_kernel_work_group_info(cl_kernel kernel, cl_device_id device,
+                                                     cl_kernel_work_group_info what, size_t size,
+                                                     void* value, size_t* size_needed) {
+  const cl_int error =
+      target->clGetKernelWorkGroupInfo(kernel, device, what, size, value, size_needed);
+  if (most_items && what == CL_KERNEL_WORK_GROUP_SIZE && value) *(size_t*)value = most_items;
+  return error;
+}
+
 static cl_int CL_API_CALL wait_for_events(cl_uint count, const cl_event* events) {
   if (fails("clWaitForEvents")) return code;
   return target->clWaitForEvents(count, events);
@@ -136,6 +147,8 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_ic
   if (wish) snprintf(skipped, sizeof(skipped), "%s", wish);
   wish = getenv("QRTOOL_END_CL");
   if (!wish || sscanf(wish, "%63[^:]:%d", ending, &ending_nth) != 2) ending[0] = '\0';
+  wish = getenv("QRTOOL_GROUP_CL");
+  most_items = wish ? strtoul(wish, NULL, 10) : 0;
   target = dispatch;
   memcpy(&layer, dispatch, entries * sizeof(void*));
   layer.clBuildProgram = build_program;
@@ -144,6 +157,7 @@ CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_ic
   layer.clEnqueueNDRangeKernel = run_kernel;
   layer.clEnqueueReadBuffer = read_buffer;
   layer.clEnqueueWriteBuffer = write_buffer;
+  layer.clGetKernelWorkGroupInfo = get_kernel_work_group_info;
   layer.clWaitForEvents = wait_for_events;
   *own = &layer;
   *entries_needed = sizeof(layer) / sizeof(void*);

@@ -11,6 +11,8 @@ namespace qrtool::test {
 inline DeviceInfo measured_gpu() {
   DeviceInfo info;
   info.name = "NVIDIA H200";
+  info.sub_groups = SubGroups::nvidia_ptx;
+  info.float64_body = Float64Body::wide;
   info.limits = {.host_bytes = std::size_t{8} << 30,
                  .device_bytes = std::size_t{128} << 30,
                  .max_allocation_bytes = std::size_t{32} << 30,

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,13 @@ TEST_F(Automatic, TakesAGpuOnlyWhereTheWorkIsWorthIt) {
   EXPECT_EQ(device(much, only_cpu), nullptr);
   EXPECT_EQ(device(much, both), &both[1]);
   DeviceInfo single = gpu;
-  single.limits.has_float64 = false;
+  single.limits.has_float64 = single.limits.float64_products = false;
   EXPECT_EQ(device(much, {&single, 1}), nullptr);
+  const AutomaticChoice choice = choose_automatically(much, threads(2), {&single, 1}, timings);
+  EXPECT_NE(choice.reason.find("no float64"), std::string::npos) << choice.reason;
+  const Problem narrow{2000000, 64, 64};
+  EXPECT_TRUE(std::isfinite(estimate(narrow, single, timings).work));
+  EXPECT_FALSE(std::isfinite(estimate(Work(narrow, 1), single, timings).work)) << "solve needs it";
 }
 
 /// A GPU whose kernels, or whose copies, take longer than the CPU is not chosen.
@@ -128,7 +134,12 @@ TEST_F(Automatic, MeasuresAnUnknownDeviceOnceWhereTheWorkIsLarge) {
   EXPECT_FALSE(is_worth_a_sample(large, threads(1), gpu, timings));
   const DeviceEstimate guess = estimate(large, gpu, {}), measured = estimate(large, gpu, timings);
   EXPECT_FALSE(measured.is_guess);
-  EXPECT_NEAR(measured.work, 3 * guess.work, 1e-9 * guess.work);
+  // A guess is ten times what the units of the device say.
+  const double by_units = opencl_factor_work(large.problem, gpu).run_seconds;
+  EXPECT_DOUBLE_EQ(guess.work, 10 * by_units);
+  EXPECT_NEAR(measured.work, 3 * by_units, 1e-9 * by_units);
+  EXPECT_NE(choose_automatically(large, threads(1), {&gpu, 1}, {}).reason.find("a guess"),
+            std::string::npos);
   const Work other_type(Problem{4, 5000, 5000, ElementType::float32});
   EXPECT_TRUE(estimate(other_type, gpu, timings).is_guess);
 }

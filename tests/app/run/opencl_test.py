@@ -59,6 +59,51 @@ class Opencl(unittest.TestCase):
                 self.assertEqual(file.attrs["variant"], variant)
                 self.assertEqual(file.attrs["backend"], "opencl")
 
+    def test_a_device_without_float64_factors_float32(self):
+        import h5py
+
+        pretend = dict(os.environ, QRTOOL_PRETEND="gpu,no-float64")
+        for shape, options in (("20x32x32", ()), ("3x90x40", ("--mode", "raw")),
+                               ("3x40x90", ("--mode", "r")), ("2x70x40", ("--check", "none"))):
+            self.run_tool("generate", "--shape", shape, "--precision", "single", self.a, "-q",
+                          "--force")
+            self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force", *options,
+                          env=pretend)
+            self.run_tool("verify", self.a, self.q)
+            with h5py.File(self.q) as file:
+                self.assertEqual(file.attrs["backend"], "opencl")
+                checked = 0 if "--check" in options else file["report/residual"].size
+                self.assertEqual((file["report/residual"][:] > 0).sum(), checked)
+        self.run_tool("generate", "--shape", "3x40x30", "--precision", "double", self.a, "-q",
+                      "--force")
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force",
+                             env=pretend, expect=(2, 4, 6))
+        self.assertIn("no float64", done.stderr)
+
+    def test_a_device_that_flushes_denormals_refuses_them(self):
+        import h5py
+        import numpy as np
+
+        flushing = dict(os.environ, QRTOOL_PRETEND="no-denormals")
+        a = np.random.default_rng(3).standard_normal((4, 30, 20))
+        for scale, expect in ((1, 0), (2.0**-90, 0), (2.0**-120, 4), (2.0**-135, 4)):
+            with h5py.File(self.a, "w") as file:
+                file["A"] = (a * np.array([1, 1, scale, 1])[:, None, None]).astype("f4")
+            done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force",
+                                 env=flushing, expect=(expect,))
+            if expect != 0:
+                self.assertIn("takes numbers below 2^-126 as 0", done.stderr)
+                self.assertIn("matrix 2", done.stderr)
+            self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force")
+
+    def test_a_kernel_with_too_many_registers_for_its_group(self):
+        self.run_tool("generate", "--shape", "3x40x30", self.a, "-q", "--force")
+        few = self.layer(QRTOOL_GROUP_CL="16")
+        done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force",
+                             env={**os.environ, **few}, expect=(4,))
+        self.assertIn("work-groups of", done.stderr)
+        self.assertIn("hint: --backend cpu", done.stderr)
+
     def test_arithmetic_by_choice(self):
         import h5py
 

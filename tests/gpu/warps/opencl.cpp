@@ -259,6 +259,9 @@ cl_int clGetDeviceInfo(cl_device_id, cl_device_info what, std::size_t room, void
       return answer.value(handle_of<cl_platform_id>(platform_object));
     case CL_DEVICE_TYPE:
       return answer.value(cl_device_type{CL_DEVICE_TYPE_GPU});
+    case CL_DEVICE_AVAILABLE:
+    case CL_DEVICE_COMPILER_AVAILABLE:
+      return answer.value(cl_bool{CL_TRUE});
     case CL_DEVICE_GLOBAL_MEM_SIZE:
     case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
       return answer.value(cl_ulong{2} << 30);
@@ -270,7 +273,7 @@ cl_int clGetDeviceInfo(cl_device_id, cl_device_info what, std::size_t room, void
       return answer.value(cl_uint{132});
     case CL_DEVICE_DOUBLE_FP_CONFIG:
     case CL_DEVICE_SINGLE_FP_CONFIG:
-      return answer.value(cl_device_fp_config{CL_FP_FMA | CL_FP_INF_NAN});
+      return answer.value(cl_device_fp_config{CL_FP_FMA | CL_FP_INF_NAN | CL_FP_DENORM});
     case nvidia_major:
       return answer.value(cl_uint{9});
     case nvidia_minor:
@@ -453,6 +456,11 @@ cl_kernel clCreateKernel(cl_program program, const char* name, cl_int* error) {
                         std::vector<std::vector<char>>(found->second.size())};
 }
 cl_int clReleaseKernel(cl_kernel) { return CL_SUCCESS; }
+cl_int clGetKernelWorkGroupInfo(cl_kernel, cl_device_id, cl_kernel_work_group_info what,
+                                std::size_t room, void* to, std::size_t* size) {
+  if (what != CL_KERNEL_WORK_GROUP_SIZE) return CL_INVALID_VALUE;
+  return Answer{room, to, size}.value(std::size_t{1024});
+}
 cl_int clSetKernelArg(cl_kernel kernel, cl_uint number, std::size_t bytes, const void* value) {
   if (number >= kernel->values.size()) return CL_INVALID_ARG_INDEX;
   const char* from = static_cast<const char*>(value);
