@@ -6,4 +6,9 @@ cd "$(dirname "$0")/.."
 ./install-deps.sh
 cmake --preset release -DQRTOOL_TESTS=ON >/dev/null
 cmake --build --preset release
-ctest --preset release --parallel "$(nproc)" "$@"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+ctest --preset release --parallel "$(nproc)" --output-log "$log" "$@" || status=$?
+tests/skipped.sh "$log" build/release/Testing/Temporary/LastTest.log
+exit $status

@@ -84,9 +84,10 @@ std::string device_text(const DeviceInfo& device, const DeviceEstimate& on_devic
   return fmt::format(
       "{} takes about {:.2g} s (start {:.2g}, {}, work with copies and check {:.2g}{})",
       device.name, on_device.total(), on_device.start, programs, on_device.work,
-      on_device.is_guess ? fmt::format(", a guess: {} times what follows from another device's times",
-                                       guess_factor)
-                         : "");
+      on_device.is_guess
+          ? fmt::format(", a guess: {} times what follows from another device's times",
+                        guess_factor)
+          : "");
 }
 
 std::string cpu_text(double seconds, int threads) {

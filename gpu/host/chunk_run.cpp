@@ -249,16 +249,17 @@ void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed wh
       "--backend cpu works without this device");
 }
 
-/// A device that takes float32 numbers below 2^-126 as 0 reads other matrices than those that it was
-/// sent, and its check reads the same ones.
-/// Errors: DeviceError where this changes a matrix by more than a rounding error.
+/// A device that takes float32 numbers below 2^-126 as 0 reads other matrices than those that it
+/// was sent, and its check reads the same ones. Errors: DeviceError where this changes a matrix by
+/// more than a rounding error.
 template <class T>
 void ChunkRun<T>::refuse_denormals(const Flight& flight) const {
   constexpr int least_exponent = -100;  // 2^-126 below 2^-26 of the largest entry
   if (sizeof(T) == 8 || engine_.info.has_denormals) return;
   for (index_t i = flight.first; i < flight.first + flight.count; ++i) {
     const Magnitude magnitude = magnitude_of(MatrixView<const T>(a_[i]));
-    if (!magnitude.finite || magnitude.largest == 0 || magnitude.scale() >= least_exponent) continue;
+    if (!magnitude.finite || magnitude.largest == 0 || magnitude.scale() >= least_exponent)
+      continue;
     throw DeviceError(
         fmt::format("{} takes numbers below 2^-126 as 0, and the largest entry of matrix {} of the "
                     "chunk is below 2^{}",
@@ -291,8 +292,8 @@ void ChunkRun<T>::judge_all(const Flight& flight) {
 }
 
 /// If the host's second measurement of a sampled matrix gives a different verdict, the device is
-/// not trusted: the host then measures every matrix of the sub-chunk, however many they are, and its
-/// measurements are used.
+/// not trusted: the host then measures every matrix of the sub-chunk, however many they are, and
+/// its measurements are used.
 template <class T>
 void ChunkRun<T>::compare_samples(const Flight& flight) {
   index_t step = tuning::host_sample_step;

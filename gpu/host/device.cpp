@@ -83,14 +83,13 @@ int compute_capability(const cl::Device& device, const std::string& extensions) 
 }
 
 /// What QRTOOL_PRETEND, a list of words for tests, changes in what a device says of itself:
-/// gpu, no-float64, no-denormals, local-memory=BYTES.
+/// no-float64, no-denormals, local-memory=BYTES.
 void pretend(DeviceInfo& info) {
   const char* words = std::getenv("QRTOOL_PRETEND");
   if (words == nullptr) return;
   std::istringstream list{words};
   for (std::string word; std::getline(list, word, ',');) {
     constexpr std::string_view local = "local-memory=";
-    if (word == "gpu") info.limits.is_cpu = false;
     if (word == "no-float64") info.limits.has_float64 = false;
     if (word == "no-denormals") info.has_denormals = false;
     if (word.starts_with(local)) info.limits.local_bytes = std::stoul(word.substr(local.size()));
@@ -231,7 +230,8 @@ std::optional<bool> has_fast_float64(std::string_view name, int capability) {
   constexpr std::array<std::string_view, 7> architectures{"gfx906", "gfx908", "gfx90a", "gfx940",
                                                           "gfx941", "gfx942", "gfx950"};
   const std::string_view architecture = name.substr(0, name.find(':'));
-  if (std::ranges::count(capabilities, capability) + std::ranges::count(architectures, architecture))
+  if (std::ranges::count(capabilities, capability) +
+      std::ranges::count(architectures, architecture))
     return true;
   if (capability > 0 && capability <= newest_capability) return false;
   return std::nullopt;

@@ -16,8 +16,8 @@ namespace qrtool {
 /// The bodies of the sub-group operations (gpu/common/common.clh); a device runs one of them.
 enum class SubGroups { local_memory = 0, nvidia_ptx = 1, khr_shuffle = 2 };
 
-/// How a warp of 32 work-items multiplies blocks of float64 (gpu/common/nvidia.clh): by shuffles and
-/// fma, or by NVIDIA's matrix instructions of capability 8.0 or 9.0.
+/// How a warp of 32 work-items multiplies blocks of float64 (gpu/common/nvidia.clh): by shuffles
+/// and fma, or by NVIDIA's matrix instructions of capability 8.0 or 9.0.
 enum class Float64Body { plain = 0, quads = 1, wide = 2 };
 
 /// Number of work-items that can add values without local memory (WIDEST_SUM of common.clh).
@@ -65,9 +65,9 @@ std::vector<DeviceInfo> list_devices();
 
 /// The devices that `wanted` names, in their order, at least one. `wanted` is an index, or a part
 /// of a name, where upper and lower case are equal; the result has all devices with that part. If
-/// it is empty, the result is all GPUs, those with float64 first, or all devices if there is no GPU.
-/// Errors: DeviceError if there is no device at all, or none with this name; the message lists the
-/// devices.
+/// it is empty, the result is all GPUs, those with float64 first, or all devices if there is no
+/// GPU. Errors: DeviceError if there is no device at all, or none with this name; the message lists
+/// the devices.
 std::vector<DeviceInfo> choose_devices(std::string_view wanted);
 /// The same for a given list; an index is a position in `devices`.
 std::vector<DeviceInfo> choose_devices(std::span<const DeviceInfo> devices,

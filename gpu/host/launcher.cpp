@@ -21,8 +21,8 @@ LimitedKernel& Launcher::kernel_of(const char* name) {
 
 LimitedKernel::LimitedKernel(cl::Kernel made, const cl::CommandQueue& queue)
     : kernel(std::move(made)),
-      most_items(kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(
-          queue.getInfo<CL_QUEUE_DEVICE>())) {}
+      most_items(
+          kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(queue.getInfo<CL_QUEUE_DEVICE>())) {}
 
 void LimitedKernel::require(const char* name, int group_size) const {
   if (static_cast<std::size_t>(group_size) <= most_items) return;

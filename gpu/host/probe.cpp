@@ -194,8 +194,7 @@ void settle_float64(DeviceInfo& info, const cl::Device& device, const ProbeHints
       {{Float64Body::wide, "wide"}, {Float64Body::quads, "quads"}, {Float64Body::plain, "plain"}}};
   const std::string_view wanted = wanted_float64_body();
   info.limits.float64_products = false;
-  if (info.limits.is_cpu || !info.limits.fast_float64 ||
-      info.sub_groups != SubGroups::nvidia_ptx) {
+  if (info.limits.is_cpu || !info.limits.fast_float64 || info.sub_groups != SubGroups::nvidia_ptx) {
     return;  // a warp needs shuffles among 32 work-items
   }
   DeviceInfo candidate = info;
@@ -204,8 +203,8 @@ void settle_float64(DeviceInfo& info, const cl::Device& device, const ProbeHints
     if (!wanted.empty() && wanted != name) continue;
     candidate.float64_body = body;
     // Every kernel was run on GPUs of these capabilities with this body.
-    const bool is_known = body == Float64Body::wide &&
-                          (hints.capability == 90 || hints.capability == 100);
+    const bool is_known =
+        body == Float64Body::wide && (hints.capability == 90 || hints.capability == 100);
     if (!is_known && !has_right_warps(candidate, device)) continue;
     info = candidate;
     return;
@@ -239,8 +238,7 @@ void settle_bodies(DeviceInfo& info, const cl::Device& device, const ProbeHints&
   if (info.limits.has_float64) {
     const std::optional<bool> known = has_fast_float64(info.name, hints.capability);
     info.limits.fast_float64 =
-        info.limits.is_cpu ||
-        (known ? *known : float64_share(info, device) >= least_share);
+        info.limits.is_cpu || (known ? *known : float64_share(info, device) >= least_share);
   }
   settle_float64(info, device, hints);
 }

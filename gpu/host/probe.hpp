@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// probe.hpp: which bodies of the kernels' common functions a device builds and runs rightly. What is
-// not known of a device is found by small programs, once in a process. Private to gpu.
+// probe.hpp: which bodies of the kernels' common functions a device builds and runs rightly. What
+// is not known of a device is found by small programs, once in a process. Private to gpu.
 #pragma once
 
 #include "gpu/host/device.hpp"

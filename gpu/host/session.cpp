@@ -32,7 +32,8 @@ Sessions& all_sessions() {
 Session& session_for(const DeviceInfo& info) {
   Sessions& sessions = all_sessions();
   const std::lock_guard lock(sessions.mutex);
-  std::unique_ptr<Session>& session = sessions.list[{info.index, info.sub_groups, info.float64_body}];
+  std::unique_ptr<Session>& session =
+      sessions.list[{info.index, info.sub_groups, info.float64_body}];
   if (session) return *session;
   const auto start = std::chrono::steady_clock::now();
   const std::vector<DeviceHandle> handles = device_handles();

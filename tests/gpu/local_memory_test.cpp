@@ -6,6 +6,7 @@
 
 #include "core/plan.hpp"
 #include "gpu/host/session.hpp"
+#include "gpu/programs.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
@@ -81,8 +82,7 @@ TEST_P(LocalMemory, IsAsStated) {
   if (seen.empty()) GTEST_SKIP() << "takes no problem on this device";
 }
 
-INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory,
-                         testing::ValuesIn(names_of_variants()),
+INSTANTIATE_TEST_SUITE_P(Opencl, LocalMemory, testing::ValuesIn(names_of_variants()),
                          [](const testing::TestParamInfo<std::string>& test) {
                            return test.param.substr(test.param.find('/') + 1);
                          });
@@ -101,14 +101,23 @@ Limits plain_gpu(std::size_t local_bytes) {
   return limits;
 }
 
-TEST(LocalMemoryOfDevices, PlanTakesWhatFits) {
-  for (const std::size_t local_bytes : {32 << 10, 48 << 10, 64 << 10}) {
-    const Limits limits = plain_gpu(local_bytes);
-    for (const Problem& p : problems()) {
-      for (const GpuVariant& variant : gpu_variants()) {
-        if (variant.local_bytes == nullptr || !variant.plan.fits(p, limits).ok) continue;
-        EXPECT_LE(variant.local_bytes(p, limits), local_bytes) << variant.plan.name;
+/// 32 KiB, the least that OpenCL allows of a full profile, is enough for every shape.
+TEST(LocalMemoryOfDevices, SomeVariantTakesEveryShape) {
+  std::vector<Problem> all = problems();
+  for (const index_t n : {33, 127, 128, 129, 500, 2000, 4000, 9000}) {
+    for (const index_t m : {20, 40, 127, 600, 2000, 20000}) {
+      for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+        for (const Mode mode : {Mode::reduced, Mode::complete, Mode::r, Mode::raw})
+          all.push_back({1, m, n, type, mode, Sign::lapack});
       }
+    }
+  }
+  for (const std::size_t kib : {32, 48, 64}) {
+    for (const Problem& p : all) {
+      const Limits limits = plain_gpu(kib << 10);
+      const Variant* const variant = chosen_variant(p, limits);
+      ASSERT_NE(variant, nullptr) << kib << " KiB, " << p.m << "x" << p.n;
+      EXPECT_TRUE(large_variant().plan.fits(p, limits).ok) << kib << " KiB, " << p.m << "x" << p.n;
     }
   }
 }
@@ -128,10 +137,24 @@ TEST(LocalMemoryOfDevices, BlockedTakesFewerReflectorsAtATime) {
   EXPECT_FALSE(blocked.fits(wide, plain_gpu(48 << 10)).ok);  // 56 KiB
 }
 
-TEST(LocalMemoryOfDevices, LargeAsksForIt) {
-  const Problem p{1, 2000, 2000, ElementType::float64, Mode::reduced, Sign::positive};
-  EXPECT_FALSE(large_variant().plan.fits(p, plain_gpu(32 << 10)).ok);
-  EXPECT_TRUE(large_variant().plan.fits(p, plain_gpu(48 << 10)).ok);
+/// With 32 KiB `large` takes narrow panels; what its kernels then take is what it states.
+TEST(LocalMemoryOfDevices, LargeIsLeanWhereItIsShort) {
+  SKIP_WITHOUT_OPENCL();
+  Session& session = session_for(device_under_test());
+  for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+    for (const index_t n : {60, 200, 5000}) {
+      const Problem p{1, n + 30, n, type, Mode::reduced, Sign::positive};
+      const GpuVariant large = large_variant();
+      const Limits limits = plain_gpu(32 << 10), roomy = plain_gpu(64 << 10);
+      const Params params = large.plan.tune(p, limits);
+      EXPECT_EQ(params.at("PANEL"), 32);
+      EXPECT_LE(large.local_bytes(p, limits), limits.local_bytes);
+      const Defines defines = defines_for(p, params, large.computes_in(p));
+      const cl::Program program = session.programs.get(large.file, defines, "opencl/large");
+      EXPECT_LE(most_local_bytes(program, session.device), limits.local_bytes) << n;
+      EXPECT_EQ(large.plan.tune(p, roomy).at("PANEL"), n < 128 ? 32 : 64);
+    }
+  }
 }
 
 /// The numbers are the sums of the local arrays in NVIDIA's compiled code, as other devices have no

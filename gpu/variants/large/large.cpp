@@ -21,7 +21,7 @@ BlockShape Run::first_step() const {
 
 void Run::begin_block(index_t block) {
   step_.block = static_cast<int>(block);
-  step_.block_width = static_cast<int>(std::min(block_width(p_), p_.k() - block));
+  step_.block_width = static_cast<int>(std::min(block_columns(), p_.k() - block));
 }
 
 const cl::Buffer& Run::work_buffer() const {
@@ -177,7 +177,7 @@ void Run::subtract_block(const Target& b) {
 }
 
 void Run::factor() {
-  for (index_t block = 0; block < p_.k(); block += block_width(p_)) {
+  for (index_t block = 0; block < p_.k(); block += block_columns()) {
     factor_block(block);
     const index_t end = block + step_.block_width;
     if (end == p_.n) return;
@@ -241,7 +241,7 @@ void Run::scale() {
 }
 
 void Run::run() {
-  const index_t blocks = ceil_divide(p_.k(), block_width(p_));
+  const index_t blocks = ceil_divide(p_.k(), block_columns());
   scale();
   factor();
   // Either Q or R may share the buffer of V\R. The one that does not share it must be first,
@@ -249,7 +249,7 @@ void Run::run() {
   const bool q_first = p_.wants_q() && work_place(p_) == WorkPlace::r;
   if (!q_first) finish();
   if (p_.wants_q()) {
-    for (index_t b = blocks - 1; b >= 0; --b) form_q_block(b * block_width(p_));
+    for (index_t b = blocks - 1; b >= 0; --b) form_q_block(b * block_columns());
     if (rounds(p_)) {
       launch_("store_q", ceil_divide(job_.count * p_.m * p_.q_cols(), group_size), group_size,
               job_.work[wide_q], job_.q, shape_);
@@ -295,34 +295,25 @@ std::string tuned_arithmetic(const Problem& p, const Params& params) {
   return arithmetic(p);
 }
 
-Params tune(const Problem& p, const Limits& limits) {
+Params params_of(const Problem& p, const Widths& widths, ProductBody body, bool is_nvidia) {
   const index_t all = work_columns(p) | p.q_cols() | (p.n > p.k() ? p.k() : 0);
-  const int alignment = aligned_entries(all);
-  Params params = product_params(computes_in(p), product_body(p, limits), alignment,
-                                 static_cast<int>(panel_width(p)), limits.has_nvidia_mma);
+  Params params = product_params(computes_in(p), body, aligned_entries(all),
+                                 static_cast<int>(widths.panel), is_nvidia);
   params["PASSES"] = gram_passes(p);
-  params["PANEL"] = static_cast<int>(panel_width(p));
-  params["BLOCK"] = static_cast<int>(block_width(p));
-  const bool is_narrow = panel_width(p) == tuning::large_narrow_panel;
+  params["PANEL"] = static_cast<int>(widths.panel);
+  params["BLOCK"] = static_cast<int>(widths.block);
+  const bool is_narrow = widths.panel == tuning::large_narrow_panel;
   params["STRIP"] = is_narrow ? tuning::large_narrow_strip : tuning::large_strip;
   params["PANEL_STRIP"] = params["STRIP"];
   return params;
 }
 
-/// Panels column by column.
-Params tune_reflectors(const Problem& p, const Limits& limits) {
-  Params params = tune(p, limits);
-  params["BY_COLUMNS"] = 1;
-  return params;
-}
-
 /// Bytes of local memory per group: the largest of the products, the products with T and the
 /// factorization of a panel.
-std::size_t local_bytes(const Problem& p, const Limits& limits) {
-  const Params params = tune(p, limits);
+std::size_t local_bytes_with(const Problem& p, const Params& params) {
   const std::size_t real = size_of(computes_in(p)), wide = sizeof(double);
-  const auto panel = static_cast<std::size_t>(panel_width(p));
   const auto entries = [&](const char* name) { return static_cast<std::size_t>(params.at(name)); };
+  const std::size_t panel = entries("PANEL");
   const std::size_t terms =  // SQUARE_TERMS
       panel * real <= 256         ? panel
       : params.at("BLOCK") <= 128 ? panel / 2
@@ -336,6 +327,33 @@ std::size_t local_bytes(const Problem& p, const Limits& limits) {
   const std::size_t gram = wide * std::max<std::size_t>(32 * panel, group_size);
   return std::max({product_local_bytes(computes_in(p), params), apply_t, apply_panel_t,
                    factor_panel, form_v, gram});
+}
+
+/// Where local memory is short: narrow panels in short blocks, and products with one stage in local
+/// memory.
+Params lean_params(const Problem& p) {
+  const bool is_half = p.arithmetic == Arithmetic::mixed && !is_double(p);
+  Params params =
+      params_of(p, lean_widths(p), is_half ? ProductBody::stored_halves : ProductBody::fma, false);
+  params["BUFFERS"] = 1;
+  return params;
+}
+
+Params tune(const Problem& p, const Limits& limits) {
+  const Widths widths{panel_width(p), block_width(p)};
+  Params params = params_of(p, widths, product_body(p, limits), limits.has_nvidia_mma);
+  return local_bytes_with(p, params) <= limits.local_bytes ? params : lean_params(p);
+}
+
+/// Panels column by column.
+Params tune_reflectors(const Problem& p, const Limits& limits) {
+  Params params = tune(p, limits);
+  params["BY_COLUMNS"] = 1;
+  return params;
+}
+
+std::size_t local_bytes(const Problem& p, const Limits& limits) {
+  return local_bytes_with(p, tune(p, limits));
 }
 
 Fit fits(const Problem& p, const Limits& limits) {

@@ -88,6 +88,11 @@ index_t block_width(const Problem& p) {
   return std::min(most, ceil_divide(p.k(), panel) * panel);
 }
 
+Widths lean_widths(const Problem& p) {
+  const index_t panel = tuning::large_narrow_panel;
+  return {panel, std::min<index_t>(block_width(p), 2 * panel)};
+}
+
 bool may_prepare(const Problem& p) {
   return !is_double(p) && panel_width(p) == tuning::large_panel &&
          (p.arithmetic != Arithmetic::strict || has_long_blocks(p));

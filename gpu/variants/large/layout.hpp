@@ -22,6 +22,12 @@ bool rounds(const Problem& p);
 index_t panel_width(const Problem& p);
 /// Columns per block, a multiple of the panel's.
 index_t block_width(const Problem& p);
+/// Columns per panel and per block on a device with little local memory. No buffer needs more room
+/// with them.
+struct Widths {
+  index_t panel, block;
+};
+Widths lean_widths(const Problem& p);
 
 /// True if wide products may use prepared operands, packed or transposed. This is so in float32, if
 /// panels are wide enough to fill the tiles. In strict arithmetic the blocks must be long too:

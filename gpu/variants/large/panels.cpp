@@ -37,7 +37,7 @@ void Run::factor_panel() {
   const int passes = gram_passes(p_);
   step_.slab_rows = static_cast<int>(gram_slab_rows(p_, rows));
   step_.gram_slabs = static_cast<int>(ceil_divide(rows, step_.slab_rows));
-  const index_t sum_groups = count * panel_width(p_) * panel_width(p_) / 32;
+  const index_t sum_groups = count * panel_columns() * panel_columns() / 32;
   launch_("gram_panel", count * step_.gram_slabs, group_size, a, w[z], shape_, step_);
   if (passes == 1) {
     launch_("sum_panel_gram", sum_groups, group_size, w[z], w[squares], step_);
@@ -53,8 +53,8 @@ void Run::factor_panel() {
     launch_("factor_panel", count, group_size, a, w[squares], w[done], w[signs], w[taus], w[x],
             w[v], shape_, step_, cl_int{2});
   }
-  const index_t head_groups = passes * panel_width(p_) / 16;
-  launch_("form_v", count * (head_groups + ceil_divide(rows - step_.width, panel_width(p_))),
+  const index_t head_groups = passes * panel_columns() / 16;
+  launch_("form_v", count * (head_groups + ceil_divide(rows - step_.width, panel_columns())),
           group_size, a, w[squares], w[done], w[signs], w[taus], w[x], w[v], shape_, step_);
 }
 
@@ -110,9 +110,9 @@ void Run::update_block() {
 void Run::factor_block(index_t block) {
   begin_block(block);
   const index_t end = block + step_.block_width;
-  for (index_t first = block; first < end; first += panel_width(p_)) {
+  for (index_t first = block; first < end; first += panel_columns()) {
     step_.first = static_cast<int>(first);
-    step_.width = static_cast<int>(std::min(panel_width(p_), end - first));
+    step_.width = static_cast<int>(std::min(panel_columns(), end - first));
     factor_panel();
     update_block();
   }

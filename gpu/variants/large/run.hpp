@@ -25,6 +25,10 @@ class Run {
   void run();
 
  private:
+  /// Columns of a panel and of a block: those of the plan, which may be fewer than the buffers have
+  /// room for.
+  index_t panel_columns() const { return job_.params.at("PANEL"); }
+  index_t block_columns() const { return job_.params.at("BLOCK"); }
   BlockShape first_step() const;
   void begin_block(index_t block);
   const cl::Buffer& work_buffer() const;

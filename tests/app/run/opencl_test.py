@@ -62,7 +62,7 @@ class Opencl(unittest.TestCase):
     def test_a_device_without_float64_factors_float32(self):
         import h5py
 
-        pretend = dict(os.environ, QRTOOL_PRETEND="gpu,no-float64")
+        pretend = dict(os.environ, QRTOOL_PRETEND="no-float64")
         for shape, options in (("20x32x32", ()), ("3x90x40", ("--mode", "raw")),
                                ("3x40x90", ("--mode", "r")), ("2x70x40", ("--check", "none"))):
             self.run_tool("generate", "--shape", shape, "--precision", "single", self.a, "-q",
@@ -79,6 +79,18 @@ class Opencl(unittest.TestCase):
         done = self.run_tool("factor", self.a, self.q, "--backend", "opencl", "--force",
                              env=pretend, expect=(2, 4, 6))
         self.assertIn("no float64", done.stderr)
+
+    def test_a_device_with_little_local_memory(self):
+        little = {"QRTOOL_PRETEND": "local-memory=32768"}
+        for shape, precision, options in (
+                ("1x150x140", "single", ()), ("1x200x150", "double", ()),
+                ("1x90x70", "double", ("--mode", "raw")),
+                ("1x140x200", "single", ("--precision=mixed", "--mode", "complete"))):
+            self.run_tool("generate", "--shape", shape, "--precision", precision, self.a, "-q",
+                          "--force")
+            self.run_tool("factor", self.a, self.q, "--variant", "opencl/large", "--force",
+                          *options, env=little)
+            self.run_tool("verify", self.a, self.q)
 
     def test_a_device_that_flushes_denormals_refuses_them(self):
         import h5py

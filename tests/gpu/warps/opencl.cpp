@@ -300,6 +300,11 @@ cl_command_queue clCreateCommandQueue(cl_context, cl_device_id, cl_command_queue
 }
 cl_int clRetainCommandQueue(cl_command_queue) { return CL_SUCCESS; }
 cl_int clReleaseCommandQueue(cl_command_queue) { return CL_SUCCESS; }
+cl_int clGetCommandQueueInfo(cl_command_queue, cl_command_queue_info what, std::size_t room,
+                             void* to, std::size_t* size) {
+  if (what != CL_QUEUE_DEVICE) return CL_INVALID_VALUE;
+  return Answer{room, to, size}.value(handle_of<cl_device_id>(device_object));
+}
 
 // ---- buffers
 
