@@ -111,8 +111,9 @@ DeviceInfo describe(const cl::Device& device, const std::string& platform, int i
   info.limits.max_group = static_cast<int>(
       std::min<std::size_t>(device.getInfo<CL_DEVICE_MAX_WORK_GROUP_SIZE>(), 1 << 20));
   info.limits.compute_units = static_cast<int>(device.getInfo<CL_DEVICE_MAX_COMPUTE_UNITS>());
-  // An accelerator that is no GPU is treated as a CPU.
-  info.limits.is_cpu = (device.getInfo<CL_DEVICE_TYPE>() & CL_DEVICE_TYPE_GPU) == 0;
+  // An accelerator that is no GPU is treated as a CPU, and so is what calls itself all three.
+  const cl_device_type type = device.getInfo<CL_DEVICE_TYPE>();
+  info.limits.is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0 || (type & CL_DEVICE_TYPE_GPU) == 0;
   const std::string extensions = device.getInfo<CL_DEVICE_EXTENSIONS>();
   info.limits.has_float64 = device.getInfo<CL_DEVICE_DOUBLE_FP_CONFIG>() != 0;
   const int capability = compute_capability(device, extensions);

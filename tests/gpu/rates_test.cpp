@@ -85,13 +85,23 @@ TEST(DeviceWork, IsFiniteForEveryShape) {
   EXPECT_EQ(factor_work({0, 5, 5}, measured_gpu()).run_seconds, 0);
 }
 
-TEST(SolveWork, IsThatOfMeasuredSystems) {
-  DeviceInfo device = slow_gpu();
-  for (const tuning::MeasuredSystems& time : tuning::measured_systems) {
+/// x and its check on an H200 in ms, as another program than that behind the table measured them
+/// (tests/peers/solve_peers.py, 2026-11-23).
+TEST(SolveWork, IsNearTimesOfAnotherMeasurement) {
+  struct Measured {
+    ElementType type;
+    index_t count, m, n;
+    double ms;
+  };
+  constexpr ElementType single = ElementType::float32, wide = ElementType::float64;
+  for (const Measured& time :
+       {Measured{single, 15000, 64, 64, 0.814}, Measured{wide, 15000, 64, 64, 1.288},
+        Measured{single, 262144, 288, 97, 112.7}, Measured{single, 1000000, 16, 4, 0.351},
+        Measured{single, 1, 4000000, 64, 1.556}, Measured{wide, 1, 4000000, 64, 1.796}}) {
     const Problem p{time.count, time.m, time.n, time.type, Mode::r};
     const double kernels = time.ms * 1e-3 * tuning::measured_units;
-    const double copies = copy_seconds(p) + 0.1;
-    EXPECT_NEAR(solve_work(p, 1, device).run_seconds, kernels, copies) << time.m << 'x' << time.n;
+    EXPECT_NEAR(solve_work(p, 1, slow_gpu()).run_seconds, kernels, 0.3 * kernels + copy_seconds(p))
+        << time.count << " of " << time.m << 'x' << time.n;
   }
 }
 

@@ -1,0 +1,58 @@
+#!/bin/sh
+# nightly.sh [NAME...]: builds and tests what a working day leaves out, each in a folder of its own below build/:
+#
+#   clang        the release by clang
+#   asan-ubsan   address and undefined-behaviour sanitizers
+#   tsan         thread sanitizer
+#   no-opencl    a build without OpenCL
+#   no-mpi       a build without MPI
+#   portable     the release's tests of gpu with the kernel bodies of any device
+#
+# Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
+# and returns 1 if anything failed. QRTOOL_NIGHTLY_STEP=configure or =build stops after that step.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+step=${QRTOOL_NIGHTLY_STEP:-test}
+[ $# -gt 0 ] || set -- clang asan-ubsan tsan no-opencl no-mpi portable
+jobs=$(nproc)
+
+configure() {
+  case $1 in
+    clang | asan-ubsan | tsan) cmake --preset "$1" -DQRTOOL_TESTS=ON ;;
+    no-opencl) cmake --preset release -B build/no-opencl -DQRTOOL_TESTS=ON -DQRTOOL_OPENCL=OFF ;;
+    no-mpi) cmake --preset release -B build/no-mpi -DQRTOOL_TESTS=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON ;;
+    portable) cmake --preset release -B build/portable -DQRTOOL_TESTS=ON ;;
+    *) echo "nightly.sh: there is no $1" >&2 && return 2 ;;
+  esac
+}
+
+run_tests() {
+  case $1 in
+    tsan) export TSAN_OPTIONS=ignore_noninstrumented_modules=1 ;;
+    portable) export QRTOOL_TEST_PORTABLE=1 && set -- "$1" -R '^gpu/' ;;
+  esac
+  name=$1
+  shift
+  ctest --test-dir "build/$name" --output-on-failure --parallel "$jobs" "$@" --output-log "build/$name/tests.log"
+  result=$?
+  tests/skipped.sh "build/$name/tests.log" "build/$name/Testing/Temporary/LastTest.log"
+  return $result
+}
+
+one() {
+  configure "$1" >"build/nightly-$1.log" 2>&1 || { tail -20 "build/nightly-$1.log"; return 1; }
+  [ "$step" = configure ] && return 0
+  cmake --build "build/$1" --parallel "$jobs" >>"build/nightly-$1.log" 2>&1 || { tail -40 "build/nightly-$1.log"; return 1; }
+  [ "$step" = build ] && return 0
+  (run_tests "$1")
+}
+
+mkdir -p build
+failed=""
+for name in "$@"; do
+  echo "== $name"
+  one "$name" || failed="$failed $name"
+done
+[ -z "$failed" ] && echo "all pass" && exit 0
+echo "failed:$failed"
+exit 1
