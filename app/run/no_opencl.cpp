@@ -69,4 +69,6 @@ double opencl_copy_seconds(const Problem&) { return std::numeric_limits<double>:
 
 bool opencl_is_measured(const DeviceInfo&) { return false; }
 
+std::string DeviceInfo::text() const { return name; }
+
 }  // namespace qrtool
