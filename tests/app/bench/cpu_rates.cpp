@@ -18,10 +18,10 @@
 namespace qrtool {
 namespace {
 
-struct Shape {
+struct MeasuredShape {
   index_t m, n;
 };
-constexpr Shape shapes[] = {
+constexpr MeasuredShape shapes[] = {
     {4, 4},       {8, 8},        {16, 16},       {32, 32},     {48, 48},    {64, 64},
     {96, 96},     {128, 128},    {160, 160},     {256, 256},   {512, 512},  {1024, 1024},
     {2048, 2048}, {5000, 5000},  {64, 8},        {100, 10},    {128, 64},   {200, 64},
@@ -56,7 +56,7 @@ double microseconds(Contestant& contestant, const Problem& problem) {
 }
 
 void print_row(const BenchSetup& factors, const BenchSetup& systems, ElementType type,
-               const Shape& shape) {
+               const MeasuredShape& shape) {
   const auto [m, n] = shape;
   Problem problem{.count = std::max<index_t>(1, entries / (m * n)), .m = m, .n = n, .type = type};
   const std::unique_ptr<Contestant> factor = make_tool(factors), solve = make_tool(systems);
@@ -80,5 +80,5 @@ int main() {
   BenchSetup systems = factors;
   systems.task = BenchTask::solve;
   for (const ElementType type : {ElementType::float32, ElementType::float64})
-    for (const Shape& shape : shapes) print_row(factors, systems, type, shape);
+    for (const MeasuredShape& shape : shapes) print_row(factors, systems, type, shape);
 }
