@@ -203,6 +203,7 @@ int main(int argc, char** argv) {
     const int code = static_cast<int>(run_command(argc, argv, *world));
     remember_timings();
     close_log(code);
+    finish_log();
     expect_exit();
     return code;
   } catch (...) {

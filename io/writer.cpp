@@ -45,11 +45,17 @@ void refuse_wrong_name(const std::string& output) {
       ".tiff", ".png", ".jpg",     ".gz",      ".bz2",   ".xz",   ".zst",         ".zip"};
   const std::string ending = ending_of(output);
   if (std::find(std::begin(foreign), std::end(foreign), ending) != std::end(foreign)) {
-    const std::string stem = escape(output.substr(0, output.size() - ending.size()));
+    const std::string rest = output.substr(0, output.size() - ending.size());
+    const std::string stem = escape(rest);
+    const bool names_a_format = ending_of(rest) == ".h5" || ending_of(rest) == ".hdf5" ||
+                                &format_of_output(rest) != &hdf5_format;
     throw UsageError(
         fmt::format("'{}': {} files cannot be written", escape(output), ending),
-        fmt::format("write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
-                    stem));
+        names_a_format
+            ? "write " + stem
+            : fmt::format(
+                  "write {0}.h5 (HDF5, which h5py, MATLAB, Octave and Julia read) or {0}.csv",
+                  stem));
   }
   std::size_t colon = std::min(output.find(":/"), output.find(":["));
   if (colon != std::string::npos && std::filesystem::is_directory(output.substr(0, colon + 1)))

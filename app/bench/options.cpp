@@ -41,7 +41,9 @@ std::vector<std::string> split(const std::string& text) {
 std::vector<std::pair<index_t, index_t>> parse_shapes(const std::string& text) {
   std::vector<std::pair<index_t, index_t>> shapes;
   for (const std::string& word : split(text)) {
-    const Shape shape = parse_shape("--shape", word);
+    const Shape shape = parse_shape("--shape", word,
+                                    "allowed is MxN, for example 64x32; --batch 1000 measures 1000 "
+                                    "matrices of it");
     if (!shape.leading.empty())
       throw UsageError(
           fmt::format("--shape: '{}' is not MxN", word),

@@ -175,6 +175,9 @@ UsageError CommandLine::unknown_option(const std::string& arg) const {
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
   const std::vector<std::string_view> candidates(names.begin(), names.end());
   const std::string name = arg.substr(0, arg.find('='));
+  for (const auto& [word, instead] : elsewhere_)
+    if (word == name)
+      return UsageError(fmt::format("there is no option '{}'", escape(name)), std::string(instead));
   const std::string_view near = nearest(name, candidates);
   return usage_error(fmt::format("unknown option '{}'{}", escape(name),
                                  near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
@@ -238,6 +241,10 @@ bool CommandLine::parse(Args args) {
   }
   read_environment();
   return true;
+}
+
+void CommandLine::elsewhere(std::string_view name, std::string_view instead) {
+  elsewhere_.emplace_back(name, instead);
 }
 
 void CommandLine::not_deciding(const std::string& name) { parser_->not_deciding.push_back(name); }

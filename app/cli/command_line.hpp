@@ -82,6 +82,10 @@ class CommandLine {
   /// run may have a value of its own.
   void not_deciding(const std::string& name);
 
+  /// Says what to do where somebody gives `name`, an option of other programs that this command
+  /// does not have.
+  void elsewhere(std::string_view name, std::string_view instead);
+
   /// Whether the word is an option that takes the next word as its value.
   bool takes_next_word(const std::string& word) const;
 
@@ -110,6 +114,8 @@ class CommandLine {
   std::string name_, positionals_, about_;
   std::unique_ptr<Parser> parser_;
   std::vector<std::pair<std::string, const std::string*>> required_;
+  std::vector<std::pair<std::string_view, std::string_view>>
+      elsewhere_;  // name, what to do instead
 };
 
 }  // namespace qrtool

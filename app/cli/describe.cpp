@@ -239,7 +239,21 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
       });
 }
 
+/// What statistics programs have, and how its users get there with what `solve` has.
+constexpr std::pair<std::string_view, std::string_view> statistics[] = {
+    {"--residuals", "residuals are B - A X: in NumPy b - a @ x"},
+    {"--fitted", "fitted values are A X: in NumPy a @ x"},
+    {"--predict", "predictions are A X with the new rows as A: in NumPy a @ x"},
+    {"--group", "write a file for each group, and run solve once for each"},
+    {"--by", "write a file for each group, and run solve once for each"},
+    {"--dummies",
+     "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
+    {"--p-values", "solve writes standard errors; t is X / se"},
+    {"--formula",
+     "--response names b, --columns the columns that are read, --intercept adds ones"}};
+
 void describe(CommandLine& line, SolveOptions& o) {
+  for (const auto& [name, instead] : statistics) line.elsewhere(name, instead);
   line.positional("A", o.a,
                   "the matrices, as for factor: FILE, FILE:/path/in/file, 'FILE:/path[0:1000]'; or "
                   "a table, with --response");
@@ -291,7 +305,9 @@ void describe(CommandLine& line, BenchOptions& o) {
 template <class Options>
 void add_shape_option(CommandLine& line, Options& o, const std::string& help) {
   line.value("--shape", "BxMxN", help, [&o](const std::string& text) {
-    Shape shape = parse_shape("--shape", text);
+    Shape shape = parse_shape("--shape", text,
+                              "allowed are MxN and BxMxN, for example 1000x64x32 for 1000 matrices "
+                              "of 64 rows and 32 columns");
     o.leading = std::move(shape.leading);
     o.m = shape.m;
     o.n = shape.n;

@@ -92,7 +92,7 @@ double parse_number(std::string_view option, const std::string& text, double lea
   return *value;
 }
 
-Shape parse_shape(std::string_view option, const std::string& text) {
+Shape parse_shape(std::string_view option, const std::string& text, std::string_view allowed) {
   std::vector<index_t> extents;
   index_t bytes = sizeof(double);
   bool overflow = false;
@@ -108,10 +108,7 @@ Shape parse_shape(std::string_view option, const std::string& text) {
     begin = end + 1;
   }
   if (extents.size() < 2)
-    throw UsageError(
-        fmt::format("{}: '{}' is not a shape; allowed are MxN and BxMxN, for example "
-                    "1000x64x32 for 1000 matrices of 64 rows and 32 columns",
-                    option, escape(text)));
+    throw UsageError(fmt::format("{}: '{}' is not a shape; {}", option, escape(text), allowed));
   if (overflow || extents.size() > 8)
     throw LimitError(fmt::format("{}: '{}' is larger than any file", option, escape(text)));
   Shape shape{.leading = {extents.begin(), extents.end() - 2},

@@ -55,8 +55,8 @@ struct Shape {
   index_t m = 0, n = 0;
 };
 
-/// Parses "64x32" or "1000x64x32", where rows and columns come last. Errors: UsageError; LimitError
-/// where the number of bytes overflows.
-Shape parse_shape(std::string_view option, const std::string& text);
+/// Parses "64x32" or "1000x64x32", where rows and columns come last. `allowed` says what the option
+/// takes. Errors: UsageError; LimitError where the number of bytes overflows.
+Shape parse_shape(std::string_view option, const std::string& text, std::string_view allowed);
 
 }  // namespace qrtool

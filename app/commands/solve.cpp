@@ -5,6 +5,7 @@
 
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
+#include "app/run/make_backend.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/solve/solve_dry_run.hpp"
 #include "app/solve/solve_run.hpp"
@@ -20,6 +21,7 @@ namespace {
 void check_names(const SolveOptions& o) {
   for (const std::string& input : {o.a, o.b, o.system.weights})
     if (!input.empty()) refuse_same_file(input, o.output);
+  require_named_device(o.backend);
   check_output_names(o.output, /*report=*/"", o.force);
 }
 

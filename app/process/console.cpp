@@ -16,6 +16,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
@@ -26,8 +27,9 @@ namespace qrtool {
 namespace {
 
 bool is_silent = false, is_stdout_free = false;
-int stdout_error = 0;  // errno of the first write that failed
+int stdout_error = 0, log_error = 0;  // errno of the first write that failed
 std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file{nullptr, std::fclose};
+std::string log_path;
 
 constexpr std::string_view red = "\x1b[31m", plain = "\x1b[0m";
 
@@ -65,11 +67,12 @@ void write_log(std::string_view text) {
       lines.erase(at, code.size());
   for (std::size_t at = 0; at < lines.size();) {
     const std::size_t end = std::min(lines.find('\n', at), lines.size());
-    fmt::print(log_file.get(), "{} {}\n", time_text(),
-               std::string_view(lines).substr(at, end - at));
+    const std::string line =
+        fmt::format("{} {}\n", time_text(), std::string_view(lines).substr(at, end - at));
+    std::fwrite(line.data(), 1, line.size(), log_file.get());
     at = end + 1;
   }
-  std::fflush(log_file.get());
+  if (std::fflush(log_file.get()) != 0 && log_error == 0) log_error = errno;
 }
 
 }  // namespace
@@ -130,7 +133,18 @@ void open_log(const std::string& path, const std::string& command) {
   log_file.reset(std::fopen(path.c_str(), "ae"));
   if (!log_file)
     throw OutputError(fmt::format("cannot write '{}': {}", escape(path), std::strerror(errno)));
+  log_path = path;
   write_log(command);
+  finish_log();
+}
+
+void finish_log() {
+  if (log_error == 0) return;
+  const int error = std::exchange(log_error, 0);
+  log_file.reset();
+  throw OutputError(
+      fmt::format("cannot write the log '{}': {}", escape(log_path), std::strerror(error)),
+      "name a log on a disk that has room");
 }
 
 void close_log(int exit_code) {

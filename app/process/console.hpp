@@ -41,6 +41,8 @@ std::string in_red(std::string_view text);
 void open_log(const std::string& path, const std::string& command);
 /// Writes the last line of the log, where there is one.
 void close_log(int exit_code);
+/// Errors: OutputError where a line of the log could not be written.
+void finish_log();
 
 /// Writes one line, `hint: action`; nothing where `action` is empty.
 void print_hint(std::string_view action);

@@ -96,6 +96,7 @@ OutputSpec planned_output(const Source& source, const Problem& problem) {
 std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limits) {
   refuse_same_file(o.input, o.output);
   if (!o.report.empty()) refuse_same_file(o.input, o.report);
+  require_named_device(o.backend);
   check_output_names(o.output, o.report, o.force);
   std::unique_ptr<Reader> input = open_input({.path = o.input,
                                               .dataset = o.dataset,

@@ -136,6 +136,10 @@ const BackendKind& requested_backend(const BackendRequest& request) {
 
 }  // namespace
 
+void require_named_device(const BackendRequest& request) {
+  if (!request.device.empty() && request.device != "all") choose_opencl_devices(request.device);
+}
+
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits) {
   return requested_backend(request).make(request, work, limits);
 }

@@ -34,6 +34,9 @@ struct BackendChoice {
   std::string reason;
 };
 
+/// Errors: DeviceError where --device names a device that is not there.
+void require_named_device(const BackendRequest& request);
+
 /// Errors: UsageError where name, device and variant contradict each other; DeviceError where a
 /// device was asked for and is not there.
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits);

@@ -75,7 +75,9 @@ std::string resolve_target(const std::string& path, bool force) {
   if (path.empty()) throw OutputError("the name of the output is empty");
   if (lstat(path.c_str(), &info) != 0) {
     if (errno != ENOENT) throw_errno(path, errno);
-    if (path.back() == '/') throw_cannot_write(path, "it is a directory");
+    if (path.back() == '/')
+      throw_cannot_write(path, "there is no such directory",
+                         "name a file in a directory that exists");
     return path;
   }
   if (stat(path.c_str(), &info) != 0) {

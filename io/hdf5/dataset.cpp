@@ -25,7 +25,14 @@ struct Foreign {
   std::string_view signature, name, hint;
 };
 constexpr Foreign foreign_formats[] = {
-    {"MATLAB 5.0 MAT-file", "a MAT-file of version 5 to 7", "write it again by save -v7.3"},
+    {"MATLAB 5.0 MAT-file", "a MAT-file of version 5 to 7",
+     "write it again: in MATLAB by save -v7.3, in Octave by save -hdf5"},
+    {"PAR1", "a Parquet file", "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))"},
+    {"ARROW1", "a Feather file", "in pandas: numpy.save('a.npy', frame.to_numpy(dtype=float))"},
+    {"\x80\x02", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
+    {"\x80\x03", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
+    {"\x80\x04", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
+    {"\x80\x05", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
     {"CDF\x01", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"},
     {"CDF\x02", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"},
     {"CDF\x05", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"}};

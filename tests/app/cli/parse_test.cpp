@@ -139,14 +139,14 @@ TEST(OptionValues, Sizes) {
 }
 
 TEST(OptionValues, Shapes) {
-  const Shape shape = parse_shape("--shape", "0x5");
+  const Shape shape = parse_shape("--shape", "0x5", "");
   EXPECT_EQ(shape.m, 0);
   EXPECT_EQ(shape.n, 5);
   EXPECT_TRUE(shape.leading.empty());
   for (const char* text : {"", "5", "5x", "x5", "5x-1", "axb", "5x5x", "5 x 5", "5X5", "1.5x2"})
-    EXPECT_THROW(parse_shape("--shape", text), UsageError) << text;
-  EXPECT_THROW(parse_shape("--shape", "4000000000x4000000000"), LimitError);
-  EXPECT_THROW(parse_shape("--shape", "99999999999999999999x1"), UsageError);
+    EXPECT_THROW(parse_shape("--shape", text, ""), UsageError) << text;
+  EXPECT_THROW(parse_shape("--shape", "4000000000x4000000000", ""), LimitError);
+  EXPECT_THROW(parse_shape("--shape", "99999999999999999999x1", ""), UsageError);
 }
 
 TEST(OptionValues, Numbers) {

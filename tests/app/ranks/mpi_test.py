@@ -36,6 +36,20 @@ def child_pids(parent):
     return sorted(found)
 
 
+def wait_for_work(pid, seconds=0.2):
+    """Until the process has had so much more processor time, or has ended."""
+    def processor_seconds():
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    try:
+        enough = processor_seconds() + seconds
+        while processor_seconds() < enough:
+            time.sleep(0.005)
+    except (OSError, IndexError):
+        pass
+
+
 class Ranks(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="qrtool-mpi-")
@@ -319,7 +333,8 @@ class Ranks(unittest.TestCase):
                     if len(ranks) == 2 and len(os.listdir(self.folder)) > 1:
                         break  # the temporary file is there: they are at work
                     time.sleep(0.005)
-                time.sleep(0.1)  # until both know of it
+                for rank in ranks:
+                    wait_for_work(rank)  # until both know of it
                 self.assertEqual(len(ranks), 2)
                 os.kill(ranks[victim], signal.SIGKILL)
                 _, said = run.communicate(timeout=60)
@@ -338,7 +353,8 @@ class Ranks(unittest.TestCase):
                 if len(os.listdir(self.folder)) > 1:
                     break
                 time.sleep(0.005)
-            time.sleep(0.1)  # until all ranks know of the temporary file
+            for rank in child_pids(run.pid):
+                wait_for_work(rank)  # until all ranks know of the temporary file
             for rank in reversed(child_pids(run.pid)):  # rank 0 last
                 os.kill(rank, signal.SIGTERM)
             _, said = run.communicate(timeout=60)
