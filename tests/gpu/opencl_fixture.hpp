@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -39,8 +40,23 @@ inline OpenclBackend& backend() {
   return instance;
 }
 
+/// Whether the device under test takes 10 float32 matrices of 40x12 by the variant.
+inline bool has_variant(std::string_view name) {
+  const Problem small{10, 40, 12, ElementType::float32, Mode::reduced, Sign::positive};
+  const auto variants = backend().variants();
+  return std::ranges::any_of(variants, [&](const Variant& each) {
+    return each.name == name && each.fits(small, backend().limits()).ok;
+  });
+}
+
 #define SKIP_WITHOUT_OPENCL() \
   if (list_devices().empty()) GTEST_SKIP() << "no OpenCL device"
+
+/// For a test that forces the variant `name` on small matrices. A GPU with portable bodies alone
+/// may not have it.
+#define SKIP_WITHOUT_VARIANT(name) \
+  SKIP_WITHOUT_OPENCL();           \
+  if (!has_variant(name)) GTEST_SKIP() << name << " takes no small matrix on this device"
 
 /// A batch with `padding` extra elements after each row and matrix. They contain a pattern that
 /// must not change. Entries start as NaN.

@@ -35,7 +35,7 @@ TEST_P(SecondTryOnDevice, MendsWhatTheDeviceSpoils) {
 INSTANTIATE_TEST_SUITE_P(Opencl, SecondTryOnDevice, testing::ValuesIn(cases));
 
 TEST(SecondTry, KeepsTheFirstOfTheDeviceWhereItIsBetter) {
-  SKIP_WITHOUT_OPENCL();
+  SKIP_WITHOUT_VARIANT("opencl/gram");
   expect_first_where_it_is_better<float>(backend(),
                                          {40, 12, Mode::reduced, Sign::positive, "opencl/gram"});
 }
@@ -59,7 +59,7 @@ class NoMemoryForMore final : public Backend {
 };
 
 TEST(SecondTry, GoesToTheCpuWhereTheDeviceIsFull) {
-  SKIP_WITHOUT_OPENCL();
+  SKIP_WITHOUT_VARIANT("opencl/gram");
   NoMemoryForMore device;
   expect_second_try<float>(device, {40, 12, Mode::reduced, Sign::positive, "opencl/gram"});
 }
