@@ -18,6 +18,7 @@
 #include "core/error.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/hdf5/crash.hpp"
+#include "io/hdf5/watch.hpp"
 
 namespace qrtool {
 namespace {
@@ -58,6 +59,18 @@ void write_out_of_memory(const char* file) {
   }
   write_error(
       "out of memory in the HDF5 library\nhint: try a smaller --memory or fewer --threads\n");
+}
+
+/// The HDF5 library goes round and round in a damaged file.
+void end_stuck_library(const char* file) {
+  remove_temporary_files();
+  write_error("qrtool: ");
+  if (file != nullptr) {
+    write_error(file);
+    write_error(": ");
+  }
+  write_error("damaged HDF5 file (the HDF5 library does not come to an end with it)\n");
+  _exit(static_cast<int>(ExitCode::input));
 }
 
 /// Ends the process after a driver has ended it.
@@ -166,6 +179,7 @@ void install_signal_handlers() {
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
     handle(number, clean_up_after_crash, SA_ONSTACK);
   }
+  hdf5::set_stuck_handler(end_stuck_library);
   std::atexit(clean_up_at_exit);
   signal(SIGXFSZ, SIG_IGN);
 }

@@ -12,6 +12,7 @@
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
+#include "io/hdf5/watch.hpp"
 
 namespace qrtool {
 namespace {
@@ -21,22 +22,46 @@ using hdf5::Handle;
 using hdf5::InputFile;
 using hdf5::Session;
 
+/// Names that HDF5 gives one after another, and an exception that came between. In a damaged file
+/// that leads HDF5 round and round they have more bytes than the file.
+struct Names {
+  const std::string& shown;  // the file's name
+  std::uint64_t most_bytes = 0;
+  std::vector<std::string> all = {};
+  std::exception_ptr failure = {};
+  herr_t add(const char* name) noexcept {
+    hdf5::note_progress();
+    return hdf5::keep_exception(failure, [&] {
+      all.emplace_back(name);
+      const std::uint64_t bytes = all.back().size() + 1;
+      if (bytes > most_bytes)
+        throw InputError(
+            fmt::format("{}: damaged HDF5 file (its names have more bytes than the file)", shown));
+      most_bytes -= bytes;
+    });
+  }
+};
+
 herr_t collect_name(hid_t, const char* name, const H5A_info_t*, void* names) {
-  static_cast<std::vector<std::string>*>(names)->emplace_back(name);
-  return 0;
+  return static_cast<Names*>(names)->add(name);
+}
+
+[[noreturn]] void throw_unreadable(const InputFile& file, const std::string& path) {
+  throw InputError(fmt::format("{}: {} cannot be read ({})", file.shown, escape(path),
+                               escape(hdf5::innermost_error(hdf5::take_error()))));
 }
 
 /// All attributes of an object that are one text or one number.
 TextPairs attributes_of(const InputFile& file, const std::string& path) {
   const Handle object(H5Oopen(file.handle, path.c_str(), H5P_DEFAULT), H5Oclose);
-  std::vector<std::string> names;
+  Names names{.shown = file.shown, .most_bytes = file.size};
   if (!object ||
       H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_name, &names) < 0) {
-    hdf5::take_error();
-    return {};
+    if (names.failure) std::rethrow_exception(names.failure);
+    throw_unreadable(file, path);
   }
   TextPairs pairs;
-  for (const std::string& name : names) {
+  for (const std::string& name : names.all) {
     std::string text = hdf5::string_attribute(file, object, name.c_str());
     if (text.empty())
       for (const double number : hdf5::number_attribute(file, object, name.c_str()))
@@ -57,8 +82,11 @@ ReportNumbers read_numbers(const InputFile& file, Dataset dataset, const std::st
   for (const hsize_t extent : dataset.dims) count *= extent;
   if (count == 0) return numbers;
   const std::vector<hsize_t> from_first(dataset.dims.size(), 0);
-  hdf5::Storage(file, dataset, /*threads=*/1).require_chunks(from_first, dataset.dims);
+  hdf5::Storage storage(file, dataset, /*threads=*/1);
+  storage.require_possible_size(from_first, dataset.dims);
+  storage.require_chunks(from_first, dataset.dims);
   numbers.values.resize(count);
+  const hdf5::NumbersRead reading;
   if (H5Dread(dataset.handle, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT,
               numbers.values.data()) < 0)
     throw InputError(fmt::format("{}: dataset {} is damaged ({})", file.shown, dataset.shown,
@@ -72,21 +100,23 @@ herr_t collect_dataset_name(hid_t group, const char* name, const H5L_info_t*, vo
   H5O_info_t info;
   if (H5Oget_info_by_name2(group, name, &info, H5O_INFO_BASIC, H5P_DEFAULT) >= 0 &&
       info.type == H5O_TYPE_DATASET)
-    static_cast<std::vector<std::string>*>(names)->emplace_back(name);
+    return static_cast<Names*>(names)->add(name);
   return 0;
 }
 
 /// The columns of the report in a group such as /report.
 std::vector<ReportNumbers> read_report_group(const InputFile& file, const std::string& path) {
+  // Factors of another program have no report.
+  if (!hdf5::open_object(file, path)) return {};
   const Handle group(H5Gopen2(file.handle, path.c_str(), H5P_DEFAULT), H5Gclose);
-  std::vector<std::string> names;
+  Names names{.shown = file.shown, .most_bytes = file.size};
   if (!group ||
       H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect_dataset_name, &names) < 0) {
-    hdf5::take_error();
-    return {};
+    if (names.failure) std::rethrow_exception(names.failure);
+    throw_unreadable(file, path);
   }
   std::vector<ReportNumbers> report;
-  for (const std::string& name : names) {
+  for (const std::string& name : names.all) {
     Dataset dataset = hdf5::open_dataset(file, path + "/" + name);
     if (dataset.handle) report.push_back(read_numbers(file, std::move(dataset), name));
   }

@@ -15,7 +15,9 @@
 #include "core/text.hpp"
 #include "io/hdf5/driver.hpp"
 #include "io/hdf5/filters.hpp"
+#include "io/hdf5/heap_texts.hpp"
 #include "io/hdf5/storage.hpp"
+#include "io/hdf5/watch.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -113,42 +115,26 @@ void refuse_newer_format(const InputFile& file, std::string_view what, const std
                                escape(innermost_error(error))));
 }
 
-/// Whether there is a link at `path`. HDF5 reports an error, too, where its parent is no group.
-bool link_exists(const InputFile& file, const std::string& path) {
-  const htri_t exists = H5Lexists(file.handle, path.c_str(), H5P_DEFAULT);
-  if (exists >= 0) return exists > 0;
-  const std::string error = take_error();
-  const std::string parent = path.substr(0, path.rfind('/'));
-  H5O_info_t info{};
-  if (!parent.empty() &&
-      H5Oget_info_by_name2(file.handle, parent.c_str(), &info, H5P_DEFAULT, H5O_INFO_BASIC) >= 0 &&
-      info.type != H5O_TYPE_GROUP) {
-    return false;
+/// Whether there is an object under a name of a group; `path` is that of the link, for messages.
+/// Nothing outside the file is opened.
+bool leads_to_object(const InputFile& file, hid_t group, const std::string& name,
+                     const std::string& path) {
+  const htri_t exists = H5Lexists(group, name.c_str(), H5P_DEFAULT);
+  if (exists < 0) {
+    throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, escape(path),
+                                 escape(innermost_error(take_error()))));
   }
-  throw InputError(fmt::format("{}: {} cannot be opened ({})", file.shown, escape(path),
-                               escape(innermost_error(error))));
-}
-
-/// Whether there is an object at `path`. Each link on the path is checked before it is followed.
-bool leads_to_object(const InputFile& file, const std::string& path) {
-  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
-    const std::string prefix = path.substr(0, end);
-    if (prefix.size() > 1 && prefix.back() != '/') {
-      if (!link_exists(file, prefix)) return false;
-      H5L_info_t info{};
-      if (H5Lget_info(file.handle, prefix.c_str(), &info, H5P_DEFAULT) < 0) {
-        throw_cannot_follow(file, escape(path));
-      }
-      if (info.type == H5L_TYPE_EXTERNAL) {
-        throw InputError(fmt::format("{}: {} points outside the file (external link); refused",
-                                     file.shown, escape(prefix)));
-      }
-    }
-    if (end == std::string::npos) break;
+  if (exists == 0) return false;
+  H5L_info_t info{};
+  if (H5Lget_info(group, name.c_str(), &info, H5P_DEFAULT) < 0)
+    throw_cannot_follow(file, escape(path));
+  if (info.type == H5L_TYPE_EXTERNAL) {
+    throw InputError(fmt::format("{}: {} points outside the file (external link); refused",
+                                 file.shown, escape(path)));
   }
+  if (info.type == H5L_TYPE_HARD) return true;
   // A soft link may exist and lead nowhere.
-  if (path == "/") return true;
-  const htri_t found = H5Oexists_by_name(file.handle, path.c_str(), H5P_DEFAULT);
+  const htri_t found = H5Oexists_by_name(group, name.c_str(), H5P_DEFAULT);
   if (found < 0) throw_cannot_follow(file, escape(path));
   return found > 0;
 }
@@ -307,12 +293,11 @@ void require_filters(const InputFile& file, const Dataset& dataset) {
   }
 }
 
-void require_possible_size(const InputFile& file, const Dataset& dataset) {
+void require_addressable_size(const InputFile& file, const Dataset& dataset) {
   // Dimensions of 0 count as 1, so that no partial product can overflow elsewhere either.
   std::uint64_t elements = 1, bytes = 0;
-  bool overflow = false, is_empty = false;
+  bool overflow = false;
   for (const hsize_t extent : dataset.dims) {
-    is_empty = is_empty || extent == 0;
     overflow |= __builtin_mul_overflow(elements, std::max<hsize_t>(extent, 1), &elements);
   }
   overflow |=
@@ -321,22 +306,33 @@ void require_possible_size(const InputFile& file, const Dataset& dataset) {
     throw LimitError(fmt::format("{}: dataset {} claims {} elements, more than can be addressed",
                                  file.shown, dataset.shown, shape_text(dataset.dims)));
   }
-  // Deflate cannot compress more than 1032 to 1: a larger ratio is an error or an attack.
-  constexpr std::uint64_t harmless_bytes = std::uint64_t{1} << 30, highest_ratio = 1100;
-  const std::uint64_t claimed = is_empty ? 0 : elements * dataset.stored_bytes;
-  if (claimed > harmless_bytes && claimed / highest_ratio > file.size) {
-    throw LimitError(fmt::format("{}: dataset {} claims {} in a file of {}", file.shown,
-                                 dataset.shown, format_bytes(claimed), format_bytes(file.size)));
-  }
 }
 
 }  // namespace
+
+// A look-up from the root for each link would take the cube of the depth.
+Handle open_object(const InputFile& file, const std::string& path) {
+  Handle here(H5Oopen(file.handle, "/", H5P_DEFAULT), H5Oclose);
+  if (!here) throw_cannot_follow(file, escape(path));
+  for (std::size_t begin = 1; begin < path.size();) {
+    const std::size_t end = std::min(path.find('/', begin), path.size());
+    const std::string name = path.substr(begin, end - begin);
+    begin = end + 1;
+    if (name.empty()) continue;
+    const std::string so_far = path.substr(0, end);
+    if (H5Iget_type(here) != H5I_GROUP || !leads_to_object(file, here, name, so_far)) return {};
+    here = Handle(H5Oopen(here, name.c_str(), H5P_DEFAULT), H5Oclose);
+    if (!here) throw_cannot_follow(file, escape(so_far));
+  }
+  return here;
+}
 
 InputFile open_file(const std::string& name) {
   InputFile file{
       .name = name, .shown = escape(name), .size = readable_size(name), .handle = {}, .stamp = {}};
   const Session session(file.shown);
   remember_file(file.shown);
+  watch_library(file.size);
   const Content content = sniff(name);
   if (content != Content::hdf5) throw_not_hdf5(file, content);
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -361,12 +357,7 @@ std::string string_attribute(const InputFile& file, hid_t object, const char* na
   if (!type || !space) throw_damaged_object(file, "an attribute");
   if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1) return {};
   if (H5Tis_variable_str(type) > 0) {
-    char* text = nullptr;
-    if (H5Aread(attribute, type, &text) < 0) throw_damaged_object(file, "an attribute");
-    if (text == nullptr) return {};
-    std::string copy(text);
-    H5free_memory(text);
-    return copy;
+    return heap_texts(file, attribute, 1).front();
   }
   const std::size_t size = H5Tget_size(type);
   if (size == 0 || size > longest) return {};
@@ -397,32 +388,56 @@ std::vector<double> number_attribute(const InputFile& file, hid_t object, const 
   return numbers;
 }
 
-bool is_octave_variable(const InputFile& file, const std::string& path) {
-  const htri_t exists =
-      H5Aexists_by_name(file.handle, path.c_str(), "OCTAVE_NEW_FORMAT", H5P_DEFAULT);
+bool is_octave_variable(const InputFile& file, hid_t group) {
+  const htri_t exists = H5Aexists(group, "OCTAVE_NEW_FORMAT");
   if (exists < 0) throw_damaged_object(file, "an attribute");
   return exists > 0;
 }
 
-Dataset open_dataset(const InputFile& file, const std::string& path) {
-  const Session session(file.shown);
+namespace {
+
+/// Describes an object that is open; one that is no dataset becomes `is_other`.
+Dataset describe_object(const InputFile& file, const std::string& path, Handle object) {
   Dataset dataset;
   dataset.path = path;
   dataset.shown = escape(path);
-  if (!leads_to_object(file, path)) return dataset;
-  Handle object(H5Oopen(file.handle, path.c_str(), H5P_DEFAULT), H5Oclose);
-  if (!object) throw_cannot_follow(file, dataset.shown);
-  if (H5Iget_type(object) == H5I_GROUP && path != "/" && is_octave_variable(file, path)) {
-    Dataset value = open_dataset(file, path + "/value");
-    value.shown = dataset.shown;
-    value.is_column = true;
-    return value;
-  }
   dataset.is_other = H5Iget_type(object) != H5I_DATASET;
   if (dataset.is_other) return dataset;
   dataset.handle = std::move(object);
   describe(file, dataset);
   return dataset;
+}
+
+/// The dataset of the value of an Octave variable, shown by the path of its group.
+Dataset value_of_octave(Dataset value, const std::string& path) {
+  value.shown = escape(path);
+  value.is_column = true;
+  return value;
+}
+
+}  // namespace
+
+Dataset open_dataset(const InputFile& file, const std::string& path) {
+  const Session session(file.shown);
+  Handle object = open_object(file, path);
+  if (!object) {
+    Dataset none;
+    none.path = path;
+    none.shown = escape(path);
+    return none;
+  }
+  if (H5Iget_type(object) == H5I_GROUP && path != "/" && is_octave_variable(file, object))
+    return value_of_octave(open_dataset(file, path + "/value"), path);
+  return describe_object(file, path, std::move(object));
+}
+
+Dataset open_dataset(const InputFile& file, const FoundDataset& found) {
+  const Session session(file.shown);
+  Handle object(H5Oopen_by_addr(file.handle, found.address), H5Oclose);
+  if (!object) throw_cannot_follow(file, escape(found.path));
+  if (!found.is_octave_variable) return describe_object(file, found.path, std::move(object));
+  return value_of_octave(describe_object(file, found.path + "/value", std::move(object)),
+                         found.path);
 }
 
 void require_readable(const InputFile& file, const Dataset& dataset) {
@@ -433,7 +448,7 @@ void require_readable(const InputFile& file, const Dataset& dataset) {
   }
   require_filters(file, dataset);
   require_sound_type(file, dataset);
-  require_possible_size(file, dataset);
+  require_addressable_size(file, dataset);
 }
 
 std::string shape_text(std::span<const hsize_t> dims) {

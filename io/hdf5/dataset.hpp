@@ -45,11 +45,26 @@ struct Dataset {
   std::string way_out;          // what to do about the problem; empty where nothing is known
 };
 
+/// Opens the object at an absolute path, one name after another; empty where there is none. Nothing
+/// outside the file is opened. Errors: InputError where a link leads to another file or the file is
+/// damaged.
+Handle open_object(const InputFile& file, const std::string& path);
+
 /// Opens the dataset at the absolute `path`; for a group that Octave wrote, the dataset of its
 /// value. The handle is empty where there is no such object or it is not a dataset (`is_other`).
 /// Nothing outside the file is opened. Errors: InputError where a link on the path leads to another
 /// file or the file is damaged.
 Dataset open_dataset(const InputFile& file, const std::string& path);
+
+/// A dataset that a walk over the file has found.
+struct FoundDataset {
+  std::string path;  // of an Octave variable that of its group
+  haddr_t address = HADDR_UNDEF;
+  bool is_octave_variable = false;
+};
+
+/// Opens it as the function above does, without a look-up of its path.
+Dataset open_dataset(const InputFile& file, const FoundDataset& found);
 
 /// Refuses a dataset that cannot be read, before any data is read: one with a `problem`, with a
 /// filter that is not installed, with a type that no program writes, or with impossible sizes.
@@ -64,8 +79,8 @@ std::string string_attribute(const InputFile& file, hid_t object, const char* na
 /// holds something else or more than 16. Errors: InputError.
 std::vector<double> number_attribute(const InputFile& file, hid_t object, const char* name);
 
-/// Whether Octave wrote the group at `path` as one variable.
-bool is_octave_variable(const InputFile& file, const std::string& path);
+/// Whether Octave wrote a group as one variable. Errors: InputError.
+bool is_octave_variable(const InputFile& file, hid_t group);
 
 /// "1000x64x64".
 std::string shape_text(std::span<const hsize_t> dims);

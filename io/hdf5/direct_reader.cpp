@@ -134,7 +134,8 @@ std::optional<Extent> DirectReader::find(const Wanted<T>& wanted) const {
                   wanted.part.count * dataset_.stored_bytes};
   }
   const Session session(file_.shown);
-  const std::optional<Extent> found = find_chunk(dataset_.handle, pieces_.offset(wanted.piece));
+  const std::optional<Extent> found =
+      find_chunk(dataset_.handle, pieces_.offset(wanted.piece), file_.size);
   // The file states the size, which may be wrong in a damaged file.
   if (!found || found->bytes != chunk_bytes() + checksum_bytes_) return std::nullopt;
   if (!can_be_cut()) return found;

@@ -2,14 +2,18 @@
 // driver.cpp: an HDF5 driver that can note the place of a chunk instead of moving its bytes.
 #include "io/hdf5/driver.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <memory>
 #include <new>
 #include <vector>
 
 #include "io/hdf5/file.hpp"
+#include "io/hdf5/fixed_arrays.hpp"
 #include "io/hdf5/global_heap.hpp"
 #include "io/hdf5/local_heap.hpp"
 #include "io/hdf5/superblock.hpp"
+#include "io/hdf5/watch.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -56,13 +60,22 @@ H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->
 /// would clear HDF5's list of errors.
 const H5FD_class_t& sec2(const H5FD_t* file) { return *inner(file)->cls; }
 
+/// The descriptor through which sec2 reads the file.
+int inner_descriptor(const H5FD_t* file) {
+  void* handle = nullptr;
+  if (sec2(file).get_handle(inner(file), H5P_DEFAULT, &handle) < 0) return -1;
+  return *static_cast<const int*>(handle);
+}
+
 H5FD_t* open_inner(const char* name, unsigned flags, hid_t access, haddr_t max_address) {
   const Handle plain(H5Pcopy(access), H5Pclose);
   std::unique_ptr<File> file(new (std::nothrow) File);
   if (!file || !plain || H5Pset_fapl_sec2(plain) < 0) return nullptr;
   file->inner = H5FDopen(name, flags, plain, max_address);
   file->is_read_only = (flags & H5F_ACC_RDWR) == 0;
-  return file->inner == nullptr ? nullptr : &file.release()->base;
+  if (file->inner == nullptr) return nullptr;
+  forget_fixed_arrays(inner_descriptor(&file->base));
+  return &file.release()->base;
 }
 
 herr_t close_inner(H5FD_t* file) {
@@ -84,8 +97,20 @@ herr_t query(const H5FD_t*, unsigned long* flags) {
   return 0;
 }
 
-/// Whether HDF5 can work with what it has read. Where it cannot, this is HDF5's error.
-bool is_sound(const H5FD_t* file, hid_t transfer, std::span<const std::byte> bytes) {
+/// Keeps what the index of a dataset says of itself. Without memory for that, this is HDF5's error.
+bool note_index(const H5FD_t* file, std::span<const std::byte> bytes) {
+  std::exception_ptr failure;
+  if (keep_exception(failure, [&] { note_fixed_array(inner_descriptor(file), bytes); }) == 0)
+    return true;
+  H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
+           "memory allocation failed");
+  return false;
+}
+
+/// Whether HDF5 can work with what it has read from `found_at`. Where it cannot, this is HDF5's
+/// error.
+bool is_sound(const H5FD_t* file, hid_t transfer, haddr_t found_at,
+              std::span<const std::byte> bytes) {
   const bool is_start = is_superblock(bytes), is_global = is_global_heap(bytes);
   if (!is_start && !is_global && !is_local_heap(bytes)) return true;
   const auto read_bytes = [&](std::uint64_t address, std::span<std::byte> to) {
@@ -96,7 +121,7 @@ bool is_sound(const H5FD_t* file, hid_t transfer, std::span<const std::byte> byt
   };
   try {
     const std::string problem = is_start    ? problem_of_superblock(bytes)
-                                : is_global ? problem_of_global_heap(bytes, read_bytes)
+                                : is_global ? problem_of_global_heap(found_at, read_bytes)
                                             : problem_of_local_heap(bytes, read_bytes);
     if (problem.empty()) return true;
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_BADVALUE, "%s",
@@ -110,6 +135,7 @@ bool is_sound(const H5FD_t* file, hid_t transfer, std::span<const std::byte> byt
 
 herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,
             void* to) {
+  note_progress();
   if (Interception::takes(type, address, bytes)) return 0;
   if (const herr_t result = sec2(file).read(inner(file), type, transfer, address, bytes, to);
       result < 0) {
@@ -118,14 +144,17 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std:
   // What is being written may be in HDF5's memory yet.
   if (!reinterpret_cast<const File*>(file)->is_read_only) return 0;
   const std::span<const std::byte> found(static_cast<const std::byte*>(to), bytes);
-  // HDF5 reads global heaps like raw data.
-  const bool is_global = type == H5FD_MEM_DRAW && is_global_heap(found);
+  if (type != H5FD_MEM_DRAW && !note_index(file, found)) return -1;
+  // HDF5 reads global heaps like raw data, but none of them while it reads numbers.
+  const bool is_global =
+      type == H5FD_MEM_DRAW && !NumbersRead::is_going_on() && is_global_heap(found);
   if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP && !is_global) return 0;
-  return is_sound(file, transfer, found) ? 0 : -1;
+  return is_sound(file, transfer, address - file->base_addr, found) ? 0 : -1;
 }
 
 herr_t write(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std::size_t bytes,
              const void* from) {
+  note_progress();
   if (Interception::takes(type, address, bytes)) return 0;
   return sec2(file).write(inner(file), type, transfer, address, bytes, from);
 }
@@ -169,19 +198,42 @@ hid_t register_driver() {
   return H5FDregister(&driver);
 }
 
-/// Whether HDF5 passes the buffer of a chunk to the driver, which leaves it alone, and does nothing
-/// else with it. That is known of 1.10.8 only; with other releases a buffer must hold the chunk.
-bool leaves_buffers_alone() {
-  unsigned major = 0, minor = 0, release = 0;
-  H5get_libversion(&major, &minor, &release);
-  return major == 1 && minor == 10 && release == 8;
+/// Memory of at least so many bytes, for HDF5 to pass to the driver, which leaves it alone. A
+/// release of HDF5 that looked into it would find what belongs to it. While none does, its pages
+/// are never touched, and take no room. Null where there is none.
+void* untouched_memory(std::size_t bytes) {
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+  thread_local std::unique_ptr<void, Free> memory;
+  thread_local std::size_t room = 0;
+  if (bytes > room || !memory) {
+    memory.reset();
+    memory.reset(std::calloc(std::max<std::size_t>(bytes, 1), 1));
+    room = memory ? bytes : 0;
+  }
+  return memory.get();
 }
 
-/// The bytes that are stored for a chunk; 0 where HDF5 reports an error.
-std::size_t stored_chunk_bytes(hid_t dataset, std::span<const hsize_t> offset) {
-  hsize_t bytes = 0;
-  if (H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0) return 0;
-  return static_cast<std::size_t>(bytes);
+/// The errors of a call, by their numbers.
+struct Errors {
+  int all = 0, of_getting = 0;  // the second: a dataset cannot give something
+};
+
+herr_t count_error(unsigned, const H5E_error2_t* error, void* to) {
+  auto& errors = *static_cast<Errors*>(to);
+  ++errors.all;
+  errors.of_getting += error->maj_num == H5E_DATASET && error->min_num == H5E_CANTGET ? 1 : 0;
+  return 0;
+}
+
+/// Whether H5Dget_chunk_storage_size has failed in HDF5 1.10 because the chunk was never written:
+/// the function and the one that it calls say that they cannot get it. Where an index is damaged,
+/// what reads the index reports an error below them.
+bool is_about_absent_chunk() {
+  Errors errors;
+  return H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, count_error, &errors) >= 0 && errors.all == 2 &&
+         errors.of_getting == 2;
 }
 
 }  // namespace
@@ -200,14 +252,23 @@ int descriptor_of(hid_t file) {
   return *static_cast<const int*>(handle);
 }
 
-std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset) {
+std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset,
+                                        std::uint64_t file_bytes) {
   const Session session;
-  std::vector<char> buffer(leaves_buffers_alone() ? 1 : stored_chunk_bytes(dataset, offset));
-  if (buffer.empty()) return {};
+  hsize_t bytes = 0;
+  if (H5Dget_chunk_storage_size(dataset, offset.data(), &bytes) < 0) {
+    if (is_about_absent_chunk()) H5Eclear2(H5E_DEFAULT);
+    return {};
+  }
+  if (bytes > file_bytes) return StoredChunk{.extent = {file_bytes, bytes}};
+  void* const buffer = untouched_memory(bytes);
+  if (buffer == nullptr) throw std::bad_alloc();
   const Interception interception;
   StoredChunk chunk;
-  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.filters_left_out, buffer.data()) <
-      0) {
+  if (H5Dread_chunk(dataset, H5P_DEFAULT, offset.data(), &chunk.filters_left_out, buffer) < 0) {
+    // HDF5 says that it has no bytes, and cannot read it, where no chunk was ever written, and in
+    // later releases of every chunk that was not.
+    if (bytes == 0) H5Eclear2(H5E_DEFAULT);
     return {};
   }
   // HDF5 does not read a chunk that is stated to have no bytes.
@@ -215,17 +276,19 @@ std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> 
   return chunk;
 }
 
-std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset) {
-  const std::optional<StoredChunk> chunk = locate_chunk(dataset, offset);
+std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset,
+                                 std::uint64_t file_bytes) {
+  const std::optional<StoredChunk> chunk = locate_chunk(dataset, offset, file_bytes);
   return chunk && chunk->filters_left_out == 0 ? std::optional(chunk->extent) : std::nullopt;
 }
 
 std::optional<Extent> allocate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                      std::size_t bytes) {
   const Session session;
-  const std::vector<char> buffer(leaves_buffers_alone() ? 1 : bytes);
+  const void* const buffer = untouched_memory(bytes);
+  if (buffer == nullptr) throw std::bad_alloc();
   const Interception interception;
-  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, buffer.data()) < 0) return {};
+  if (H5Dwrite_chunk(dataset, H5P_DEFAULT, 0, offset.data(), bytes, buffer) < 0) return {};
   return interception.extent();
 }
 

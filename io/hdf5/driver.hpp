@@ -37,13 +37,16 @@ struct StoredChunk {
   std::uint32_t filters_left_out = 0;  // a bit for each filter that was not applied
 };
 
-/// Looks a chunk up. Returns nothing where it was never written, or where HDF5 reports an error;
-/// take_error() tells.
-std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset);
+/// Looks a chunk up in a file of `file_bytes`. Returns nothing where it was never written, or where
+/// HDF5 reports an error; take_error() tells. A chunk that is stated to be larger than the file is
+/// placed at its end.
+std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset,
+                                        std::uint64_t file_bytes);
 
 /// The place of a chunk. Returns nothing where the chunk was never written, or was written without
 /// one of its filters.
-std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset);
+std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset,
+                                 std::uint64_t file_bytes);
 
 /// Assigns a place of `bytes` bytes to the chunk; the caller must fill it. Returns nothing where
 /// HDF5 reports an error.

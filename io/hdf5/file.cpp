@@ -14,6 +14,8 @@
 
 #include "core/error.hpp"
 #include "io/hdf5/crash.hpp"
+#include "io/hdf5/heap_texts.hpp"
+#include "io/hdf5/watch.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -61,7 +63,7 @@ void set_up_library() {
   if (locking && std::string_view(locking) != "FALSE" && std::string_view(locking) != "0") {
     unsetenv("HDF5_USE_FILE_LOCKING");
   }
-  if (!open_quietly()) throw std::bad_alloc();
+  if (!open_quietly() || register_stored_texts() < 0) throw std::bad_alloc();
   // The library frees memory instead of keeping it for its next object, so that the sizes that the
   // tool states hold, and a tester of memory notices what the library takes from memory that it
   // never wrote.
@@ -73,10 +75,11 @@ void set_up_library() {
 struct Description {
   std::string text;
   bool is_out_of_memory = false;
+  std::exception_ptr failure;
 };
 
-herr_t append_description(unsigned, const H5E_error2_t* error, void* description) {
-  auto& [joined, is_out_of_memory] = *static_cast<Description*>(description);
+void add_description(const H5E_error2_t* error, Description& description) {
+  auto& [joined, is_out_of_memory, failure] = description;
   is_out_of_memory = is_out_of_memory ||
                      (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) ||
                      error->min_num == H5E_CANTALLOC;
@@ -84,19 +87,25 @@ herr_t append_description(unsigned, const H5E_error2_t* error, void* description
     if (!joined.empty()) joined += "; ";
     joined += error->desc;
   }
-  return 0;
+}
+
+herr_t append_description(unsigned, const H5E_error2_t* error, void* to) {
+  auto& description = *static_cast<Description*>(to);
+  return keep_exception(description.failure, [&] { add_description(error, description); });
 }
 
 }  // namespace
 
 Session::Mark::Mark(const char* file) : outer_file_(session_file) {
   if (sessions == 0) errno = 0;  // from here on it says whether an allocation failed
-  sessions = sessions + 1;
   if (file != nullptr) session_file = file;
+  if (sessions == 0) note_entry(session_file);
+  sessions = sessions + 1;
 }
 
 Session::Mark::~Mark() {
   if (errno == ENOMEM) memory_ran_out = true;
+  if (sessions == 1) note_exit();
   session_file = outer_file_;
   sessions = sessions - 1;
 }
@@ -133,10 +142,11 @@ bool Handle::close() noexcept {
 }
 
 std::string take_error() {
-  Description error{.text = {}, .is_out_of_memory = errno == ENOMEM};
+  Description error{.text = {}, .is_out_of_memory = errno == ENOMEM, .failure = {}};
   if (memory_ran_out.exchange(false)) error.is_out_of_memory = true;
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, append_description, &error);
   H5Eclear2(H5E_DEFAULT);
+  if (error.failure) std::rethrow_exception(error.failure);
   if (error.is_out_of_memory) {
     const char* file = file_in_library();
     throw LimitError(

@@ -5,6 +5,7 @@
 
 #include <hdf5.h>
 
+#include <exception>
 #include <mutex>
 #include <span>
 #include <string>
@@ -87,6 +88,19 @@ class Handle {
 std::string take_error();
 /// The last part of such a text, which names the cause.
 std::string innermost_error(const std::string& error);
+
+/// Calls `work` inside a function that HDF5 calls. Exceptions must not pass through HDF5, a library
+/// in C: one is kept in `failure`, for the caller of HDF5 to throw, and HDF5 is told to stop.
+template <class Work>
+herr_t keep_exception(std::exception_ptr& failure, Work&& work) noexcept {
+  try {
+    work();
+    return 0;
+  } catch (...) {
+    failure = std::current_exception();
+    return -1;
+  }
+}
 
 /// HDF5's type for T in memory.
 template <class T>

@@ -15,14 +15,6 @@ namespace {
 constexpr std::string_view signature("HEAP\0\0\0\0", 8);  // with the version and what is reserved
 constexpr std::uint64_t end_of_list = 1;
 
-/// A number of the file, at `address`.
-std::optional<std::uint64_t> read_number(const ReadBytes& read, std::uint64_t address,
-                                         std::size_t width) {
-  std::array<std::byte, 8> bytes{};
-  const std::span<std::byte> to(bytes.data(), width);
-  return read(address, to) ? std::optional(number_at(to)) : std::nullopt;
-}
-
 }  // namespace
 
 std::optional<Widths> read_widths(const ReadBytes& read) {
@@ -53,20 +45,28 @@ std::string problem_of_local_heap(std::span<const std::byte> begin, const ReadBy
   const std::uint64_t size = number_at(begin.first(length));
   const std::uint64_t data = number_at(begin.subspan(2 * length, address));
   std::uint64_t place = number_at(begin.subspan(length, length));
-  // Each free place states the next one and its own size.
-  const std::uint64_t stated = 2 * length, most_places = size / stated;
-  for (std::uint64_t places = 0; place != end_of_list; ++places) {
-    if (places >= most_places || place >= size || size - place < stated) {
+  // Each free place states the next one and its own size. Where the list leads back to itself, a
+  // place comes again that was kept one, two, four, eight, ... steps after the last kept one
+  // (Brent's method), however many places there are.
+  const std::uint64_t stated = 2 * length;
+  std::uint64_t kept = end_of_list, steps = 0, next_to_keep = 1;
+  while (place != end_of_list) {
+    if (place >= size || size - place < stated || place == kept) {
       return fmt::format("a local heap of {} bytes has a free place at byte {}", size, place);
     }
-    const auto next = read_number(read, data + place, length);
-    const auto bytes = read_number(read, data + place + length, length);
-    if (!next || !bytes) return "a local heap cannot be read";
-    if (*bytes > size - place) {
-      return fmt::format("a local heap of {} bytes has {} free bytes at byte {}", size, *bytes,
+    if (++steps == next_to_keep) {
+      kept = place;
+      next_to_keep *= 2;
+    }
+    std::array<std::byte, 16> bytes{};
+    const auto numbers = std::span(bytes).first(stated);
+    if (!read(data + place, numbers)) return "a local heap cannot be read";
+    const std::uint64_t free_bytes = number_at(numbers.subspan(length));
+    if (free_bytes > size - place) {
+      return fmt::format("a local heap of {} bytes has {} free bytes at byte {}", size, free_bytes,
                          place);
     }
-    place = *next;
+    place = number_at(numbers.first(length));
   }
   return {};
 }

@@ -20,6 +20,8 @@
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
 #include "io/hdf5/unpacker.hpp"
+#include "io/hdf5/watch.hpp"
+#include "io/part_reader.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
 
@@ -106,7 +108,7 @@ std::size_t enlarge_cache(const InputFile& file, Dataset& dataset, std::size_t m
   return bytes;
 }
 
-class Hdf5Reader final : public Reader {
+class Hdf5Reader final : public Reader, public PartReader {
  public:
   /// row: the last dimension is a matrix of one row (tau); column: the only one that the selection
   /// leaves is a matrix of one column.
@@ -132,6 +134,13 @@ class Hdf5Reader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  bool can_read_parts() const override { return !is_transposed_; }
+  void read_part(index_t first, index_t count, float* out) override {
+    read_part_of_row(first, count, out);
+  }
+  void read_part(index_t first, index_t count, double* out) override {
+    read_part_of_row(first, count, out);
+  }
   void require_unchanged() const override {
     file_->stamp->require_unchanged(hdf5::descriptor_of(file_->handle), file_->shown);
   }
@@ -147,6 +156,8 @@ class Hdf5Reader final : public Reader {
   void read_matrices(index_t first, BatchView<T> out);
   template <class T>
   void read_row_range(index_t matrix, index_t first_row, MatrixView<T> out);
+  template <class T>
+  void read_part_of_row(index_t first, index_t count, T* out);
 
   // These return false where HDF5 reports an error or a number is too large for T.
   template <class T>
@@ -215,6 +226,12 @@ Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part pa
                                  dataset_.shown));
   }
   storage_.emplace(*file_, dataset_, std::clamp(part_.threads, 1, most_decoding_threads));
+  std::vector<hsize_t> start, count;
+  for (const Range& range : ranges) {
+    start.push_back(static_cast<hsize_t>(range.first));
+    count.push_back(static_cast<hsize_t>(range.count));
+  }
+  storage_->require_possible_size(start, count);
   open_direct();
   unpacker_ = hdf5::Unpacker::open(*file_, dataset_, *storage_,
                                    {.threads = part_.threads,
@@ -346,6 +363,7 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
   std::size_t elements = 1;
   for (const hsize_t counted : count) elements *= counted;
   std::fill_n(out, elements, std::numeric_limits<T>::quiet_NaN());
+  const hdf5::NumbersRead numbers;
   if (H5Dread(dataset_.handle, hdf5::native_type<T>(), memory, space_, transfer_, out) < 0) {
     error_ = hdf5::take_error();  // taken now, since the next call of HDF5 clears it
     return false;
@@ -430,6 +448,18 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
   overflowed_ = false;
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
   mark_missing(out.data, out.rows * out.cols);
+}
+
+template <class T>
+void Hdf5Reader::read_part_of_row(index_t first, index_t count, T* out) {
+  const index_t n = source_.n, size = source_.m * n, matrix = first / size;
+  const Block block{.row = first % size / n, .rows = 1, .col = first % n, .cols = count};
+  overflowed_ = false;
+  const bool is_read =
+      (direct_ && direct_->read(flat_first_ + first, count, out)) ||
+      read_block(hdf5::cut_into_boxes(source_.leading, matrix, 1).front(), block, out);
+  if (!is_read) throw_failure<T>(matrix, 1);
+  mark_missing(out, count);
 }
 
 /// What netCDF calls a fill value or missing value becomes NaN.
@@ -563,8 +593,11 @@ std::vector<std::uint8_t> read_tries(const InputFile& file, const std::string& r
   for (const hsize_t extent : dataset.dims) count *= extent;
   if (count == 0) return {};
   const std::vector<hsize_t> from_first(dataset.dims.size(), 0);
-  hdf5::Storage(file, dataset, /*threads=*/1).require_chunks(from_first, dataset.dims);
+  hdf5::Storage storage(file, dataset, /*threads=*/1);
+  storage.require_possible_size(from_first, dataset.dims);
+  storage.require_chunks(from_first, dataset.dims);
   std::vector<std::uint8_t> tries(count);
+  const hdf5::NumbersRead numbers;
   if (H5Dread(dataset.handle, H5T_NATIVE_UINT8, H5S_ALL, H5S_ALL, H5P_DEFAULT, tries.data()) < 0)
     throw InputError(fmt::format("{}: dataset {} is damaged ({})", file.shown, dataset.shown,
                                  escape(hdf5::innermost_error(hdf5::take_error()))));

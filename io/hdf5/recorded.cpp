@@ -12,6 +12,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/hdf5/heap_texts.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -67,17 +68,12 @@ std::vector<std::string> read_source_datasets(const InputFile& file) {
   const Handle type(attribute ? H5Aget_type(attribute) : H5I_INVALID_HID, H5Tclose);
   const Handle space(attribute ? H5Aget_space(attribute) : H5I_INVALID_HID, H5Sclose);
   const hssize_t count = space ? H5Sget_simple_extent_npoints(space) : -1;
-  std::vector<char*> texts(count > 0 && count <= most ? static_cast<std::size_t>(count) : 0);
-  if (texts.empty() || H5Tis_variable_str(type) <= 0 ||
-      H5Aread(attribute, type, texts.data()) < 0) {
+  if (count < 1 || count > most || H5Tis_variable_str(type) <= 0) {
     take_error();
     throw InputError(
         fmt::format("{}: damaged HDF5 file (its attribute {} cannot be read)", file.shown, name));
   }
-  std::vector<std::string> sources;
-  for (char* text : texts) sources.emplace_back(text == nullptr ? "" : text);
-  for (char* text : texts) H5free_memory(text);
-  return sources;
+  return heap_texts(file, attribute, static_cast<std::size_t>(count));
 }
 
 std::string report_of(const std::string& source) {

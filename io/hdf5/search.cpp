@@ -10,6 +10,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/hdf5/walk.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -33,43 +34,17 @@ bool is_internal(std::string_view path) {
          path.find("/_i_") != std::string_view::npos;
 }
 
-herr_t collect_dataset(hid_t, const char* name, const H5O_info_t* info, void* paths) {
-  if (info->type == H5O_TYPE_DATASET && !is_internal(name)) {
-    static_cast<std::vector<std::string>*>(paths)->push_back(std::string("/") + name);
-  }
-  return 0;
+/// All datasets of the file that no program keeps for itself.
+std::vector<FoundDataset> all_datasets(const InputFile& file) {
+  std::vector<FoundDataset> datasets = find_all(file).datasets;
+  std::erase_if(datasets, [](const FoundDataset& found) {
+    return is_internal(std::string_view(found.path).substr(1));
+  });
+  return datasets;
 }
 
-herr_t collect_external_link(hid_t, const char* name, const H5L_info_t* info, void* paths) {
-  if (info->type == H5L_TYPE_EXTERNAL) {
-    static_cast<std::vector<std::string>*>(paths)->push_back("/" + escape(name));
-  }
-  return 0;
-}
-
-/// The paths of all datasets that hard links lead to. For an Octave variable it is that of its
-/// group.
-std::vector<std::string> dataset_paths(const InputFile& file) {
-  std::vector<std::string> paths, shown;
-  if (H5Ovisit2(file.handle, H5_INDEX_NAME, H5_ITER_INC, collect_dataset, &paths, H5O_INFO_BASIC) <
-      0) {
-    take_error();
-    throw InputError(fmt::format("{}: damaged HDF5 file (its groups cannot be read)", file.shown));
-  }
-  for (const std::string& path : paths) {
-    const std::string parent = path.substr(0, path.rfind('/'));
-    if (parent.empty() || !is_octave_variable(file, parent)) {
-      shown.push_back(path);
-    } else if (path == parent + "/value") {
-      shown.push_back(parent);
-    }
-  }
-  return shown;
-}
-
-/// Opens a dataset. One with fewer than two dimensions gets a `problem`, such as "has rank 1 (5)".
-Dataset open_matrices(const InputFile& file, const std::string& path) {
-  Dataset dataset = open_dataset(file, path);
+/// Gives a dataset with fewer than two dimensions a `problem`, such as "has rank 1 (5)".
+Dataset as_matrices(Dataset dataset) {
   if (dataset.handle && dataset.problem.empty() && dataset.dims.size() < 2) {
     dataset.problem = fmt::format("has rank {} ({}); a matrix has two dimensions",
                                   dataset.dims.size(), shape_text(dataset.dims));
@@ -84,10 +59,10 @@ Dataset open_matrices(const InputFile& file, const std::string& path) {
   std::vector<std::string> items;
   for (const Dataset& other : others) items.push_back(other.shown + " " + other.problem);
   if (items.empty()) {
-    H5Lvisit(file.handle, H5_INDEX_NAME, H5_ITER_INC, collect_external_link, &items);
-    if (!items.empty()) {
+    const Found found = find_all(file);
+    if (!found.external_links.empty()) {
       throw InputError(fmt::format("{}: {} points outside the file (external link); refused",
-                                   file.shown, items.front()));
+                                   file.shown, found.external_links.front()));
     }
     throw InputError(fmt::format("{}: holds no dataset", file.shown));
   }
@@ -101,8 +76,8 @@ bool is_vector(const Dataset& dataset) {
 
 Dataset find_only(const InputFile& file, bool takes_vectors) {
   std::vector<Dataset> matrices, scales, others;
-  for (const std::string& path : dataset_paths(file)) {
-    Dataset dataset = open_matrices(file, path);
+  for (const FoundDataset& found : all_datasets(file)) {
+    Dataset dataset = as_matrices(open_dataset(file, found));
     if (!dataset.handle) continue;
     if (takes_vectors && is_vector(dataset)) dataset.problem.clear();
     auto& kind = !dataset.problem.empty() ? others : dataset.is_scale ? scales : matrices;
@@ -130,9 +105,8 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
 }
 
 [[noreturn]] void throw_unknown(const InputFile& file, const std::string& path) {
-  const std::vector<std::string> paths = dataset_paths(file);
   std::vector<std::string> inside, shown;
-  for (const std::string& other : paths) {
+  for (const auto& [other, address, is_octave] : all_datasets(file)) {
     shown.push_back(escape(other));
     if (other.starts_with(path == "/" ? path : path + "/")) inside.push_back(escape(other));
   }
@@ -157,7 +131,7 @@ Dataset find(const InputFile& file, const std::string& path, bool takes_vectors)
   }
   std::string absolute = path.front() == '/' ? path : "/" + path;
   while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
-  Dataset dataset = open_matrices(file, absolute);
+  Dataset dataset = as_matrices(open_dataset(file, absolute));
   if (!dataset.handle) throw_unknown(file, absolute);
   if (takes_vectors && is_vector(dataset)) dataset.problem.clear();
   require_readable(file, dataset);
@@ -168,14 +142,14 @@ Dataset find(const InputFile& file, const std::string& path, bool takes_vectors)
 
 std::vector<Dataset> list_datasets(const InputFile& file) {
   std::vector<Dataset> datasets;
-  for (const std::string& path : dataset_paths(file)) {
+  for (const FoundDataset& found : all_datasets(file)) {
     Dataset dataset;
     try {
-      dataset = open_matrices(file, path);
+      dataset = as_matrices(open_dataset(file, found));
     } catch (const InputError& error) {
       dataset.problem = error.what();
     }
-    dataset.path = path;
+    dataset.path = found.path;
     if (!dataset.is_other) datasets.push_back(std::move(dataset));
   }
   return datasets;

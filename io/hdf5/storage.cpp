@@ -11,6 +11,7 @@
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/hdf5/fixed_arrays.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -151,9 +152,27 @@ void Storage::take_chunks(hid_t creation) {
     }
   }
   filters_ = Filters(creation, chunk_bytes_);
+  is_unwritten_ = H5Dget_storage_size(dataset_.handle) == 0;
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) < 0) throw_damaged("its chunks");
   filters_partial_chunks_ = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
+}
+
+/// HDF5 reads the index of a dataset that cannot grow by its largest dimensions.
+void Storage::require_index(std::span<const hsize_t> largest) const {
+  H5D_chunk_index_t kind = H5D_CHUNK_IDX_BTREE;
+  if (H5Dget_chunk_index_type(dataset_.handle, &kind) < 0)
+    throw_damaged("its index cannot be read");
+  if (kind != H5D_CHUNK_IDX_FARRAY || H5Dget_storage_size(dataset_.handle) == 0) return;
+  std::uint64_t entries = 1;
+  for (std::size_t d = 0; d < largest.size(); ++d)
+    entries *= largest[d] / chunk_[d] + (largest[d] % chunk_[d] > 0 ? 1 : 0);
+  // The first look-up reads the index.
+  const std::vector<hsize_t> first(chunk_.size(), 0);
+  locate_chunk(dataset_.handle, first, file_end_);
+  take_error();
+  if (has_fixed_array(descriptor_of(file_.handle), entries)) return;
+  throw_damaged(fmt::format("its index has not {} entries", entries));
 }
 
 void Storage::require_chunk_extents() const {
@@ -169,6 +188,7 @@ void Storage::require_chunk_extents() const {
                                 chunk_[d], dataset_.dims[d], largest[d]));
     }
   }
+  require_index(largest);
 }
 
 /// Whether the chunk was not compared before.
@@ -184,6 +204,33 @@ bool Storage::is_new(std::span<const hsize_t> chunk_index) {
   const bool was_new = !compared_[flat];
   compared_[flat] = true;
   return was_new;
+}
+
+void Storage::require_possible_size(std::span<const hsize_t> start,
+                                    std::span<const hsize_t> count) const {
+  std::uint64_t elements = 1, chunks = 1;
+  for (std::size_t d = 0; d < count.size(); ++d) {
+    elements *= count[d];
+    if (!chunk_.empty() && count[d] > 0)
+      chunks *= (start[d] + count[d] - 1) / chunk_[d] - start[d] / chunk_[d] + 1;
+  }
+  if (elements == 0) return;
+  const auto refuse = [&](const std::string& claim) {
+    throw LimitError(
+        fmt::format("{}: dataset {} claims {} in a file of {}", file_.shown, dataset_.shown, claim,
+                    format_bytes(file_.size)),
+        fmt::format("if they are meant, read a part: {}:{}[0:1000]", file_.shown, dataset_.shown));
+  };
+  // Deflate makes at most 1032 bytes of one. Bytes that are not stored cost only time.
+  constexpr std::uint64_t most_made = std::uint64_t{1} << 30, highest_ratio = 1100;
+  constexpr std::uint64_t most_unwritten = std::uint64_t{1} << 36;
+  const std::uint64_t claimed = elements * dataset_.stored_bytes;
+  const std::uint64_t most = chunk_.empty() ? most_made : most_unwritten;
+  if (claimed > most && claimed / highest_ratio > file_.size) refuse(format_bytes(claimed));
+  // To look for a chunk takes microseconds. A stored one takes at least some bytes of an index.
+  constexpr std::uint64_t most_sought = std::uint64_t{1} << 22, least_index_bytes = 8;
+  if (!is_unwritten_ && chunks > most_sought && chunks > file_.size / least_index_bytes)
+    refuse(fmt::format("{} chunks", chunks));
 }
 
 void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count) {
@@ -212,14 +259,16 @@ void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsi
 
 std::optional<StoredChunk> Storage::find(std::span<const hsize_t> offset) const {
   constexpr std::uint32_t all_filters = ~std::uint32_t{0};
+  if (is_unwritten_) {
+    require_fill_value();
+    return {};
+  }
   const Session session(file_.shown);
-  std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset);
+  std::optional<StoredChunk> stored = locate_chunk(dataset_.handle, offset, file_end_);
   if (!stored) {
     const std::string error = innermost_error(take_error());
-    const bool is_absent = error.empty() || error.find("not initialized") != std::string::npos ||
-                           error.find("isn't defined") != std::string::npos;
-    // With other errors, HDF5 would allocate what a damaged file states before it reads.
-    if (!is_absent) throw_damaged_chunk(escape(error), offset);
+    // HDF5 would allocate what a damaged file states before it reads.
+    if (!error.empty()) throw_damaged_chunk(escape(error), offset);
     require_fill_value();
     return {};
   }

@@ -31,6 +31,11 @@ class Storage {
   /// it before HDF5 reads them. Errors: InputError.
   void require_chunks(std::span<const hsize_t> start, std::span<const hsize_t> count);
 
+  /// Refuses a part, elements start .. start + count - 1, whose size cannot be meant: more than a
+  /// file of this size can hold. Chunks that were never written hold nothing, so that there may be
+  /// more of them. Errors: LimitError.
+  void require_possible_size(std::span<const hsize_t> start, std::span<const hsize_t> count) const;
+
   /// Whether the chunks can be unpacked without HDF5.
   bool can_be_unpacked() const { return !chunk_.empty() && filters_.can_be_undone(); }
   bool has_fill_value() const { return has_fill_value_; }
@@ -56,6 +61,7 @@ class Storage {
   void require_contiguous(H5D_layout_t layout) const;
   void take_chunks(hid_t creation);
   void require_chunk_extents() const;
+  void require_index(std::span<const hsize_t> largest) const;
   bool is_new(std::span<const hsize_t> chunk_index);
   void require_decodable(std::span<const Found> chunks) const;
   void require_fill_value() const;
@@ -69,6 +75,7 @@ class Storage {
   Filters filters_;
   bool filters_partial_chunks_ = true;  // those with elements beyond the end
   bool has_fill_value_ = false;
+  bool is_unwritten_ = false;   // no chunk is stored
   std::vector<bool> compared_;  // the chunks that need no second look; empty where there are many
 };
 

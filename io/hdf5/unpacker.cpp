@@ -8,12 +8,15 @@
 
 #include "core/error.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/hdf5/watch.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
 // The bytes that are converted at a time where the stored elements are wider.
 constexpr std::size_t wide_bytes = std::size_t{8} << 20;
+// What a chunk that is kept takes besides its bytes: places in a list and in a table.
+constexpr std::size_t kept_overhead = 192;
 
 std::uint64_t product(std::span<const hsize_t> extents) {
   std::uint64_t result = 1;
@@ -69,22 +72,27 @@ std::uint64_t Unpacker::number_of(std::span<const hsize_t> offset) const {
   return number;
 }
 
-/// The chunks of a box, in ascending order. HDF5 knows their places.
-std::vector<Unpacker::Part> Unpacker::cut(const Box& box) {
+Unpacker::Progress Unpacker::begin(const Box& box) const {
+  const std::span<const hsize_t> chunk = storage_.chunk();
+  Progress progress;
+  for (std::size_t d = 0; d < chunk.size(); ++d) {
+    progress.first.push_back(box.start[d] / chunk[d]);
+    progress.last.push_back((box.start[d] + box.count[d] - 1) / chunk[d]);
+  }
+  progress.next = progress.first;
+  return progress;
+}
+
+/// The next chunks of a box, in ascending order. HDF5 knows their places. There may be millions of
+/// small ones, so that only some are cut at a time.
+std::vector<Unpacker::Part> Unpacker::cut(const Box& box, Progress& progress) {
+  constexpr std::size_t most_at_once = 4096;
   const Session session(file_.shown);
   const std::span<const hsize_t> chunk = storage_.chunk();
-  const std::size_t rank = chunk.size();
-  std::vector<hsize_t> first(rank), last(rank);
-  for (std::size_t d = 0; d < rank; ++d) {
-    first[d] = box.start[d] / chunk[d];
-    last[d] = (box.start[d] + box.count[d] - 1) / chunk[d];
-  }
   std::vector<Part> parts;
-  std::size_t to_keep = 0;  // bytes
-  std::vector<hsize_t> index = first;
-  do {
-    Part part{.offset = index, .stored = {}};
-    for (std::size_t d = 0; d < rank; ++d) {
+  while (!progress.is_done && parts.size() < most_at_once) {
+    Part part{.offset = progress.next, .stored = {}};
+    for (std::size_t d = 0; d < chunk.size(); ++d) {
       part.offset[d] *= chunk[d];
       const hsize_t end = std::min(part.offset[d] + chunk[d], dataset_.dims[d]);
       part.is_kept = part.is_kept || end > box.start[d] + box.count[d];
@@ -94,11 +102,12 @@ std::vector<Unpacker::Part> Unpacker::cut(const Box& box) {
       part.is_kept = false;
     } else {
       part.stored = storage_.find(part.offset);
-      to_keep += part.is_kept ? storage_.chunk_bytes() : 0;
-      part.is_kept = part.is_kept && to_keep <= most_kept_;
+      progress.to_keep += part.is_kept ? storage_.chunk_bytes() + kept_overhead : 0;
+      part.is_kept = part.is_kept && progress.to_keep <= most_kept_;
     }
     parts.push_back(std::move(part));
-  } while (advance(index, first, last));
+    progress.is_done = !advance(progress.next, progress.first, progress.last);
+  }
   return parts;
 }
 
@@ -149,9 +158,9 @@ void Unpacker::copy(const Part& part, const std::byte* elements, const Box& box)
 /// Keeps a chunk for the next call, and gives up those that were kept first where there are too
 /// many.
 void Unpacker::keep(const Part& part, Bytes bytes) {
-  if (bytes.size() > most_kept_) return;
-  for (kept_bytes_ += bytes.size(); kept_bytes_ > most_kept_; kept_.pop_front()) {
-    kept_bytes_ -= kept_.front().second.size();
+  if (bytes.size() + kept_overhead > most_kept_) return;
+  for (kept_bytes_ += bytes.size() + kept_overhead; kept_bytes_ > most_kept_; kept_.pop_front()) {
+    kept_bytes_ -= kept_.front().second.size() + kept_overhead;
     find_kept_.erase(kept_.front().first);
   }
   const std::uint64_t number = number_of(part.offset);
@@ -160,7 +169,10 @@ void Unpacker::keep(const Part& part, Bytes bytes) {
 }
 
 void Unpacker::read_stored(const Box& box) {
-  const std::vector<Part> parts = cut(box);
+  for (Progress progress = begin(box); !progress.is_done;) read_parts(cut(box, progress), box);
+}
+
+void Unpacker::read_parts(std::span<const Part> parts, const Box& box) {
   std::vector<std::string> problems(parts.size());
   std::vector<Bytes> to_keep(parts.size());
   parallel_for(std::ssize(parts), threads_, [&](index_t i, int worker) {
@@ -201,6 +213,7 @@ bool Unpacker::read(std::span<const hsize_t> start, std::span<const hsize_t> cou
   read_stored({start, count, stored});
   const Session session(file_.shown);
   if (H5Tequal(type_, native_type<T>()) > 0) return true;
+  const NumbersRead numbers;
   if (H5Tconvert(type_, native_type<T>(), elements, stored, nullptr, transfer) < 0) return false;
   if (is_wide) std::memcpy(out, stored, elements * sizeof(T));
   return true;

@@ -62,7 +62,15 @@ class Unpacker {
         most_kept_(means.most_kept) {}
 
   void read_stored(const Box& box);
-  std::vector<Part> cut(const Box& box);
+  /// Where the chunks of a box begin and end, and the one that is next.
+  struct Progress {
+    std::vector<hsize_t> first, last, next;  // indices of chunks
+    bool is_done = false;
+    std::size_t to_keep = 0;  // bytes of those that the next call may need
+  };
+  Progress begin(const Box& box) const;
+  std::vector<Part> cut(const Box& box, Progress& progress);
+  void read_parts(std::span<const Part> parts, const Box& box);
   std::uint64_t number_of(std::span<const hsize_t> offset) const;
   std::string unpack(const Part& part, ChunkBytes& chunk) const;
   void copy(const Part& part, const std::byte* elements, const Box& box) const;

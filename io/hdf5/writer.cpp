@@ -3,6 +3,7 @@
 #include "io/hdf5/writer.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -228,6 +229,13 @@ void Hdf5Writer::fail(std::string reason) {
   throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
 }
 
+/// A name that leads to the open file itself: in a folder that others may write to, its own name
+/// could be given to another file. The own name where the system has no such names.
+std::string name_by_descriptor(const AtomicFile& file) {
+  std::string name = fmt::format("/proc/self/fd/{}", file.descriptor());
+  return access(name.c_str(), R_OK | W_OK) == 0 ? name : file.temporary_path();
+}
+
 void Hdf5Writer::create_file() {
   constexpr unsigned all_in_header = 64;  // HDF5 stores more attributes than this in a heap
   const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
@@ -238,8 +246,9 @@ void Hdf5Writer::create_file() {
   check(H5Pset_file_locking(access, false, true));  // file_ already holds the lock
   check(H5Pset_fclose_degree(access, H5F_CLOSE_SEMI));
   check(hdf5::set_locating_driver(access));
-  handle_ = Handle(
-      check(H5Fcreate(file_.temporary_path().c_str(), H5F_ACC_TRUNC, creation, access)), H5Fclose);
+  handle_ =
+      Handle(check(H5Fcreate(name_by_descriptor(file_).c_str(), H5F_ACC_TRUNC, creation, access)),
+             H5Fclose);
 }
 
 std::vector<Output> plan_matrices(const OutputSpec& spec) {

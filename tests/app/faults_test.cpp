@@ -440,6 +440,16 @@ TEST_F(Faults, ACrashOfTheHdf5LibraryIsAnErrorOfItsInput) {
   EXPECT_EQ(dir_.names(), before_);
 }
 
+TEST_F(Faults, AnHdf5LibraryThatDoesNotEndIsAnErrorOfItsInput) {
+  make_input(20);
+  const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Oopen", 0));
+  EXPECT_EQ(result.exit_code, 3) << result.signal << result.err;
+  EXPECT_EQ(result.err,
+            "qrtool: " + a_ +
+                ": damaged HDF5 file (the HDF5 library does not come to an end with it)\n");
+  EXPECT_EQ(dir_.names(), before_);
+}
+
 TEST_F(Faults, ACrashOfTheHdf5LibraryNamesTheFileThatItReads) {
   const auto a = make_matrices<float>("gauss", 3, 8, 8);
   write_matrices<float>(a_, {3}, a.view());

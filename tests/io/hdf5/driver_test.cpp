@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// driver_test.cpp: with a release of HDF5 that uses the buffer of a chunk, the buffer is as large
-// as the chunk. The calls of HDF5 are replaced below by ones that use all of the buffer.
+// driver_test.cpp: a release of HDF5 that uses the buffer of a chunk finds one as large as the
+// chunk. The calls of HDF5 are replaced below by ones that use all of the buffer.
 #include "io/hdf5/driver.hpp"
 
 #include <dlfcn.h>
@@ -13,7 +13,7 @@
 
 namespace {
 
-bool is_other_release = false;
+bool uses_buffers = false;
 int chunks_written = 0, chunks_read = 0;
 constexpr char used = 7;
 
@@ -30,16 +30,9 @@ bool all_zero(const void* buffer, std::size_t bytes) {
 
 }  // namespace
 
-extern "C" herr_t H5get_libversion(unsigned* major, unsigned* minor, unsigned* release) {
-  const auto result =
-      next<herr_t(unsigned*, unsigned*, unsigned*)>("H5get_libversion")(major, minor, release);
-  if (is_other_release) *minor += 2;
-  return result;
-}
-
 extern "C" herr_t H5Dwrite_chunk(hid_t dataset, hid_t transfer, std::uint32_t filters,
                                  const hsize_t* offset, std::size_t bytes, const void* buffer) {
-  if (is_other_release) {
+  if (uses_buffers) {
     ++chunks_written;
     EXPECT_TRUE(all_zero(buffer, bytes)) << "the buffer is smaller than the chunk";
   }
@@ -49,11 +42,10 @@ extern "C" herr_t H5Dwrite_chunk(hid_t dataset, hid_t transfer, std::uint32_t fi
 
 extern "C" herr_t H5Dread_chunk(hid_t dataset, hid_t transfer, const hsize_t* offset,
                                 std::uint32_t* filters, void* buffer) {
-  if (is_other_release) {
+  if (uses_buffers) {
     ++chunks_read;
     hsize_t bytes = 0;
     EXPECT_GE(H5Dget_chunk_storage_size(dataset, offset, &bytes), 0);
-    EXPECT_TRUE(all_zero(buffer, bytes)) << "the buffer is smaller than the chunk";
     std::fill_n(static_cast<char*>(buffer), bytes, used);
   }
   return next<herr_t(hid_t, hid_t, const hsize_t*, std::uint32_t*, void*)>("H5Dread_chunk")(
@@ -65,18 +57,18 @@ namespace {
 
 class Hdf5DriverTest : public FileTest {
  protected:
-  ~Hdf5DriverTest() override { is_other_release = false; }
+  ~Hdf5DriverTest() override { uses_buffers = false; }
 };
 
-TEST_F(Hdf5DriverTest, OtherReleasesGetABufferForTheWholeChunk) {
+TEST_F(Hdf5DriverTest, HDF5GetsABufferForTheWholeChunk) {
   const OutputSpec spec = factors_spec({700}, 40, 20, Order::row, ElementType::float64);
   write_file<double>(spec, 100);
-  const std::string with_this_release = read_text("o.h5");
+  const std::string untouched = read_text("o.h5");
   std::filesystem::remove("o.h5");
-  is_other_release = true;
+  uses_buffers = true;
   write_file<double>(spec, 100);
   EXPECT_GT(chunks_written, 4);
-  EXPECT_EQ(read_text("o.h5"), with_this_release);
+  EXPECT_EQ(read_text("o.h5"), untouched);
   EXPECT_EQ(read_all<double>(*open_factors("o.h5", Order::row).q),
             random_numbers<double>(700 * 40 * 20, 1));
   EXPECT_GT(chunks_read, 4);

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// fixed_arrays.hpp: the indexes of chunks of datasets that cannot grow. HDF5 1.10 takes their
+// number of entries from the largest dimensions of the dataset, and reads beyond an index that has
+// fewer.
+#pragma once
+
+#include <hdf5.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace qrtool::hdf5 {
+
+/// Notes how many entries an index has, where these bytes are the head of one. `descriptor` is that
+/// of the file. Throws std::bad_alloc.
+void note_fixed_array(int descriptor, std::span<const std::byte> bytes);
+
+/// Forgets what was noted for a descriptor, which becomes that of another file.
+void forget_fixed_arrays(int descriptor) noexcept;
+
+/// Whether an index with so many entries was read from the file. A thread that asks holds a
+/// Session, as one that notes.
+bool has_fixed_array(int descriptor, std::uint64_t entries);
+
+}  // namespace qrtool::hdf5
