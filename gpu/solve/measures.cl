@@ -47,7 +47,9 @@ typedef __local const STORED* Triangle;
 typedef __global const STORED* Triangle;
 #endif
 // The triangles of adjacent teams begin in different banks.
-#define TRIANGLE_ROOM ((TRIANGLE_ENTRIES + 31) / 32 * 32 + TEAM % 32)
+#define TRIANGLE_BANKS ((TRIANGLE_ENTRIES + 31) / 32 * 32 + TEAM % 32)
+// An array has at least one entry.
+#define TRIANGLE_ROOM (TRIANGLE_BANKS > 0 ? TRIANGLE_BANKS : 1)
 
 // Local memory of a team. Entries of vectors that are made known take turns between two places.
 typedef struct {

@@ -27,6 +27,7 @@
 //   MOST_STEPS                 1 ..      the first step and the corrections
 // Work-group: TEAMS teams of TEAM. Local memory: SolveRoom.
 #include "gpu/solve/normal_factor.clh"
+#include "gpu/solve/open_teams.clh"
 
 #ifndef TILE_ROWS
 #define TILE_ROWS 8
@@ -244,7 +245,6 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal(
   __local double all_b[TEAMS * TILE_ROWS], columns[TEAMS * 2 * WIDTH], pivots[TEAMS * WIDTH],
       inverses[TEAMS * WIDTH], all_x[TEAMS * WIDTH], all_y[TEAMS * WIDTH],
       partials[TEAMS * PARTIAL_ENTRIES];
-  __local int open_teams[2];
   const int team = TEAM_NUMBER;
   const SolveRoom room = {tiles,
                           tiles + team * TILE_ENTRIES,
@@ -273,12 +273,11 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal(
   for (int t = 0; t < OWNED; ++t)
     if (ITEM + TEAM * t < WIDTH) room.x[ITEM + TEAM * t] = room.normal.y[ITEM + TEAM * t];
 #if MOST_STEPS > 1
+  __local int open_teams[OPEN_COUNTERS];
+  clear_open_teams(open_teams);
   int is_done = 0, all_are_done = 0;
 #pragma unroll 1
   for (int step = 1; !all_are_done; ++step) {
-    // The counters of this step and of the last one, which others may still read.
-    __local int* open = open_teams + (step & 1);
-    if (get_local_id(0) == 0) *open = 0;
     form_gradient(room, a, b, &at, &shape);
     solve_normal_factor(room.normal, gram, &at);
 #pragma unroll
@@ -288,9 +287,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void solve_normal(
     const double of_d = squared_norm_of(room, room.normal.y), of_x = squared_norm_of(room, room.x);
     const bool is_enough = !(of_d > shape.enough * shape.enough * of_x);
     is_done |= (int)(step == MOST_STEPS - 1) | (int)is_enough;
-    if (ITEM == 0 && !is_done) atomic_inc(open);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    all_are_done = *open == 0;
+    all_are_done = !any_team_is_open(open_teams, step, ITEM == 0 && !is_done);
   }
 #endif
   if (team >= at.systems) return;

@@ -76,7 +76,8 @@ std::size_t local_bytes(const Params& params) {
   const int parts = team > rows ? team / rows : 1;
   const int tile = (rows * (width | 1)) | 1;
   const int numbers = tile + rows + 6 * width + std::max(parts * rows, team);
-  return static_cast<std::size_t>(params.at("TEAMS") * numbers) * sizeof(double) + 2 * sizeof(int);
+  return static_cast<std::size_t>(params.at("TEAMS") * numbers) * sizeof(double) +
+         open_counters * sizeof(int);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ int system_group_size(const Params& params) { return params.at("TEAM") * params.
 std::size_t system_local_bytes(index_t n, ElementType type, const Params& params) {
   const std::size_t team = room_bytes(n, size_of(type), params.at("TEAM"), params.at("TILE_ROWS"),
                                       params.at("TRIANGLE") != 0);
-  return team * static_cast<std::size_t>(params.at("TEAMS")) + 2 * sizeof(int);
+  return team * static_cast<std::size_t>(params.at("TEAMS")) + open_counters * sizeof(int);
 }
 
 Params system_params(index_t n, ElementType type, const Limits& limits) {
@@ -53,7 +53,7 @@ Params system_params(index_t n, ElementType type, const Limits& limits) {
   while (rows > 1 && static_cast<std::size_t>(rows) * row > tuning::solve_tile_bytes) rows /= 2;
   const std::size_t room =
       room_bytes(n, size_of(type), team, rows, true) * static_cast<std::size_t>(teams);
-  const bool has_room = room + 2 * sizeof(int) <= limits.local_bytes;
+  const bool has_room = room + open_counters * sizeof(int) <= limits.local_bytes;
   return {{"COLUMNS", static_cast<int>(n)},
           {"TEAM", team},
           {"TEAMS", teams},

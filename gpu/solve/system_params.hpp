@@ -9,6 +9,9 @@
 
 namespace qrtool {
 
+/// The counters of a work-group whose teams take steps together (OPEN_COUNTERS of open_teams.clh).
+inline constexpr std::size_t open_counters = 3;
+
 /// How the kernels of systems.cl are built for n columns: the defines, as Params.
 Params system_params(index_t n, ElementType type, const Limits& limits);
 /// The bytes of local memory that a work-group takes.

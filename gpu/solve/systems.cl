@@ -24,6 +24,7 @@
 // Work-group: TEAMS teams, each with a right side. Local memory: rows.clh, Room.
 #include "gpu/common/common.clh"
 #include "gpu/solve/bounds.clh"
+#include "gpu/solve/open_teams.clh"
 
 #ifndef MOST_STEPS
 #define MOST_STEPS 4
@@ -50,13 +51,11 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_sy
   x += system * shape.x_system + side * shape.x_side;
   for (int c = ITEM; c < COLUMNS; c += TEAM) room.x[c] = 0;
   // g = A'b, then g = A'(b - A x)
-  __local int open_teams[2];
+  __local int open_teams[OPEN_COUNTERS];
+  clear_open_teams(open_teams);
   int is_done = 0, all_are_done = 0;
 #pragma unroll 1
   for (int step = 0; !all_are_done; ++step) {
-    // The counters of this step and of the last one, which others may still read.
-    __local int* open = open_teams + (step & 1);
-    if (get_local_id(0) == 0) *open = 0;
     RowSums sums = no_rows();
     if (step == 0) {
       add_product_with_b(a, b, shape.b_step, 0, shape.m, &sums);
@@ -66,9 +65,7 @@ __kernel __attribute__((reqd_work_group_size(TEAMS * TEAM, 1, 1))) void solve_sy
     collect_gradient(room, &sums, room.y);
     const bool is_enough = take_a_step(room, r, is_done, shape.enough);
     is_done |= (int)(step == MOST_STEPS - 1) | ((int)(step > 0) & (int)is_enough);
-    if (ITEM == 0 && !is_done) atomic_inc(open);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    all_are_done = *open == 0;
+    all_are_done = !any_team_is_open(open_teams, step, ITEM == 0 && !is_done);
   }
   if (!exists) return;
   for (int c = ITEM; c < COLUMNS; c += TEAM) x[c * shape.x_step] = (STORED)room.x[c];

@@ -194,7 +194,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_f
   int pair = pairs - 1 - get_group_id(0) % pairs, distance = 1;
   while (pair >= twice.tiles - distance) pair -= twice.tiles - distance++;
   __global double* slot = slot_of(work, twice, index);
-  if (state_of(slot, twice) == STATE_ONE_PASS) return;
+  if (has_one_pass(slot, twice)) return;
   r += (first + index) * (index_t)shape.n * shape.n;
   const TilePlace tile = {pair + distance, pair};
   Block sum[4];
@@ -219,7 +219,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void turn_facto
   const int pairs = TILE_AT(twice.tiles, 0), index = get_group_id(0) / pairs;
   const TilePlace tile = tile_of_group(get_group_id(0) % pairs);
   __global double* slot = slot_of(work, twice, index);
-  if (state_of(slot, twice) == STATE_ONE_PASS) return;
+  if (has_one_pass(slot, twice)) return;
   r += (first + index) * (index_t)shape.n * shape.n;
   const int down = at.index / 2 * 32, across = at.index % 2 * 32;
   Block x[4];
@@ -252,7 +252,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish_twi
   const Place at = place_of(room);
   const index_t matrix = first + get_group_id(0);
   __global const double* slot = slot_of(work, twice, get_group_id(0));
-  const bool is_final = state_of(slot, twice) == STATE_ONE_PASS;
+  const bool is_final = has_one_pass(slot, twice);
   const double departure = sum_departures(&at, slot, twice, sums);
   const bool can_square = norms_are_in_range(&at, slot, twice, shape.n, sums);
   ulong bits = 0;

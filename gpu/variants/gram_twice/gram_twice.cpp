@@ -124,7 +124,7 @@ TwiceShape slot_shape(const Problem& p) {
   twice.norms = take(tiles * tile);
   twice.departures = take(pairs);
   twice.largest = take(twice.slabs * tiles);
-  twice.state = take(1);
+  twice.state = take(2);
   twice.pivot_errors = take(squares * 8);
   twice.slab_sums = twice.slabs > 1 ? take(twice.slabs * pairs * entries) : end;
   twice.rows = has_place_of_first_q(p) ? end : take(p.m * p.n);

@@ -110,19 +110,27 @@ float machine_float(ushort half_bits);
 OF_HALVES(__local)
 OF_HALVES(__global)
 
+void machine_atomic(size_t place);
+#define ATOMIC FUNCTION __attribute__((no_sanitize("thread")))
 #define OF_ATOMICS(SPACE)                                                                     \
-  int FUNCTION atomic_max(volatile SPACE int* to, int x) {                                    \
+  int ATOMIC atomic_max(volatile SPACE int* to, int x) {                                      \
+    machine_atomic((size_t)to);                                                                \
     const int before = *to;                                                                   \
     if (x > before) *to = x;                                                                  \
     return before;                                                                            \
   }                                                                                           \
-  int FUNCTION atomic_inc(volatile SPACE int* to) { return (*to)++; }                         \
-  int FUNCTION atomic_add(volatile SPACE int* to, int x) {                                    \
+  int ATOMIC atomic_inc(volatile SPACE int* to) {                                             \
+    machine_atomic((size_t)to);                                                                \
+    return (*to)++;                                                                           \
+  }                                                                                           \
+  int ATOMIC atomic_add(volatile SPACE int* to, int x) {                                      \
+    machine_atomic((size_t)to);                                                                \
     const int before = *to;                                                                   \
     *to = before + x;                                                                         \
     return before;                                                                            \
   }                                                                                           \
-  int FUNCTION atomic_or(volatile SPACE int* to, int x) {                                     \
+  int ATOMIC atomic_or(volatile SPACE int* to, int x) {                                       \
+    machine_atomic((size_t)to);                                                                \
     const int before = *to;                                                                   \
     *to = before | x;                                                                         \
     return before;                                                                            \

@@ -2,7 +2,8 @@
 // opencl.cpp: an OpenCL library with one device, a GPU of NVIDIA's that is not there: kernels are
 // compiled for the CPU, and warp_machine.cpp runs their bodies for NVIDIA. It has what qrtool
 // calls. Every command is complete when the call that enqueues it returns, and nothing is ever
-// freed but buffers. QRTOOL_KEEP_WARPS, set to anything, keeps the files of programs.
+// freed but buffers. QRTOOL_KEEP_WARPS, set to anything, keeps the files of programs, and
+// QRTOOL_WARPS_SEED, a number, changes the order in which work-items take turns.
 #define CL_TARGET_OPENCL_VERSION 120
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #include <CL/cl.h>
@@ -25,7 +26,8 @@
 #include "tests/gpu/warps/warp_machine.hpp"
 
 struct _cl_mem {
-  std::vector<char> bytes;
+  char* data;
+  std::size_t bytes;
   int uses = 1;
 };
 struct _cl_kernel {
@@ -179,8 +181,10 @@ void build(_cl_program& program, const char* options) {
   std::string text = plain.str();
   text += callers_of(text, program.kernels);
   std::ofstream(stem + ".whole.cl") << text;
-  compile(clang + "-O0 -fPIC -c " + stem + ".whole.cl -o " + stem + ".o");
-  compile("objcopy --rename-section .bss=local_memory " + stem + ".o");
+  compile(clang + QRTOOL_LOGGED " -O0 -fPIC -c " + stem + ".whole.cl -o " + stem + ".o");
+  compile("objcopy --rename-section .bss=local_memory --redefine-syms=" QRTOOL_WARPS
+          "/logged.syms " +
+          stem + ".o");
   compile(QRTOOL_CLANG " -shared " + stem + ".o " QRTOOL_LOCAL_MEMORY " -o " + stem + ".so");
   program.library = dlopen((stem + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (program.library == nullptr) throw std::runtime_error(dlerror());
@@ -197,6 +201,12 @@ void copy_rows(char* to, std::size_t to_row, std::size_t to_slice, const char* f
     for (std::size_t row = 0; row < region[1]; ++row)
       std::memcpy(to + slice * to_slice + row * to_row, from + slice * from_slice + row * from_row,
                   region[0]);
+}
+
+/// Each number gives other orders of turns.
+unsigned first_seed() {
+  static const char* const given = std::getenv("QRTOOL_WARPS_SEED");
+  return given == nullptr ? 0 : static_cast<unsigned>(std::strtoul(given, nullptr, 10));
 }
 
 /// The distance of rows, or of slices, where 0 stands for "packed".
@@ -310,31 +320,33 @@ cl_int clGetCommandQueueInfo(cl_command_queue, cl_command_queue_info what, std::
 
 cl_mem clCreateBuffer(cl_context, cl_mem_flags, std::size_t bytes, void*, cl_int* error) {
   if (error != nullptr) *error = CL_SUCCESS;
-  return new _cl_mem{std::vector<char>(bytes, static_cast<char>(0xff))};
+  return new _cl_mem{qrtool::test::global_memory().take(bytes), bytes};
 }
 cl_int clRetainMemObject(cl_mem buffer) {
   ++buffer->uses;
   return CL_SUCCESS;
 }
 cl_int clReleaseMemObject(cl_mem buffer) {
-  if (--buffer->uses == 0) delete buffer;
+  if (--buffer->uses > 0) return CL_SUCCESS;
+  qrtool::test::global_memory().give_back(buffer->data, buffer->bytes);
+  delete buffer;
   return CL_SUCCESS;
 }
 cl_int clGetMemObjectInfo(cl_mem buffer, cl_mem_info, std::size_t room, void* to,
                           std::size_t* size) {
-  return Answer{room, to, size}.value(buffer->bytes.size());
+  return Answer{room, to, size}.value(buffer->bytes);
 }
 
 cl_int clEnqueueReadBuffer(cl_command_queue, cl_mem buffer, cl_bool, std::size_t offset,
                            std::size_t bytes, void* to, cl_uint, const cl_event*, cl_event* event) {
-  if (offset + bytes > buffer->bytes.size()) return CL_INVALID_VALUE;
-  return run(event, [&] { std::memcpy(to, &buffer->bytes[offset], bytes); });
+  if (offset + bytes > buffer->bytes) return CL_INVALID_VALUE;
+  return run(event, [&] { std::memcpy(to, &buffer->data[offset], bytes); });
 }
 cl_int clEnqueueWriteBuffer(cl_command_queue, cl_mem buffer, cl_bool, std::size_t offset,
                             std::size_t bytes, const void* from, cl_uint, const cl_event*,
                             cl_event* event) {
-  if (offset + bytes > buffer->bytes.size()) return CL_INVALID_VALUE;
-  return run(event, [&] { std::memcpy(&buffer->bytes[offset], from, bytes); });
+  if (offset + bytes > buffer->bytes) return CL_INVALID_VALUE;
+  return run(event, [&] { std::memcpy(&buffer->data[offset], from, bytes); });
 }
 cl_int clEnqueueReadBufferRect(cl_command_queue, cl_mem buffer, cl_bool, const std::size_t* at,
                                const std::size_t* host_at, const std::size_t* region,
@@ -345,7 +357,7 @@ cl_int clEnqueueReadBufferRect(cl_command_queue, cl_mem buffer, cl_bool, const s
   slice = pitch(slice, row * region[1]), host_slice = pitch(host_slice, host_row * region[1]);
   return run(event, [&] {
     copy_rows(static_cast<char*>(to) + host_at[0] + host_at[1] * host_row + host_at[2] * host_slice,
-              host_row, host_slice, &buffer->bytes[at[0] + at[1] * row + at[2] * slice], row, slice,
+              host_row, host_slice, &buffer->data[at[0] + at[1] * row + at[2] * slice], row, slice,
               region);
   });
 }
@@ -357,7 +369,7 @@ cl_int clEnqueueWriteBufferRect(cl_command_queue, cl_mem buffer, cl_bool, const 
   row = pitch(row, region[0]), host_row = pitch(host_row, region[0]);
   slice = pitch(slice, row * region[1]), host_slice = pitch(host_slice, host_row * region[1]);
   return run(event, [&] {
-    copy_rows(&buffer->bytes[at[0] + at[1] * row + at[2] * slice], row, slice,
+    copy_rows(&buffer->data[at[0] + at[1] * row + at[2] * slice], row, slice,
               static_cast<const char*>(from) + host_at[0] + host_at[1] * host_row +
                   host_at[2] * host_slice,
               host_row, host_slice, region);
@@ -366,23 +378,22 @@ cl_int clEnqueueWriteBufferRect(cl_command_queue, cl_mem buffer, cl_bool, const 
 cl_int clEnqueueCopyBuffer(cl_command_queue, cl_mem from, cl_mem to, std::size_t from_offset,
                            std::size_t to_offset, std::size_t bytes, cl_uint, const cl_event*,
                            cl_event* event) {
-  if (from_offset + bytes > from->bytes.size() || to_offset + bytes > to->bytes.size())
-    return CL_INVALID_VALUE;
-  return run(event, [&] { std::memmove(&to->bytes[to_offset], &from->bytes[from_offset], bytes); });
+  if (from_offset + bytes > from->bytes || to_offset + bytes > to->bytes) return CL_INVALID_VALUE;
+  return run(event, [&] { std::memmove(&to->data[to_offset], &from->data[from_offset], bytes); });
 }
 cl_int clEnqueueFillBuffer(cl_command_queue, cl_mem buffer, const void* pattern, std::size_t size,
                            std::size_t offset, std::size_t bytes, cl_uint, const cl_event*,
                            cl_event* event) {
-  if (offset + bytes > buffer->bytes.size()) return CL_INVALID_VALUE;
+  if (offset + bytes > buffer->bytes) return CL_INVALID_VALUE;
   return run(event, [&] {
     for (std::size_t at = 0; at < bytes; at += size)
-      std::memcpy(&buffer->bytes[offset + at], pattern, size);
+      std::memcpy(&buffer->data[offset + at], pattern, size);
   });
 }
 void* clEnqueueMapBuffer(cl_command_queue, cl_mem buffer, cl_bool, cl_map_flags, std::size_t offset,
                          std::size_t, cl_uint, const cl_event*, cl_event* event, cl_int* error) {
   if (error != nullptr) *error = run(event, [] {});
-  return &buffer->bytes[offset];
+  return &buffer->data[offset];
 }
 cl_int clEnqueueUnmapMemObject(cl_command_queue, cl_mem, void*, cl_uint, const cl_event*,
                                cl_event* event) {
@@ -472,7 +483,7 @@ cl_int clSetKernelArg(cl_kernel kernel, cl_uint number, std::size_t bytes, const
   std::vector<char> stored(from, from + bytes);
   if (kernel->is_buffer[number]) {
     const auto* buffer = *static_cast<const cl_mem*>(value);
-    const char* data = buffer == nullptr ? nullptr : buffer->bytes.data();
+    const char* data = buffer == nullptr ? nullptr : buffer->data;
     stored.resize(sizeof(data));
     std::memcpy(stored.data(), &data, sizeof(data));
   }
@@ -486,7 +497,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue, cl_kernel kernel, cl_uint, const
   std::vector<void*> arguments;
   for (std::vector<char>& value : kernel->values) arguments.push_back(value.data());
   static unsigned launch = 0;
-  WarpMachine machine(++launch, kernel->local);
+  WarpMachine machine(first_seed() + ++launch, kernel->local);
   return run(event, [&] {
     try {
       machine.run(global[0] / local[0], static_cast<int>(local[0]),

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // warp_machine.hpp: runs a kernel that is compiled for the CPU, with NVIDIA's bodies of its
 // functions (tests/gpu/warps/nvidia.clh). Every work-item of a group has a stack of its own. It
-// runs until it waits for others: at a barrier, or where a warp exchanges values. Then another one
-// runs, in an order that changes from turn to turn. What a work-item may not see before a barrier
-// is so seen or not seen by chance, and a barrier that is missing gives other results.
+// runs until it waits for others: at a barrier, or where a warp exchanges values. One warp goes on,
+// its work-items in an order that changes from turn to turn, while the others stand still: for 1 to
+// 2000 rounds by chance, or until it has to wait for them. Then it is another one's turn.
 //
-// Copies to local memory that run during the arithmetic arrive at once in every second group, which
-// finds what still reads the place, and in the others when they are waited for, which finds a wait
-// that is missing. Before each group, local memory is filled with NaN.
+// Each access of local and global memory is compared with those before it, and a race stops the
+// program (access_log.hpp). Copies to local memory that run during the arithmetic arrive when they
+// are waited for; until then there is NaN in their place. Before each group, local memory is filled
+// with NaN.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 
+#include "tests/gpu/warps/access_log.hpp"
+
 namespace qrtool::test {
 
-/// The local memory of a program; null where it has none.
-struct LocalMemory {
-  char *first, *end;
-};
+/// The memory of all buffers.
+GlobalMemory& global_memory();
 
 class WarpMachine {
  public:
@@ -28,8 +29,8 @@ class WarpMachine {
   WarpMachine& operator=(const WarpMachine&) = delete;
 
   /// Calls `kernel` in each work-item of each group. Errors: std::runtime_error where the
-  /// work-items wait for one another for ever, and for a copy that reads or writes elsewhere than
-  /// it may.
+  /// work-items wait for one another for ever, for a race, and for a copy that reads or writes
+  /// elsewhere than it may.
   void run(std::size_t groups, int group_size, const std::function<void()>& kernel);
 };
 
