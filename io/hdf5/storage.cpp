@@ -144,6 +144,11 @@ void Storage::take_chunks(hid_t creation) {
   if (H5Pget_chunk(creation, rank, chunk_.data()) != rank) {
     throw_damaged("its chunks have another rank");
   }
+  // Where the index is damaged, the look-up of a chunk says so. (H5Dget_storage_size gives 0 then.)
+  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+  is_unwritten_ = H5Dget_space_status(dataset_.handle, &status) >= 0 &&
+                  status == H5D_SPACE_STATUS_NOT_ALLOCATED;
+  take_error();
   require_chunk_extents();
   chunk_bytes_ = dataset_.stored_bytes;
   for (const hsize_t extent : chunk_) {
@@ -152,7 +157,6 @@ void Storage::take_chunks(hid_t creation) {
     }
   }
   filters_ = Filters(creation, chunk_bytes_);
-  is_unwritten_ = H5Dget_storage_size(dataset_.handle) == 0;
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) < 0) throw_damaged("its chunks");
   filters_partial_chunks_ = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
@@ -163,14 +167,15 @@ void Storage::require_index(std::span<const hsize_t> largest) const {
   H5D_chunk_index_t kind = H5D_CHUNK_IDX_BTREE;
   if (H5Dget_chunk_index_type(dataset_.handle, &kind) < 0)
     throw_damaged("its index cannot be read");
-  if (kind != H5D_CHUNK_IDX_FARRAY || H5Dget_storage_size(dataset_.handle) == 0) return;
+  if (kind != H5D_CHUNK_IDX_FARRAY || is_unwritten_) return;
   std::uint64_t entries = 1;
   for (std::size_t d = 0; d < largest.size(); ++d)
     entries *= largest[d] / chunk_[d] + (largest[d] % chunk_[d] > 0 ? 1 : 0);
   // The first look-up reads the index.
   const std::vector<hsize_t> first(chunk_.size(), 0);
   locate_chunk(dataset_.handle, first, file_end_);
-  take_error();
+  const std::string error = innermost_error(take_error());
+  if (!error.empty()) throw_damaged_chunk(escape(error), first);
   if (has_fixed_array(descriptor_of(file_.handle), entries)) return;
   throw_damaged(fmt::format("its index has not {} entries", entries));
 }

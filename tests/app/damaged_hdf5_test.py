@@ -136,6 +136,23 @@ class DamagedHdf5(unittest.TestCase):
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn(f"its index has not {largest} entries", said)
 
+    def test_an_index_that_cannot_be_read_is_not_one_without_chunks(self):
+        for libver, signature in (("earliest", b"TREE\1"), ("latest", b"FAHD")):
+            with h5py.File(self.file, "w", libver=libver) as file:
+                file.create_dataset("A", data=self.matrices, chunks=(1, 5, 4), compression="gzip")
+            whole = self.content()
+            self.assertEqual(self.factor(self.file), (0, ""))
+            index = whole.index(signature)
+            for place in range(index, index + 40):
+                self.write_changed(whole, place, bytes([whole[place] ^ 0x55]))
+                code, said = self.factor(self.damaged)
+                if code != 0:
+                    continue
+                with h5py.File(self.damaged) as file, \
+                        h5py.File(os.path.join(self.folder, "q.h5")) as factors:
+                    np.testing.assert_allclose(factors["Q"][:] @ factors["R"][:], file["A"][:],
+                                               atol=1e-14)
+
     def test_groups_far_below_each_other(self):
         with h5py.File(self.file, "w") as file:
             group = file
