@@ -16,7 +16,7 @@ else
   (cd "$root" && cmake --preset release -DQRTOOL_TESTS=ON >/dev/null)
   build=$root/build/release/tests
   targets=""
-  for test in attack buffers constant device engine local_memory product program_cache registry second_try systems variants; do
+  for test in attack buffers company constant device engine local_memory product program_cache registry second_try systems variants; do
     targets="$targets gpu_${test}_test"
   done
   # shellcheck disable=SC2086 # the list is meant to be split

@@ -5,7 +5,10 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "core/batch.hpp"
 #include "gpu/host/opencl.hpp"
@@ -36,6 +39,12 @@ class KernelCache {
   std::map<std::string, Kernels> kernels_;
 };
 
+/// A launch that was only taken down: its kernel, and the bytes of each argument but the buffers.
+struct TakenLaunch {
+  std::string kernel;
+  std::vector<std::vector<std::byte>> values;
+};
+
 class Launcher {
  public:
   /// `routes`: the routes of the matrices, for a program built with FLAGGED; they are the last
@@ -51,6 +60,8 @@ class Launcher {
   /// Enqueues nothing, but takes down the names of the kernels.
   explicit Launcher(std::set<std::string>& names) : names_(&names) {}
   bool only_takes_names() const { return names_ != nullptr; }
+  /// Enqueues nothing, but takes down the launches.
+  explicit Launcher(std::vector<TakenLaunch>& launches) : launches_(&launches) {}
 
   /// Enqueues `groups` work-groups of `group_size` work-items; does nothing if `groups` is 0.
   /// Errors: DeviceError where the device cannot run such groups, or the kernels do not build.
@@ -59,6 +70,11 @@ class Launcher {
     if (groups == 0) return;
     if (only_takes_names()) {
       names_->insert(name);
+      return;
+    }
+    if (launches_ != nullptr) {
+      launches_->push_back({name, {}});
+      (take_value(args), ...);
       return;
     }
     LimitedKernel& limited = kernel_of(name);
@@ -71,10 +87,18 @@ class Launcher {
   }
 
  private:
+  template <class Arg>
+  void take_value(const Arg& arg) {
+    if constexpr (!std::is_same_v<Arg, cl::Buffer>) {
+      const auto bytes = std::as_bytes(std::span(&arg, 1));
+      launches_->back().values.emplace_back(bytes.begin(), bytes.end());
+    }
+  }
   LimitedKernel& kernel_of(const char* name);
   void enqueue(const cl::Kernel& kernel, index_t groups, int group_size);
 
   std::set<std::string>* names_ = nullptr;
+  std::vector<TakenLaunch>* launches_ = nullptr;
   ProgramCache* programs_ = nullptr;
   ProgramSource source_;
   KernelCache::Kernels* kernels_ = nullptr;

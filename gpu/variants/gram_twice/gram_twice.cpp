@@ -239,7 +239,8 @@ class Wave {
             static_cast<cl_int>(first_));
   }
 
-  /// G = X'X = L L'.
+  /// G = X'X = L L'. sum_squares adds what sum_slab adds in the same order: which of them is faster
+  /// may follow from the number of matrices.
   void form_factor(const Rows& x) {
     const index_t tiles = twice_.tiles, pairs = tiles * (tiles + 1) / 2;
     const index_t square_pairs = count_ * twice_.slabs * squares_ * (squares_ + 1) / 2;
@@ -273,7 +274,8 @@ class Wave {
 
   /// q := x L'^-1. x and q may be the same.
   void divide(const Rows& x, const Rows& q) {
-    const bool is_wide = count_ * wide_strips_ * 3 >= tuning::gram_twice_least_wide_groups;
+    // What is added up together decides the bits, and must not follow from the number of matrices.
+    const bool is_wide = wide_strips_ * 3 >= tuning::gram_twice_least_wide_groups;
     const index_t groups = tuning::gram_twice_wide_groups;
     const index_t together =
         is_wide ? outer_squares(wide_strips_, groups) : outer_squares(strips_, 2 * groups);
@@ -290,7 +292,7 @@ class Wave {
   }
 
   /// Subtracts the squares from .. to - 1 from the squares to .. end - 1, which x holds if they
-  /// were not touched before.
+  /// were not touched before. Both kernels give the same bits.
   void update(const Rows& x, const Rows& q, index_t from, index_t to, index_t end) {
     const Rows& old = from == 0 ? x : q;
     const index_t wide = count_ * wide_strips_ * (end - to);

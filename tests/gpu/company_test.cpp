@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// company_test.cpp: a matrix has the same bits alone and among any number of others, as far as that
+// shows without a GPU: by the launches of every variant, and by kernels that stand for one another.
+// qrtool_company compares the bits on a GPU.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "gpu/host/engine.hpp"
+#include "gpu/registry.hpp"
+#include "gpu/solve/measures.hpp"
+#include "gpu/solve/normal.hpp"
+#include "gpu/solve/normal_group.hpp"
+#include "gpu/solve/normal_lane.hpp"
+#include "gpu/solve/normal_sums.hpp"
+#include "gpu/solve/normal_tile.hpp"
+#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/system_lanes.hpp"
+#include "gpu/solve/tall_normal.hpp"
+#include "gpu/solve/tall_systems.hpp"
+#include "gpu/tuning.hpp"
+#include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/company.hpp"
+#include "tests/support/measured_gpu.hpp"
+
+namespace qrtool::test {
+namespace {
+
+class Company : public testing::Test {
+ protected:
+  void SetUp() override { SKIP_WITHOUT_OPENCL(); }
+};
+
+// ---- launches
+
+/// Pairs of kernels that give the same bits; KernelsOfAPairGiveTheSameBits runs them.
+const std::map<std::string, std::string> same_bits_as{{"sum_squares", "sum_slab"},
+                                                      {"update_wide_rows", "update_rows"}};
+
+std::string kind_of(const std::string& kernel) {
+  const auto found = same_bits_as.find(kernel);
+  return found == same_bits_as.end() ? kernel : found->second;
+}
+
+/// Whether the words of two arguments are the same but for the number of matrices.
+bool are_alike(const std::vector<std::byte>& x, const std::vector<std::byte>& y, index_t x_count,
+               index_t y_count) {
+  if (x.size() != y.size()) return false;
+  for (std::size_t at = 0; at < x.size(); at += sizeof(cl_int)) {
+    cl_int a = 0, b = 0;
+    std::memcpy(&a, &x[at], sizeof(a));
+    std::memcpy(&b, &y[at], sizeof(b));
+    if (a != b && (a != x_count || b != y_count)) return false;
+  }
+  return true;
+}
+
+bool are_alike(const std::vector<TakenLaunch>& x, const std::vector<TakenLaunch>& y,
+               index_t x_count, index_t y_count) {
+  return std::ranges::equal(x, y, [&](const TakenLaunch& a, const TakenLaunch& b) {
+    return kind_of(a.kernel) == kind_of(b.kernel) &&
+           std::ranges::equal(a.values, b.values, [&](const auto& of_a, const auto& of_b) {
+             return are_alike(of_a, of_b, x_count, y_count);
+           });
+  });
+}
+
+/// All launches for `count` matrices, whatever their routes are; none where the slots for so many
+/// would take too much memory.
+std::vector<TakenLaunch> launches_of(const GpuVariant& variant, const Problem& p,
+                                     const Params& params, index_t count) {
+  constexpr std::size_t most_bytes = std::size_t{512} << 20;
+  const Slots slots = variant.slots != nullptr ? variant.slots(p) : Slots{};
+  const std::size_t slot_bytes = slots.total_bytes(count);
+  if (slot_bytes > most_bytes || (slot_bytes > 0 && slots.most < count)) return {};
+  std::vector<TakenLaunch> launches;
+  Launcher launch(launches);
+  const FactorJob job{p,
+                      params,
+                      count,
+                      {},
+                      {},
+                      {},
+                      {},
+                      {},
+                      {},
+                      std::vector<cl::Buffer>(variant.workspace(p).size()),
+                      slot_bytes == 0 ? cl::Buffer()
+                                      : cl::Buffer(backend().engine().session.context,
+                                                   CL_MEM_READ_WRITE, slot_bytes)};
+  variant.enqueue(job, launch);
+  if (variant.enqueue_rest != nullptr) variant.enqueue_rest(job, launch);
+  if (variant.leading.enqueue != nullptr) variant.leading.enqueue(job, launch);
+  return launches;
+}
+
+void compare_launches(const Problem& p, std::map<std::string_view, int>& compared) {
+  const Limits limits = measured_gpu().limits;
+  for (const GpuVariant& variant : gpu_variants()) {
+    if (!variant.plan.fits(p, limits).ok) continue;
+    // The number of matrices of the whole dataset: it decides which variant runs, and no more.
+    Problem whole = p;
+    whole.count = company_counts.back();
+    const Params params = variant.plan.tune(whole, limits);
+    EXPECT_EQ(params, variant.plan.tune(p, limits));
+    const auto alone = launches_of(variant, p, params, 1);
+    for (const index_t count : company_counts) {
+      const auto together = launches_of(variant, p, params, count);
+      if (together.empty()) continue;
+      ++compared[variant.plan.name];
+      EXPECT_TRUE(are_alike(together, alone, count, 1))
+          << variant.plan.name << ' ' << p.m << 'x' << p.n << ' ' << name_of(p.type) << ' '
+          << name_of(p.mode) << ", " << count << " matrices";
+    }
+  }
+}
+
+TEST_F(Company, LaunchesOfAMatrixDoNotDependOnTheOthers) {
+  std::map<std::string_view, int> compared;
+  CompanyProblems few(1, 320), many(2, 1300);
+  for (int i = 0; i < 400; ++i) {
+    Problem p = i % 4 == 0 ? many.next() : few.next();
+    p.count = 1;
+    compare_launches(p, compared);
+  }
+  for (const GpuVariant& variant : gpu_variants()) {
+    if (variant.checks_by_vectors) continue;  // for CPU devices
+    EXPECT_GT(compared[variant.plan.name], 0) << variant.plan.name;
+  }
+}
+
+// ---- launches of systems
+
+using EnqueueSystems = void (*)(const SystemJob&, Launcher&);
+
+std::vector<TakenLaunch> launches_of(EnqueueSystems enqueue, const SolveProblem& p, index_t count) {
+  const Limits limits = measured_gpu().limits;
+  const SystemParams params(p.m, p.n, p.type, limits);
+  const SystemBuffers buffers{.layout = SystemLayout(p, 1, params, limits),
+                              .b = {},
+                              .x = {},
+                              .se = {},
+                              .findings = {},
+                              .inverse_norms = {},
+                              .errors = {},
+                              .b_sums = {},
+                              .x_sums = {},
+                              .weights = {},
+                              .w_sums = {},
+                              .left_out = {},
+                              .tall = {},
+                              .scratch = {}};
+  const Problem of_r{1, p.m, p.n, p.type, Mode::r};
+  const FactorJob factor{of_r, params.group, count, {}, {}, {}, {}, {}, {}, {}, {}};
+  SystemShape shape{};
+  shape.count = static_cast<int>(count);
+  shape.m = static_cast<int>(p.m);
+  shape.sides = 1;
+  std::vector<TakenLaunch> launches;
+  Launcher launch(launches);
+  enqueue(buffers.job(factor, params, shape), launch);
+  return launches;
+}
+
+TEST_F(Company, LaunchesOfASystemDoNotDependOnTheOthers) {
+  const std::array<EnqueueSystems, 9> bodies{
+      enqueue_normal_lanes,
+      enqueue_normal_solve,
+      enqueue_normal_tiles,
+      enqueue_normal_groups,
+      enqueue_normal_sums,
+      enqueue_tall_normal_solve,
+      [](const SystemJob& job, Launcher& launch) { enqueue_tall_steps(job, 0, launch); },
+      enqueue_tall_check,
+      enqueue_measures,
+  };
+  CompanyProblems problems(3, 128);
+  for (int i = 0; i < 100; ++i) {
+    Problem p = problems.next();
+    const SolveProblem system{
+        .type = p.type, .m = (i % 4 == 0 ? 40 : 1) * std::max(p.m, p.n), .n = p.n, .rank = {}};
+    for (const EnqueueSystems enqueue : bodies) {
+      const auto alone = launches_of(enqueue, system, 1);
+      for (const index_t count : company_counts)
+        EXPECT_TRUE(are_alike(launches_of(enqueue, system, count), alone, count, 1))
+            << system.m << 'x' << system.n << ' ' << name_of(system.type);
+    }
+  }
+}
+
+// ---- kernels that stand for one another
+
+/// One matrix of m x n, more than 128 columns, in gram_twice's work memory.
+struct TwiceJob {
+  static constexpr index_t m = 20, n = 200, tiles = 4, entries = 64 * 64;
+
+  TwiceJob() : random(7) {
+    Problem p{.count = 1, .m = n, .n = n, .type = ElementType::float64};
+    const Engine& engine = backend().engine();
+    params = gram_twice_variant().plan.tune(p, engine.info.limits);
+    shape = factor_shape(p, 1);
+    shape.m = m;
+    twice.diagonals = 4 * entries;
+    twice.norms = twice.diagonals + 8 * entries;
+    twice.largest = twice.norms + 256;
+    twice.state = twice.largest + 16;
+    twice.slot = twice.state + 16;
+    twice.tiles = tiles;
+    twice.slabs = 1;
+    twice.slab_rows = 24;
+    rows.stride = m * n;
+  }
+
+  std::vector<double> numbers(index_t count) {
+    std::vector<double> list(static_cast<std::size_t>(count));
+    for (double& x : list) x = std::normal_distribution<>()(random);
+    return list;
+  }
+
+  static cl::Buffer buffer_of(const std::vector<double>& list) {
+    const Engine& engine = backend().engine();
+    const std::size_t bytes = list.size() * sizeof(double);
+    const cl::Buffer buffer(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    engine.compute.enqueueWriteBuffer(buffer, CL_TRUE, 0, bytes, list.data());
+    return buffer;
+  }
+  static std::vector<double> read(const cl::Buffer& buffer, std::size_t count) {
+    std::vector<double> list(count);
+    backend().engine().compute.enqueueReadBuffer(buffer, CL_TRUE, 0, count * sizeof(double),
+                                                 list.data());
+    return list;
+  }
+
+  Launcher launcher() const {
+    Engine& engine = backend().engine();
+    return {engine.kernels,
+            engine.compute,
+            engine.session.programs,
+            {"gpu/variants/gram_twice/gram_twice.cl",
+             defines_for({.type = ElementType::float64}, params, ElementType::float64), "a test"}};
+  }
+
+  std::mt19937 random;
+  Params params;
+  FactorShape shape{};
+  TwiceShape twice{};
+  RowsShape rows{};
+};
+
+bool has_gram_twice() {
+  const Problem p{.count = 1, .m = TwiceJob::n, .n = TwiceJob::n, .type = ElementType::float64};
+  return gram_twice_variant().plan.fits(p, backend().limits()).ok;
+}
+
+TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
+  if (!has_gram_twice()) GTEST_SKIP() << "the device does not take the variant";
+  TwiceJob job;
+  job.twice.pass = 1;
+  const auto x = job.numbers(job.m * job.n), q = job.numbers(job.m * job.n);
+  std::vector<double> work = job.numbers(job.twice.slot);
+  std::fill(work.begin() + job.twice.state, work.end(), 0.0);
+  const int lanes = warp_lanes(job.params);
+  const auto updated = [&](const char* kernel, int warps) {
+    Launcher launch = job.launcher();
+    const cl::Buffer to = TwiceJob::buffer_of(q);
+    launch(kernel, 1, warps * lanes, TwiceJob::buffer_of(x), job.rows, to, job.rows,
+           TwiceJob::buffer_of(work), job.shape, job.twice, cl_int{0}, cl_int{1}, cl_int{1});
+    return TwiceJob::read(to, q.size());
+  };
+  const std::vector<double> narrow = updated("update_rows", 8);
+  EXPECT_NE(narrow, q);
+  EXPECT_EQ(narrow, updated("update_wide_rows", 16));
+}
+
+TEST_F(Company, KernelsThatSumSquaresGiveTheSameBits) {
+  if (!has_gram_twice()) GTEST_SKIP() << "the device does not take the variant";
+  TwiceJob job;
+  const auto x = job.numbers(job.m * job.n);
+  std::vector<double> work(static_cast<std::size_t>(job.twice.slot));
+  const int lanes = warp_lanes(job.params);
+  const auto sums = [&](const char* kernel, index_t groups, int warps) {
+    Launcher launch = job.launcher();
+    const cl::Buffer to = TwiceJob::buffer_of(work);
+    launch(kernel, groups, warps * lanes, TwiceJob::buffer_of(x), job.rows, to, job.shape,
+           job.twice);
+    std::vector<double> all = TwiceJob::read(to, work.size());
+    // Of the largest entries of each tile only the largest counts.
+    const auto largest = all.begin() + job.twice.largest;
+    std::fill_n(largest, job.tiles, *std::max_element(largest, largest + job.tiles));
+    // Above the diagonal of its tiles G is not needed.
+    for (index_t tile = 0; tile < 12; ++tile) {
+      const bool is_diagonal = tile >= 4 && (tile % 4 == 0 || tile % 4 == 3);
+      const bool is_above = tile >= 4 && tile % 4 == 1;
+      for (index_t e = 0; e < job.entries; ++e)
+        if (is_above || (is_diagonal && e / 64 < e % 64))
+          all[static_cast<std::size_t>(tile * job.entries + e)] = 0;
+    }
+    return all;
+  };
+  const std::vector<double> narrow = sums("sum_slab", 10, 4);
+  EXPECT_NE(narrow, work);
+  EXPECT_EQ(narrow, sums("sum_squares", 3, 16));
+}
+
+}  // namespace
+}  // namespace qrtool::test
