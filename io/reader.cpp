@@ -16,6 +16,7 @@
 #include "io/hdf5/reader.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
+#include "io/solution_set.hpp"
 
 namespace qrtool {
 namespace {
@@ -149,6 +150,7 @@ std::unique_ptr<Reader> open_solutions(const std::string& path, int threads,
   InputSpec spec{.path = path, .dataset = {}, .threads = threads, .memory_bytes = memory_bytes};
   const Location location = split_location(path);
   if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
+    require_one_run_of_solutions(location.file);
     spec.path = named;
   } else if (location.dataset.empty()) {
     const Format& format = format_of_input(location.file);

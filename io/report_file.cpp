@@ -15,6 +15,9 @@
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
+
+std::string checksum_text(std::uint64_t checksum) { return fmt::format("0x{:016x}", checksum); }
+
 namespace {
 
 class CsvReport final : public ReportFile {
@@ -36,8 +39,7 @@ class CsvReport final : public ReportFile {
       // Whole numbers have no point here.
       for (const ReportColumn& column : columns_)
         fmt::format_to(to, FMT_COMPILE(",{}"), column.value(report[i]));
-      // With 0x no program takes the checksum for a number.
-      if (has_checksums_) fmt::format_to(to, FMT_COMPILE(",0x{:016x}"), checksums[i]);
+      if (has_checksums_) fmt::format_to(to, FMT_COMPILE(",{}"), checksum_text(checksums[i]));
       output_.buffer().push_back('\n');
       output_.flush_if_full();
     }

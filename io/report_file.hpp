@@ -33,6 +33,8 @@ class ReportFile {
 /// The column of a CSV report, and the key of a JSON report, with the checksums of the factors that
 /// lie beside it.
 inline constexpr std::string_view checksum_column = "checksum";
+/// With 0x no program takes the checksum for a number.
+std::string checksum_text(std::uint64_t checksum);
 
 /// Errors: UsageError where the name of a report ends neither in .csv nor in .json.
 void check_report_ending(const std::string& path);

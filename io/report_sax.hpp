@@ -54,4 +54,8 @@ class ReportSax : public nlohmann::json_sax<nlohmann::json> {
   std::string section_, key_;  // the last keys at depth 1 and anywhere
 };
 
+/// Reads the JSON of a file. Returns false where it is no JSON. Errors: InputError where the file
+/// cannot be read.
+bool parse_report(const std::string& path, ReportSax& handler);
+
 }  // namespace qrtool

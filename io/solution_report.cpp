@@ -16,15 +16,37 @@
 namespace qrtool {
 
 SolutionReport::SolutionReport(const std::string& path, const OutputSpec& spec)
-    : output_(path, spec.force), attributes_(to_json(spec.attributes)) {
+    : output_(path, spec.force), attributes_(spec.attributes) {
+  for (const MatrixDataset& dataset : spec.datasets) datasets_.push_back({dataset.name, {}});
   for (const NumberDataset& described : spec.numbers) {
     Column column{.described = described, .count = 1};
     for (const index_t extent : described.dims) column.count *= extent;
     if (column.count > 0)
-      column.numbers =
-          map_scratch(directory_of(path), static_cast<std::size_t>(column.count) * sizeof(double));
+      column.numbers = ScratchFile(directory_of(path),
+                                   static_cast<std::uint64_t>(column.count) * sizeof(double));
     columns_.push_back(std::move(column));
   }
+}
+
+template <class T>
+void SolutionReport::add(std::string_view dataset, BatchView<const T> values) {
+  const auto found = std::find_if(datasets_.begin(), datasets_.end(),
+                                  [&](const auto& each) { return each.first == dataset; });
+  if (found == datasets_.end())
+    throw InternalError(fmt::format("write: there is no dataset {}", dataset));
+  for (index_t b = 0; b < values.count; ++b)
+    for (index_t i = 0; i < values.rows; ++i)
+      for (index_t j = 0; j < values.cols; ++j)
+        found->second.add(static_cast<double>(values[b](i, j)));
+}
+
+template void SolutionReport::add(std::string_view, BatchView<const float>);
+template void SolutionReport::add(std::string_view, BatchView<const double>);
+
+std::uint64_t SolutionReport::checksum() const {
+  NumberHash of_all;
+  for (const auto& [name, hash] : datasets_) of_all.add_word(hash.value());
+  return of_all.value();
 }
 
 void SolutionReport::write(std::string_view name, std::span<const double> values) {
@@ -32,8 +54,21 @@ void SolutionReport::write(std::string_view name, std::span<const double> values
                                    [&](const Column& each) { return each.described.name == name; });
   if (column == columns_.end() || column->written + std::ssize(values) > column->count)
     throw InternalError(fmt::format("write: there is no place in the report for {}", name));
-  std::copy(values.begin(), values.end(), column->values().begin() + column->written);
+  if (values.empty()) return;
+  column->numbers.write(static_cast<std::uint64_t>(column->written) * sizeof(double), values.data(),
+                        values.size_bytes());
   column->written += std::ssize(values);
+}
+
+double SolutionReport::Column::value(index_t i) {
+  constexpr index_t at_once = 4096;
+  if (i < near_first || i >= near_first + std::ssize(near)) {
+    near_first = i;
+    near.resize(static_cast<std::size_t>(std::min(at_once, count - i)));
+    numbers.read(static_cast<std::uint64_t>(i) * sizeof(double), near.data(),
+                 near.size() * sizeof(double));
+  }
+  return near[static_cast<std::size_t>(i - near_first)];
 }
 
 void SolutionReport::write_csv() {
@@ -45,18 +80,18 @@ void SolutionReport::write_csv() {
     fmt::format_to(to, ",{}", column.described.name);
     lines = std::max(lines, column.count);
   }
-  buffer.push_back('\n');
+  fmt::format_to(to, ",{}\n", checksum_column);
+  const std::string last_field = fmt::format(",{}\n", checksum_text(checksum()));
   for (index_t i = 0; i < lines; ++i) {
     fmt::format_to(to, FMT_COMPILE("{}"), i);
-    for (const Column& column : columns_)
-      fmt::format_to(to, FMT_COMPILE(",{}"),
-                     column.values()[static_cast<std::size_t>(i * column.count / lines)]);
-    buffer.push_back('\n');
+    for (Column& column : columns_)
+      fmt::format_to(to, FMT_COMPILE(",{}"), column.value(i * column.count / lines));
+    buffer.append(last_field);
     output_.flush_if_full();
   }
 }
 
-void SolutionReport::append_json(const Column& column) {
+void SolutionReport::append_json(Column& column) {
   using Kind = NumberDataset::Kind;
   const NumberDataset& described = column.described;
   const auto to = std::back_inserter(output_.buffer());
@@ -69,7 +104,8 @@ void SolutionReport::append_json(const Column& column) {
   const std::string text = head.dump();
   fmt::format_to(to, "\"{}\":{},\"values\":[", described.name, text.substr(0, text.size() - 1));
   std::string_view separator = "";
-  for (const double value : column.values()) {
+  for (index_t i = 0; i < column.count; ++i) {
+    const double value = column.value(i);
     if (described.kind != Kind::real) {
       fmt::format_to(to, FMT_COMPILE("{}{}"), separator,
                      std::isnan(value) ? -1 : static_cast<std::int64_t>(value));
@@ -86,11 +122,13 @@ void SolutionReport::append_json(const Column& column) {
 
 void SolutionReport::write_json() {
   fmt::memory_buffer& buffer = output_.buffer();
+  Attributes attributes = attributes_;
+  attributes.emplace_back(checksum_column, checksum_text(checksum()));
   fmt::format_to(std::back_inserter(buffer),
                  R"({{"schema":"qrtool.solution-report/1","qrtool":{},)"
                  "\n\"report\":{{\n",
-                 attributes_);
-  for (const Column& column : columns_) {
+                 to_json(attributes));
+  for (Column& column : columns_) {
     append_json(column);
     buffer.append(std::string_view(&column == &columns_.back() ? "\n}}\n" : ",\n"));
   }

@@ -8,11 +8,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/batch.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
+#include "io/number_hash.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {
@@ -20,12 +23,18 @@ namespace qrtool {
 /// The report of solutions as CSV or JSON. CSV has a header line and one line for each right side;
 /// what belongs to a matrix is repeated for its right sides. JSON is {"schema":
 /// "qrtool.solution-report/1", "qrtool": the attributes, "report": {NAME: {description, ..., shape,
-/// values}}}, with null for NaN. The numbers are kept in files without a name beside the report.
+/// values}}}, with null for NaN. The checksum of the datasets is an attribute in JSON, and a column
+/// in CSV that repeats it. The numbers are kept in files without a name beside the report.
 /// Errors: OutputError.
 class SolutionReport {
  public:
   /// The name ends in .csv or .json. Of `spec` it takes numbers, attributes and force.
   SolutionReport(const std::string& path, const OutputSpec& spec);
+
+  /// Numbers of a dataset of solutions, in the order of its file. Their checksum binds the files of
+  /// a run together.
+  template <class T>
+  void add(std::string_view dataset, BatchView<const T> values);
 
   /// The next numbers of a NumberDataset.
   void write(std::string_view name, std::span<const double> values);
@@ -37,19 +46,22 @@ class SolutionReport {
   struct Column {
     NumberDataset described;
     index_t count = 0, written = 0;
-    HostMemory numbers = {};
+    ScratchFile numbers = {};
+    std::vector<double> near = {};  // some that were read, from near_first on
+    index_t near_first = 0;
 
-    std::span<double> values() const {
-      return {reinterpret_cast<double*>(numbers.get()), static_cast<std::size_t>(count)};
-    }
+    double value(index_t i);
   };
   void write_csv();
   void write_json();
-  void append_json(const Column& column);
+  void append_json(Column& column);
+
+  std::uint64_t checksum() const;
 
   TextOutput output_;
   std::vector<Column> columns_;
-  std::string attributes_;  // as JSON
+  Attributes attributes_;
+  std::vector<std::pair<std::string, NumberHash>> datasets_;  // the hash of what each has so far
 };
 
 }  // namespace qrtool

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -14,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/report_file.hpp"
@@ -90,12 +93,21 @@ double number_in(std::string_view field) {
 
 }  // namespace
 
+bool parse_report(const std::string& path, ReportSax& handler) {
+  readable_size(path);
+  std::ifstream file(path);
+  try {
+    if (file.is_open()) return nlohmann::json::sax_parse(file, &handler);
+  } catch (const std::ios_base::failure&) {  // of the buffer, which throws it at an error
+  }
+  throw InputError(fmt::format("cannot read '{}': {}", escape(path), std::strerror(errno)));
+}
+
 std::vector<StoredOutput> read_json_output(const std::string& set) {
   const std::string name = report_file(set, ".json");
   if (!std::filesystem::exists(name)) return {};
-  std::ifstream file(name);
   NumbersHandler handler;
-  if (!nlohmann::json::sax_parse(file, &handler))
+  if (!parse_report(name, handler))
     throw InputError(fmt::format("{}: damaged: it is not the JSON of a report", escape(name)),
                      "write it again with factor or solve and --force");
   if (handler.output.attribute("format") != "qrtool") return {};

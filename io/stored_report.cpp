@@ -6,14 +6,12 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/factors_of_mode.hpp"
-#include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 #include "io/report_sax.hpp"
 
@@ -66,10 +64,8 @@ bool is_by_qrtool(const Record& record) { return value_of(record, "format") == "
 }  // namespace
 
 StoredReport read_report(const std::string& path) {
-  readable_size(path);
-  std::ifstream file(path);
   ReportHandler handler;
-  if (!Json::sax_parse(file, &handler) || !handler.has_lines) {
+  if (!parse_report(path, handler) || !handler.has_lines) {
     throw InputError(
         fmt::format("{}: damaged: it is not the JSON of a report", escape(path)),
         fmt::format("factor again with --force, or remove {} to have the factors measured as they "

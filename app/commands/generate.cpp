@@ -158,6 +158,7 @@ std::vector<std::string> generate(const GenerateOptions& o) {
   set_interrupt_message("qrtool: interrupted; nothing written\n");
   const std::unique_ptr<Writer> writer = create_output(output_spec(o));
   generator.write_all(*writer);
+  set_interrupt_message("qrtool: interrupted while the output was being finished\n");
   writer->commit();
   set_interrupt_message("qrtool: interrupted; the output is complete\n");
   return writer->files();

@@ -59,7 +59,9 @@ FoundDataset open_entry(const InfoOptions& o, const std::string& file, Entry ent
   spec.path = file;
   spec.dataset = entry.name;
   try {
-    return found(std::move(entry), open_input(spec)->source(), format_of_input(file), o.order);
+    Source source = open_input(spec)->source();
+    const Format& format = format_of_input(file);
+    return found(std::move(entry), std::move(source), format, o.order);
   } catch (const Error& error) {
     entry.problem = error.what();
     return {.entry = std::move(entry)};

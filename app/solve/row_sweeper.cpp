@@ -31,15 +31,18 @@ void RowSweeper<T>::read_columns(Reader& reader, index_t first, MatrixView<T> to
     read_numbers(reader, item + first * size, to.rows * size, to.data);
     return;
   }
-  for (index_t c = 0; c < p_; ++c) {
-    Batch<T> all(1, as_rows ? 1 : to.rows, as_rows ? m : size);
-    if (as_rows) {
-      read_numbers(reader, item + (column_ + c) * m, m, all.view().data);
-    } else {
-      read_numbers(reader, item + first * size, to.rows * size, all.view().data);
+  // A few rows at a time, beside which the memory of a chunk is large.
+  constexpr index_t numbers_at_once = 1 << 16;
+  const index_t step = std::max<index_t>(1, as_rows ? numbers_at_once : numbers_at_once / size);
+  const Batch<T> some(1, std::min(step, to.rows), as_rows ? 1 : size);
+  for (index_t i0 = 0; i0 < to.rows; i0 += step) {
+    const index_t rows = std::min(step, to.rows - i0);
+    const MatrixView<T> read = some.view()[0].row_block(0, rows);
+    if (!as_rows) read_numbers(reader, item + (first + i0) * size, rows * size, read.data);
+    for (index_t c = 0; c < p_; ++c) {
+      if (as_rows) read_numbers(reader, item + (column_ + c) * m + first + i0, rows, read.data);
+      for (index_t i = 0; i < rows; ++i) to(i0 + i, c) = read(i, as_rows ? 0 : column_ + c);
     }
-    for (index_t i = 0; i < to.rows; ++i)
-      to(i, c) = as_rows ? all.view().data[first + i] : all.view()[0](i, column_ + c);
   }
 }
 
@@ -48,12 +51,8 @@ void RowSweeper<T>::read_weights(index_t first, index_t rows, T* w) {
   const SolveInputs& in = job_.inputs;
   // The first of these weights in the file, and how far from it the next one is.
   index_t start = in.w_is_shared ? first : first_of_b() + first, step = 1;
-  if (in.w->source().n == 1) {
+  if (in.w->source().n == 1 || in.w_is_shared) {
     read_numbers(*in.w, start, rows, w);
-  } else if (in.w_is_shared) {
-    std::vector<T> all(static_cast<std::size_t>(job_.problem.m));
-    read_numbers(*in.w, 0, job_.problem.m, all.data());
-    std::copy_n(all.begin() + first, rows, w);
   } else {
     read_columns(*in.w, first, {w, rows, 1, 1});
     if (in.sides.as_rows) {

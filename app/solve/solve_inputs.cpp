@@ -15,6 +15,7 @@
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
+#include "io/part_reader.hpp"
 
 namespace qrtool {
 namespace {
@@ -193,6 +194,9 @@ Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::siz
   std::size_t bytes = other_bytes;
   for (const Reader* reader : {inputs.a.get(), inputs.b.get(), inputs.w.get()})
     if (reader != nullptr) bytes += reader->workspace_bytes(type);
+  // A right side that is a row may have to be read as a whole.
+  if (inputs.sides.as_rows && part_reader_of(*inputs.b) == nullptr)
+    bytes += static_cast<std::size_t>(inputs.b->source().n) * size_of(type);
   const std::size_t counted = counted_file_bytes(bytes, limits.host_bytes);
   if (counted >= limits.host_bytes)
     throw LimitError(fmt::format("{}: reading and writing files take {} of memory; the limit is {}",
@@ -255,6 +259,21 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .skips_missing = options.skips_missing.value_or(false)};
 }
 
+namespace {
+
+/// Numbers of one row.
+template <class T>
+void read_part_of_row(Reader& reader, index_t first, index_t count, T* out) {
+  if (PartReader* const parts = part_reader_of(reader)) return parts->read_part(first, count, out);
+  const Source& s = reader.source();
+  const index_t size = s.m * s.n;
+  const Batch<T> row(1, 1, s.n);
+  reader.read_rows(first / size, first % size / s.n, row.view()[0]);
+  std::copy_n(row.view().data + first % s.n, count, out);
+}
+
+}  // namespace
+
 template <class T>
 void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
   const Source& s = reader.source();
@@ -267,6 +286,14 @@ void read_numbers(Reader& reader, index_t first, index_t count, T* out) {
       first += matrices * size;
       count -= matrices * size;
       out += matrices * size;
+      continue;
+    }
+    if (offset % s.n != 0 || count < s.n) {
+      const index_t some = std::min(count, s.n - offset % s.n);
+      read_part_of_row(reader, first, some, out);
+      first += some;
+      count -= some;
+      out += some;
       continue;
     }
     const index_t rows = std::min(count, size - offset) / s.n;

@@ -52,26 +52,6 @@ std::string_view field_of(std::string_view line, std::size_t number) {
   return line.substr(0, line.find(','));
 }
 
-/// The checksums that the report records; nothing where it has no such column.
-std::optional<std::vector<std::uint64_t>> recorded_checksums(const std::string& report) {
-  TextLines lines(open_rereadable(report), escape(report));
-  if (!lines.next()) return {};
-  const std::string header(lines.text());
-  const std::size_t at = header.find(checksum_column);
-  if (at == std::string::npos) return {};
-  const auto column =
-      static_cast<std::size_t>(std::count(header.begin(), header.begin() + at, ','));
-  std::vector<std::uint64_t> checksums;
-  while (lines.next()) {
-    std::string_view text = field_of(lines.text(), column);
-    if (text.starts_with("0x")) text.remove_prefix(2);
-    std::uint64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    checksums.push_back(value);
-  }
-  return checksums;
-}
-
 /// The number of the first matrix whose checksums differ; nothing where all agree.
 std::optional<std::size_t> find_difference(const OpenSet& set,
                                            const std::vector<std::uint64_t>& recorded) {
@@ -94,7 +74,7 @@ void require_one_run(const std::string& path, const StoredFactors& factors, cons
   if (has_qr && has_reflectors) throw_two_runs(path, set.names);
   const std::string report = csv_name(path, "report");
   if (!exists(report)) return;
-  const auto recorded = recorded_checksums(report);
+  const auto recorded = read_csv_checksums(report);
   if (!recorded) return;
   if (const auto matrix = find_difference(set, *recorded))
     throw_not_described(path, *matrix, set.names, report);
@@ -120,6 +100,26 @@ TextPairs comments_of_set(const std::string& path, std::string_view marker) {
 }
 
 }  // namespace
+
+std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
+                                                             std::size_t most) {
+  TextLines lines(open_rereadable(report), escape(report));
+  if (!lines.next()) return {};
+  const std::string header(lines.text());
+  const std::size_t at = header.find(checksum_column);
+  if (at == std::string::npos) return {};
+  const auto column =
+      static_cast<std::size_t>(std::count(header.begin(), header.begin() + at, ','));
+  std::vector<std::uint64_t> checksums;
+  while (checksums.size() < most && lines.next()) {
+    std::string_view text = field_of(lines.text(), column);
+    if (text.starts_with("0x")) text.remove_prefix(2);
+    std::uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value, 16);
+    checksums.push_back(value);
+  }
+  return checksums;
+}
 
 RecordedInput read_csv_recorded_input(const std::string& path) {
   RecordedInput recorded;

@@ -3,12 +3,18 @@
 // together.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "io/reader.hpp"
 
 namespace qrtool {
+
+/// The first `most` checksums that a report in CSV records; nothing where it has no such column.
+std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
+                                                             std::size_t most = SIZE_MAX);
 
 /// Opens out.Q.csv, out.R.csv, ... for out.csv. Where out.report.csv has the column `checksum`, the
 /// factors must have these checksums. Errors: InputError, also where files of different runs lie

@@ -38,6 +38,10 @@ struct Table {
     checksums.push_back(hash.value());
     last_complete = number;
   }
+  void forget_checksums() {
+    checksums.clear();
+    last_complete = -1;
+  }
 
   TextOutput output;
   MatrixDataset dataset;
@@ -236,9 +240,12 @@ void CsvWriter::write_some(std::string_view dataset, index_t matrix, index_t fir
 
 template <class T>
 void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchView<const T> values) {
+  if (solution_report_) solution_report_->add(dataset, values);
   const index_t pieces = table(dataset).dataset.rows / values.rows;
   for (index_t b = first; b < first + values.count; ++b)
     write_some(dataset, b / pieces, b % pieces * values.rows, values[b - first]);
+  // Those of solutions are in one checksum of all.
+  if (solution_report_) table(dataset).forget_checksums();
 }
 
 void CsvWriter::write_numbers(std::string_view name, index_t, std::span<const double> values) {

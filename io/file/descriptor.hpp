@@ -22,6 +22,8 @@ class Descriptor {
     return *this;
   }
   operator int() const { return number_; }
+  /// Gives up the number, for another owner.
+  int release() { return std::exchange(number_, -1); }
 
  private:
   int number_ = -1;

@@ -16,6 +16,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/descriptor.hpp"
+#include "io/file/read_write_at.hpp"
 #include "io/file/text_bytes.hpp"
 
 namespace qrtool {
@@ -61,16 +62,20 @@ std::string hint_for_missing(const std::string& path) {
                      escape(path.substr(colon + 1)));
 }
 
+/// At most `size` bytes; fewer at the end of the file, or where errno is not 0 afterwards.
+std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size) {
+  std::string bytes(size, '\0');
+  const TwoParts parts{{{bytes.data(), size}, {nullptr, 0}}};
+  bytes.resize(read_at(descriptor, position, parts));
+  return bytes;
+}
+
 bool is_hdf5(int descriptor) {
   constexpr std::string_view signature = "\x89HDF\r\n\x1a\n";
   struct stat info {};
   if (fstat(descriptor, &info) != 0) return false;
   for (off_t offset = 0; offset + 8 <= info.st_size; offset = offset == 0 ? 512 : 2 * offset) {
-    std::array<char, 8> found{};
-    if (pread(descriptor, found.data(), found.size(), offset) == 8 &&
-        std::string_view(found.data(), found.size()) == signature) {
-      return true;
-    }
+    if (bytes_at(descriptor, static_cast<std::uint64_t>(offset), 8) == signature) return true;
   }
   return false;
 }
@@ -112,15 +117,15 @@ std::uint64_t readable_size(const std::string& path) {
 
 Content sniff(const std::string& path) {
   const Descriptor descriptor = open_if_readable(path);
+  if (descriptor < 0) throw_cannot_read(path, std::strerror(errno));
   if (is_hdf5(descriptor)) return Content::hdf5;
   if (is_gzip(descriptor)) {
     const std::string head = head_of_text(descriptor, escape(path));
     return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
   }
-  std::array<char, 4096> head{};
-  const ssize_t size = pread(descriptor, head.data(), head.size(), 0);
-  if (size < 0) throw_cannot_read(path, std::strerror(errno));
-  const std::string_view text(head.data(), static_cast<std::size_t>(size));
+  const std::string head = bytes_at(descriptor, 0, 4096);
+  if (errno != 0) throw_cannot_read(path, std::strerror(errno));
+  const std::string_view text(head);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
   if (text.starts_with("\x93NUMPY")) return Content::npy;
   if (text.starts_with("PK\x03\x04") || text.starts_with("PK\x05\x06")) return Content::zip;
@@ -130,10 +135,7 @@ Content sniff(const std::string& path) {
 
 std::string first_bytes(const std::string& path, std::size_t size) {
   const Descriptor descriptor = open_if_readable(path);
-  std::string head(size, '\0');
-  head.resize(
-      static_cast<std::size_t>(std::max<ssize_t>(pread(descriptor, head.data(), size, 0), 0)));
-  return head;
+  return bytes_at(descriptor, 0, size);
 }
 
 bool is_matrix_market(std::string_view first_line) {
@@ -148,11 +150,14 @@ FileStamp::FileStamp(int descriptor) { fstat(descriptor, &then_); }
 
 void FileStamp::require_unchanged(int descriptor, const std::string& shown) const {
   const FileStamp now(descriptor);
-  if (now.then_.st_size == then_.st_size && now.then_.st_mtim.tv_sec == then_.st_mtim.tv_sec &&
-      now.then_.st_mtim.tv_nsec == then_.st_mtim.tv_nsec) {
-    return;
-  }
-  throw_changed(shown);
+  const auto are_equal = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  // The time of the last write can be set back, and that of the last change of the status cannot.
+  const bool is_same = now.then_.st_size == then_.st_size &&
+                       are_equal(now.then_.st_mtim, then_.st_mtim) &&
+                       are_equal(now.then_.st_ctim, then_.st_ctim);
+  if (!is_same) throw_changed(shown);
 }
 
 void throw_changed(const std::string& shown) {

@@ -35,7 +35,8 @@ bool is_matrix_market(std::string_view first_line);
 /// InputError.
 [[noreturn]] void throw_changed(const std::string& shown);
 
-/// What shows that an open file was changed: its size, and the time of the last write.
+/// What shows that an open file was changed: its size, and the times of the last write and of the
+/// last change of its status.
 class FileStamp {
  public:
   explicit FileStamp(int descriptor);

@@ -29,9 +29,10 @@ std::size_t repeat(Transfer transfer, int descriptor, std::uint64_t position, Tw
   while (parts[0].iov_len + parts[1].iov_len > 0) {
     const ssize_t moved = transfer(descriptor, parts.data(), static_cast<int>(parts.size()),
                                    static_cast<off_t>(position + done));
-    if (moved < 0 && errno == EINTR) continue;
-    if (moved <= 0) break;
+    if (moved < 0 && errno != EINTR) break;
     errno = 0;
+    if (moved < 0) continue;
+    if (moved == 0) break;
     done += static_cast<std::size_t>(moved);
     advance(parts, static_cast<std::size_t>(moved));
   }

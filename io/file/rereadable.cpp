@@ -47,17 +47,15 @@ int spool_standard_input() {
 }  // namespace
 
 int create_unnamed(const std::string& shown) {
-  std::string name = default_scratch() + "/qrtool-XXXXXX";
-  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
-  if (descriptor < 0) throw_cannot_be_kept(shown, errno);
-  unlink(name.c_str());
-  return descriptor;
+  Descriptor file = create_nameless(default_scratch());
+  if (file < 0) throw_cannot_be_kept(shown, errno);
+  return file.release();
 }
 
 void throw_cannot_be_kept(const std::string& shown, int error) {
-  throw InputError(fmt::format("{}: cannot be kept in '{}': {}", shown, escape(default_scratch()),
-                               std::strerror(error)),
-                   "set TMPDIR to a directory with room for it");
+  throw OutputError(fmt::format("{}: cannot be kept in '{}': {}", shown, escape(default_scratch()),
+                                std::strerror(error)),
+                    "set TMPDIR to a directory with room for it");
 }
 
 void append_all(const std::string& shown, int descriptor, const char* bytes, std::size_t size) {

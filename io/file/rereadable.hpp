@@ -19,9 +19,9 @@ inline bool is_standard_input(const std::string& path) { return path == "-"; }
 int open_rereadable(const std::string& path);
 
 /// Creates a file without a name in the temporary folder, which disappears when its descriptor is
-/// closed. The input whose numbers it is for is `shown`. Errors: InputError.
+/// closed. The input whose numbers it is for is `shown`. Errors: OutputError.
 int create_unnamed(const std::string& shown);
-/// Appends to such a file. Errors: InputError.
+/// Appends to such a file. Errors: OutputError.
 void append_all(const std::string& shown, int descriptor, const char* bytes, std::size_t size);
 [[noreturn]] void throw_cannot_be_kept(const std::string& shown, int error);
 

@@ -16,6 +16,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/read_write_at.hpp"
 
 namespace qrtool {
 namespace {
@@ -42,6 +43,9 @@ std::string default_scratch() {
 }
 
 Descriptor create_nameless(const std::string& directory) {
+  // A signal between two calls would leave a file that has a name.
+  Descriptor nameless(open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (nameless >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return nameless;
   std::string name = directory + "/.qrtool-scratch-XXXXXX";
   Descriptor file(mkostemp(name.data(), O_CLOEXEC));
   if (file >= 0) unlink(name.c_str());
@@ -61,6 +65,26 @@ void require_scratch(const std::string& directory) {
   throw OutputError(fmt::format("--scratch '{}': no file can be created there: {}",
                                 escape(directory), std::strerror(errno)),
                     "name a directory that exists and that you may write to");
+}
+
+ScratchFile::ScratchFile(const std::string& directory, std::uint64_t bytes)
+    : file_(create_nameless(directory)), directory_(directory) {
+  if (file_ < 0) fail(directory, bytes, errno);
+  if (const int error = reserve_space(file_, bytes); error != 0) fail(directory, bytes, error);
+}
+
+void ScratchFile::write(std::uint64_t position, const void* from, std::size_t bytes) const {
+  const TwoParts parts{{{const_cast<void*>(from), bytes}, {nullptr, 0}}};
+  if (const int error = write_at(file_, position, parts); error != 0)
+    fail(directory_, bytes, error);
+}
+
+void ScratchFile::read(std::uint64_t position, void* to, std::size_t bytes) const {
+  const TwoParts parts{{{to, bytes}, {nullptr, 0}}};
+  if (read_at(file_, position, parts) == bytes) return;
+  throw OutputError(fmt::format("scratch directory '{}': cannot read what was written there: {}",
+                                escape(directory_), std::strerror(errno != 0 ? errno : EIO)),
+                    "name another directory");
 }
 
 HostMemory map_scratch(const std::string& directory, std::size_t bytes) {

@@ -18,13 +18,31 @@ void require_scratch(const std::string& directory);
 /// The directory for scratch files where the user names none: $TMPDIR, or /tmp.
 std::string default_scratch();
 
-/// Creates a file without a name, which disappears when it is closed. The descriptor is negative,
-/// with errno, where that fails.
+/// Creates a file that never has a name and disappears when it is closed. On a file system that
+/// knows no such files it has one for a moment. The descriptor is negative, with errno, where that
+/// fails.
 Descriptor create_nameless(const std::string& directory);
 
 /// Reserves disk space for a file, and gives it this size. Returns 0 or errno; ENOSPC comes before
 /// anything is reserved.
 int reserve_space(int file, std::uint64_t bytes);
+
+/// A file without a name in `directory` whose space is reserved, for numbers that are needed again.
+/// Its bytes are not part of the process's memory. Several threads may read and write. Errors:
+/// OutputError.
+class ScratchFile {
+ public:
+  ScratchFile() = default;
+  ScratchFile(const std::string& directory, std::uint64_t bytes);
+
+  explicit operator bool() const { return file_ >= 0; }
+  void write(std::uint64_t position, const void* from, std::size_t bytes) const;
+  void read(std::uint64_t position, void* to, std::size_t bytes) const;
+
+ private:
+  Descriptor file_;
+  std::string directory_;
+};
 
 /// Maps `bytes` of memory from a file without a name in `directory`. The file's space is reserved,
 /// and is freed with the memory or when the process ends. Errors: OutputError.

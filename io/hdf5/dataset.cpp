@@ -327,6 +327,24 @@ Handle open_object(const InputFile& file, const std::string& path) {
   return here;
 }
 
+namespace {
+
+/// Bounds the structure that HDF5 keeps in memory: 32 MiB of indexes otherwise, where a dataset has
+/// many small chunks. They are looked up in the order in which they are stored.
+void limit_kept_structure(hid_t access) {
+  H5AC_cache_config_t config{};
+  config.version = H5AC__CURR_CACHE_CONFIG_VERSION;
+  if (H5Pget_mdc_config(access, &config) < 0) return;
+  config.set_initial_size = true;
+  config.initial_size = config.min_size = config.max_size = std::size_t{1} << 20;
+  config.incr_mode = H5C_incr__off;
+  config.flash_incr_mode = H5C_flash_incr__off;
+  config.decr_mode = H5C_decr__off;
+  H5Pset_mdc_config(access, &config);
+}
+
+}  // namespace
+
 InputFile open_file(const std::string& name) {
   InputFile file{
       .name = name, .shown = escape(name), .size = readable_size(name), .handle = {}, .stamp = {}};
@@ -338,6 +356,7 @@ InputFile open_file(const std::string& name) {
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_file_locking(access, true, true);
   set_locating_driver(access);
+  limit_kept_structure(access);
   file.handle = Handle(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.handle) throw_cannot_open(file, take_error());
   file.stamp.emplace(descriptor_of(file.handle));

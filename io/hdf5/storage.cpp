@@ -144,12 +144,9 @@ void Storage::take_chunks(hid_t creation) {
   if (H5Pget_chunk(creation, rank, chunk_.data()) != rank) {
     throw_damaged("its chunks have another rank");
   }
-  // Where the index is damaged, the look-up of a chunk says so. (H5Dget_storage_size gives 0 then.)
-  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
-  is_unwritten_ = H5Dget_space_status(dataset_.handle, &status) >= 0 &&
-                  status == H5D_SPACE_STATUS_NOT_ALLOCATED;
-  take_error();
-  require_chunk_extents();
+  const std::vector<hsize_t> largest = require_chunk_extents();
+  is_unwritten_ = has_no_chunk();
+  require_index(largest);
   chunk_bytes_ = dataset_.stored_bytes;
   for (const hsize_t extent : chunk_) {
     if (__builtin_mul_overflow(chunk_bytes_, extent, &chunk_bytes_) || chunk_bytes_ > UINT32_MAX) {
@@ -160,6 +157,18 @@ void Storage::take_chunks(hid_t creation) {
   unsigned options = 0;
   if (H5Pget_chunk_opts(creation, &options) < 0) throw_damaged("its chunks");
   filters_partial_chunks_ = (options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS) == 0;
+}
+
+/// Whether no chunk was ever written. Where the index is damaged, the look-up of a chunk says so.
+bool Storage::has_no_chunk() const {
+  const std::vector<hsize_t> first(chunk_.size(), 0);
+  const bool has_first = locate_chunk(dataset_.handle, first, file_end_).has_value();
+  if (has_first || !take_error().empty()) return false;
+  // This walks over the index. (H5Dget_storage_size gives 0 where it cannot.)
+  H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+  const bool is_known = H5Dget_space_status(dataset_.handle, &status) >= 0;
+  take_error();
+  return is_known && status == H5D_SPACE_STATUS_NOT_ALLOCATED;
 }
 
 /// HDF5 reads the index of a dataset that cannot grow by its largest dimensions.
@@ -180,7 +189,8 @@ void Storage::require_index(std::span<const hsize_t> largest) const {
   throw_damaged(fmt::format("its index has not {} entries", entries));
 }
 
-void Storage::require_chunk_extents() const {
+/// The largest dimensions of the dataset, whose chunks must fit into them.
+std::vector<hsize_t> Storage::require_chunk_extents() const {
   const Handle space(H5Dget_space(dataset_.handle), H5Sclose);
   std::vector<hsize_t> largest(dataset_.dims.size());
   if (H5Sget_simple_extent_dims(space, nullptr, largest.data()) != std::ssize(largest)) {
@@ -193,7 +203,7 @@ void Storage::require_chunk_extents() const {
                                 chunk_[d], dataset_.dims[d], largest[d]));
     }
   }
-  require_index(largest);
+  return largest;
 }
 
 /// Whether the chunk was not compared before.

@@ -60,7 +60,8 @@ class Storage {
   void require_inside(const Extent& extent) const;
   void require_contiguous(H5D_layout_t layout) const;
   void take_chunks(hid_t creation);
-  void require_chunk_extents() const;
+  bool has_no_chunk() const;
+  std::vector<hsize_t> require_chunk_extents() const;
   void require_index(std::span<const hsize_t> largest) const;
   bool is_new(std::span<const hsize_t> chunk_index);
   void require_decodable(std::span<const Found> chunks) const;

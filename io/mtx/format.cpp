@@ -35,6 +35,7 @@ constinit const Format mtx_format{
     .files_of_output = files_of_set,
     .stored_outputs = read_json_output,
     .create_output = create_mtx,
+    .output_workspace_bytes = mtx_workspace_bytes,
 };
 
 }  // namespace qrtool

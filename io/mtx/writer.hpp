@@ -2,6 +2,7 @@
 // writer.hpp: writes a matrix as a Matrix Market file.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "io/writer.hpp"
@@ -12,5 +13,7 @@ namespace qrtool {
 /// JSON. Each number is the shortest text that gives the same bits when it is read. Errors:
 /// UsageError for more than one matrix, which the format cannot hold; OutputError.
 std::unique_ptr<Writer> create_mtx(const OutputSpec& spec);
+/// Does output_workspace_bytes for them.
+std::size_t mtx_workspace_bytes(const OutputSpec& spec);
 
 }  // namespace qrtool

@@ -14,6 +14,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/npy/zip_directory.hpp"
 
 namespace qrtool::npy {
 namespace {
@@ -44,39 +45,6 @@ std::string_view method_name(int method) {
   }
 }
 
-std::uint64_t little_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;)
-    value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
-
-/// Whether the directory stands directly before the end record, as zipfile of Python wants it:
-/// where it does not, the two libraries could take different bytes for the directory.
-bool has_no_gap(const OpenFile& file) {
-  constexpr std::size_t end_bytes = 22, locator_bytes = 20, end64_bytes = 56, most_comment = 65535;
-  std::string tail(
-      std::min<std::uint64_t>(file.size, end_bytes + locator_bytes + end64_bytes + most_comment),
-      '\0');
-  const TwoParts parts{{{tail.data(), tail.size()}, {nullptr, 0}}};
-  if (read_at(file.descriptor, file.size - tail.size(), parts) != tail.size()) return false;
-  const std::size_t end = tail.rfind("PK\x05\x06");
-  if (end == std::string::npos || end + end_bytes > tail.size()) return false;
-  const std::string_view view(tail);
-  std::uint64_t size = little_endian(view.substr(end + 12, 4));
-  std::uint64_t offset = little_endian(view.substr(end + 16, 4));
-  std::uint64_t directory_end = file.size - tail.size() + end;
-  const std::size_t before64 = locator_bytes + end64_bytes;
-  if (end >= before64 && view.substr(end - locator_bytes, 4) == "PK\x06\x07") {
-    const std::size_t end64 = end - before64;
-    if (view.substr(end64, 4) != "PK\x06\x06") return false;
-    size = little_endian(view.substr(end64 + 40, 8));
-    offset = little_endian(view.substr(end64 + 48, 8));
-    directory_end -= before64;
-  }
-  return size <= directory_end && offset == directory_end - size;
-}
-
 }  // namespace
 
 std::shared_ptr<Archive> Archive::open(const std::string& path, const std::string& scratch) {
@@ -101,9 +69,11 @@ void Archive::open_directory() {
   }
   // The second flag compares the directory with what stands before each member.
   archive_.reset(zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error));
-  if (archive_ && !has_no_gap(*file_))
-    throw_damaged(file_->shown, "the directory is not where the end of the file says");
-  if (archive_) return;
+  if (archive_) {
+    if (const std::string problem = problem_of_directory(*file_); !problem.empty())
+      throw_damaged(file_->shown, problem);
+    return;
+  }
   zip_source_free(source);
   if (zip_error_code_zip(&error) == ZIP_ER_NOZIP) {
     throw InputError(
@@ -217,6 +187,13 @@ ArrayParts Archive::array(index_t member) {
                    .header = parse_header(first, about.size, shown),
                    .find_numbers = {},
                    .needs_copy = !is_stored};
+  // No number of an empty array is ever read, after which the checksum would be compared.
+  if (parts.header.data_bytes() == 0) {
+    const OpenMember open = open_member(member, shown);
+    if (read(open, first.data(), first.size(), shown) != parts.header.bytes)
+      throw_damaged(shown, "an empty array has numbers");
+    require_end(open, shown);
+  }
   parts.find_numbers = [self = shared_from_this(), member, shown, is_stored,
                         header = parts.header] {
     return is_stored ? self->check_in_place(member, header, shown)
@@ -256,22 +233,27 @@ Place Archive::check_in_place(index_t member, const Header& header, const std::s
     const TwoParts parts{{{in_file.data(), got}, {nullptr, 0}}};
     if (read_at(file_->descriptor, start + done, parts) != got ||
         std::memcmp(piece.data(), in_file.data(), got) != 0) {
-      throw InternalError(shown + ": the member is not where libzip has read it");
+      file_->stamp.require_unchanged(file_->descriptor, file_->shown);
+      throw_damaged(shown, "the member is not where libzip has read it");
     }
     done += got;
   }
-  return {.memory = {}, .start = start + header.bytes};
+  return {.scratch = {}, .start = start + header.bytes};
 }
 
 Place Archive::unpack(index_t member, const Header& header, const std::string& shown) {
-  Place place{.memory = scratch_for(shown, scratch_, header.data_bytes())};
+  Place place{.scratch = scratch_for(shown, scratch_, header.data_bytes())};
   const std::lock_guard lock(mutex_);
   const OpenMember open = open_member(member, shown);
   std::string before(header.bytes, '\0');
-  const std::uint64_t got = read(open, before.data(), before.size(), shown) +
-                            read(open, place.memory.get(), header.data_bytes(), shown);
-  if (got != header.bytes + header.data_bytes())
-    throw_damaged(shown, "the member is shorter than it says");
+  bool is_whole = read(open, before.data(), before.size(), shown) == before.size();
+  std::vector<std::byte> piece(piece_bytes);
+  for (std::uint64_t done = 0; is_whole && done < header.data_bytes(); done += piece.size()) {
+    piece.resize(std::min<std::uint64_t>(piece.size(), header.data_bytes() - done));
+    is_whole = read(open, piece.data(), piece.size(), shown) == piece.size();
+    if (is_whole) place.scratch.write(done, piece.data(), piece.size());
+  }
+  if (!is_whole) throw_damaged(shown, "the member is shorter than it says");
   require_end(open, shown);
   return place;
 }

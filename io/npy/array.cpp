@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -20,9 +21,6 @@
 
 namespace qrtool::npy {
 namespace {
-
-// The bytes that are read at a time where matrices must be separated.
-constexpr index_t block_bytes = index_t{32} << 20;
 
 Descriptor open_for_reading(const std::string& path) {
   Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -41,18 +39,6 @@ void read_fully(const OpenFile& file, std::uint64_t position, std::size_t bytes,
       fmt::format("{}: truncated: {} of {} bytes", file.shown, now.st_size, file.size));
 }
 
-/// The position in C order of the element at `position` in Fortran order.
-index_t c_position(index_t position, std::span<const index_t> dims) {
-  index_t before = 0, stride = 1;
-  for (const index_t extent : dims) stride *= extent;
-  for (const index_t extent : dims) {
-    stride /= extent;
-    before += position % extent * stride;
-    position /= extent;
-  }
-  return before;
-}
-
 /// out(j, i) := in(i, j), some columns of `in` at a time.
 template <class Word>
 void transpose_on_threads(MatrixView<const Word> in, MatrixView<Word> out, int threads) {
@@ -64,6 +50,49 @@ void transpose_on_threads(MatrixView<const Word> in, MatrixView<Word> out, int t
 }
 
 }  // namespace
+
+/// A batch in Fortran order as a table. Element p of all matrices comes before element p + 1 of
+/// any, where p counts along the columns. Within one p the index of the first leading dimension is
+/// the fastest, and that of the last one the slowest; in C order the last one is the fastest.
+struct Interleaved {
+  index_t elements = 1;                     // of a matrix
+  index_t first = 1, middle = 1, last = 1;  // extents of the leading dimensions; last may be 1
+  std::vector<index_t> middle_dims;
+  index_t count() const { return first * middle * last; }
+
+  /// The position in C order of the middle index that is at `position` in Fortran order.
+  index_t c_position(index_t position) const {
+    index_t before = 0, stride = middle;
+    for (const index_t extent : middle_dims) {
+      stride /= extent;
+      before += position % extent * stride;
+      position /= extent;
+    }
+    return before;
+  }
+};
+
+static Interleaved table_of(std::span<const index_t> dims, std::size_t matrix_rank) {
+  Interleaved table;
+  for (const index_t extent : dims.last(matrix_rank)) table.elements *= extent;
+  std::vector<index_t> leading;
+  for (const index_t extent : dims.first(dims.size() - matrix_rank))
+    if (extent > 1) leading.push_back(extent);
+  if (!leading.empty()) table.first = leading.front();
+  if (leading.size() > 1) table.last = leading.back();
+  for (std::size_t d = 1; d + 1 < leading.size(); ++d) {
+    table.middle_dims.push_back(leading[d]);
+    table.middle *= leading[d];
+  }
+  return table;
+}
+
+/// A part of the table: elements p .. p + ps - 1 of the matrices whose first index is f .. f + fs -
+/// 1 and whose last index is l .. l + ls - 1, at one middle index.
+struct Tile {
+  const Interleaved& table;
+  index_t p, ps, f, fs, l, ls, middle;
+};
 
 OpenFile::OpenFile(const std::string& path)
     : name(path),
@@ -94,8 +123,8 @@ bool StoredArray::is_interleaved() const {
 
 void StoredArray::load_from(const Place& place, std::uint64_t offset, std::size_t bytes,
                             std::byte* to) const {
-  if (place.memory) {
-    std::memcpy(to, place.memory.get() + offset, bytes);
+  if (place.scratch) {
+    place.scratch.read(offset, to, bytes);
   } else {
     read_fully(file(), place.start + offset, bytes, to);
   }
@@ -122,41 +151,77 @@ Place StoredArray::separate(const Place& interleaved) const {
   }
 }
 
-/// In Fortran order element p of all matrices comes before element p + 1 of any, where p counts
-/// along the columns: the file is a table of matrix_elements() x count numbers, which is transposed
-/// some rows at a time. The first leading dimension is the fastest within a row of the table.
+template <class Word>
+void StoredArray::separate_tile(const Tile& tile, const Place& interleaved,
+                                const Place& separated) const {
+  const auto& [table, p0, ps, f0, fs, l0, ls, middle] = tile;
+  constexpr std::uint64_t word = sizeof(Word);
+  std::vector<Word> in(static_cast<std::size_t>(ps * ls * fs)), out(in.size());
+  // Without other dimensions the numbers of several last indices follow each other.
+  const index_t together = fs == table.first && table.middle == 1 ? ls : 1;
+  parallel_for(ps * ls / together, means_.threads, [&](index_t part, int) {
+    const index_t p = part * together / ls, l = part * together % ls;
+    const index_t column = f0 + table.first * (middle + table.middle * (l0 + l));
+    load_from(interleaved, static_cast<std::uint64_t>((p0 + p) * table.count() + column) * word,
+              static_cast<std::size_t>(together * fs) * word,
+              reinterpret_cast<std::byte*>(in.data() + part * together * fs));
+  });
+  for (index_t l = 0; l < ls; ++l)
+    transpose_on_threads<Word>({in.data() + l * fs, ps, fs, ls * fs},
+                               {out.data() + l * ps, fs, ps, ls * ps}, means_.threads);
+  // What follows each other in the result: all, some matrices of one first index, or a part of one.
+  const bool has_whole = ps == table.elements;
+  const index_t of_f = table.middle * table.last,
+                first_of_f = table.c_position(middle) * table.last;
+  const index_t run = !has_whole ? ps : of_f == 1 ? fs * ps : ls * ps;
+  for (index_t at = 0; at < ps * ls * fs; at += run) {
+    const index_t f = f0 + at / (ls * ps), l = l0 + at / ps % ls;
+    const index_t matrix = f * of_f + first_of_f + l;
+    separated.scratch.write(static_cast<std::uint64_t>(matrix * table.elements + p0) * word,
+                            out.data() + at, static_cast<std::size_t>(run) * word);
+  }
+}
+
+/// The bytes that are separated at a time; half of them again for the result.
+std::size_t StoredArray::block_bytes() const {
+  constexpr std::size_t least = std::size_t{1} << 20, most = std::size_t{16} << 20;
+  return std::clamp(means_.memory_bytes / 8, least, most);
+}
+
+/// Tiles have about as many bytes in a run of the table as in a run of the result, so that neither
+/// reading nor writing takes many calls.
 template <class Word>
 Place StoredArray::separate_words(const Place& interleaved) const {
-  const std::vector<index_t>& dims = header().dims;
-  const index_t elements = matrix_elements(), count = header().elements() / elements;
-  const index_t fastest = dims.front(), others = count / fastest;
-  const std::span<const index_t> other_dims(dims.data() + 1, dims.size() - matrix_rank_ - 1);
-  const auto bytes = header().data_bytes();
-  Place separated{.memory = scratch_for(shown(), means_.scratch, bytes)};
-  auto* const to = reinterpret_cast<Word*>(separated.memory.get());
-  const auto row_bytes = count * static_cast<index_t>(sizeof(Word));
-  const index_t step = std::clamp<index_t>(block_bytes / row_bytes, 1, elements);
-  const HostMemory block = allocate_host(static_cast<std::size_t>(step * row_bytes));
-  const auto* const from = reinterpret_cast<const Word*>(block.get());
-  for (index_t p = 0; p < elements; p += step) {
-    const index_t rows = std::min(step, elements - p);
-    load_from(interleaved, static_cast<std::uint64_t>(p * row_bytes),
-              static_cast<std::size_t>(rows * row_bytes), block.get());
-    for (index_t other = 0; other < others; ++other) {
-      const MatrixView<const Word> table{from + other * fastest, rows, fastest, count};
-      const index_t first_matrix = c_position(other, other_dims);
-      const MatrixView<Word> matrices{to + first_matrix * elements + p, fastest, rows,
-                                      others * elements};
-      transpose_on_threads(table, matrices, means_.threads);
-    }
-  }
+  const Interleaved table = table_of(header().dims, matrix_rank_);
+  Place separated{.scratch = scratch_for(shown(), means_.scratch, header().data_bytes())};
+  const auto words = static_cast<index_t>(block_bytes() / sizeof(Word));
+  const auto root = static_cast<index_t>(std::sqrt(static_cast<double>(words)));
+  // A run of the result is whole matrices where they are small, and a part of one where not.
+  const index_t ps = std::min(table.elements, std::max(root, words / table.count()));
+  index_t ls = std::clamp<index_t>(root / ps, 1, table.last);
+  const index_t fs = std::clamp<index_t>(words / (ps * ls), 1, table.first);
+  if (fs == table.first) ls = std::clamp<index_t>(words / (ps * fs), 1, table.last);
+  for (index_t middle = 0; middle < table.middle; ++middle)
+    for (index_t l = 0; l < table.last; l += ls)
+      for (index_t f = 0; f < table.first; f += fs)
+        for (index_t p = 0; p < table.elements; p += ps) {
+          separate_tile<Word>({.table = table,
+                               .p = p,
+                               .ps = std::min(ps, table.elements - p),
+                               .f = f,
+                               .fs = std::min(fs, table.first - f),
+                               .l = l,
+                               .ls = std::min(ls, table.last - l),
+                               .middle = middle},
+                              interleaved, separated);
+        }
   return separated;
 }
 
-HostMemory scratch_for(const std::string& shown, const std::string& scratch, std::uint64_t bytes) {
+ScratchFile scratch_for(const std::string& shown, const std::string& scratch, std::uint64_t bytes) {
   const std::string directory = scratch.empty() ? default_scratch() : scratch;
   try {
-    return map_scratch(directory, bytes);
+    return {directory, bytes};
   } catch (const OutputError& error) {
     throw OutputError(
         fmt::format("{}: its numbers must be copied before they are read; {}", shown, error.what()),
@@ -175,7 +240,9 @@ ArrayParts open_array(const std::string& path) {
                    .header = parse_header(first, file->size, file->shown),
                    .find_numbers = {},
                    .needs_copy = false};
-  parts.find_numbers = [start = parts.header.bytes] { return Place{.memory = {}, .start = start}; };
+  parts.find_numbers = [start = parts.header.bytes] {
+    return Place{.scratch = {}, .start = start};
+  };
   return parts;
 }
 

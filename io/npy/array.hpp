@@ -11,6 +11,7 @@
 #include "core/batch.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/scratch_file.hpp"
 #include "io/npy/header.hpp"
 
 namespace qrtool::npy {
@@ -26,9 +27,10 @@ struct OpenFile {
   FileStamp stamp;  // of the moment when it was opened
 };
 
-/// Where the numbers of an array lie, one after another: in memory, or in the file from `start` on.
+/// Where the numbers of an array lie, one after another: in a scratch file, or in the array's own
+/// file from `start` on.
 struct Place {
-  HostMemory memory;  // null: in the file
+  ScratchFile scratch;  // none: in the array's own file
   std::uint64_t start = 0;
 };
 
@@ -42,11 +44,14 @@ struct ArrayParts {
   bool needs_copy = false;  // that it does
 };
 
-/// What a copy of the numbers may use: threads, and a directory (empty: $TMPDIR or /tmp).
+/// What a copy of the numbers may use: threads, a directory (empty: $TMPDIR or /tmp), and memory.
 struct CopyMeans {
   int threads = 1;
   std::string scratch = {};
+  std::size_t memory_bytes = SIZE_MAX;
 };
+
+struct Tile;
 
 /// The numbers of an array, as matrices in C or in Fortran order. Several threads may use it.
 class StoredArray {
@@ -61,6 +66,8 @@ class StoredArray {
   bool is_transposed() const { return parts_.header.is_fortran && matrix_rank_ == 2; }
   /// Whether the numbers are copied before the first is read.
   bool needs_copy() const { return parts_.needs_copy || is_interleaved(); }
+  /// The most memory that this copy takes.
+  std::size_t copy_bytes() const { return is_interleaved() ? 2 * block_bytes() : 0; }
 
   /// Copies the bytes from `offset` on, counted from the first number of the first matrix. Errors:
   /// InputError; OutputError where there is no room for a copy.
@@ -70,9 +77,12 @@ class StoredArray {
   index_t matrix_elements() const;
   bool is_interleaved() const;
   void load_from(const Place& place, std::uint64_t offset, std::size_t bytes, std::byte* to) const;
+  std::size_t block_bytes() const;
   Place separate(const Place& interleaved) const;
   template <class Word>
   Place separate_words(const Place& interleaved) const;
+  template <class Word>
+  void separate_tile(const Tile& tile, const Place& interleaved, const Place& separated) const;
 
   ArrayParts parts_;
   std::size_t matrix_rank_;
@@ -81,8 +91,8 @@ class StoredArray {
   Place place_;
 };
 
-/// Scratch memory for the numbers of an array. `shown` names it in messages. Errors: OutputError.
-HostMemory scratch_for(const std::string& shown, const std::string& scratch, std::uint64_t bytes);
+/// A scratch file for the numbers of an array. `shown` names it in messages. Errors: OutputError.
+ScratchFile scratch_for(const std::string& shown, const std::string& scratch, std::uint64_t bytes);
 
 /// Opens the array of a .npy file. Errors: InputError.
 ArrayParts open_array(const std::string& path);

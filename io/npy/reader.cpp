@@ -14,6 +14,7 @@
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
 #include "io/npy/numbers.hpp"
+#include "io/part_reader.hpp"
 
 namespace qrtool::npy {
 namespace {
@@ -27,7 +28,7 @@ ElementType element_type_of(const NumberType& type) {
   return is_single ? ElementType::float32 : ElementType::float64;
 }
 
-class ArrayReader final : public Reader {
+class ArrayReader final : public Reader, public PartReader {
  public:
   ArrayReader(std::shared_ptr<StoredArray> array, Source source, bool is_vector, int threads)
       : array_(std::move(array)),
@@ -46,6 +47,13 @@ class ArrayReader final : public Reader {
   void read_rows(index_t matrix, index_t first_row, MatrixView<double> out) override {
     read_row_range(matrix, first_row, out);
   }
+  bool can_read_parts() const override { return !array_->is_transposed(); }
+  void read_part(index_t first, index_t count, float* out) override {
+    read_elements(first, count, out);
+  }
+  void read_part(index_t first, index_t count, double* out) override {
+    read_elements(first, count, out);
+  }
   void require_unchanged() const override {
     array_->file().stamp.require_unchanged(array_->file().descriptor, array_->file().shown);
   }
@@ -55,7 +63,7 @@ class ArrayReader final : public Reader {
     std::size_t piece = is_same ? 0 : piece_bytes;
     if (array_->is_transposed())
       piece += static_cast<std::size_t>(piece_elements()) * sizeof(double);
-    return piece * static_cast<std::size_t>(threads_);
+    return piece * static_cast<std::size_t>(threads_) + array_->copy_bytes();
   }
   std::unique_ptr<Reader> another() const override {
     // Pieces of rows are short where matrices are stored by columns: one reader for all is faster.
@@ -226,7 +234,9 @@ std::unique_ptr<Reader> read_array(ArrayParts parts, const std::string& dataset,
     throw InputError(fmt::format("{}: {}", parts.shown, obstacle.text), obstacle.hint);
   const std::size_t matrix_rank = is_vector ? 1 : 2;
   auto array = std::make_shared<StoredArray>(
-      std::move(parts), matrix_rank, CopyMeans{.threads = spec.threads, .scratch = spec.scratch});
+      std::move(parts), matrix_rank,
+      CopyMeans{
+          .threads = spec.threads, .scratch = spec.scratch, .memory_bytes = spec.memory_bytes});
   const Header& header = array->header();
   const std::size_t before = header.dims.size() - matrix_rank;
   Source source{.file = array->file().name,

@@ -68,6 +68,14 @@ class NpyWriter final : public ArraysWriter {
  public:
   explicit NpyWriter(const OutputSpec& spec);
 
+  void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
+    if (solution_report_) solution_report_->add(dataset, values);
+    ArraysWriter::write(dataset, first, values);
+  }
+  void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
+    if (solution_report_) solution_report_->add(dataset, values);
+    ArraysWriter::write(dataset, first, values);
+  }
   void write_report(index_t, std::span<const MatrixReport> report) override {
     report_->write(report, take_checksums(report.size()));
   }

@@ -55,13 +55,59 @@ class NumPyFiles(unittest.TestCase):
             return self.random.standard_normal(shape).astype(kind)
         return self.random.integers(0, 2 if kind[-2] == "b" else 100, shape).astype(kind)
 
+    def test_archives_that_numpy_refuses(self):
+        np.savez("good.npz", a=self.numbers((3, 2)))
+        np.savez("empty.npz", a=np.zeros((0, 3)))
+        with open("good.npz", "rb") as file:
+            good = file.read()
+        with open("empty.npz", "rb") as file:
+            empty = file.read()
+        directory, end = good.index(b"PK\1\2"), good.index(b"PK\5\6")
+
+        def changed(data, *changes):
+            data = bytearray(data)
+            for at, new in changes:
+                data[at:at + len(new)] = new
+            return bytes(data)
+
+        def flagged(bit):
+            return changed(good, (6, struct.pack("<H", good[6] | bit)),
+                           (directory + 8, struct.pack("<H", good[directory + 8] | bit)))
+
+        before = b"PK\3\4 and more"
+        moved = struct.pack("<I", len(before)), struct.pack("<I", directory + len(before))
+        cases = {
+            "empty, another checksum": changed(
+                empty, (14, b"abcd"), (empty.index(b"PK\1\2") + 16, b"abcd")),
+            "empty, another byte": changed(empty, (empty.index(b"NUMPY") + 90, b"x")),
+            "a NUL": good.replace(b"a.npy", b"a\0npy"),
+            "a patch": flagged(1 << 5),
+            "strong encryption": flagged(1 << 6),
+            "bytes before": before + changed(good, (directory + 42, moved[0]),
+                                             (end + 16, moved[1])),
+            "two names": good.replace(b"a.npy", b"b.npy", 1),
+        }
+        for name, data in cases.items():
+            with self.subTest(name):
+                with open("c.npz", "wb") as file:
+                    file.write(data)
+                if name not in ("bytes before", "a NUL"):
+                    with self.assertRaises(Exception):
+                        with np.load("c.npz") as file:
+                            np.asarray([file[key] for key in ("a", "b") if key in file][0])
+                said = qrtool("factor", "c.npz", "q.h5", status=3)
+                self.assertIn("damaged", said)
+        for data in (good, empty):
+            with open("c.npz", "wb") as file:
+                file.write(data)
+            qrtool("factor", "c.npz", "q.h5", "--force")
+
     def test_a_scratch_directory_that_takes_nothing_is_named(self):
         np.savez_compressed("a.npz", a=self.numbers((500, 4, 3)))
         with open("a.mtx", "w", encoding="ascii") as file:
             file.write("%%MatrixMarket matrix array real general\n2 1\n1\n2\n")
         for name in ("a.npz", "a.mtx"):
-            status = 5 if name == "a.npz" else 3
-            said = qrtool("factor", name, "q.h5", status=status, TMPDIR="/proc")
+            said = qrtool("factor", name, "q.h5", status=5, TMPDIR="/proc")
             self.assertIn("'/proc': ", said)
             self.assertNotIn("--scratch '", said)
             self.assertIn("TMPDIR to a directory with", said)

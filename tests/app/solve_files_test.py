@@ -5,6 +5,7 @@ again."""
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,28 @@ class SolveFiles(unittest.TestCase):
             return np.array(numbers, float).reshape(int(cols), int(rows)).T
         return np.loadtxt(f"{stem}.{name}.{ending}", delimiter="," if ending == "csv" else "\t",
                           ndmin=2)
+
+    def test_files_of_two_runs_are_no_set(self):
+        self.write(A=self.random.standard_normal((9, 3)), b=self.random.standard_normal((9, 2)),
+                   c=self.random.standard_normal((9, 2)))
+        for ending in ("npy", "csv", "tsv", "mtx"):
+            names = [f"{{}}.{part}.{'csv' if part == 'report' and ending == 'tsv' else ending}"
+                     for part in ("X", "se")]
+            names.append("{}.report." + ("csv" if ending in ("csv", "tsv") else "json"))
+            for right, out in (("b", "one"), ("c", "two")):
+                self.run_tool("solve", "in.h5:/A", f"in.h5:/{right}", f"{out}.{ending}", "-q", "-f")
+                self.run_tool("verify", "in.h5:/A", f"in.h5:/{right}", f"{out}.{ending}", "-q")
+            for name in names:
+                # A killed run leaves one file of another run.
+                os.rename(name.format("one"), "kept")
+                shutil.copy(name.format("two"), name.format("one"))
+                said = self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"one.{ending}", status=3)
+                self.assertIn("are not the solutions that", said)
+                os.replace("kept", name.format("one"))
+            self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"one.{ending}")
+            # Without the report nothing binds the files.
+            os.remove(names[-1].format("one"))
+            self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"one.{ending}")
 
     def test_every_format_gets_the_same_solutions(self):
         self.write(A=self.random.standard_normal((12, 4)), b=self.random.standard_normal((12, 6)))
@@ -128,7 +151,9 @@ class SolveFiles(unittest.TestCase):
             self.assertEqual(h5py.check_enum_dtype(file["report/status"].dtype)["x_overflows"], 3)
             self.assertLessEqual(file["report/backward_error"][()],
                                  file["report/backward_error"].attrs["bar"])
-            self.assertEqual({**document["qrtool"], "eps": None}, {**dict(file.attrs), "eps": None})
+            attributes = document["qrtool"]
+            self.assertRegex(attributes.pop("checksum"), "^0x[0-9a-f]{16}$")
+            self.assertEqual({**attributes, "eps": None}, {**dict(file.attrs), "eps": None})
 
     def test_of_several_arrays_none_is_guessed(self):
         a, b = self.random.standard_normal((12, 4)), self.random.standard_normal(12)

@@ -16,7 +16,9 @@ _BEFORE_MAIN = 1310
 _OF_C_LIBRARY = re.compile(r"\A(corrupted |malloc\(\): |free\(\): |double free ).*\n")
 _CALLS = (("pwrite", errno.ENOSPC), ("pwrite", errno.EIO), ("write", errno.ENOSPC),
           ("ftruncate", errno.EIO),
-          ("fsync", errno.EIO), ("rename", errno.EIO), ("fallocate", errno.ENOSPC))
+          ("fsync", errno.EIO), ("rename", errno.EIO), ("fallocate", errno.ENOSPC),
+          ("open", errno.EMFILE), ("fstat", errno.EIO), ("read", errno.EIO), ("pread", errno.EIO),
+          ("pread", errno.EINTR))
 
 
 def _commands(fuzz):

@@ -3,13 +3,15 @@
 """fuzz.py: gives damaged files to qrtool, and makes calls of the system fail under it.
 
 A run may refuse its input, but it must not crash, must not accept what is not in the file, must not
-depend on memory that nothing was written to, and must not leave a part of an output.
+depend on memory that nothing was written to, must not leave a part of an output, must end within two
+seconds of processor time, and must keep to --memory.
 
     fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--npy N] [--calls N --fail-nth LIBRARY]
                    [--seed S] [--keep FOLDER]"""
 import argparse
 import collections
 import os
+import threading
 import random
 import resource
 import shutil
@@ -31,7 +33,9 @@ from h5py_reader import IndependentReader
 from hdf5_damage import Sample
 from hdf5_samples import write_factor_samples, write_samples
 
-SECONDS = 120
+SECONDS = 120  # after which a run is ended
+MOST_SECONDS = 2  # of processor time, which the other processes of a machine do not change
+MEMORY = 256  # MiB, for --memory
 PARTS = ("[1:]", "[::2]", "[-1:]", "[..., 1:]", "[..., ::2, :]")
 FILLS = ("1", "170")  # for MALLOC_PERTURB_: what fresh and freed memory is filled with
 
@@ -43,6 +47,8 @@ class Fuzz:
         self.work = os.path.join(self.folder, "work")
         os.mkdir(self.work)
         self.reader = IndependentReader()
+        self.seconds = self.peak = 0  # of the last run: processor time, MiB that were resident
+        self.worst = {"seconds": 0, "peak": 0}
         self.limit_memory()
         self.exits = collections.Counter()
         self.failures = []
@@ -63,14 +69,29 @@ class Fuzz:
         """Runs the tool. Returns its exit code (128 + n after a signal, 200 after the time limit),
         standard output and standard error."""
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_PERTURB_": fill, **environment}
-        try:
-            done = subprocess.run([self.options.qrtool, *arguments], capture_output=True,
-                                  check=False,
-                                  timeout=SECONDS, env=environment, input=stdin, cwd=self.work)
-        except subprocess.TimeoutExpired:
+        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, \
+                tempfile.TemporaryFile() as err:
+            given.write(stdin or b"")
+            given.seek(0)
+            process = subprocess.Popen([self.options.qrtool, *arguments], stdin=given, stdout=out,
+                                       stderr=err, env=environment, cwd=self.work)
+            timer = threading.Timer(SECONDS, process.kill)
+            timer.start()
+            _, status, usage = os.wait4(process.pid, 0)
+            is_late = not timer.is_alive()
+            timer.cancel()
+            process.returncode = code = os.waitstatus_to_exitcode(status)
+            # What this program itself takes counts as memory of the new process, too.
+            self.seconds, self.peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+            self.worst = {"seconds": max(self.worst["seconds"], self.seconds),
+                          "peak": max(self.worst["peak"], self.peak)}
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        if is_late:
             return 200, "", ""
-        code = done.returncode if done.returncode >= 0 else 128 - done.returncode
-        return code, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        return (code if code >= 0 else 128 - code, *texts)
 
     def fail(self, what, number, files):
         """Notes a failure, and keeps its files."""
@@ -87,7 +108,9 @@ class Fuzz:
         """Whether a run ended by itself, with an exit code that the manual names, a message where
         it failed, and without temporary files."""
         code, out, err = result
-        self.exits[what, f"{code} (the library crashed)" if "crashed" in err else str(code)] += 1
+        how = " (the library crashed)" if "crashed" in err else \
+            " (the library did not end)" if "does not come to an end" in err else ""
+        self.exits[what, f"{code}{how}"] += 1
         left = [name for name in os.listdir(self.work) if name.endswith(".tmp")]
         for name in left:
             os.remove(os.path.join(self.work, name))
@@ -95,6 +118,10 @@ class Fuzz:
             reason = f"exit {code}"
         elif left:
             reason = f"left {left}"
+        elif self.seconds > MOST_SECONDS:
+            reason = f"{self.seconds:.1f} s"
+        elif self.peak > 1.1 * MEMORY + 20:
+            reason = f"{self.peak:.0f} MiB"
         elif code > 1 and not err.startswith("qrtool: "):
             reason = f"exit {code} says {err[:100]!r}"
         else:
@@ -112,8 +139,8 @@ class Fuzz:
                     os.remove(path)
             results.append(self.run(*arguments, fill=fill, stdin=stdin))
             contents.append([content(path) for path in paths])
-        if not all([self.ended_well(what, result, self.number, files) for result in results]):
-            return None
+            if not self.ended_well(what, results[-1], self.number, files):
+                return None
         codes = [result[0] for result in results]
         if codes[0] != codes[1] or contents[0] != contents[1]:
             self.fail(f"{what}: two fills of memory, two answers: exits {codes}", self.number,
@@ -154,7 +181,7 @@ class Fuzz:
         elif self.number % 5 == 2:
             name, options = path, ["--dataset", dataset, "--dataset", f"{dataset}[..., 1:]"]
         result = self.run_twice("factor", ["factor", name, output, "-q", "--backend", "cpu",
-                                           "--threads", "1", *options],
+                                           "--threads", "1", "--memory", f"{MEMORY}MiB", *options],
                                 ["q.h5"], [path])
         if result is None:
             return
@@ -166,7 +193,8 @@ class Fuzz:
         if code == 0 and not self.agrees(path, output):
             self.fail("h5py reads something else", self.number, [path, output])
         if code == 0 and self.number % 10 == 0:
-            verified = self.run("verify", name, output, "-q", "--threads", "1")
+            verified = self.run("verify", name, output, "-q", "--threads", "1", "--memory",
+                                f"{MEMORY}MiB")
             self.ended_well("verify", verified, self.number, [path, output])
 
     def agrees(self, path, output):
@@ -193,10 +221,12 @@ class Fuzz:
         path = os.path.join(self.work, "f.h5")
         chosen = self.damaged_copy(samples, path)
         a, undamaged = pairs[chosen]
-        results = [self.run("verify", a, path, "--threads", "1", fill=fill) for fill in FILLS]
-        if not all([self.ended_well("verify", result, self.number, [path, a])
-                    for result in results]):
-            return
+        results = []
+        for fill in FILLS:
+            results.append(self.run("verify", a, path, "--threads", "1", "--memory",
+                                    f"{MEMORY}MiB", fill=fill))
+            if not self.ended_well("verify", results[-1], self.number, [path, a]):
+                return
         out = [result[1] for result in results]
         if results[0][0] != results[1][0] or out[0] != out[1]:
             self.fail("verify: two fills of memory, two answers", self.number, [path, a])
@@ -244,7 +274,7 @@ class Fuzz:
             file.write(text)
         stem, ending = os.path.splitext(output)
         arguments = ["factor", "-" if by_stdin else path, output, "-qf", "--backend", "cpu",
-                     "--threads", "1", *options]
+                     "--threads", "1", "--memory", f"{MEMORY}MiB", *options]
         result = self.run_twice(ending[1:], arguments, [f"{stem}.{part}{ending}" for part in "QR"],
                                 [path],
                                 stdin=text if by_stdin else None)
@@ -281,7 +311,7 @@ class Fuzz:
                 file.write(data)
             output = "c.npz" if self.number % 4 < 2 else "c.npy"
             arguments = ["factor", path + ":a" if is_archive else path, output, "-qf", "--backend",
-                         "cpu", "--threads", "1"]
+                         "cpu", "--threads", "1", "--memory", f"{MEMORY}MiB"]
             result = self.run_twice("npy", arguments, ["c.npz", "c.Q.npy", "c.R.npy"], [path])
             if result is not None and result[0] == 0 and not self.agrees_with_numpy(path, output):
                 self.fail("npy: NumPy reads something else", self.number, [path])
@@ -299,6 +329,8 @@ class Fuzz:
     def report(self):
         for (what, code), count in sorted(self.exits.items()):
             print(f"{what}: exit {code}: {count}")
+        print(f"most processor time {self.worst['seconds']:.1f} s, most memory "
+              f"{self.worst['peak']:.0f} MiB")
         print(f"{len(self.failures)} failures")
 
 
@@ -314,8 +346,10 @@ def close(expected, found, single):
     if expected is None or expected.shape != found.shape:
         return False
     with np.errstate(all="ignore"):
+        expected = expected.astype("f8")
         largest = np.abs(expected).max(axis=(-2, -1), keepdims=True) if expected.size else 0
-        scaled = np.where(largest > 0, largest, 1)
+        # Below the least normal number there are fewer digits.
+        scaled = np.maximum(largest, np.finfo("f4" if single else "f8").tiny)
         difference = np.abs(expected / scaled - found / scaled)
     return bool((difference <= (1e-4 if single else 1e-11)).all())
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
- * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, or malloc
- *                    (calloc, realloc and aligned memory, too), or pthread_create
+ * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, open, read,
+ *                    pread (preadv too), or malloc (calloc, realloc and aligned memory, too), or
+ *                    pthread_create
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
  * QRTOOL_FAIL_LOG    file that gets a line when a call failed
- * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead
+ * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead; another number: the call gets this
+ *                    signal, and goes on where it is blocked
  *
  * Calls on the standard streams are left alone. */
 #define _GNU_SOURCE
@@ -16,10 +18,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -35,9 +39,14 @@ static int must_fail(const char* call) {
   if (!chosen || strcmp(chosen, call) != 0) return 0;
   const int number = atomic_fetch_add(&calls, 1) + 1, nth = number_of("QRTOOL_FAIL_NTH");
   if (number != nth && !(number > nth && number_of("QRTOOL_FAIL_STICKY"))) return 0;
-  const int log = open(getenv("QRTOOL_FAIL_LOG"), O_WRONLY | O_CREAT | O_APPEND, 0666);
+  const int log = (int)syscall(SYS_openat, AT_FDCWD, getenv("QRTOOL_FAIL_LOG"),
+                               O_WRONLY | O_CREAT | O_APPEND, 0666);
   if (log >= 0) close(log);
-  if (number_of("QRTOOL_FAIL_KILL")) raise(SIGKILL);
+  const int sent = number_of("QRTOOL_FAIL_KILL");
+  if (sent) {
+    raise(sent == 1 ? SIGKILL : sent);
+    return 0;
+  }
   errno = number_of("QRTOOL_FAIL_ERRNO");
   return 1;
 }
@@ -58,6 +67,35 @@ ssize_t pwritev64(int fd, const struct iovec* parts, int count, off64_t offset) 
 }
 ssize_t write(int fd, const void* data, size_t size) {
   return fd > 2 && must_fail("write") ? -1 : NEXT(write)(fd, data, size);
+}
+ssize_t read(int fd, void* data, size_t size) {
+  return fd > 2 && must_fail("read") ? -1 : NEXT(read)(fd, data, size);
+}
+ssize_t pread(int fd, void* data, size_t size, off_t offset) {
+  return must_fail("pread") ? -1 : NEXT(pread)(fd, data, size, offset);
+}
+ssize_t pread64(int fd, void* data, size_t size, off64_t offset) {
+  return must_fail("pread") ? -1 : NEXT(pread64)(fd, data, size, offset);
+}
+ssize_t preadv(int fd, const struct iovec* parts, int count, off_t offset) {
+  return must_fail("pread") ? -1 : NEXT(preadv)(fd, parts, count, offset);
+}
+ssize_t preadv64(int fd, const struct iovec* parts, int count, off64_t offset) {
+  return must_fail("pread") ? -1 : NEXT(preadv64)(fd, parts, count, offset);
+}
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = va_arg(rest, mode_t);
+  va_end(rest);
+  return must_fail("open") ? -1 : NEXT(open)(path, flags, mode);
+}
+int open64(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const mode_t mode = va_arg(rest, mode_t);
+  va_end(rest);
+  return must_fail("open") ? -1 : NEXT(open64)(path, flags, mode);
 }
 int ftruncate(int fd, off_t size) { return must_fail("ftruncate") ? -1 : NEXT(ftruncate)(fd, size); }
 int ftruncate64(int fd, off64_t size) {

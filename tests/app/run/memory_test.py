@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The most memory that a run has resident, for many ways in which a file may be stored: at most a
-tenth and 20 MiB more than --memory."""
+tenth and 20 MiB more than --memory. With `--random N [SEED]` as many ways are drawn instead."""
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import h5py
 import numpy as np
 
 QRTOOL, COUNT_CALLS = sys.argv[1:3]
+DRAWN = int(sys.argv[4]) if sys.argv[3:4] == ["--random"] else 0
+SEED = sys.argv[5] if len(sys.argv) > 5 else "1"
 MIB = 1 << 20
 MODES = ("reduced", "r", "raw")
 
@@ -117,6 +120,41 @@ class Memory(unittest.TestCase):
         np.save(self.path("f.npy"), np.asfortranarray(self.rows))
         self.expect_peak(self.path("f.npy"), 24, "r")
 
+    def test_numpy_in_fortran_order(self):
+        # The numbers are copied to a file first, of whose pages none belong to the process.
+        small = np.random.default_rng(6).standard_normal((1000000, 2, 2), np.float32)
+        for array in (small, small.reshape(2, 500000, 2, 2), small.reshape(1000, 10, 100, 2, 2),
+                      self.batch[:2000].reshape(100, 20, 32, 32)):
+            np.save(self.path("f.npy"), np.asfortranarray(array))
+            self.expect_peak(self.path("f.npy"), 24, "r")
+        np.save(self.path("f.npy"), np.asfortranarray(self.batch[:3].repeat(50, 1).repeat(20, 2)))
+        self.expect_peak(self.path("f.npy"), 32, "r")
+        np.savez_compressed(self.path("f.npz"), a=np.asfortranarray(small))
+        self.expect_peak(self.path("f.npz") + ":a", 24, "r")
+
+    def test_many_small_chunks(self):
+        ones = {"chunks": (1, 1), "compression": "gzip", "fillvalue": 1.0}
+        with h5py.File(self.path("c.h5"), "w") as file:
+            file.create_dataset("never", (2000, 2000), "f8", **ones)
+            file.create_dataset("some", (400, 400), "f8", **ones)[:200, :300] = 2
+            file.create_dataset("rows", data=self.rows[:60000, :8], chunks=(1, 8),
+                                compression="gzip")
+        for name, mebibytes in (("never", 200), ("some", 24), ("rows", 12)):
+            self.expect_peak(self.path(f"c.h5:/{name}"), mebibytes, "r")
+
+    def test_large_chunks_by_rows(self):
+        rows = np.random.default_rng(7).standard_normal((400000, 16))
+        file = self.store(rows, chunks=(40960, 16), compression="gzip", compression_opts=1)
+        self.expect_peak(file, 40)
+        self.expect_peak(file, 40, "r")
+
+    def test_matrix_market_output(self):
+        tall = np.random.default_rng(8).standard_normal((1000000, 2))
+        np.save(self.path("t.npy"), tall)
+        self.expect_peak(self.path("t.npy"), 24, out="q.mtx")
+        np.save(self.path("t.npy"), np.ascontiguousarray(tall.reshape(-1, 1000).T))
+        self.expect_peak(self.path("t.npy"), 160, "r", out="q.mtx")
+
     def test_text(self):
         with open(self.path("a.csv"), "w", encoding="ascii") as file:
             for matrix in self.batch[:1500]:
@@ -159,6 +197,23 @@ class Memory(unittest.TestCase):
                                                    compression_opts=1), 40)
         self.expect_solve_peak(*self.store_systems(self.rows, b), 24)
 
+    def test_solve_of_numpys_files_by_rows(self):
+        rows = np.random.default_rng(9).standard_normal((400000, 16))
+        np.save(self.path("a.npy"), rows)
+        np.save(self.path("b.npy"), rows[:, 0] + 1)
+        for mebibytes in (12, 16, 40):
+            self.expect_solve_peak(self.path("a.npy"), self.path("b.npy"), mebibytes)
+
+    def test_right_sides_as_rows(self):
+        generator = np.random.default_rng(10)
+        a = generator.standard_normal((2000000, 2), np.float32)
+        b = generator.standard_normal((3, 2000000), np.float32)
+        files = self.store_systems(a[None], b)
+        self.expect_solve_peak(files[0] + "[0]", files[1], 24)
+        np.save(self.path("a.npy"), a)
+        np.save(self.path("b.npy"), b)
+        self.expect_solve_peak(self.path("a.npy"), self.path("b.npy"), 24)
+
     def test_verify(self):
         file = self.store(self.batch, chunks=True, compression="gzip", compression_opts=1)
         self.expect_peak(file, 64)
@@ -168,5 +223,72 @@ class Memory(unittest.TestCase):
         self.assertLess(peak / MIB, 1.1 * 32 + 20)
 
 
+class Drawn(Memory):
+    """Ways to store and to factor some 16 to 60 MiB, each drawn from SEED and its number."""
+
+    def draw_array(self, draw):
+        numbers = draw.randrange(2 << 20, 8 << 20)
+        kind = draw.choice(("batch", "batch", "tall", "wide"))
+        if kind == "batch":
+            m, n = draw.choice(((1, 1), (2, 2), (3, 5), (16, 4), (32, 32), (100, 7), (256, 200)))
+            shape = [max(1, numbers // (m * n)), m, n]
+            if draw.random() < 0.3:
+                shape = [max(1, shape[0] // 30), draw.choice((2, 5)), 6, m, n]
+        else:
+            n = draw.choice((1, 2, 7, 16, 40))
+            shape = [numbers // n, n] if kind == "tall" else [n, numbers // n // 8]
+        dtype = draw.choice(("<f4", "<f8", ">f4", "<i2"))
+        generator = np.random.default_rng(draw.randrange(1 << 32))
+        array = generator.standard_normal(shape, np.float32) * 100
+        return array.astype(dtype)
+
+    def store_drawn(self, draw, array):
+        """Returns the file and a description."""
+        how = draw.choice(("npy", "fortran", "npz", "hdf5", "hdf5", "hdf5"))
+        if how != "hdf5":
+            stored = np.asfortranarray(array) if how == "fortran" else array
+            if how == "npz":
+                np.savez_compressed(self.path("d.npz"), a=stored[: len(stored) // 3 + 1])
+                return self.path("d.npz") + ":a", how
+            np.save(self.path("d.npy"), stored)
+            return self.path("d.npy"), how
+        options = {}
+        if draw.random() < 0.8:
+            most = max(1, min(array.size, draw.choice((1 << 10, 1 << 14, 1 << 18, 1 << 20))))
+            chunk = list(array.shape)
+            for d in range(len(chunk)):
+                whole = int(np.prod(chunk))
+                chunk[d] = max(1, min(chunk[d], chunk[d] * most // whole))
+            options = {"chunks": tuple(chunk), **draw.choice((
+                {}, {"fletcher32": True}, {"compression": "lzf"},
+                {"compression": "gzip", "compression_opts": 1, "shuffle": True}))}
+        with h5py.File(self.path("d.h5"), "w") as file:
+            file.create_dataset("A", data=array, **options)
+        return self.path("d.h5"), f"hdf5 {options}"
+
+    def test_drawn(self):
+        refused = 0
+        for number in range(DRAWN):
+            draw = random.Random(f"{SEED} {number}")
+            array = self.draw_array(draw)
+            file, how = self.store_drawn(draw, array)
+            mode = draw.choice(MODES)
+            out = draw.choice(("q.h5", "q.npy", "q.npz") + (("q.mtx",) if array.ndim == 2 else ()))
+            mebibytes = draw.choice((16, 20, 24, 32, 48, 100))
+            with self.subTest(number=number, shape=array.shape, type=array.dtype.str, how=how,
+                              mode=mode, out=out, memory=mebibytes):
+                code, said, peak = self.run_tool(
+                    "factor", file, self.path(out), "-f", "-q", "--backend", "cpu", "--mode", mode,
+                    "--threads", draw.choice("1234"), "--memory", f"{mebibytes}MiB")
+                # What needs more memory as a whole is refused.
+                refused += code == 6
+                self.assertIn(code, (0, 6), said)
+                if code == 6:
+                    self.assertRegex(said, "the limit is|--memory")
+                self.assertLess(peak / MIB, 1.1 * mebibytes + 20)
+        print(f"{DRAWN} drawn, {refused} refused")
+
+
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    chosen = "Drawn.test_drawn" if DRAWN else "Memory"
+    unittest.main(argv=[sys.argv[0], chosen])

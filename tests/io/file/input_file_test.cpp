@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "io/file/input_file.hpp"
+#include "io/file/scratch_file.hpp"
 #include "tests/io/hdf5/reading.hpp"
 
 namespace qrtool {
@@ -51,6 +53,31 @@ TEST_F(InputFileTest, ADirectoryIsNoFileWithDatasets) {
             "cannot read 'd:/f.h5': No such file or directory | write d/f.h5");
   EXPECT_EQ(input_error("d:/g.h5"), "cannot read 'd:/g.h5': No such file or directory");
   EXPECT_EQ(open_file("d/f.h5:/A")->source().m, 2);
+}
+
+TEST_F(InputFileTest, AChangeIsNoticedWhereItsTimeIsSetBack) {
+  write_text("a.npy", "first");
+  struct stat before {};
+  ASSERT_EQ(stat("a.npy", &before), 0);
+  const int file = open("a.npy", O_RDWR);
+  const FileStamp stamp(file);
+  stamp.require_unchanged(file, "a.npy");
+  ASSERT_EQ(pwrite(file, "other", 5, 0), 5);
+  const timespec times[] = {before.st_atim, before.st_mtim};
+  ASSERT_EQ(futimens(file, times), 0);
+  EXPECT_EQ(error_of<InputError>([&] { stamp.require_unchanged(file, "a.npy"); }),
+            "a.npy: the file changed while it was being read | wait until the program that writes "
+            "it is done, or read a copy");
+  close(file);
+}
+
+TEST_F(InputFileTest, AScratchFileNeverHasAName) {
+  std::filesystem::create_directory("d");
+  const std::filesystem::file_time_type long_ago{};
+  std::filesystem::last_write_time("d", long_ago);
+  EXPECT_GE(create_nameless("d"), 0);
+  EXPECT_EQ(std::filesystem::last_write_time("d"), long_ago);
+  EXPECT_LT(create_nameless("none"), 0);
 }
 
 TEST_F(InputFileTest, OpenForWritingElsewhere) {

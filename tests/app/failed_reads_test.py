@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Calls that read files fail one after another: the tool says so as an error of the input, and what
+it prints with exit code 0 is what it prints where no call fails."""
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+
+QRTOOL, FAIL_NTH = (os.path.abspath(path) for path in sys.argv[1:3])
+MOST = 400  # calls of one kind
+EXIT_INPUT, EXIT_OUTPUT = 3, 5
+
+
+class FailedReads(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="qrtool-reads-")
+        self.log = os.path.join(self.folder, "log")
+        generator = np.random.default_rng(5)
+        with h5py.File(self.path("a.h5"), "w") as file:
+            file["A"] = generator.standard_normal((9, 3))
+            file["b"] = generator.standard_normal(9)
+        np.save(self.path("a.npy"), generator.standard_normal((9, 3)))
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_tool(self, *arguments, **environment):
+        done = subprocess.run([QRTOOL, *arguments], capture_output=True, text=True, timeout=60,
+                              check=False, cwd=self.folder,
+                              env={**os.environ, "OMP_NUM_THREADS": "1", **environment})
+        return done.returncode, done.stdout, done.stderr
+
+    def each_failure(self, call, error, *arguments):
+        """Runs the command as often as it makes the call, the Nth of which fails in run N."""
+        for number in range(1, MOST):
+            if os.path.exists(self.log):
+                os.remove(self.log)
+            result = self.run_tool(*arguments, LD_PRELOAD=FAIL_NTH, QRTOOL_FAIL_CALL=call,
+                                   QRTOOL_FAIL_NTH=str(number), QRTOOL_FAIL_ERRNO=str(error),
+                                   QRTOOL_FAIL_LOG=self.log)
+            if not os.path.exists(self.log):
+                return
+            yield number, result
+        self.fail(f"more than {MOST} calls of {call}")
+
+    def outputs(self):
+        """Outputs of both commands in several formats: their names, and how they are verified."""
+        for ending in ("h5", "npy", "npz", "csv", "mtx"):
+            factors, solutions = f"q.{ending}", f"x.{ending}"
+            self.assertEqual(self.run_tool("factor", "a.h5:/A", factors, "-qf")[0], 0)
+            self.assertEqual(self.run_tool("solve", "a.h5:/A", "a.h5:/b", solutions, "-qf")[0], 0)
+            yield factors, ("verify", "a.h5:/A", factors)
+            yield solutions, ("verify", "a.h5:/A", "a.h5:/b", solutions)
+
+    def test_reports_that_cannot_be_read(self):
+        for _, verify in self.outputs():
+            for number, (code, _, said) in self.each_failure("read", errno.EIO, *verify):
+                self.assertIn(code, (0, EXIT_INPUT), (verify, number, said))
+
+    def test_info_says_what_it_cannot_read(self):
+        for name, _ in self.outputs():
+            whole = self.run_tool("info", name)
+            self.assertEqual(whole[0], 0, whole)
+            for call, error in (("open", errno.EMFILE), ("fstat", errno.EIO)):
+                for number, result in self.each_failure(call, error, "info", name):
+                    # A dataset may be listed with what is wrong with it.
+                    if result[0] == 0 and os.strerror(error) not in result[1]:
+                        self.assertEqual(result[1], whole[1], (name, call, number))
+                    self.assertIn(result[0], (0, EXIT_INPUT), (name, call, number, result))
+
+    def test_interrupted_reads_go_on(self):
+        for name in ("a.h5:/A", "a.npy"):
+            for number, (code, _, said) in self.each_failure(
+                    "pread", errno.EINTR, "factor", name, "q.h5", "-qf", "--backend", "cpu"):
+                self.assertEqual(code, 0, (name, number, said))
+
+    def test_a_signal_while_a_file_gets_its_name(self):
+        for command in (("generate", "--shape", "3x4x4", "g.npy"),
+                        ("factor", "a.npy", "g.h5", "--backend", "cpu")):
+            code, _, said = self.run_tool(*command, "-q", LD_PRELOAD=FAIL_NTH,
+                                          QRTOOL_FAIL_CALL="rename", QRTOOL_FAIL_NTH="1",
+                                          QRTOOL_FAIL_KILL=str(int(signal.SIGTERM)),
+                                          QRTOOL_FAIL_LOG=self.log)
+            self.assertEqual(code, -signal.SIGTERM)
+            self.assertTrue(os.path.exists(self.path(command[2 if "factor" in command else -1])))
+            self.assertEqual(said, "qrtool: interrupted while the output was being finished\n")
+
+    def test_a_file_that_cannot_be_opened_twice(self):
+        for number, (code, _, said) in self.each_failure(
+                "open", errno.EMFILE, "factor", "a.npy", "q.npy", "-qf", "--backend", "cpu"):
+            self.assertIn(code, (0, EXIT_INPUT, EXIT_OUTPUT), (number, said))
+            if code == EXIT_INPUT:
+                self.assertIn("Too many open files", said, number)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
