@@ -21,6 +21,7 @@ FACTORED = [
     ("gram", 61, 39, "f8", 4), ("gram", 60, 20, "f8", 4), ("gram_group", 101, 98, "f4", 2),
     ("gram_group", 97, 97, "f8", 2), ("gram_group", 131, 129, "f8", 1),
     ("gram_tiles", 140, 130, "f4", 1), ("gram_twice", 135, 130, "f8", 1),
+    ("gram_twice", 40, 20, "f8", 2),
     ("blocked", 100, 40, "f4", 1), ("blocked", 90, 33, "f8", 1), ("large", 150, 140, "f4", 1),
     ("large", 140, 130, "f8", 1), ("tall", 1500, 20, "f4", 1), ("tall", 1100, 17, "f8", 1),
 ]
@@ -91,6 +92,7 @@ def solve(folder, m, n, kind, count, options):
 # With these the products of float64 blocks are formed by shuffles and fma.
 PLAIN = [("gram", 64, 32, "f8", 2), ("gram", 96, 48, "f4", 2), ("gram_group", 97, 97, "f8", 1),
          ("gram_tiles", 140, 130, "f4", 1), ("gram_twice", 135, 130, "f8", 1),
+    ("gram_twice", 40, 20, "f8", 2),
          ("leading", 17, 41, "f8", 2)]
 FOR_CPUS_ALONE = {"vector"}
 FOR_BENCH_ALONE = {"textbook"}
