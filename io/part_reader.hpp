@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// part_reader.hpp: what a reader also offers that can read a part of a row. Right sides may be stored
-// as rows, each of millions of numbers.
+// part_reader.hpp: what a reader also offers that can read a part of a row. Right sides may be
+// stored as rows, each of millions of numbers.
 #pragma once
 
 #include "core/batch.hpp"

@@ -59,9 +59,8 @@ FoundDataset open_entry(const InfoOptions& o, const std::string& file, Entry ent
   spec.path = file;
   spec.dataset = entry.name;
   try {
-    Source source = open_input(spec)->source();
-    const Format& format = format_of_input(file);
-    return found(std::move(entry), std::move(source), format, o.order);
+    // The entry is needed where one of these calls fails.
+    return found(entry, open_input(spec)->source(), format_of_input(file), o.order);
   } catch (const Error& error) {
     entry.problem = error.what();
     return {.entry = std::move(entry)};

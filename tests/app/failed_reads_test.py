@@ -77,7 +77,9 @@ class FailedReads(unittest.TestCase):
                     # A dataset may be listed with what is wrong with it.
                     if result[0] == 0 and os.strerror(error) not in result[1]:
                         self.assertEqual(result[1], whole[1], (name, call, number))
-                    self.assertIn(result[0], (0, EXIT_INPUT), (name, call, number, result))
+                    # Numbers of .mtx are copied to a scratch file, which may be what fails.
+                    self.assertIn(result[0], (0, EXIT_INPUT, EXIT_OUTPUT),
+                                  (name, call, number, result))
 
     def test_interrupted_reads_go_on(self):
         for name in ("a.h5:/A", "a.npy"):

@@ -100,7 +100,8 @@ def run(fuzz, count):
     left = count // 3
     for arguments, written in commands:
         for call, error in _CALLS:
-            for sticky in (False, True):
+            # A call that is always interrupted is always made again.
+            for sticky in (False,) if error == errno.EINTR else (False, True):
                 number = 1 + part
                 while left > 0 and _run_one(fuzz, arguments, written, call, error, number, sticky):
                     number += parts
