@@ -110,16 +110,17 @@ std::uint64_t readable_size(const std::string& path) {
   return static_cast<std::uint64_t>(info.st_size);
 }
 
-Content sniff(const std::string& path) {
-  const Descriptor descriptor = open_if_readable(path);
+Content sniff(const std::string& path) { return sniff(open_if_readable(path), escape(path)); }
+
+Content sniff(int descriptor, const std::string& shown) {
   if (is_hdf5(descriptor)) return Content::hdf5;
   if (is_gzip(descriptor)) {
-    const std::string head = head_of_text(descriptor, escape(path));
+    const std::string head = head_of_text(descriptor, shown);
     return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
   }
   std::array<char, 4096> head{};
   const ssize_t size = pread(descriptor, head.data(), head.size(), 0);
-  if (size < 0) throw_cannot_read(path, std::strerror(errno));
+  if (size < 0) throw InputError(fmt::format("cannot read '{}': {}", shown, std::strerror(errno)));
   const std::string_view text(head.data(), static_cast<std::size_t>(size));
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
   if (text.starts_with("\x93NUMPY")) return Content::npy;
