@@ -16,14 +16,17 @@ namespace qrtool {
 enum class Status : std::uint8_t {
   ok = 0,
   above_bar = 1,
-  non_finite = 2,   // the input holds NaN or Inf; the factors are NaN
-  r_overflows = 3,  // R is larger than its type can hold
-  unchecked = 4,    // no second look at A was made
+  non_finite = 2,    // the input holds NaN or Inf; the factors are NaN
+  r_overflows = 3,   // R is larger than its type can hold
+  unchecked = 4,     // no second look at A was made
+  too_few_rows = 5,  // of solutions alone: the rows that count do not determine x, which is NaN
 };
 
-/// The names of the values of Status, in their order.
+/// The names of the values of Status that a matrix may have, and a solution, in their order.
 inline constexpr std::array<std::string_view, 5> status_names{"ok", "above_bar", "non_finite",
                                                               "r_overflows", "unchecked"};
+inline constexpr std::array<std::string_view, 6> solution_status_names{
+    "ok", "above_bar", "non_finite", "x_overflows", "unchecked", "too_few_rows"};
 inline std::string_view name_of(Status status) {
   return status_names[static_cast<std::size_t>(status)];
 }

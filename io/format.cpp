@@ -2,10 +2,14 @@
 // format.cpp: the list of formats, and the choice of one.
 #include "io/format.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "core/error.hpp"
 #include "io/csv/format.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_output.hpp"
 #include "io/hdf5/format.hpp"
@@ -19,18 +23,31 @@ std::span<const Format* const> formats() {
   return all;
 }
 
+namespace {
+
+/// What comes through a pipe. Errors: InputError for files of datasets, which are read at random.
+const Format& format_of_standard_input() {
+  const Descriptor copy(open_rereadable("-"));
+  const Content content = sniff(copy, std::string(standard_input));
+  if (content == Content::hdf5 || content == Content::zip)
+    throw InputError(fmt::format("{}: holds {}; text, .npy and Matrix Market come through a pipe",
+                                 standard_input, content == Content::hdf5 ? "HDF5" : "a .npz file"),
+                     "write it to a file, and name that");
+  return content == Content::npy ? npy_format : csv_format;
+}
+
+}  // namespace
+
 const Format& format_of_input(const std::string& file) {
-  Content content = Content::text;
-  if (!is_standard_input(file)) {
-    readable_size(file);
-    content = sniff(file);
-  }
+  if (is_standard_input(file)) return format_of_standard_input();
+  readable_size(file);
+  const Content content = sniff(file);
   return **std::find_if(formats().begin(), formats().end(),
                         [&](const Format* format) { return format->is_input(file, content); });
 }
 
 const Format& format_of_output(const std::string& path) {
-  if (is_standard_output(path)) return csv_format;
+  if (path == standard_output_text) return csv_format;
   const std::string ending = ending_of(path);
   const auto takes = [&](const Format* format) {
     const auto& endings = format->endings;

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
 #include "io/format.hpp"
@@ -152,6 +153,8 @@ std::unique_ptr<Reader> open_solutions(const std::string& path, int threads,
   if (const std::string named = factor_file(location.file, "X"); std::filesystem::exists(named)) {
     require_one_run_of_solutions(location.file);
     spec.path = named;
+  } else if (is_coefficient_table(location.file)) {
+    return open_coefficients(location.file);
   } else if (location.dataset.empty()) {
     const Format& format = format_of_input(location.file);
     if (format.has_datasets) spec.dataset = format.find_solutions(location.file);

@@ -48,6 +48,14 @@ struct NumberDataset {
   double bar = not_measured;  // the largest value that passes; NaN: none
 };
 
+/// The coefficients of a table are one file of text: a header, and a line for each of them with its
+/// term, x and what `se` says of it. With several responses the first column names them.
+struct CoefficientTable {
+  std::vector<std::string> terms;      // n: the columns of A
+  std::vector<std::string> responses;  // p: those of B
+  double confidence = 0;               // of the limits; 0: none
+};
+
 using AttributeValue = std::variant<std::string, double, std::int64_t, std::vector<std::string>>;
 using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
@@ -60,6 +68,8 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
+  /// Where X (terms x responses) and se are those of a table. Only text takes notice of it.
+  std::optional<CoefficientTable> coefficients = {};
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
   std::vector<ReportColumn> report_columns = {};

@@ -33,6 +33,16 @@ void refuse_two_standard_inputs(const std::vector<std::string>& inputs) {
                      "name files for all but one of them");
 }
 
+/// Gives standard output the name of its format.
+template <class Options>
+void choose_stream(Options& o) {
+  if (o.format == StreamFormat::automatic) return;
+  if (!is_standard_output(o.output))
+    throw UsageError("--format is for OUT -, standard output",
+                     "the ending of OUT says its format: .npy, .csv, ...");
+  if (o.format == StreamFormat::npy) o.output = standard_output_npy;
+}
+
 void refuse_one_report_of_several(const std::vector<std::string>& datasets,
                                   const std::string& report) {
   if (datasets.size() > 1 && !report.empty())
@@ -40,12 +50,12 @@ void refuse_one_report_of_several(const std::vector<std::string>& datasets,
                      "leave it away: OUT holds a report of each dataset");
 }
 
-void check(const FactorOptions& o) {
+void check(FactorOptions& o) {
+  choose_stream(o);
   refuse_one_report_of_several(o.datasets, o.report);
   if (!is_standard_output(o.output)) refuse_standard_output(o.output);
   if (is_standard_output(o.output) && o.mode != Mode::r)
-    throw UsageError("OUT - is R alone, as CSV on standard output",
-                     "give --mode r, or name a file");
+    throw UsageError("OUT - is R alone, on standard output", "give --mode r, or name a file");
   if (o.pivot && o.mode == Mode::raw)
     throw UsageError("--pivot contradicts --mode raw: there is no V of Q with pivoted columns",
                      "use --mode reduced, complete or r");
@@ -75,13 +85,25 @@ void check(SolveOptions& o) {
   if (s.response.empty() && s.intercept)
     throw UsageError("--intercept is for a table, with --response",
                      "add a column of ones to A otherwise");
+  if (o.basic && s.least_norm)
+    throw UsageError("--basic and --least-norm contradict each other", "leave one of them away");
   if (o.covariance && o.no_se)
     throw UsageError("--covariance and --no-se contradict each other", "leave one of them away");
   if (o.covariance && s.ridge.value_or(0) > 0)
     throw UsageError("--covariance contradicts --ridge, whose x is biased",
                      "leave one of them away");
   if (!s.response.empty()) o.output = std::exchange(o.b, "");
-  refuse_standard_output(o.output);
+  choose_stream(o);
+  if (!is_standard_output(o.output)) refuse_standard_output(o.output);
+  if (o.covariance && is_standard_output(o.output))
+    throw UsageError("--covariance and OUT - contradict each other: standard output takes x alone",
+                     "name a file");
+  if (o.confidence > 0 && s.response.empty())
+    throw UsageError("--confidence is for the coefficients of a table, with --response",
+                     "leave it away");
+  if (o.confidence > 0 && (o.no_se || s.ridge.value_or(0) > 0))
+    throw UsageError("--confidence needs standard errors, which --no-se and --ridge leave out",
+                     "leave one of them away");
   refuse_two_standard_inputs({o.a, o.b, s.weights});
 }
 void check(VerifyOptions& o) {

@@ -44,7 +44,7 @@ constexpr std::pair<std::string_view, Check> checks_of_verify[] = {{"full", Chec
 constexpr std::pair<std::string_view, ElementType> element_types[] = {
     {"single", ElementType::float32}, {"double", ElementType::float64}};
 const std::pair<std::string_view, std::string> backends[] = {
-    {"auto", "auto"}, {"cpu", "cpu"}, {"opencl", "opencl"}};
+    {"auto", "auto"}, {"cpu", "cpu"}, {"gpu", "gpu"}, {"opencl", "opencl"}};
 constexpr std::pair<std::string_view, RowsOfB> rows_words[] = {{"auto", RowsOfB::automatic},
                                                                {"first", RowsOfB::first},
                                                                {"last", RowsOfB::last},
@@ -55,6 +55,9 @@ constexpr std::pair<std::string_view, std::optional<ElementType>> solution_preci
     {"input", std::nullopt}, {"single", ElementType::float32}, {"double", ElementType::float64}};
 constexpr std::pair<std::string_view, Criteria> criteria[] = {{"bar", Criteria::bar},
                                                               {"m-eps", Criteria::m_eps}};
+
+constexpr std::pair<std::string_view, StreamFormat> stream_formats[] = {{"csv", StreamFormat::csv},
+                                                                        {"npy", StreamFormat::npy}};
 
 char parse_delimiter(const std::string& text) {
   for (const auto& [word, character] : delimiter_words)
@@ -114,9 +117,11 @@ void add_input_options(CommandLine& line, Options& o) {
 }
 
 void add_backend_options(CommandLine& line, BackendRequest& request) {
-  line.choice("--backend", request.name,
-              "what computes; auto: a GPU where there is one and the work is worth its start",
-              backends);
+  line.choice(
+      "--backend", request.name,
+      "what computes; auto: a GPU where there is one and the work is worth its start; gpu: a "
+      "GPU or nothing; opencl: also a CPU that OpenCL runs on",
+      backends);
   line.value("--device", "DEVICE",
              "OpenCL device by number or part of its name, see qrtool devices: the first of that "
              "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
@@ -175,12 +180,13 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.positional(
       "IN", o.input,
       "FILE, FILE:/path/in/file or FILE.npz:member; HDF5, .npy, .npz, CSV (also gzip) or "
-      "Matrix Market; - is CSV from standard input; a part: 'FILE:/path[0:1000]', "
+      "Matrix Market; - is standard input: CSV, Matrix Market or .npy; a part: "
+      "'FILE:/path[0:1000]', "
       "'FILE:[::2, :, 3:]', as in Python");
   line.positional(
       "OUT", o.output,
       "HDF5, or by its ending .npz, .npy (OUT.Q.npy, OUT.R.npy), .csv, .tsv, .txt, .mtx; "
-      "- with --mode r: R as CSV on standard output");
+      "- with --mode r: R on standard output");
   line.choice("--mode", o.mode, "what is computed, as in NumPy", modes);
   line.choice("--sign", o.sign, "of the diagonal of R", signs);
   line.choice("--precision", o.precision,
@@ -204,6 +210,7 @@ void describe(CommandLine& line, FactorOptions& o) {
   line.flag("--explain", o.explain, "print the choice of the backend and the plan before running");
   line.not_deciding("--explain");
   add_dry_run(line, o.dry_run);
+  line.choice("--format", o.format, "of OUT -", stream_formats);
   add_report_options(line, o);
 }
 
@@ -225,7 +232,10 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
               "what becomes of a problem that holds NaN; skip: it "
               "loses these rows",
               missing_words);
-  line.value("--ridge", "X", "minimise ||A x - b||^2 + X ||x||^2; default 0",
+  line.flag("--least-norm", o.least_norm,
+            "where fewer rows count than A has columns: x of least norm, not NaN");
+  line.value("--ridge", "X",
+             "minimise ||A x - b||^2 + X ||x||^2, less the x of --intercept; default 0",
              [&o](const std::string& text) { o.ridge = parse_number("--ridge", text, 0); });
   line.value(
       "--rank-tolerance", "X",
@@ -260,10 +270,20 @@ void describe(CommandLine& line, SolveOptions& o) {
   line.optional_positional("B", o.b, "the right sides, also of one dimension; not with --response");
   line.optional_positional("OUT", o.output,
                            "HDF5, or by its ending .npz, .npy (OUT.X.npy, OUT.report.json), .csv, "
-                           ".tsv, .txt, .mtx");
+                           ".tsv, .txt, .mtx; - is standard output: x alone, or the coefficients "
+                           "of a table");
   add_system_options(line, o.system);
   line.flag("--basic", o.basic, "dependent columns: as many zeros as possible, not the least norm");
   line.flag("--no-se", o.no_se, "leave the standard errors out");
+  line.value("--confidence", "X",
+             "with --response: the limits of the coefficients, too, with this probability: 0.95",
+             [&o](const std::string& text) {
+               o.confidence = parse_number("--confidence", text, 0);
+               if (!(o.confidence > 0 && o.confidence < 1))
+                 throw UsageError(fmt::format("--confidence: {} is no probability between 0 and 1",
+                                              escape(text)),
+                                  "for 95 % give 0.95");
+             });
   line.flag("--covariance", o.covariance,
             "the covariance of the entries of every x, n x n, beside their standard errors");
   line.choice("--precision", o.precision, "of X; input: float32 where A and B are",
@@ -276,6 +296,7 @@ void describe(CommandLine& line, SolveOptions& o) {
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
   add_dry_run(line, o.dry_run);
+  line.choice("--format", o.format, "of OUT -", stream_formats);
   line.flag("-f,--force", o.force, "replace existing files");
 }
 

@@ -49,12 +49,11 @@ std::string_view our_word(std::string_view option, std::string_view word) {
   struct Alias {
     std::string_view option, word, ours;
   };
-  // NumPy's types; SciPy's, MATLAB's and Octave's modes; everyone's word for a device.
+  // NumPy's types; SciPy's, MATLAB's and Octave's modes.
   constexpr Alias aliases[] = {
       {"--precision", "float32", "single"}, {"--precision", "float64", "double"},
       {"--mode", "economic", "reduced"},    {"--mode", "economy", "reduced"},
-      {"--mode", "econ", "reduced"},        {"--mode", "full", "complete"},
-      {"--backend", "gpu", "opencl"}};
+      {"--mode", "econ", "reduced"},        {"--mode", "full", "complete"}};
   for (const Alias& alias : aliases)
     if (alias.option == option && alias.word == word) return alias.ours;
   return word;

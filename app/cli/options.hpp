@@ -23,6 +23,9 @@ struct PrecisionWord {
   bool is_mixed = false;
 };
 
+/// What OUT - is; automatic: text.
+enum class StreamFormat { automatic, csv, npy };
+
 struct FactorOptions : PrintOptions {
   std::string input, output, dataset;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
@@ -39,6 +42,7 @@ struct FactorOptions : PrintOptions {
   std::string scratch;  // directory; empty: none
   bool pivot = false, condition = false;
   bool force = false, explain = false, dry_run = false;
+  StreamFormat format = StreamFormat::automatic;
   std::string report;
 };
 
@@ -59,6 +63,7 @@ struct SystemOptions {
   RowsOfB rows = RowsOfB::automatic;
   std::optional<bool> skips_missing;
   std::optional<double> ridge, rank_tolerance;
+  bool least_norm = false;  // where too few rows count, x is of least norm, not NaN
 };
 
 struct SolveOptions : PrintOptions {
@@ -69,6 +74,8 @@ struct SolveOptions : PrintOptions {
   CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false, covariance = false;
+  double confidence = 0;  // of the limits of a table's coefficients; 0: none
+  StreamFormat format = StreamFormat::automatic;
   std::optional<std::uint64_t> memory_bytes;
   int threads = 0;
   bool force = false, dry_run = false;

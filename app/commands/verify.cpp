@@ -270,14 +270,18 @@ bool holds_solutions(const std::string& file) {
          recorded_attributes(file, {"command"}).front() == "solve";
 }
 
-/// Solutions need A and B.
-void refuse_solutions(const std::string& file) {
-  if (!holds_solutions(file)) return;
-  const std::string name = escape(file), response = recorded_attributes(file, {"response"}).front();
-  throw UsageError(fmt::format("{}: holds solutions, which are compared with A and b", name),
-                   response.empty() ? fmt::format("qrtool verify A B {}", name)
-                                    : fmt::format("qrtool verify TABLE {} --response {}", name,
-                                                  escape(response)));
+/// Solutions need A and B, or the table whose response OUT records.
+std::optional<VerifyOptions> with_table(const VerifyOptions& o) {
+  if (!holds_solutions(o.factors)) return std::nullopt;
+  const std::string response = recorded_attributes(o.factors, {"response"}).front();
+  const std::string name = escape(o.factors);
+  if (response.empty())
+    throw UsageError(fmt::format("{}: holds solutions, which are compared with A and b", name),
+                     fmt::format("qrtool verify A B {}", name));
+  VerifyOptions table = o;
+  table.system.response = response;
+  table.solutions = std::exchange(table.factors, "");
+  return table;
 }
 
 /// An answer as JSON, and its exit code.
@@ -372,7 +376,7 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
 
 ExitCode run_verify(const VerifyOptions& o) {
   if (!o.solutions.empty()) return verify_solutions(o);
-  refuse_solutions(o.factors);
+  if (const auto table = with_table(o)) return verify_solutions(*table);
   if (!o.report.empty()) check_report(o);
   const std::vector<std::string> recorded = recorded_datasets(o.factors);
   if (!recorded.empty()) {

@@ -9,6 +9,7 @@
 #include "app/cli/options.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/format.hpp"
@@ -140,6 +141,19 @@ FileContents look_into_set(const std::string& set) {
   return contents;
 }
 
+/// The coefficients of a table, whose report lies beside them.
+FileContents look_into_coefficients(const std::string& path) {
+  FileContents contents{.file = path,
+                        .format = std::string(format_of_output(path).name),
+                        .bytes = size_of_file(path),
+                        .files = {path, report_file(path, ".json")}};
+  const Source x = open_coefficients(path)->source();
+  const Entry entry{.name = "X", .dims = qrtool::dims_of(x), .stored_type = x.stored_type};
+  contents.datasets.push_back({.entry = entry});
+  sum_up_outputs(path, {&entry, 1}, contents);
+  return contents;
+}
+
 bool is_set(const std::string& path) {
   if (exists(path) || is_standard_input(path)) return false;
   const auto files = format_of_output(path).files_of_output(path);
@@ -149,6 +163,7 @@ bool is_set(const std::string& path) {
 }  // namespace
 
 FileContents look_into(const InfoOptions& o) {
+  if (is_coefficient_table(o.file)) return look_into_coefficients(o.file);
   if (is_set(o.file)) return look_into_set(o.file);
   if (const std::string set = set_of(o.file); set != o.file) return look_into_set(set);
   const Location location = split_location(o.file);

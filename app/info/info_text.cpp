@@ -147,8 +147,9 @@ std::string count_text(const OutputSummary& output) {
   std::string text = fmt::format("{} {}{}: ", format_count(output.count), what,
                                  output.count == 1 ? singular : plural);
   std::vector<std::string> parts;
-  constexpr const char* words[] = {"ok", "above the bar", "not finite", "too large for the type",
-                                   "unchecked"};
+  constexpr const char* words[] = {"ok",         "above the bar",
+                                   "not finite", "too large for the type",
+                                   "unchecked",  "with too few rows"};
   for (std::size_t i = 0; i < output.status.size(); ++i)
     if (output.status[i] > 0)
       parts.push_back(fmt::format("{} {}", format_count(output.status[i]), words[i]));
@@ -225,8 +226,10 @@ Json json_of(const Histogram& histogram) {
 Json json_of(const OutputSummary& output) {
   Json attributes = Json::object(), status = Json::object(), errors = Json::array();
   for (const auto& [name, value] : output.stored.attributes) attributes[name] = value;
-  for (std::size_t i = 0; i < output.status.size(); ++i)
-    status[std::string(status_names[i])] = output.status[i];
+  const std::size_t states = output.has_solutions ? output.status.size() : status_names.size();
+  for (std::size_t i = 0; i < states; ++i)
+    status[std::string(i < status_names.size() ? status_names[i] : solution_status_names[i])] =
+        output.status[i];
   for (const ErrorSummary& error : output.errors) errors.push_back(json_of(error));
   return {{"kind", output.has_solutions ? "solutions" : "factors"},
           {"dataset", output.stored.dataset},

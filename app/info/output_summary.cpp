@@ -81,7 +81,8 @@ void count_states(OutputSummary& summary) {
     summary.leading = status->dims;
     summary.count = static_cast<index_t>(status->values.size());
     for (const double value : status->values)
-      if (value >= 0 && value < 5) ++summary.status[static_cast<std::size_t>(value)];
+      if (value >= 0 && value < static_cast<double>(summary.status.size()))
+        ++summary.status[static_cast<std::size_t>(value)];
   }
   if (const ReportNumbers* tries = summary.stored.find("tries"))
     summary.second_tries = std::count(tries->values.begin(), tries->values.end(), 2.0);

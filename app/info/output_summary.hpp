@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/info/histogram.hpp"
+#include "core/report.hpp"
 #include "io/contents.hpp"
 
 namespace qrtool {
@@ -26,12 +27,12 @@ struct OutputSummary {
   bool has_solutions = false;         // else factors
   std::vector<index_t> leading = {};  // dimensions of the matrices or solutions
   index_t count = 0;                  // of matrices, or of solutions
-  std::array<index_t, 5> status{};    // by Status
+  std::array<index_t, solution_status_names.size()> status{};  // by Status
   index_t second_tries = 0;
   std::vector<ErrorSummary> errors = {};
   Histogram histogram = {};  // no columns where no bar is known
 
-  index_t failed() const { return count - status[0] - status[4]; }
+  index_t failed() const { return count - status[0] - status[4] - status[5]; }
 };
 
 /// `entries`: the datasets of the output, whose shapes give the bars where none is stored. The name

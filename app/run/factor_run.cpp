@@ -150,6 +150,7 @@ FactorRun::FactorRun(const FactorOptions& options, Reader& input, Backend& backe
               .plan = {},
               .backend = backend.name(),
               .device = backend.device(),
+              .shown_device = name_of_device(backend),
               .files = {},
               .datasets = {},
               .verdict = Verdict(options.mode != Mode::r),

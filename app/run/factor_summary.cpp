@@ -85,6 +85,32 @@ std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
   return fmt::format(" ({:.{}f} MB/s)", speed, speed < 9.95 ? 1 : 0);
 }
 
+std::string times_of(const FactorResult& result) {
+  const Problem& problem = result.plan.problem;
+  return fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
+                     format_seconds(result.start_seconds), format_seconds(result.stages.read),
+                     rate(problem.input_bytes(), problem.count, result.stages.read),
+                     format_seconds(result.chunks.factor), format_seconds(result.chunks.check),
+                     format_seconds(result.stages.write),
+                     rate(problem.output_bytes(), problem.count, result.stages.write),
+                     format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
+}
+
+/// The way that the matrices went where it is not the variant's usual one; else empty.
+std::string way_text(const FactorResult& result) {
+  const RouteCounts& routes = result.verdict.routes();
+  const index_t slow = routes.reflectors + routes.second_try;
+  const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
+  if (slow == 0 || !routes.has_choice()) return "";
+  return slow == all ? fmt::format("all {} by reflectors", format_count(all))
+                     : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
+}
+
+std::string variant_text(const FactorResult& result) {
+  const std::string way = way_text(result);
+  return std::string(result.plan.variant->name) + (way.empty() ? "" : ", " + way);
+}
+
 /// Says which of the published bars, m 2^-23, the factors meet although the products were made in
 /// half precision.
 std::string published_bars(const FactorResult& result) {
@@ -142,11 +168,10 @@ std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;
   const Problem& problem = plan.problem;
   std::string text = result.name.empty() ? "" : escape(result.source.dataset) + ": ";
-  text += fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{}) in {}\n",
+  text += fmt::format("factored {} of {}x{} ({}, {}, sign {}) on {} ({}, {} thread{})\n",
                       format_count(problem.count), problem.m, problem.n, name_of(problem.type),
-                      name_of(problem.mode), name_of(problem.sign), result.backend,
-                      plan.variant->name, plan.all_threads(), plan.all_threads() == 1 ? "" : "s",
-                      format_seconds(result.chunks.factor + result.chunks.check));
+                      name_of(problem.mode), name_of(problem.sign), result.shown_device,
+                      variant_text(result), plan.all_threads(), plan.all_threads() == 1 ? "" : "s");
   if (const std::string worst = worst_line(result.verdict, result.source.leading); !worst.empty())
     text += worst + "\n";
   text += rank_text(result);
@@ -166,13 +191,7 @@ std::string summary(const FactorResult& result, bool verbose) {
     text += fmt::format("R alone: the residual is ||A'A - R'R|| / ||A||^2{}, a weaker check\n",
                         is_estimate ? ", estimated with 8 vectors" : "");
   }
-  text += fmt::format("start {}, read {}{}, factor {}, check {}, write {}{}, sync {}; total {}\n",
-                      format_seconds(result.start_seconds), format_seconds(result.stages.read),
-                      rate(problem.input_bytes(), problem.count, result.stages.read),
-                      format_seconds(result.chunks.factor), format_seconds(result.chunks.check),
-                      format_seconds(result.stages.write),
-                      rate(problem.output_bytes(), problem.count, result.stages.write),
-                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
+  if (verbose) text += times_of(result);
   const std::string verdict = verdict_line(result.verdict);
   return text + fmt::format("{}; wrote {}\n",
                             result.verdict.failed() > 0 ? in_red(verdict) : verdict,
@@ -212,6 +231,7 @@ Json to_json(const FactorResult& result) {
            {{"name", result.backend},
             {"device", result.device},
             {"variant", plan.variant->name},
+            {"way", way_text(result)},
             {"arithmetic", plan.arithmetic()}}},
           {"plan",
            {{"reason", plan.reason},

@@ -20,6 +20,7 @@ struct FactorResult {
   const Source& source;
   Plan plan;
   std::string backend, device;
+  std::string shown_device;             // in the summary
   std::vector<std::string> files;       // that were written
   std::vector<MatrixDataset> datasets;  // in them
   std::string name = {};                // of the dataset in a file of several: Q/NAME, ...

@@ -88,6 +88,15 @@ BackendChoice opencl_backend(const BackendRequest& request, const Work&, const L
   return {device_backend(request, limits), "asked for"};
 }
 
+BackendChoice gpu_backend(const BackendRequest& request, const Work& work, const Limits& limits) {
+  BackendChoice choice = opencl_backend(request, work, limits);
+  if (choice.backend->limits().is_cpu)
+    throw DeviceError(fmt::format("--backend gpu: there is no GPU: OpenCL has {}, a CPU",
+                                  choice.backend->device()),
+                      "--backend opencl runs on it, and --backend cpu without OpenCL");
+  return choice;
+}
+
 /// A word of --backend and the function that makes the backend.
 struct BackendKind {
   std::string_view name;
@@ -95,6 +104,7 @@ struct BackendKind {
 };
 constexpr BackendKind kinds[] = {{.name = "auto", .make = automatic_backend},
                                  {.name = "cpu", .make = cpu_backend},
+                                 {.name = "gpu", .make = gpu_backend},
                                  {.name = "opencl", .make = opencl_backend}};
 
 const BackendKind* find_kind(std::string_view name) {
@@ -111,7 +121,7 @@ std::string backend_of(const std::string& variant) {
     throw UsageError(fmt::format("--variant: '{}' is not BACKEND/NAME", escape(variant)),
                      "qrtool devices lists the variants");
   const std::string backend = variant.substr(0, slash);
-  if (backend == "auto" || find_kind(backend) == nullptr)
+  if (backend == "auto" || backend == "gpu" || find_kind(backend) == nullptr)
     throw UsageError(fmt::format(
         "--variant: '{}' names an unknown backend; allowed are cpu, opencl", escape(variant)));
   return backend;
@@ -122,6 +132,7 @@ const BackendKind& requested_backend(const BackendRequest& request) {
   std::string name = request.name;
   const auto imply = [&](const std::string& implied, const std::string& by) {
     if (implied.empty()) return;
+    if (name == "gpu" && implied == "opencl") return;  // it says more
     if (name != "auto" && name != implied)
       throw UsageError(fmt::format("--backend {} contradicts {}", name, by),
                        "leave --backend away");
@@ -142,6 +153,12 @@ void require_named_device(const BackendRequest& request) {
 
 BackendChoice make_backend(const BackendRequest& request, const Work& work, const Limits& limits) {
   return requested_backend(request).make(request, work, limits);
+}
+
+std::string name_of_device(const Backend& backend) {
+  if (backend.name() == "cpu") return "cpu";
+  const std::string device = backend.device();
+  return device.substr(0, device.find(" (driver")) + (backend.limits().is_cpu ? ", a CPU" : "");
 }
 
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,

@@ -12,7 +12,7 @@
 namespace qrtool {
 
 struct BackendRequest {
-  std::string name = "auto";  // auto, cpu, opencl
+  std::string name = "auto";  // auto, cpu, gpu, opencl
   std::string device;         // --device, implies opencl; empty: the GPUs; "all"
   // The device where one is used and `device` is empty; empty: the first GPU.
   std::string usual_device = {};
@@ -23,7 +23,7 @@ struct BackendRequest {
   /// Whether the user leaves the choice to the tool, which may then change it after a failure.
   bool is_automatic() const { return name == "auto" && device.empty() && variant.empty(); }
   bool asks_for_device() const {
-    return name == "opencl" || !device.empty() || variant.starts_with("opencl/");
+    return name == "gpu" || name == "opencl" || !device.empty() || variant.starts_with("opencl/");
   }
   /// The device that is meant where one is used.
   const std::string& wanted_device() const { return device.empty() ? usual_device : device; }
@@ -44,5 +44,9 @@ BackendChoice make_backend(const BackendRequest& request, const Work& work, cons
 /// Calls make_backend(). Where `says_why`, it prints which backend was chosen, and why.
 BackendChoice choose_backend(const BackendRequest& request, const Work& work, const Limits& limits,
                              bool says_why);
+
+/// The device of a backend for the line of a summary: "cpu", "NVIDIA H200"; an OpenCL device that
+/// is a CPU is said to be one.
+std::string name_of_device(const Backend& backend);
 
 }  // namespace qrtool

@@ -82,11 +82,13 @@ void RowSweeper<T>::pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFind
   const PowerOfTwoFactor of_a(-scales.a);
   std::vector<PowerOfTwoFactor> of_b;
   for (const int scale : scales.b) of_b.emplace_back(-scale);
-  const double penalty = std::sqrt(p.ridge);
   for (index_t i = 0; i < chunk.count; ++i) {
     T* row = &ab(i, 0);
     std::fill_n(row, ab.cols, T(0));
-    if (i >= rows) row[chunk.first + i - p.m] = static_cast<T>(of_a(penalty));
+    if (i >= rows) {
+      const index_t j = chunk.first + i - p.m;
+      row[j] = static_cast<T>(of_a(p.penalty(j)));
+    }
     if (i >= rows || factors[i] == 0) continue;
     for (index_t j = 0; j < n; ++j) {
       row[j] = static_cast<T>(of_a(static_cast<double>(a(i, j)) * factors[i]));

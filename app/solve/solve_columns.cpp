@@ -42,7 +42,7 @@ std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
        .kind = Kind::status,
        .dims = of_x,
        .description = "0 ok, 1 above the bar, 2 A or b not finite, 3 x exceeds its type, 4 not "
-                      "checked",
+                      "checked, 5 too few rows for x, which is NaN",
        .formula = "ok where backward_error and least_norm_error are within their bars",
        .unit = "enumeration"},
       {.name = "tries",
@@ -53,13 +53,13 @@ std::vector<NumberDataset> solve_columns(const SolveColumns& columns) {
       {.name = "degrees_of_freedom",
        .kind = Kind::real,
        .dims = of_x,
-       .description = "rows that count, less the rank; NaN with a ridge, and where A or b is not "
-                      "finite",
+       .description = "rows that count, less the rank; NaN with a ridge, with too few rows, and "
+                      "where A or b is not finite",
        .formula = "rows with a weight and without NaN - rank"},
       {.name = "rank",
        .kind = Kind::whole,
        .dims = of_a,
-       .description = "numerical rank; -1 where A is not finite",
+       .description = "numerical rank; -1 where A is not finite, or has too few rows",
        .formula = "the number of |s_ii| > rank_tolerance |s_11|, S: pivoted R with columns scaled "
                   "to norm 1"},
       {.name = "condition",

@@ -111,7 +111,9 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
   if (roles.weights.empty() && !o.weights.empty()) require_file_of_weights(o.weights, source);
   inputs.a = read_columns(table, roles.others, o.intercept);
   inputs.b = read_columns(table, roles.responses, false);
-  if (!roles.weights.empty()) inputs.w = read_columns(table, roles.weights, false);
+  if (roles.weights.empty()) return;
+  inputs.w = read_columns(table, roles.weights, false);
+  inputs.w_is_column = true;
 }
 
 [[noreturn]] void refuse_shapes(const SolveInputs& inputs, RowsOfB asked) {
@@ -255,8 +257,10 @@ SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& optio
           .n = inputs.n(),
           .rank = {.tolerance = tolerance},
           .ridge = std::ldexp(options.ridge.value_or(0), -inputs.weight_exponent),
+          .has_intercept = options.intercept,
           .has_weights = inputs.w != nullptr,
-          .skips_missing = options.skips_missing.value_or(false)};
+          .skips_missing = options.skips_missing.value_or(false),
+          .takes_few_rows = options.least_norm};
 }
 
 namespace {

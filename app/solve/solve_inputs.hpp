@@ -19,6 +19,7 @@ struct SolveInputs {
   std::unique_ptr<Reader> a, b, w;  // w: null without weights
   RightSides sides;
   bool w_is_shared = false;            // m weights for all right sides
+  bool w_is_column = false;            // of the table
   int weight_exponent = 0;             // `w` reads the weights divided by 2^weight_exponent; even
   std::vector<std::string> names;      // of the columns of A; empty: it is no table
   std::vector<std::string> responses;  // of the columns of a table that are B

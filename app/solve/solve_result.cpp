@@ -12,6 +12,7 @@
 #include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/text.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -20,57 +21,134 @@ using Json = nlohmann::ordered_json;
 
 std::string shape_text(const Dims& dims) { return dims.empty() ? "1" : join(dims, "x"); }
 
-/// Name, x and its standard error, one line for each column of A.
-std::string table_of(const SolveResult& result) {
-  std::size_t width = 6;
-  for (const std::string& name : result.names) width = std::max(width, escape(name).size());
-  std::string text = fmt::format("{:{}}  {:>24}{}\n", "column", width, "x",
-                                 result.se.empty() ? "" : fmt::format("  {:>12}", "se"));
-  for (std::size_t j = 0; j < result.names.size(); ++j) {
-    text += fmt::format("{:{}}  {:>24}", escape(result.names[j]), width, result.x[j]);
-    if (!result.se.empty()) text += fmt::format("  {:>12.6g}", result.se[j]);
-    text += '\n';
+/// "residual standard deviation 304.854, 9 degrees of freedom", of each response.
+std::string deviations_of(const SolveResult& result) {
+  std::string text;
+  for (std::size_t r = 0; r < result.freedoms.size(); ++r) {
+    const double freedom = result.freedoms[r];
+    if (!(freedom > 0)) continue;
+    if (result.freedoms.size() > 1) text += escape(result.table.responses[r]) + ": ";
+    text += fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom\n",
+                        result.residual_norms[r] / std::sqrt(freedom), freedom,
+                        freedom == 1 ? "" : "s");
   }
-  const double sigma = result.residual_norm / std::sqrt(result.freedom);
-  return text + (result.freedom > 0
-                     ? fmt::format("residual standard deviation {:.6g}, {} degree{} of freedom\n",
-                                   sigma, result.freedom, result.freedom == 1 ? "" : "s")
-                     : "");
+  return text;
 }
 
-std::string text_of(const SolveResult& result) {
+/// A line for each coefficient, as the file has it, in columns that people can read.
+std::string table_of(const SolveResult& result) {
+  const bool has_several = result.table.responses.size() > 1, has_se = !result.se.empty();
+  const bool has_limits = has_se && result.table.confidence > 0;
+  std::size_t width = 4, response_width = 8;
+  for (const std::string& term : result.table.terms) width = std::max(width, escape(term).size());
+  for (const std::string& name : result.table.responses)
+    response_width = std::max(response_width, escape(name).size());
+  std::string text = has_several ? fmt::format("{:{}}  ", "response", response_width) : "";
+  text += fmt::format("{:{}}  {:>24}", "term", width, "x");
+  if (has_se) text += fmt::format("  {:>12}  {:>9}  {:>9}", "se", "t", "p");
+  if (has_limits) text += fmt::format("  {:>12}  {:>12}", "lower", "upper");
+  text += '\n';
+  const std::size_t responses = result.table.responses.size();
+  for (std::size_t r = 0; r < responses; ++r) {
+    for (std::size_t j = 0; j < result.table.terms.size(); ++j) {
+      const std::size_t at = j * responses + r;
+      if (has_several)
+        text += fmt::format("{:{}}  ", escape(result.table.responses[r]), response_width);
+      text += fmt::format("{:{}}  {:>24}", escape(result.table.terms[j]), width, result.x[at]);
+      const Inference found = result.inference(j, r);
+      if (has_se)
+        text += fmt::format("  {:>12.6g}  {:>9.4g}  {:>9.3g}", result.se[at], found.t, found.p);
+      if (has_limits) text += fmt::format("  {:>12.6g}  {:>12.6g}", found.lower, found.upper);
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+/// What x is where it is not the only solution, or there is none.
+std::string choice_text(const SolveResult& result) {
   const SolveVerdict& v = result.verdict;
-  const index_t items = result.sides.items();
-  std::string text = fmt::format(
-      "solved {} right side{} with {} of {}x{} ({}, {}, {} thread{}) in {}\n",
-      format_count(v.solutions()), v.solutions() == 1 ? "" : "s",
-      result.sides.shares_a() ? "one A" : format_count(items) + " A", result.a.m, result.a.n,
-      name_of(result.type), result.variant, result.threads, result.threads == 1 ? "" : "s",
-      format_seconds(result.seconds.factor + result.seconds.solve));
-  if (!result.names.empty() && !result.x.empty()) text += table_of(result);
-  if (const std::string worst = worst_line(v, result.sides.solution_dims); !worst.empty())
-    text += worst + "\n";
+  const char* kind = result.is_basic ? "a basic solution" : "of least norm";
+  std::string text;
+  if (result.a.m < result.a.n)
+    text += fmt::format("A has fewer rows than columns: x is {}\n", kind);
   if (v.deficient() > 0)
     text += fmt::format("{} of {} A {} dependent columns (least rank {}): x is {}\n",
                         format_count(v.deficient()), format_count(v.matrices()),
-                        v.deficient() == 1 ? "has" : "have", v.least_rank(),
-                        result.is_basic ? "a basic solution" : "of least norm");
+                        v.deficient() == 1 ? "has" : "have", v.least_rank(), kind);
+  if (const index_t few = v.count(Status::too_few_rows); few > 0)
+    text += fmt::format(
+        "{} of {} right sides {} too few rows for x, which is NaN, status 5 (first: {}); "
+        "--least-norm gives the x of least norm\n",
+        format_count(few), format_count(v.solutions()), few == 1 ? "has" : "have",
+        matrix_name(result.sides.solution_dims, v.first(Status::too_few_rows)));
   if (v.second_tries() > 0)
     text += fmt::format("{} {} from a second try by reflectors\n", format_count(v.second_tries()),
                         v.second_tries() == 1 ? "solution came" : "solutions came");
+  return text;
+}
+
+std::string times_of(const SolveResult& result) {
   // Small systems are factored, solved and checked in one go.
   const std::string factor = result.seconds.factor > 0
                                  ? fmt::format("factor {}, ", format_seconds(result.seconds.factor))
                                  : "factor, ";
-  text += fmt::format("read {}, {}solve and check {}, write {}, sync {}; total {}\n",
-                      format_seconds(result.stages.read), factor,
-                      format_seconds(result.seconds.solve), format_seconds(result.stages.write),
-                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
+  return fmt::format("read {}, {}solve and check {}, write {}, sync {}; total {}\n",
+                     format_seconds(result.stages.read), factor,
+                     format_seconds(result.seconds.solve), format_seconds(result.stages.write),
+                     format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
+}
+
+std::string written_files(const SolveResult& result) {
+  if (is_standard_output(result.files.front())) return "X to standard output";
   std::vector<std::string> files;
   for (const std::string& file : result.files) files.push_back(escape(file));
+  return join(files, ", ");
+}
+
+/// The answer is last, where it is a table.
+std::string text_of(const SolveResult& result, bool verbose) {
+  const SolveVerdict& v = result.verdict;
+  const index_t items = result.sides.items();
+  std::string text =
+      fmt::format("solved {} right side{} with {} of {}x{} ({}, {}) on {} ({} thread{})\n",
+                  format_count(v.solutions()), v.solutions() == 1 ? "" : "s",
+                  result.sides.shares_a() ? "one A" : format_count(items) + " A", result.a.m,
+                  result.a.n, name_of(result.type), result.variant, result.device, result.threads,
+                  result.threads == 1 ? "" : "s");
+  text += choice_text(result);
+  if (verbose) text += times_of(result);
+  if (const std::string worst = worst_line(v, result.sides.solution_dims); !worst.empty())
+    text += worst + "\n";
   const std::string verdict = v.failed() > 0 ? in_red(verdict_line(v)) : verdict_line(v);
-  return text + fmt::format("{}; wrote {} (X {})\n", verdict, join(files, ", "),
-                            shape_text(result.sides.x_dims));
+  text += fmt::format("{}; wrote {} (X {})\n", verdict, written_files(result),
+                      shape_text(result.sides.x_dims));
+  const bool shows_table = result.is_table() && !is_standard_output(result.files.front());
+  if (result.is_table()) text += deviations_of(result);
+  return shows_table ? text + table_of(result) : text;
+}
+
+/// One object for each coefficient.
+Json coefficients_json(const SolveResult& result) {
+  if (!result.is_table()) return nullptr;
+  const std::size_t responses = result.table.responses.size();
+  Json all = Json::array();
+  for (std::size_t r = 0; r < responses; ++r) {
+    for (std::size_t j = 0; j < result.table.terms.size(); ++j) {
+      const std::size_t at = j * responses + r;
+      Json one{{"response", result.table.responses[r]},
+               {"term", result.table.terms[j]},
+               {"x", result.x[at]}};
+      if (!result.se.empty()) {
+        const Inference found = result.inference(j, r);
+        one.update({{"se", result.se[at]}, {"t", found.t}, {"p", found.p}});
+        if (result.table.confidence > 0)
+          one.update({{"lower", found.lower}, {"upper", found.upper}});
+      }
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
 }
 
 Json to_json(const SolveOptions& o, const SolveResult& result) {
@@ -83,6 +161,7 @@ Json to_json(const SolveOptions& o, const SolveResult& result) {
           {"type", name_of(result.type)},
           {"solution", o.basic ? "basic" : "least-norm"},
           {"backend", result.backend},
+          {"device", result.device},
           {"variant", result.variant},
           {"bar", result.bar},
           {"seconds",
@@ -93,6 +172,7 @@ Json to_json(const SolveOptions& o, const SolveResult& result) {
             {"sync", result.sync_seconds},
             {"total", result.total_seconds}}},
           {"check", to_json(result.verdict)},
+          {"coefficients", coefficients_json(result)},
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};
 }
 
@@ -115,6 +195,12 @@ void print_bad_solutions(const SolveOptions& o, const SolveResult& result) {
 }
 
 }  // namespace
+
+Inference SolveResult::inference(std::size_t term, std::size_t response) const {
+  const std::size_t at = term * table.responses.size() + response;
+  const double error = se.empty() ? not_measured : se[at];
+  return infer(x[at], error, freedoms[response], table.confidence);
+}
 
 void SolveVerdict::Worst::include(double measured, double bar, index_t of_solution) {
   if (std::isnan(measured)) return;
@@ -162,9 +248,11 @@ std::string verdict_line(const SolveVerdict& verdict) {
   if (passed == all)
     return all == 1 ? "the solution passes" : fmt::format("all {} pass", format_count(all));
   std::string text = fmt::format("{} of {} pass", format_count(passed), format_count(all));
-  const std::pair<Status, std::string_view> others[] = {{Status::above_bar, "above the bar"},
-                                                        {Status::non_finite, "not finite"},
-                                                        {Status::r_overflows, "overflow in X"}};
+  const std::pair<Status, std::string_view> others[] = {
+      {Status::above_bar, "above the bar"},
+      {Status::non_finite, "not finite"},
+      {Status::r_overflows, "overflow in X"},
+      {Status::too_few_rows, "NaN: too few rows"}};
   for (const auto& [status, name] : others)
     if (verdict.count(status) > 0)
       text += fmt::format(", {} {}", format_count(verdict.count(status)), name);
@@ -190,7 +278,8 @@ Json to_json(const SolveVerdict& v) {
            {{"ok", v.count(Status::ok)},
             {"above_bar", v.count(Status::above_bar)},
             {"non_finite", v.count(Status::non_finite)},
-            {"x_overflows", v.count(Status::r_overflows)}}},
+            {"x_overflows", v.count(Status::r_overflows)},
+            {"too_few_rows", v.count(Status::too_few_rows)}}},
           {"worst",
            {{"backward_error", worst(v.backward_error())},
             {"least_norm_error", worst(v.least_norm_error())}}},
@@ -204,7 +293,7 @@ void print_result(const SolveOptions& o, const SolveResult& result) {
   if (o.json) {
     write_json(to_json(o, result));
   } else if (!o.quiet) {
-    write_stdout(text_of(result));
+    write_stdout(text_of(result, o.verbose));
   }
 }
 

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "app/run/pipeline.hpp"
+#include "core/solve/inference.hpp"
 #include "core/solve/shapes.hpp"
 #include "core/solve/system_engine.hpp"
 #include "io/reader.hpp"
+#include "io/writer.hpp"
 
 namespace qrtool {
 
@@ -25,7 +27,9 @@ class SolveVerdict {
   index_t solutions() const { return solutions_; }
   index_t count(Status status) const { return counts_[static_cast<std::size_t>(status)]; }
   index_t first(Status status) const { return firsts_[static_cast<std::size_t>(status)]; }
-  index_t failed() const { return solutions_ - count(Status::ok) - count(Status::unchecked); }
+  index_t failed() const {
+    return solutions_ - count(Status::ok) - count(Status::unchecked) - count(Status::too_few_rows);
+  }
   index_t second_tries() const { return second_tries_; }
   index_t matrices() const { return matrices_; }
   /// Matrices whose columns are dependent, and the least rank of them.
@@ -44,7 +48,7 @@ class SolveVerdict {
  private:
   index_t solutions_ = 0, second_tries_ = 0, matrices_ = 0, deficient_ = 0, least_rank_ = -1;
   double worst_condition_ = 0;
-  std::array<index_t, 5> counts_{}, firsts_{};
+  std::array<index_t, solution_status_names.size()> counts_{}, firsts_{};
   Worst backward_error_, least_norm_error_;
 };
 
@@ -55,18 +59,19 @@ struct SolveResult {
   ElementType type = ElementType::float64;
   bool is_basic = false;
   double bar = 0;
-  std::string route = {}, backend = "cpu", variant = {};
+  std::string route = {}, backend = "cpu", device = {}, variant = {};
   int threads = 1;
   std::vector<std::string> files = {};
   SolveVerdict verdict = {};
   StageSeconds stages = {};
   SolveSeconds seconds = {};
   double sync_seconds = 0, total_seconds = 0;
-  /// Of one problem with named columns, for a table of x: names, x and standard errors.
-  std::vector<std::string> names = {};
-  std::vector<double> x = {}, se = {};
-  double residual_norm = 0;
-  double freedom = not_measured;
+  /// Of a table: x and standard errors (terms x responses), and what belongs to each response.
+  CoefficientTable table = {};
+  std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {};
+
+  bool is_table() const { return !table.terms.empty(); }
+  Inference inference(std::size_t term, std::size_t response) const;
 };
 
 /// "worst backward error 1.2e-16 (0.03 of its bar, solution 7)"; empty where nothing was checked.

@@ -13,12 +13,14 @@
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/join.hpp"
+#include "app/run/make_backend.hpp"
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
 #include "core/ratios.hpp"
 #include "core/text.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
 namespace {
@@ -57,7 +59,15 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
               .is_basic = options.basic,
               .bar = solution_bar(problem_.type, problem_.packed_rows(), problem_.n)} {
   problem_.rank.is_basic = options.basic;
-  problem_.wants_se = !options.no_se && problem_.m > problem_.n && problem_.ridge == 0;
+  const bool is_x_alone =
+      is_standard_output(options.output) && (!is_table() || options.output != standard_output_text);
+  problem_.wants_se =
+      !options.no_se && problem_.m > problem_.n && problem_.ridge == 0 && !is_x_alone;
+  if (options.confidence > 0 && !problem_.wants_se)
+    throw InputError(
+        fmt::format("{}: --confidence needs more rows than columns, and A is {}x{}",
+                    escape(result_.a.file), problem_.m, problem_.n),
+        "without spare rows nothing says how large the errors of b are; leave --confidence away");
   problem_.wants_covariance = options.covariance;
   if (options.covariance && problem_.m <= problem_.n)
     throw InputError(
@@ -65,6 +75,9 @@ SolveRun::SolveRun(const SolveOptions& options, const SolveInputs& inputs, const
                     escape(result_.a.file), problem_.m, problem_.n),
         "without spare rows nothing says how large the errors of b are; leave --covariance away");
 }
+
+/// Standard output takes solutions alone.
+bool SolveRun::has_report() const { return !is_standard_output(options_.output); }
 
 std::vector<MatrixDataset> SolveRun::datasets() const {
   std::vector<MatrixDataset> all{solutions_dataset("X", inputs_.sides, problem_.type)};
@@ -97,10 +110,15 @@ void SolveRun::make_plan() {
                     : plan_.route == SolveRoute::shared ? "one QR for all"
                                                         : std::string(plan_.factor.variant->name);
   result_.backend = device_ ? device_->backend->name() : "cpu";
+  result_.device = device_ ? name_of_device(*device_->backend) : "cpu";
   result_.threads = plan_.threads;
   if (options_.verbose)
     print_message(fmt::format("{} right sides at a time, {} in flight",
                               format_count(plan_.chunk_groups * plan_.group_size), plan_.buffers));
+}
+
+std::string SolveRun::device() const {
+  return device_ ? device_->backend->device() : CpuBackend(limits_).device();
 }
 
 /// One place for A, for each place of the batch, or for each right side.
@@ -134,19 +152,25 @@ OutputSpec SolveRun::output_spec() const {
                      {"solution", options_.basic ? "basic" : "least-norm"},
                      {"rank_tolerance", text_of(problem_.rank.tolerance)},
                      {"missing", problem_.skips_missing ? "skip" : "error"},
+                     {"least_norm", problem_.takes_few_rows ? "yes" : "no"},
                      {"ridge", text_of(options_.system.ridge.value_or(0))},
-                     {"weights", without_directory(options_.system.weights)},
+                     {"weights", inputs_.w_is_column ? options_.system.weights
+                                                     : without_directory(options_.system.weights)},
+                     {"weights_are", inputs_.w_is_column ? "column"
+                                     : inputs_.w         ? "file"
+                                                         : "none"},
                      {"response", options_.system.response},
                      {"intercept", options_.system.intercept ? "yes" : "no"},
                      {"columns", join(inputs_.names, ",")},
                      {"responses", join(inputs_.responses, ",")},
                      {"order", std::string(name_of(a.order))},
                      {"backend", result_.backend},
-                     {"device",
-                      device_ ? device_->backend->device() : CpuBackend(limits_).device()},
+                     {"device", device()},
                      {"variant", result_.variant},
                      {"eps", precision_of(problem_.type).u}},
       .threads = limits_.threads};
+  if (!has_report()) spec.numbers.clear();
+  if (is_table()) spec.coefficients = coefficients();
   if (options_.system.rows != RowsOfB::automatic) spec.stated.emplace_back("rows");
   if (options_.system.rank_tolerance) spec.stated.emplace_back("rank_tolerance");
   if (options_.order != Order::automatic) spec.stated.emplace_back("order");
@@ -176,6 +200,7 @@ void SolveRun::write_groups(const char* name, index_t group, index_t groups, con
 /// A field of some lines of the report, or what a function gives of each line.
 template <class Lines, class Field>
 void SolveRun::write_column(const char* name, index_t first, const Lines& lines, Field field) {
+  if (options_.output == standard_output_npy || (!has_report() && !is_table())) return;
   std::vector<double> values;
   for (const auto& line : lines) values.push_back(static_cast<double>(std::invoke(field, line)));
   output_->write_numbers(name, first, values);
@@ -197,9 +222,11 @@ void SolveRun::keep_reports(index_t first, std::span<const SolutionReport> repor
   };
   write_column("degrees_of_freedom", first, reports, freedom_of);
   result_.verdict.add(first, reports);
-  if (!is_table()) return;
-  result_.residual_norm = residual_norm_of(reports.front());
-  result_.freedom = freedom_of(reports.front());
+  for (const SolutionReport& report : reports) {
+    if (!is_table()) break;
+    result_.residual_norms.push_back(residual_norm_of(report));
+    result_.freedoms.push_back(freedom_of(report));
+  }
 }
 
 void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> findings) {
@@ -209,10 +236,12 @@ void SolveRun::keep_findings(index_t first, std::span<const MatrixFindings> find
   for (const MatrixFindings& each : findings) result_.verdict.add_matrix(each, problem_.k());
 }
 
-/// Whether the summary shows x: one solution whose entries have names.
-bool SolveRun::is_table() const {
-  return !inputs_.names.empty() && inputs_.sides.x_dims.size() <= 2 &&
-         count_of(inputs_.sides.solution_dims) == 1;
+/// Whether X has the names of a table's columns.
+bool SolveRun::is_table() const { return !inputs_.responses.empty() && !inputs_.sides.as_rows; }
+
+CoefficientTable SolveRun::coefficients() const {
+  return {
+      .terms = inputs_.names, .responses = inputs_.responses, .confidence = options_.confidence};
 }
 
 template <class T>
@@ -266,7 +295,7 @@ void SolveRun::commit() {
 
 SolveResult SolveRun::finish() {
   result_.total_seconds = watch_.seconds();
-  result_.names = inputs_.names;
+  if (is_table()) result_.table = coefficients();
   return std::move(result_);
 }
 

@@ -48,6 +48,9 @@ class SolveRun {
   void keep_reports(index_t first, std::span<const SolutionReport> reports);
   void keep_findings(index_t first, std::span<const MatrixFindings> findings);
   bool is_table() const;
+  CoefficientTable coefficients() const;
+  std::string device() const;
+  bool has_report() const;
   Dims findings_dims() const;
   std::vector<MatrixDataset> datasets() const;
 

@@ -165,6 +165,7 @@ template <class T>
 bool PackSolver<T>::needs_care(index_t lane) const {
   const PackedSystem* packed = inputs_packed_.empty() ? nullptr : &inputs_packed_[lane];
   if (packed != nullptr && !packed->a_is_finite) return true;
+  if (rows_used_[static_cast<std::size_t>(lane)] < problem_.least_rows()) return true;
   for (index_t j = 0; j < p_; ++j) {
     if (solutions_[lane * p_ + j].needs_care) return true;
     if (packed != nullptr && !packed->b_is_finite[j]) return true;
@@ -224,10 +225,7 @@ void PackSolver<T>::solve_with_care(const SystemRef<T>& system, const RightSideB
   PackedSystem& packed = packed_[lane];
   const bool is_packed = !inputs_packed_.empty() && !inputs_packed_[lane].is_copy;
   if (!is_packed) pack_system(problem_, system, block, rows_, ab, packed);
-  if (!packed.a_is_finite) {
-    refuse_system(problem_, system, p_, block);
-    return;
-  }
+  if (refuse_system(problem_, system, packed, p_, block)) return;
   const MatrixView<double> r = r_.view()[0], z = z_.view()[0];
   if (matrices_[lane].is_finite) {
     const systems::Place place{.lane = static_cast<int>(lane),

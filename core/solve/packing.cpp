@@ -71,8 +71,7 @@ index_t RowFactors::used() const {
 template <class T>
 PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, const RowFactors& rows,
                         MatrixView<T> to) {
-  const double penalty = std::sqrt(problem.ridge);
-  double largest = penalty;
+  double largest = problem.n > 0 ? problem.penalty(problem.n - 1) : 0;
   for (index_t i = 0; i < a.rows; ++i) {
     if (rows[i] == 0) continue;
     include(largest_of(&a(i, 0), a.cols) * rows[i], largest);
@@ -85,7 +84,7 @@ PackedScale pack_matrix(const SolveProblem& problem, MatrixView<const T> a, cons
     std::fill_n(row, a.cols, T(0));
     if (!is_finite) continue;
     if (i >= a.rows) {
-      row[i - a.rows] = static_cast<T>(scaled(penalty));
+      row[i - a.rows] = static_cast<T>(scaled(problem.penalty(i - a.rows)));
     } else if (rows[i] != 0) {
       const double factor = rows[i];
       const T* from = &a(i, 0);

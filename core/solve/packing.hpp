@@ -4,6 +4,7 @@
 // every right side to a largest entry of about 1.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <vector>
@@ -20,15 +21,27 @@ struct SolveProblem {
   index_t m = 0, n = 0;
   RankRule rank;
   double ridge = 0;            // min ||A x - b||^2 + ridge ||x||^2
+  bool has_intercept = false;  // column 0 of A is all ones, and a ridge leaves its x alone
   bool has_weights = false;    // of the rows
   bool skips_missing = false;  // a row with NaN in A or b is left out of that problem
   bool wants_se = false;
   bool wants_covariance = false;  // with wants_se
   bool only_checks = false;       // X is given
+  /// x of least norm, not NaN, where the rows that count do not determine x.
+  bool takes_few_rows = false;
 
-  /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b.
+  /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b; the
+  /// row of an intercept is zero.
   index_t packed_rows() const { return m + (ridge > 0 ? n : 0); }
+  /// The entry on the diagonal of row `j` of the ridge.
+  double penalty(index_t j) const { return has_intercept && j == 0 ? 0 : std::sqrt(ridge); }
   index_t k() const { return std::min(packed_rows(), n); }
+  /// The rows that must count for a right side, or it has no solution. With a ridge, or where A has
+  /// fewer rows than columns as a whole, one row says more than none.
+  index_t least_rows() const {
+    if (takes_few_rows) return 0;
+    return ridge > 0 || m < n ? std::min({m, n, index_t{1}}) : n;
+  }
   SolveRules rules() const {
     return {.type = type,
             .m = packed_rows(),

@@ -30,6 +30,13 @@ int exponent_of(const Vector& v) {
   return exponent;
 }
 
+/// Columns of norm 1 whose condition looks larger than this are dependent: R holds rounding errors
+/// of rounding errors there, whose size says nothing.
+constexpr double most_condition = 0x1p64;
+double infinite_beyond(double scaled_condition, double condition) {
+  return scaled_condition <= most_condition ? condition : std::numeric_limits<double>::infinity();
+}
+
 /// v 2^exponent.
 Vector scaled(const Vector& v, int exponent) {
   return v.unaryExpr([exponent](double x) { return std::ldexp(x, exponent); });
@@ -141,7 +148,8 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
   for (index_t i = 0; i < r.cols; ++i)
     for (index_t j = i; j < r.cols; ++j) scaled(i, j) = std::ldexp(r(i, j), -exponents[j]);
   const SingularValues values = estimate_singular_values(scaled);
-  scaled_condition_ = values.condition();
+  condition_ = infinite_beyond(values.condition(), condition_);
+  scaled_condition_ = infinite_beyond(values.condition(), values.condition());
   if (!(values.smallest > rank_margin * rule.tolerance)) decompose(exponents, rule);
 }
 
@@ -160,8 +168,8 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   }
   Matrix t = complete_->pivoted.r();
   if (is_wide && rank_ > 0) {
-    scaled_condition_ = std::abs(t(0, 0) / t(r_.rows - 1, r_.rows - 1));
-    condition_ = scaled_condition_;
+    const double condition = std::abs(t(0, 0) / t(r_.rows - 1, r_.rows - 1));
+    condition_ = scaled_condition_ = infinite_beyond(condition, condition);
   }
   const auto& permuted = complete_->pivoted.permutation();
   for (index_t j = 0; j < r_.cols; ++j)

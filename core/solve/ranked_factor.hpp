@@ -51,7 +51,8 @@ class RankedFactor {
   /// ||A||, and ||R22||, the part that is taken for zero where the rank is less than k. Frobenius.
   double norm() const { return norm_; }
   double dropped_norm() const { return dropped_norm_; }
-  /// Estimates of the condition number, and of that with columns scaled to norm 1.
+  /// Estimates of the condition number, and of that with columns scaled to norm 1; both are
+  /// infinite where the second is beyond 2^64.
   double condition() const { return condition_; }
   double scaled_condition() const { return scaled_condition_; }
   MatrixView<const double> r() const { return r_; }

@@ -124,7 +124,8 @@ MatrixFindings SharedEngine<T>::take_matrix(MatrixView<const T> a, const T* w, i
   row_factors_.clear();
   for (index_t i = 0; i < problem_.m; ++i) row_factors_.push_back(rows_[i]);
   of_a_ = pack_matrix<T>(problem_, a, rows_, a_.view()[0]);
-  if (!of_a_.is_finite) return {};
+  uses_kernel_ = false;
+  if (!of_a_.is_finite || has_few_rows()) return {};
   const MatrixView<T> packed = a_.view()[0];
   for (index_t i = 0; i < packed.rows; ++i)
     for (index_t j = 0; j < packed.cols; ++j)
@@ -390,7 +391,8 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
                  .matrices = matrices},
                 worker.gap_workspace.get());
   for (index_t l = 0; l < count; ++l) {
-    if (solutions[l].needs_care) {
+    const index_t rows_used = rows_of(b + l * m);
+    if (solutions[l].needs_care || rows_used < problem_.least_rows()) {
       worker.gaps.push_back(gaps[l]);
       continue;
     }
@@ -398,7 +400,7 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
     report.residual_norm = solutions[l].residual_norm;
     report.backward_error = solutions[l].backward_error;
     report.bar = gap_rules_.bar;
-    report.freedom = static_cast<double>(rows_of(b + l * m) - n);
+    report.freedom = static_cast<double>(rows_used - n);
     report.status = Status::ok;
     if (!block.findings.empty())
       block.findings[gaps[l]] = {.rank = static_cast<std::int32_t>(n),
@@ -411,15 +413,16 @@ void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideB
 
 template <class T>
 void SharedEngine<T>::refuse_all(const RightSideBlock<T>& block) const {
+  const Status why = has_few_rows() ? Status::too_few_rows : Status::non_finite;
   for (index_t s = 0; s < block.count; ++s) {
-    refuse_right_side(problem_, block, s);
+    refuse_right_side(problem_, block, s, why);
     if (!block.findings.empty()) block.findings[s] = {};
   }
 }
 
 template <class T>
 std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
-  if (!of_a_.is_finite) {
+  if (!of_a_.is_finite || has_few_rows()) {
     refuse_all(block);
     return {};
   }

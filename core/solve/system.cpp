@@ -3,6 +3,7 @@
 #include "core/solve/system.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace qrtool {
@@ -88,8 +89,12 @@ void solve_packed(const SolveProblem& problem, const SystemRef<T>& system,
 }
 
 template <class T>
-void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s) {
+void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
+                       Status why) {
   const index_t start = block.x_places.start(s);
+  if (problem.only_checks && why == Status::too_few_rows)
+    for (index_t i = 0; i < problem.n; ++i)
+      if (!std::isnan(block.x[start + i * block.x_places.step])) why = Status::above_bar;
   for (T* to : {block.x, block.se}) {
     if (to == nullptr) continue;
     for (index_t i = 0; i < problem.n; ++i)
@@ -97,14 +102,18 @@ void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& blo
   }
   put_covariance<T>(problem, {}, block, s);
   block.reports[s] = {};
-  block.reports[s].status = Status::non_finite;
+  block.reports[s].status = why;
 }
 
 template <class T>
-void refuse_system(const SolveProblem& problem, const SystemRef<T>& system, index_t p,
-                   const RightSideBlock<T>& block) {
-  for (index_t j = 0; j < p; ++j) refuse_right_side(problem, block, system.first + j);
+bool refuse_system(const SolveProblem& problem, const SystemRef<T>& system,
+                   const PackedSystem& packed, index_t p, const RightSideBlock<T>& block) {
+  const bool has_few = packed.rows_used < problem.least_rows();
+  if (!has_few && packed.a_is_finite) return false;
+  const Status why = has_few ? Status::too_few_rows : Status::non_finite;
+  for (index_t j = 0; j < p; ++j) refuse_right_side(problem, block, system.first + j, why);
   if (!block.findings.empty()) block.findings[system.first] = {};
+  return true;
 }
 
 template <class T>
@@ -142,21 +151,21 @@ void take_solution(const SolveProblem& problem, const RightSideBlock<T>& block, 
   for (index_t i = 0; i < problem.n; ++i) x(i, column) = block.x[start + i * block.x_places.step];
 }
 
-#define QRTOOL_FOR(T)                                                                            \
-  template void pack_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,  \
-                            RowFactors&, MatrixView<T>, PackedSystem&);                          \
-  template void copy_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,  \
-                            MatrixView<T>, PackedSystem&);                                       \
-  template void solve_packed(const SolveProblem&, const SystemRef<T>&, const FactoredSystem<T>&, \
-                             SystemSolver<T>&, const RightSideBlock<T>&);                        \
-  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t);       \
-  template void refuse_system(const SolveProblem&, const SystemRef<T>&, index_t,                 \
-                              const RightSideBlock<T>&);                                         \
-  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,      \
-                             index_t, const RightSideBlock<T>&, index_t);                        \
-  template void put_covariance(const SolveProblem&, std::span<const double>,                     \
-                               const RightSideBlock<T>&, index_t);                               \
-  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,            \
+#define QRTOOL_FOR(T)                                                                              \
+  template void pack_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,    \
+                            RowFactors&, MatrixView<T>, PackedSystem&);                            \
+  template void copy_system(const SolveProblem&, const SystemRef<T>&, const RightSideBlock<T>&,    \
+                            MatrixView<T>, PackedSystem&);                                         \
+  template void solve_packed(const SolveProblem&, const SystemRef<T>&, const FactoredSystem<T>&,   \
+                             SystemSolver<T>&, const RightSideBlock<T>&);                          \
+  template void refuse_right_side(const SolveProblem&, const RightSideBlock<T>&, index_t, Status); \
+  template bool refuse_system(const SolveProblem&, const SystemRef<T>&, const PackedSystem&,       \
+                              index_t, const RightSideBlock<T>&);                                  \
+  template void put_solution(const SolveProblem&, MatrixView<const T>, MatrixView<const T>,        \
+                             index_t, const RightSideBlock<T>&, index_t);                          \
+  template void put_covariance(const SolveProblem&, std::span<const double>,                       \
+                               const RightSideBlock<T>&, index_t);                                 \
+  template void take_solution(const SolveProblem&, const RightSideBlock<T>&, index_t,              \
                               MatrixView<T>, index_t);
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)

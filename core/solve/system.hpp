@@ -50,13 +50,16 @@ void solve_packed(const SolveProblem& problem, const SystemRef<T>& system,
                   const FactoredSystem<T>& factored, SystemSolver<T>& solver,
                   const RightSideBlock<T>& block);
 
-/// Fills the places of a right side that has no solution with NaN and sets its status.
+/// Fills the places of a right side that has no solution with NaN and sets its status, which is
+/// `why`. An X that is given must be NaN where the rows are too few: otherwise it is above its bar.
 template <class T>
-void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s);
-/// The same for all right sides of a system whose matrix is not finite.
+void refuse_right_side(const SolveProblem& problem, const RightSideBlock<T>& block, index_t s,
+                       Status why = Status::non_finite);
+/// Does the same for all right sides of a system that has no solution: the rows that count are too
+/// few, or its matrix is not finite. Returns false where there is one.
 template <class T>
-void refuse_system(const SolveProblem& problem, const SystemRef<T>& system, index_t p,
-                   const RightSideBlock<T>& block);
+bool refuse_system(const SolveProblem& problem, const SystemRef<T>& system,
+                   const PackedSystem& packed, index_t p, const RightSideBlock<T>& block);
 
 /// Copies x and se (n x p each) of a right side to their places in the block. Where X is given,
 /// take_solution() copies it to x before, and put_solution() does nothing.

@@ -75,10 +75,7 @@ std::size_t SystemEngine<T>::workspace_bytes(const SolveProblem& problem, index_
 template <class T>
 void SystemEngine<T>::solve(const SystemRef<T>& system, const RightSideBlock<T>& block,
                             Worker& worker, index_t number) {
-  if (!packed_[number].a_is_finite) {
-    refuse_system(problem_, system, p_, block);
-    return;
-  }
+  if (refuse_system(problem_, system, packed_[number], p_, block)) return;
   const index_t n = problem_.n, k = problem_.k();
   const MatrixView<T> ab = systems_.view()[number], factor = factors_.view()[number];
   worker.solver.take_factor(MatrixView<const T>{factor.data, k, n, factor.ld});

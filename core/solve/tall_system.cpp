@@ -145,8 +145,10 @@ SolveSeconds TallSystem<T>::run(const RightSideBlock<T>& block) {
   const auto start = Clock::now();
   const bool is_good = factor_in_range(r).r_fits;
   SolveSeconds seconds{.factor = seconds_since(start)};
-  if (!found_.a_is_finite) {
-    for (index_t j = 0; j < p_; ++j) refuse_right_side(problem_, block, j);
+  const bool has_few = found_.rows_used < problem_.least_rows();
+  if (has_few || !found_.a_is_finite) {
+    const Status why = has_few ? Status::too_few_rows : Status::non_finite;
+    for (index_t j = 0; j < p_; ++j) refuse_right_side(problem_, block, j, why);
     if (!block.findings.empty()) block.findings[0] = {};
     return seconds;
   }

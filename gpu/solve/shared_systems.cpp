@@ -245,7 +245,9 @@ void SharedOnDevice<T>::judge(const RightSideBlock<T>& block, const Flight& flig
     const index_t side = flight.part.first + i;
     const auto from = static_cast<std::size_t>(i), to = static_cast<std::size_t>(side);
     const SolutionErrors& errors = flight.errors[from];
-    (errors.error <= tuning::solve_most_of_bar * bar ? accepted : refused).push_back(side);
+    const bool has_few = setup_.is_masked && flight.rows_used[from] < problem_.least_rows();
+    const bool passes = errors.error <= tuning::solve_most_of_bar * bar;
+    (passes && !has_few ? accepted : refused).push_back(side);
     SolutionReport& report = block.reports[to] = {};
     report.residual_norm = errors.residual_norm;
     report.backward_error = errors.error;

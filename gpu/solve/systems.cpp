@@ -357,7 +357,8 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
     const index_t first = (flight.first + i) * call.sides;
     const auto place = static_cast<std::size_t>(i);
     const FactorFindings& found = flight.findings[place];
-    bool is_accepted = true;
+    const index_t left_out = flight.left_out.empty() ? 0 : flight.left_out[place];
+    bool is_accepted = problem_.m - left_out >= problem_.least_rows();
     for (index_t j = 0; j < call.sides; ++j) {
       const SolutionErrors& errors = flight.errors[static_cast<std::size_t>(i * call.sides + j)];
       is_accepted = is_accepted && errors.error <= tuning::solve_most_of_bar * bar;
@@ -365,12 +366,11 @@ void SystemsOnDevice<T>::judge(Call& call, const Flight& flight) {
       report.residual_norm = errors.residual_norm;
       report.backward_error = errors.error;
       report.bar = bar;
-      report.freedom = static_cast<double>(problem_.m - problem_.n -
-                                           (flight.left_out.empty() ? 0 : flight.left_out[place]));
+      report.freedom = static_cast<double>(problem_.m - problem_.n - left_out);
       report.status = Status::ok;
     }
     (is_accepted ? accepted : refused).push_back(flight.first + i);
-    if (!flight.left_out.empty()) correct_errors(call, flight.first + i, flight.left_out[place]);
+    correct_errors(call, flight.first + i, left_out);
     if (!call.block.findings.empty())
       call.block.findings[static_cast<std::size_t>(first)] = {
           .rank = static_cast<std::int32_t>(problem_.n),

@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/coefficients.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
@@ -21,6 +22,7 @@
 #include "io/file/text_lines.hpp"
 #include "io/number_hash.hpp"
 #include "io/report_file.hpp"
+#include "io/stored_report.hpp"
 
 namespace qrtool {
 namespace {
@@ -122,6 +124,7 @@ std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& 
 }
 
 RecordedInput read_csv_recorded_input(const std::string& path) {
+  if (is_coefficient_table(path)) return recorded_input(read_report_of_set(path).record);
   RecordedInput recorded;
   for (auto& [name, word] : comments_of_set(path, csv_dialect_marker))
     recorded.details.emplace_back("csv_" + name, std::move(word));
@@ -132,6 +135,7 @@ RecordedInput read_csv_recorded_input(const std::string& path) {
 
 std::vector<std::string> read_csv_attributes(const std::string& path,
                                              const std::vector<const char*>& names) {
+  if (is_coefficient_table(path)) return attributes_of_set(path, names);
   std::vector<std::string> words(names.size());
   for (auto& [name, word] : comments_of_set(path, csv_solve_marker)) {
     const auto found = std::find(names.begin(), names.end(), name);

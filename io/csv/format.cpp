@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/csv/coefficients.hpp"
 #include "io/csv/factors.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
@@ -62,6 +63,10 @@ std::vector<std::string> text_files(const std::string& output) {
   return names;
 }
 
+std::unique_ptr<Writer> create_text(const OutputSpec& spec) {
+  return spec.coefficients ? create_coefficients(spec) : create_csv(spec);
+}
+
 /// Each file has a buffer that is written when it is full.
 std::size_t csv_workspace_bytes(const OutputSpec& spec) {
   return (spec.datasets.size() + 1) * 2 * TextOutput::full_bytes;
@@ -82,8 +87,11 @@ constinit const Format csv_format{
     .recorded_attributes = read_csv_attributes,
     .files_of_output = text_files,
     .stored_outputs =
-        [](const std::string& output) { return read_csv_output(output, csv_attributes(output)); },
-    .create_output = create_csv,
+        [](const std::string& output) {
+          return is_coefficient_table(output) ? read_json_output(output)
+                                              : read_csv_output(output, csv_attributes(output));
+        },
+    .create_output = create_text,
     .output_workspace_bytes = csv_workspace_bytes,
 };
 

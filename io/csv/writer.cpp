@@ -22,13 +22,6 @@
 namespace qrtool {
 namespace {
 
-char separator_for(const std::string& path) {
-  if (is_standard_output(path)) return ',';
-  const char kind = path[path.size() - 3];  // .csv, .tsv, .txt
-  if (kind == 'c' || kind == 'C') return ',';
-  return path.ends_with("sv") || path.ends_with("SV") ? '\t' : ' ';
-}
-
 struct Table {
   Table(const std::string& path, bool force, MatrixDataset described)
       : output(path, force), dataset(std::move(described)) {}
@@ -75,7 +68,8 @@ std::string dialect_comments(const OutputSpec& spec) {
 /// What `verify` must know of solutions, as comments, where it is not the usual.
 std::string solve_comments(const OutputSpec& spec) {
   constexpr std::pair<std::string_view, std::string_view> usual[] = {
-      {"response", ""}, {"intercept", "no"}, {"weights", ""}, {"missing", "error"}, {"ridge", "0"}};
+      {"response", ""},     {"intercept", "no"},  {"weights", ""}, {"weights_are", "none"},
+      {"missing", "error"}, {"least_norm", "no"}, {"ridge", "0"}};
   std::string comments;
   for (const auto& [name, value] : spec.attributes) {
     const std::string* word = std::get_if<std::string>(&value);
@@ -144,7 +138,7 @@ index_t count_of(const std::vector<index_t>& dims) {
 }
 
 CsvWriter::CsvWriter(const OutputSpec& spec)
-    : separator_(separator_for(spec.path)),
+    : separator_(separator_of(spec.path)),
       obsolete_(is_standard_output(spec.path) ? std::vector<std::string>{} : find_obsolete(spec)) {
   for (const MatrixDataset& each : spec.datasets) {
     const MatrixDataset dataset = without_vectors(each);
@@ -268,6 +262,13 @@ std::vector<std::string> CsvWriter::files() const {
 }
 
 }  // namespace
+
+char separator_of(const std::string& path) {
+  if (is_standard_output(path)) return ',';
+  const char kind = path[path.size() - 3];  // .csv, .tsv, .txt
+  if (kind == 'c' || kind == 'C') return ',';
+  return path.ends_with("sv") || path.ends_with("SV") ? '\t' : ' ';
+}
 
 std::string csv_name(const std::string& path, const std::string& dataset) {
   // The report is always CSV, also where the matrices have another separator.

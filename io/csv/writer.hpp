@@ -12,8 +12,12 @@ namespace qrtool {
 /// The name of the file for a dataset, or for the report, which is always out.report.csv.
 std::string csv_name(const std::string& path, const std::string& dataset);
 
-/// Does create_output for text. Each number is the shortest text that gives the same bits when it
-/// is read. Errors: OutputError, also where a matrix has no elements, which text cannot express.
+/// What separates the fields of such a file, from its ending.
+char separator_of(const std::string& path);
+
+/// Does create_output for text, but for the coefficients of a table. Each number is the shortest
+/// text that gives the same bits when it is read. Errors: OutputError, also where a matrix has no
+/// elements, which text cannot express.
 std::unique_ptr<Writer> create_csv(const OutputSpec& spec);
 
 }  // namespace qrtool

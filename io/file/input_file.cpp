@@ -118,13 +118,18 @@ std::uint64_t readable_size(const std::string& path) {
 Content sniff(const std::string& path) {
   const Descriptor descriptor = open_if_readable(path);
   if (descriptor < 0) throw_cannot_read(path, std::strerror(errno));
+  return sniff(descriptor, escape(path));
+}
+
+Content sniff(int descriptor, const std::string& shown) {
   if (is_hdf5(descriptor)) return Content::hdf5;
   if (is_gzip(descriptor)) {
-    const std::string head = head_of_text(descriptor, escape(path));
+    const std::string head = head_of_text(descriptor, shown);
     return is_matrix_market(head) ? Content::matrix_market : Content::gzip;
   }
   const std::string head = bytes_at(descriptor, 0, 4096);
-  if (errno != 0) throw_cannot_read(path, std::strerror(errno));
+  if (errno != 0)
+    throw InputError(fmt::format("cannot read '{}': {}", shown, std::strerror(errno)));
   const std::string_view text(head);
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) return Content::utf16;
   if (text.starts_with("\x93NUMPY")) return Content::npy;

@@ -24,6 +24,8 @@ std::uint64_t readable_size(const std::string& path);
 /// The kind of content, found from the first bytes. HDF5 may begin at byte 0, 512, 1024, 2048, ...
 /// (after the user block of MATLAB).
 Content sniff(const std::string& path);
+/// The same for an open file; `shown` is its name, escaped.
+Content sniff(int descriptor, const std::string& shown);
 
 /// At most `size` bytes from the beginning of a file; fewer where it cannot be read.
 std::string first_bytes(const std::string& path, std::size_t size);

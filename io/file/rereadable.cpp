@@ -13,6 +13,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/descriptor.hpp"
 #include "io/file/scratch_file.hpp"
 
 namespace qrtool {
@@ -68,7 +69,10 @@ void append_all(const std::string& shown, int descriptor, const char* bytes, std
 }
 
 int open_rereadable(const std::string& path) {
-  return path == "-" ? spool_standard_input() : open_for_reading(path);
+  if (!is_standard_input(path)) return open_for_reading(path);
+  static const Descriptor copy(spool_standard_input());
+  // Opened anew, and not duplicated: each descriptor has a position of its own.
+  return open_for_reading(fmt::format("/proc/self/fd/{}", static_cast<int>(copy)));
 }
 
 }  // namespace qrtool

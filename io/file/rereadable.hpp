@@ -14,8 +14,9 @@ inline constexpr std::string_view standard_input = "standard input";
 /// Whether an argument means standard input.
 inline bool is_standard_input(const std::string& path) { return path == "-"; }
 
-/// Opens a file, or for "-" a copy of standard input in a temporary file without a name. Returns a
-/// descriptor that the caller must close and that can be read at any offset. Errors: InputError.
+/// Opens a file, or for "-" a copy of standard input in a temporary file without a name, which is
+/// made once. Returns a descriptor that the caller must close and that can be read at any offset.
+/// Errors: InputError.
 int open_rereadable(const std::string& path);
 
 /// Creates a file without a name in the temporary folder, which disappears when its descriptor is

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <vector>
@@ -27,7 +28,38 @@ int write_all(int descriptor, const char* text, std::size_t bytes) {
   return 0;
 }
 
+const char* reason_of(int error) {
+  return error == EFBIG ? "the file size limit is reached" : std::strerror(error);
+}
+
+[[noreturn]] void fail_standard_output(int error) {
+  throw OutputError(fmt::format("cannot write to standard output: {}", reason_of(error)));
+}
+
 }  // namespace
+
+void copy_to_standard_output(int descriptor, std::uint64_t bytes) {
+  std::vector<char> piece(TextOutput::full_bytes);
+  for (std::uint64_t at = 0; at < bytes;) {
+    const std::size_t most = std::min<std::uint64_t>(piece.size(), bytes - at);
+    const ssize_t got = pread(descriptor, piece.data(), most, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail_standard_output(got < 0 ? errno : EIO);
+    const auto count = static_cast<std::size_t>(got);
+    if (const int error = write_all(STDOUT_FILENO, piece.data(), count))
+      fail_standard_output(error);
+    at += count;
+  }
+}
+
+Descriptor keep_for_standard_output() {
+  const std::string directory = default_scratch();
+  Descriptor nameless = create_nameless(directory);
+  if (nameless >= 0) return nameless;
+  throw OutputError(fmt::format("standard output: cannot be kept in '{}': {}", escape(directory),
+                                std::strerror(errno)),
+                    "set TMPDIR to a directory with room for it");
+}
 
 TextOutput::TextOutput(const std::string& path, bool force) : path_(path) {
   if (!is_standard_output(path)) {
@@ -35,13 +67,8 @@ TextOutput::TextOutput(const std::string& path, bool force) : path_(path) {
     descriptor_ = file_->descriptor();
     return;
   }
-  const std::string directory = default_scratch();
-  nameless_ = create_nameless(directory);
+  nameless_ = keep_for_standard_output();
   descriptor_ = nameless_;
-  if (descriptor_ >= 0) return;
-  throw OutputError(fmt::format("standard output: cannot be kept in '{}': {}", escape(directory),
-                                std::strerror(errno)),
-                    "set TMPDIR to a directory with room for it");
 }
 
 void TextOutput::flush() {
@@ -51,21 +78,8 @@ void TextOutput::flush() {
 }
 
 void TextOutput::fail(int error) const {
-  const char* reason = error == EFBIG ? "the file size limit is reached" : std::strerror(error);
-  if (!file_) throw OutputError(fmt::format("cannot write to standard output: {}", reason));
-  throw OutputError(fmt::format("cannot write '{}': {}", escape(path_), reason));
-}
-
-void TextOutput::copy_to_standard_output() const {
-  std::vector<char> piece(full_bytes);
-  for (std::uint64_t at = 0; at < flushed_;) {
-    const ssize_t got = pread(descriptor_, piece.data(), piece.size(), static_cast<off_t>(at));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) fail(got < 0 ? errno : EIO);
-    const auto bytes = static_cast<std::size_t>(got);
-    if (const int error = write_all(STDOUT_FILENO, piece.data(), bytes)) fail(error);
-    at += bytes;
-  }
+  if (!file_) fail_standard_output(error);
+  throw OutputError(fmt::format("cannot write '{}': {}", escape(path_), reason_of(error)));
 }
 
 void TextOutput::go_back(std::uint64_t position) {
@@ -85,7 +99,7 @@ void TextOutput::finish(FileSet& files) {
   if (file_) {
     files.add(*file_);
   } else {
-    copy_to_standard_output();
+    copy_to_standard_output(descriptor_, flushed_);
   }
 }
 

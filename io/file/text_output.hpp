@@ -14,8 +14,16 @@
 
 namespace qrtool {
 
-/// The name of standard output.
-inline bool is_standard_output(const std::string& path) { return path == "-"; }
+/// The names of standard output: as text, and as an array of NumPy.
+inline constexpr const char* standard_output_text = "-";
+inline constexpr const char* standard_output_npy = "-.npy";
+inline bool is_standard_output(const std::string& path) {
+  return path == standard_output_text || path == standard_output_npy;
+}
+/// Copies the first `bytes` bytes of a file to standard output. Errors: OutputError.
+void copy_to_standard_output(int descriptor, std::uint64_t bytes);
+/// A file without a name for what goes to standard output when it is complete. Errors: OutputError.
+Descriptor keep_for_standard_output();
 
 /// The caller appends text to buffer(), and flush_if_full() writes it. Standard output, "-", gets
 /// it in finish(); until then it is in a file without a name. Errors: OutputError.
@@ -39,7 +47,6 @@ class TextOutput {
 
  private:
   void flush();
-  void copy_to_standard_output() const;
   [[noreturn]] void fail(int error) const;
 
   std::string path_;

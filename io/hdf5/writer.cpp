@@ -347,9 +347,7 @@ void Hdf5Writer::create_report_group() {
 
 void Hdf5Writer::create_numbers(const OutputSpec& spec) {
   create_report_group();
-  constexpr std::string_view names[] = {"ok", "above_bar", "non_finite", "x_overflows",
-                                        "unchecked"};
-  const Handle status = enum_type(names);
+  const Handle status = enum_type(solution_status_names);
   if (!status) fail();
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const NumberDataset& numbers = spec.numbers[i];

@@ -2,7 +2,6 @@
 // array.cpp: finds numbers, and separates the matrices of a batch in Fortran order.
 #include "io/npy/array.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -16,16 +15,23 @@
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "io/file/read_write_at.hpp"
+#include "io/file/rereadable.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/transpose.hpp"
 
 namespace qrtool::npy {
 namespace {
 
+/// Errors: InputError, also for what is no regular file.
 Descriptor open_for_reading(const std::string& path) {
-  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file >= 0) return file;
-  throw InputError(fmt::format("cannot read '{}': {}", escape(path), std::strerror(errno)));
+  if (!is_standard_input(path)) readable_size(path);
+  return Descriptor(open_rereadable(path));
+}
+
+std::uint64_t size_of(int descriptor) {
+  struct stat now {};
+  fstat(descriptor, &now);
+  return static_cast<std::uint64_t>(now.st_size);
 }
 
 void read_fully(const OpenFile& file, std::uint64_t position, std::size_t bytes, std::byte* to) {
@@ -95,10 +101,10 @@ struct Tile {
 };
 
 OpenFile::OpenFile(const std::string& path)
-    : name(path),
-      shown(escape(path)),
-      size(readable_size(path)),
+    : name(is_standard_input(path) ? std::string(standard_input) : path),
+      shown(escape(name)),
       descriptor(open_for_reading(path)),
+      size(size_of(descriptor)),
       stamp(descriptor) {}
 
 StoredArray::StoredArray(ArrayParts parts, std::size_t matrix_rank, CopyMeans means)

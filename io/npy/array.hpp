@@ -22,9 +22,9 @@ struct OpenFile {
   explicit OpenFile(const std::string& path);
 
   std::string name, shown;  // the user's text, and escaped for messages
-  std::uint64_t size;       // bytes
   Descriptor descriptor;
-  FileStamp stamp;  // of the moment when it was opened
+  std::uint64_t size;  // bytes
+  FileStamp stamp;     // of the moment when it was opened
 };
 
 /// Where the numbers of an array lie, one after another: in a scratch file, or in the array's own

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "io/factor_files.hpp"
+#include "io/file/text_output.hpp"
 #include "io/npy/contents.hpp"
 #include "io/npy/factors.hpp"
 #include "io/npy/members.hpp"
@@ -40,7 +41,10 @@ constinit const Format npy_format{
     .open_factors = [](const std::string& path, Order,
                        int threads) { return npy::open_npy_factors(path, threads); },
     .recorded_attributes = attributes_of_set,
-    .files_of_output = files_of_set,
+    .files_of_output =
+        [](const std::string& output) {
+          return is_standard_output(output) ? std::vector<std::string>{} : files_of_set(output);
+        },
     .stored_outputs = read_json_output,
     .create_output = npy::create_npy,
 };

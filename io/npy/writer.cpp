@@ -15,6 +15,7 @@
 #include "io/factor_files.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
+#include "io/file/text_output.hpp"
 #include "io/npy/archive_writer.hpp"
 #include "io/npy/array_writer.hpp"
 #include "io/npy/header.hpp"
@@ -129,6 +130,28 @@ std::vector<std::string> NpyWriter::files() const {
   if (report_ || solution_report_) names.push_back(report_path_);
   return names;
 }
+
+/// One array for standard output, without a report. It is kept in a file without a name until it is
+/// complete.
+class StreamWriter final : public ArraysWriter {
+ public:
+  explicit StreamWriter(const OutputSpec& spec)
+      : file_(keep_for_standard_output()), bytes_(array_bytes(spec.datasets.at(0), spec.leading)) {
+    if (spec.datasets.size() > 1) throw InternalError("write: standard output takes one array");
+    arrays_.push_back(std::make_unique<ArrayWriter>(
+        spec.datasets.front(), ArrayWriter::Target{.file = {file_, "standard output"},
+                                                   .leading = spec.leading,
+                                                   .threads = spec.threads,
+                                                   .has_checksums = false}));
+  }
+  void write_report(index_t, std::span<const MatrixReport>) override {}
+  void finish(FileSet&) override { copy_to_standard_output(file_, bytes_); }
+  std::vector<std::string> files() const override { return {standard_output_npy}; }
+
+ private:
+  Descriptor file_;
+  std::uint64_t bytes_;
+};
 
 const char* descr_of(NumberKind kind) {
   return kind == NumberKind::real ? "<f8" : kind == NumberKind::whole ? "<i4" : "|u1";
@@ -272,6 +295,7 @@ void NpzWriter::finish(FileSet& files) {
 }  // namespace
 
 std::unique_ptr<Writer> create_npy(const OutputSpec& spec) {
+  if (is_standard_output(spec.path)) return std::make_unique<StreamWriter>(spec);
   return std::make_unique<NpyWriter>(spec);
 }
 

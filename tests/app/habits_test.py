@@ -81,6 +81,26 @@ class Habits(unittest.TestCase):
         self.assertEqual(run("factor", DIGITS, "o.h5", "--backend", "gpu", "--device",
                              "none of that name", status=4).stdout, "")
 
+    def test_a_gpu_is_a_gpu(self):
+        if subprocess.run([QRTOOL, "devices"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no OpenCL device")
+        named = run("factor", DIGITS, "c.h5", "--backend", "opencl").stdout.splitlines()
+        self.assertNotIn(" on opencl ", named[0])
+        if ", a CPU (opencl/" in named[0]:  # there is no GPU
+            said = run("factor", DIGITS, "o.h5", "--backend", "gpu", status=4).stderr
+            self.assertIn("--backend gpu: there is no GPU", said)
+            run("factor", DIGITS, "o.h5", *re.search("hint: (--backend opencl)", said)[1].split())
+
+    def test_summaries_are_short(self):
+        run("generate", "--shape", "20x4", "s.csv", "--precision", "double")
+        self.assertEqual(len(run("factor", "s.csv", "s.h5").stdout.splitlines()), 3)
+        self.assertIn("\nstart ", run("factor", "s.csv", "s.h5", "-f", "-v").stdout)
+        said = run("solve", "s.csv", "o.csv", "--response", "4").stdout.splitlines()
+        self.assertEqual(said[4].split(), ["term", "x", "se", "t", "p"])
+        self.assertEqual(len(said), 8, said)
+        self.assertNotRegex("".join(said), r" (us|ms|s)\b")
+        self.assertIn("total ", run("solve", "s.csv", "o.csv", "-f", "-v", "--response", "4").stdout)
+
     def test_the_environment_speaks_where_the_line_is_silent(self):
         self.assertEqual(self.factor(QRTOOL_THREADS="1")["plan"]["threads"], 1)
         run("factor", DIGITS, "q.h5", "-f", status=6, QRTOOL_MEMORY="1KiB")

@@ -80,6 +80,11 @@ class SolveFiles(unittest.TestCase):
             os.remove(names[-1].format("one"))
             self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"one.{ending}")
 
+    def read_table(self, out):
+        with open(out, encoding="utf-8") as file:
+            lines = [line.split("\t" if out.endswith("tsv") else ",") for line in file]
+        return np.array([float(line[1]) for line in lines[1:]])
+
     def test_every_format_gets_the_same_solutions(self):
         self.write(A=self.random.standard_normal((12, 4)), b=self.random.standard_normal((12, 6)))
         for ending in ENDINGS:
@@ -290,9 +295,10 @@ class SolveFiles(unittest.TestCase):
             out = f"{ending}.{ending}"
             said = self.run_tool("solve", "table.csv", out, "--response", "y", "--intercept")
             self.assertIn("the first column is left out as an index", said)
-            np.testing.assert_allclose(self.read(out).ravel(), expected, atol=1e-12)
+            x = self.read_table(out) if ending in ("csv", "tsv") else self.read(out)
+            np.testing.assert_allclose(x.ravel(), expected, atol=1e-12)
             self.assertIn("passes", self.run_tool("verify", "table.csv", out, "--response", "y"))
-            self.assertIn("--response y", self.run_tool("verify", "table.csv", out, status=2))
+            self.assertIn("passes", self.run_tool("verify", "table.csv", out))
         self.run_tool("solve", "table.csv", "x.h5", "-f", "--response", "y", "--columns", "w,y",
                       "-q")
         np.testing.assert_allclose(self.read("x.h5").ravel(),

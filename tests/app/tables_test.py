@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a table: what is read and solved has the numbers and the names that the user meant."""
+import csv
 import json
 import os
 import pathlib
@@ -42,7 +43,12 @@ class Tables(unittest.TestCase):
     def solve(self, table, *options, text=None):
         """X, and what is said on the way."""
         done = run("solve", table, "o.csv", "-f", *options, text=text)
-        return numpy.loadtxt("o.X.csv", delimiter=",", ndmin=2), done.stderr, done.stdout
+        with open("o.csv", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        responses = list(dict.fromkeys(line.get("response") for line in lines))
+        x = [[float(line["x"]) for line in lines if line.get("response") == each]
+             for each in responses]
+        return numpy.array(x).T, done.stderr, done.stdout
 
     def refused(self, message, *args, text=None):
         self.assertIn(message, run(*args, status=3, text=text).stderr)
@@ -222,9 +228,9 @@ class Tables(unittest.TestCase):
 
         self.assertLess(read_by(), size + (8 << 20))
         # What --memory leaves no room for is read again, with the same result.
-        whole = pathlib.Path("o.X.csv").read_text("utf-8")
+        whole = pathlib.Path("o.csv").read_text("utf-8")
         self.assertLess(size + (8 << 20), read_by("--memory", "16MiB"))
-        self.assertEqual(pathlib.Path("o.X.csv").read_text("utf-8"), whole)
+        self.assertEqual(pathlib.Path("o.csv").read_text("utf-8"), whole)
 
 
 if __name__ == "__main__":

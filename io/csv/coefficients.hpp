@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// coefficients.hpp: the solutions of a table as one file of text, which pandas and R read as it is.
+//
+//   term,x,se,t,p               with several responses: response,term,x,...
+//   (intercept),-3.482,0.89,-3.91,0.0035
+//
+// What `verify` must know, and the report, are in out.report.json beside out.csv.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/reader.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// Does create_output for a spec with coefficients. NaN is written as R and pandas know it. "-" is
+/// standard output, without a report. Errors: OutputError.
+std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec);
+
+/// Whether a file is such a table, and its report lies beside it.
+bool is_coefficient_table(const std::string& path);
+
+/// X (terms x responses) of such a table. Errors: InputError.
+std::unique_ptr<Reader> open_coefficients(const std::string& path);
+
+}  // namespace qrtool
