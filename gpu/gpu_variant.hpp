@@ -110,8 +110,8 @@ std::string gram_objection(const Problem& problem, const Limits& limits);
 inline int warp_lanes(const Params& params) { return params.at("MMA") != 0 ? 32 : 1; }
 /// The largest allowed ||I - Q'Q|| of a float32 problem whose required accuracy is that of float32.
 double orthogonality_bar(const Problem& problem);
-/// The limits for the guard of gpu/common/gram_guard.clh, with g = max(8, per_root sqrt(m)).
-FactorLimits gram_limits(const FactorJob& job, double per_root);
+/// The limits for the guard of gpu/common/gram_guard.clh.
+FactorLimits gram_limits(const FactorJob& job);
 /// The largest ||D X||_F^2 of the first pass in float64 with which R needs no second one
 /// (gpu/common/departure.clh), for sums of `terms` products.
 double most_in_one_pass(const Problem& problem, index_t terms);

@@ -106,20 +106,28 @@ double orthogonality_bar(const Problem& p) {
   return standard_bars(p.m, p.n, single_precision, {}).orthogonality;
 }
 
-FactorLimits gram_limits(const FactorJob& job, double per_root) {
+FactorLimits gram_limits(const FactorJob& job) {
   const Problem& problem = job.problem;
-  const double growth = std::max(8.0, per_root * std::sqrt(static_cast<double>(problem.m)));
-  const double unit = growth * 0x1p-53;
-  FactorLimits limits{.most = static_cast<float>(orthogonality_bar(problem) / unit),
-                      .most_in_two = static_cast<float>(tuning::gram_first_pass_error / unit),
-                      .most_of_r = static_cast<float>(0x1p-48 / (unit * unit)),
-                      .share = static_cast<float>(2 * tuning::gram_inverse_error / growth)};
+  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
+  const double bar = orthogonality_bar(problem), root = std::sqrt(n);
+  const double unit = n * (m + 2 * n) * 0x1p-53;
+  // Rounding Q to float32 takes at most 2^-23 sqrt(n) of the bar.
+  const double most = tuning::gram_guard_share * bar - 0x1p-23 * root;
+  const double measured = most - m * 0x1p-53 * (root + 1);
+  const double tried = tuning::gram_first_pass_error / (2 * std::sqrt(m) * 0x1p-53);
+  FactorLimits limits{.most = static_cast<float>(most / unit),
+                      .most_in_two = static_cast<float>(tried),
+                      .most_of_r = static_cast<float>(bar / 2 / unit),
+                      .share = static_cast<float>(2 * tuning::gram_inverse_error * 0x1p-53 / unit),
+                      .most_measured = measured * measured,
+                      .most_departure = std::min(bar / 4, 0x1p-4)};
   if (job.params.contains(unguarded)) limits.most = std::numeric_limits<float>::infinity();
   return limits;
 }
 
 double most_in_one_pass(const Problem& p, index_t terms) {
-  const double growth = std::max(8.0, tuning::gram_guard_per_root * std::sqrt(double(terms)));
+  const auto steps = static_cast<double>(terms);
+  const double growth = std::max({8.0, tuning::gram_guard_per_root * std::sqrt(steps), steps / 8});
   const double bar = standard_bars(p.m, p.n, double_precision, {}).residual;
   const double most = 2 * tuning::gram_twice_one_pass_share * bar / (growth * 0x1p-53);
   return most * most;

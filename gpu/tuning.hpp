@@ -270,18 +270,16 @@ inline constexpr std::int64_t gram_narrow_rows = 25, gram_twice_narrow_rows = 65
 /// 0.13 ms, 0.20 in `tall` and 4.3 in `blocked`; 10000 of 1000 x 3 take 0.35, 0.75 and 38 ms.
 inline constexpr std::int64_t gram_batch = 132, gram_batch_rows = 512;
 inline constexpr std::int64_t gram_batch_most_rows = 4096;
-/// g / sqrt(m), where g is the growth of rounding errors in sums of m products (gram_guard.clh).
-/// The true error divided by 2^-53 sqrt(m) ||D X||^2 is 0.1 to 0.3 for random matrices. On an H200
-/// it was up to 0.9 (512 x 130, condition 1e6, 2026-11-22). In simulations it was up to 2.2 for
-/// columns around a common mean (64 x 64). `gram` has a second pass for the matrices that the guard
-/// stops; `gram_tiles` has only reflectors.
+/// g / sqrt(t), where g is the growth of rounding errors in sums of t products of float64 in the
+/// first pass of gram_twice and gram (departure.clh), and of the measurement of gram_group.
 inline constexpr double gram_guard_per_root = 2;
-inline constexpr double gram_tiles_guard_per_root = 1.4;
-/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). With
-/// p = 4 the true error was at most 0.51 of the bound in all simulations.
-inline constexpr double gram_inverse_error = 4;
-/// The largest ||I - Q'Q|| of the first pass of `gram` from which the second pass makes Q
-/// orthogonal.
+/// The part of the bar that a bound or a measurement of ||I - Q'Q|| may take in float32.
+inline constexpr double gram_guard_share = 0.9;
+/// p, the error of a product with an explicit inverse in units of 2^-53 (gram_guard.clh). In
+/// simulations 4 was enough; what the guard stops without need is measured and costs little.
+inline constexpr double gram_inverse_error = 64;
+/// An estimate of ||I - Q'Q|| of the first pass of `gram` beyond which Q1 is not measured, because
+/// reflectors will follow in any case.
 inline constexpr double gram_first_pass_error = 0.25;
 /// Number of slabs of 16 rows in local memory at a time, for 1 to 6 blocks of 16 columns. 1 .. 4,
 /// and for 5 and 6 blocks at least 2. It is the largest number that leaves room for as many groups

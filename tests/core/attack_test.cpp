@@ -52,10 +52,10 @@ TEST(AttackFamilies, OfABatchAreTheSameHoweverItIsCut) {
 
 /// Factors `per_family` matrices of every family and expects each to meet its bar.
 template <class T>
-void expect_good(const std::string& variant, AttackShape shape, Mode mode, index_t per_family) {
+void expect_good(const std::string& variant, AttackShape shape, Mode mode, index_t per_family,
+                 std::span<const AttackFamily> families = attack_families()) {
   SCOPED_TRACE(variant + " " + std::to_string(shape.m) + "x" + std::to_string(shape.n) + " " +
                std::string(name_of(mode)));
-  const std::span<const AttackFamily> families = attack_families();
   const Problem p{.count = static_cast<index_t>(families.size()) * per_family,
                   .m = shape.m,
                   .n = shape.n,
@@ -96,6 +96,14 @@ TEST(Attack, SmallMatricesMeetTheBar) {
   expect_good<float>("cpu/blocked", {130, 100}, Mode::reduced, 2);
   expect_good<double>("cpu/blocked", {130, 100}, Mode::reduced, 1);
   expect_good<float>("cpu/blocked", {140, 70}, Mode::r, 4);
+}
+
+TEST(Attack, TallMatricesOfAlikeRowsMeetTheBar) {
+  const std::span<const AttackFamily> families = families_of_alike_rows();
+  expect_good<float>("cpu/tall", {20000, 32}, Mode::r, 2, families);
+  expect_good<float>("cpu/tall", {20000, 16}, Mode::reduced, 1, families);
+  expect_good<float>("cpu/blocked", {1000, 70}, Mode::r, 2, families);
+  expect_good<float>("cpu/batched", {500, 20}, Mode::r, 4, families);
 }
 
 /// The leaf promises R to within some 2^-24 of each column's norm, 2^-22 where sums in float32 are

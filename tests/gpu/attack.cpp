@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
@@ -39,7 +40,7 @@ double mild_condition(const std::string& precision) { return precision == "doubl
 
 struct Options {
   std::vector<std::string> variants{"plan"}, shapes, families;
-  index_t matrices = 100;
+  index_t matrices = 100, entries = index_t{1} << 26;
   std::uint64_t seed = 1;
   std::string mode = "reduced", precision = "single";
   int threads = static_cast<int>(std::thread::hardware_concurrency());
@@ -52,6 +53,7 @@ struct Tally {
   double residual = 0;       // the worst, in units of the bar
   double orthogonality = 0;  // the same; for R alone the backward error of the samples
   RouteCounts routes;
+  std::array<double, 4> by_route{};  // the worst error of those that took a route, in bars
   // Matrices whose columns, scaled to norm 1, have a condition below mild_condition, and those of
   // them that finished by A'A.
   index_t mild = 0, mild_fast = 0;
@@ -64,6 +66,8 @@ struct Tally {
     residual = std::max(residual, other.residual);
     orthogonality = std::max(orthogonality, other.orthogonality);
     routes += other.routes;
+    for (std::size_t r = 0; r < by_route.size(); ++r)
+      by_route[r] = std::max(by_route[r], other.by_route[r]);
     mild += other.mild;
     mild_fast += other.mild_fast;
   }
@@ -83,18 +87,22 @@ class Table {
     return sum;
   }
   void print(const std::string& title) const {
-    fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>9}{:>11}{:>10}{:>9}{:>9}\n", title,
-               "matrices", "above", "residual", "Q or R", "pass 1", "pass 2", "reflectors",
-               "2nd try", "mild", "by A'A");
+    fmt::print("\n{:<22}{:>9}{:>8}{:>11}{:>11}{:>9}{:>10}{:>9}{:>10}{:>11}{:>10}{:>9}{:>9}{:>9}\n",
+               title, "matrices", "above", "residual", "Q or R", "pass 1", "worst", "pass 2",
+               "worst", "reflectors", "worst", "2nd try", "mild", "by A'A");
     for (const std::string& name : order_) print_row(name, tallies_.at(name));
     print_row("all", total());
   }
 
  private:
   static void print_row(const std::string& name, const Tally& t) {
-    fmt::print("{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>9}{:>11}{:>10}{:>9}{:>9}\n", name,
-               t.matrices, t.bad, t.residual, t.orthogonality, t.routes.first_pass,
-               t.routes.second_pass, t.routes.reflectors, t.routes.second_try, t.mild, t.mild_fast);
+    const auto worst = [&](Route route) { return t.by_route[static_cast<std::size_t>(route)]; };
+    fmt::print(
+        "{:<22}{:>9}{:>8}{:>11.3g}{:>11.3g}{:>9}{:>10.3g}{:>9}{:>10.3g}{:>11}{:>10.3g}{:>9}{:>9}"
+        "{:>9}\n",
+        name, t.matrices, t.bad, t.residual, t.orthogonality, t.routes.first_pass,
+        worst(Route::first_pass), t.routes.second_pass, worst(Route::second_pass),
+        t.routes.reflectors, worst(Route::reflectors), t.routes.second_try, t.mild, t.mild_fast);
   }
 
   std::map<std::string, Tally> tallies_;
@@ -114,6 +122,7 @@ Tally tally_of(const Problem& p, const MatrixReport& report) {
   const bool is_known = p.wants_q() || !std::isnan(report.orthogonality);
   t.orthogonality = is_known ? in_bars(report.orthogonality) : 0;
   t.routes.include(report);
+  t.by_route[static_cast<std::size_t>(report.route)] = t.worst();
   return t;
 }
 
@@ -214,7 +223,8 @@ class Attack {
   template <class T>
   void run_shape(Backend& backend, const std::string& variant, AttackShape shape, Table& by_family,
                  Table& by_shape) {
-    const index_t all = static_cast<index_t>(families_.size()) * o_.matrices;
+    const index_t of_family = std::clamp<index_t>(o_.entries / (shape.m * shape.n), 1, o_.matrices);
+    const index_t all = static_cast<index_t>(families_.size()) * of_family;
     const Problem problem{.count = all,
                           .m = shape.m,
                           .n = shape.n,
@@ -236,7 +246,7 @@ class Attack {
     Tally& of_shape = by_shape.row(name);
     Batches<T> batches(backend, problem, most);
     const auto fill = [&](index_t first, BatchView<T> a) {
-      fill_attack_batch<T>(families_, o_.matrices, o_.seed, first, o_.threads, a);
+      fill_attack_batch<T>(families_, of_family, o_.seed, first, o_.threads, a);
     };
     // The host fills the next batch while the device factors this one.
     if (all > 0) fill(0, batches.a(0, std::min(most, all)));
@@ -252,7 +262,7 @@ class Attack {
       const Factors<T> out = batches.factors(a.count);
       std::vector<MatrixReport> reports(static_cast<std::size_t>(a.count));
       backend.factor(*plan, a, out, reports);
-      judge_batch<T>(problem, name, first, a, out, reports, by_family, of_shape);
+      judge_batch<T>(problem, name, {first, of_family}, a, out, reports, by_family, of_shape);
       if (filling.valid()) filling.get();
     }
     fmt::print("{}: {} matrices, {} above their bar, worst {:.3g}\n", name, of_shape.matrices,
@@ -260,8 +270,13 @@ class Attack {
     std::fflush(stdout);
   }
 
+  /// The first matrix of a batch in the list of all, and how many matrices a family has there.
+  struct PlaceOfBatch {
+    index_t first, of_family;
+  };
+
   template <class T>
-  void judge_batch(const Problem& p, const std::string& shape, index_t first, BatchView<T> a,
+  void judge_batch(const Problem& p, const std::string& shape, PlaceOfBatch place, BatchView<T> a,
                    const Factors<T>& out, std::vector<MatrixReport>& reports, Table& by_family,
                    Tally& of_shape) {
     const auto badness = [&](const MatrixReport& report) {
@@ -275,9 +290,9 @@ class Attack {
     const std::vector<double> conditions = conditions_of<T>(out.r);
     if (!p.wants_q()) sample_r<T>(p, a, out, reports);
     for (index_t b = 0; b < a.count; ++b) {
-      const index_t number = first + b;
+      const index_t number = place.first + b;
       const MatrixReport& report = reports[static_cast<std::size_t>(b)];
-      const std::string family(families_[static_cast<std::size_t>(number / o_.matrices)].name);
+      const std::string family(families_[static_cast<std::size_t>(number / place.of_family)].name);
       Tally t = tally_of(p, report);
       t.mild = conditions[static_cast<std::size_t>(b)] < mild_condition(o_.precision);
       t.mild_fast = t.mild != 0 && t.routes.first_pass + t.routes.second_pass > 0;
@@ -287,7 +302,7 @@ class Attack {
       fmt::print(
           "above: {} {} number {} status {} residual {:.3g} orthogonality {:.3g} route {} tries "
           "{}\n",
-          shape, family, number % o_.matrices, static_cast<int>(report.status), t.residual,
+          shape, family, number % place.of_family, static_cast<int>(report.status), t.residual,
           t.orthogonality, static_cast<int>(report.route), report.tries);
     }
   }
@@ -420,6 +435,10 @@ int main_of(int argc, char** argv) {
                  "plan (the default), gram, cpu/tall, ..; all: one after another")
       ->delimiter(',');
   app.add_option("--matrices", o.matrices, "of each family and shape; default 100")
+      ->check(CLI::PositiveNumber);
+  app.add_option(
+         "--entries", o.entries,
+         "of A in each family and shape at most, so that tall matrices are few; default 2^26")
       ->check(CLI::PositiveNumber);
   app.add_option("--seed", o.seed, "default 1");
   app.add_option("--shapes", o.shapes, "for example 64x64,300x40; others than the list's too")

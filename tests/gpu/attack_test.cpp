@@ -63,8 +63,8 @@ const std::vector<AttackCase> cases{
 class Attack : public testing::TestWithParam<AttackCase> {};
 
 template <class T>
-void expect_every_matrix_meets_its_bar(const AttackCase& attack, const Problem& p) {
-  const std::span<const AttackFamily> families = attack_families();
+void expect_every_matrix_meets_its_bar(const AttackCase& attack, const Problem& p,
+                                       std::span<const AttackFamily> families) {
   Batch<T> a(p.count, p.m, p.n);
   fill_attack_batch<T>(families, attack.per_family, 7, 0, 2, a.view());
   Result<T> result = factor<T>(backend(), plan_for(p, "opencl/" + attack.variant), a.view());
@@ -85,7 +85,8 @@ void expect_every_matrix_meets_its_bar(const AttackCase& attack, const Problem& 
   }
   // Some of the families allow one pass in these shapes.
   const bool is_tall = p.m > 20 * p.n;
-  if (p.type == ElementType::float64 && (is_tall || !p.wants_q())) {
+  const bool is_all = families.size() == attack_families().size();
+  if (is_all && p.type == ElementType::float64 && (is_tall || !p.wants_q())) {
     EXPECT_GT(one_pass, 0);
   }
 }
@@ -112,10 +113,9 @@ TEST(AttackInFloat64, RAloneIsTheROfARunWithQ) {
   }
 }
 
-TEST_P(Attack, EveryMatrixMeetsItsBar) {
-  SKIP_WITHOUT_OPENCL();
-  const AttackCase& attack = GetParam();
-  const Problem p{.count = static_cast<index_t>(attack_families().size()) * attack.per_family,
+/// Factors matrices of some families; there is no second try.
+void attack_with(const AttackCase& attack, std::span<const AttackFamily> families) {
+  const Problem p{.count = static_cast<index_t>(families.size()) * attack.per_family,
                   .m = attack.shape.m,
                   .n = attack.shape.n,
                   .type = attack.type,
@@ -126,11 +126,38 @@ TEST_P(Attack, EveryMatrixMeetsItsBar) {
     if (!fit.ok) GTEST_SKIP() << fit.reason;
   }
   if (attack.type == ElementType::float64) {
-    expect_every_matrix_meets_its_bar<double>(attack, p);
+    expect_every_matrix_meets_its_bar<double>(attack, p, families);
   } else {
-    expect_every_matrix_meets_its_bar<float>(attack, p);
+    expect_every_matrix_meets_its_bar<float>(attack, p, families);
   }
 }
+
+TEST_P(Attack, EveryMatrixMeetsItsBar) {
+  SKIP_WITHOUT_OPENCL();
+  attack_with(GetParam(), attack_families());
+}
+
+/// Rows that repeat, whose products round alike, need many rows.
+class AlikeRows : public testing::TestWithParam<AttackCase> {};
+
+TEST_P(AlikeRows, EveryMatrixMeetsItsBar) {
+  SKIP_WITHOUT_OPENCL();
+  attack_with(GetParam(), families_of_alike_rows());
+}
+
+/// Of these matrices two passed the guard of `gram` when it took rounding errors to have mean zero:
+/// one in the first pass with 1.5 bars, one in the second with 7000.
+TEST(AlikeRowsInGram, EveryMatrixMeetsItsBar) {
+  SKIP_WITHOUT_OPENCL();
+  attack_with({"gram", {2000, 40}, Mode::reduced, 28}, families_of_alike_rows().first(1));
+}
+
+const std::vector<AttackCase> alike_rows{
+    {"gram", {2000, 40}, Mode::r, 1},
+    {"gram_tiles", {4000, 100}, Mode::reduced, 1},
+    {"tall", {20000, 16}, Mode::reduced, 2},
+    {"gram", {1000, 17}, Mode::r, 2, ElementType::float64},
+};
 
 /// With the guard off many matrices go by A'A that should not. A second try makes all of them
 /// right.
@@ -139,7 +166,10 @@ class Unguarded : public testing::TestWithParam<AttackCase> {};
 TEST_P(Unguarded, EveryMatrixMeetsItsBarInASecondTry) {
   SKIP_WITHOUT_OPENCL();
   const auto& [variant, shape, mode, per_family, type] = GetParam();
-  const std::span<const AttackFamily> families = attack_families();
+  // Not those of rows that are alike: reflectors of `small` reach 1.1 bars for one such matrix of
+  // 40x16 (gpu/NOTES.md), and a second try has nothing better.
+  const std::span<const AttackFamily> families =
+      attack_families().first(attack_families().size() - families_of_alike_rows().size());
   const Problem p{.count = static_cast<index_t>(families.size()) * per_family,
                   .m = shape.m,
                   .n = shape.n,
@@ -165,6 +195,11 @@ TEST_P(Unguarded, EveryMatrixMeetsItsBarInASecondTry) {
 INSTANTIATE_TEST_SUITE_P(Opencl, Unguarded,
                          testing::Values(AttackCase{"gram", {40, 16}, Mode::reduced, 20},
                                          AttackCase{"tall", {2000, 16}, Mode::reduced, 6}),
+                         [](const testing::TestParamInfo<AttackCase>& test) {
+                           return testing::PrintToString(test.param);
+                         });
+
+INSTANTIATE_TEST_SUITE_P(Opencl, AlikeRows, testing::ValuesIn(alike_rows),
                          [](const testing::TestParamInfo<AttackCase>& test) {
                            return testing::PrintToString(test.param);
                          });

@@ -484,6 +484,108 @@ void integers(Draw& draw, Matrix a) {
       a, [&](index_t, index_t, double) { return std::floor(draw.between(least, largest + 1)); });
 }
 
+// ---- Rows that are alike, whose products round alike -------------------------------------------
+
+/// A few ranks at which Gram matrices of few distinct rows are, or nearly are, singular.
+index_t rank_near(Draw& draw, index_t n) {
+  const std::array ranks{index_t{1}, n / 2, n - 2, n - 1, n, n + 1, 2 * n};
+  return std::max<index_t>(1, ranks[static_cast<std::size_t>(draw.whole(0, 6))]);
+}
+
+/// A number that a sensor or a table may repeat: any in [1, 2), or a multiple of 0.1.
+double repeated_number(Draw& draw, bool is_decimal) {
+  return is_decimal ? 0.1 * static_cast<double>(draw.whole(1, 9)) : draw.between(1, 2);
+}
+
+std::vector<double> repeated_row(Draw& draw, index_t columns) {
+  const bool is_decimal = draw.chance(0.3), has_signs = draw.chance(0.3);
+  std::vector<double> row(static_cast<std::size_t>(columns));
+  for (double& x : row) x = repeated_number(draw, is_decimal) * (has_signs ? draw.sign() : 1);
+  return row;
+}
+
+void copy_row(Matrix a, index_t i, const double* row) {
+  for (index_t j = 0; j < a.cols; ++j) a(i, j) = row[j];
+}
+
+/// Some rows of their own, of which the matrix has its rank, and one row again and again.
+void repeated_rows(Draw& draw, Matrix a) {
+  const index_t n = a.cols, own = std::min(a.rows, std::max(draw.whole(n - 3, n + 1), n / 4 + 1));
+  const double size = draw.power_of_ten(-2, 0.5);
+  const bool is_orthogonal = draw.chance(0.5), is_last = draw.chance(0.3);
+  const std::vector<double> row = repeated_row(draw, n);
+  const index_t first = is_last ? a.rows - own : 0;
+  const Matrix block = a.row_block(first, own);
+  fill_normal(draw, block);
+  if (is_orthogonal) fill_spectrum(draw, block, [&](index_t) { return 1.0; });
+  change_entries(block, [&](index_t, index_t, double x) { return size * x; });
+  for (index_t i = 0; i < a.rows; ++i)
+    if (i < first || i >= first + own) copy_row(a, i, row.data());
+}
+
+/// All rows are out of a few, in turn, in runs or in any order.
+void few_distinct_rows(Draw& draw, Matrix a) {
+  const index_t count = std::min(a.rows, rank_near(draw, a.cols)), order = draw.whole(0, 2);
+  const bool is_normal = draw.chance(0.5);
+  std::vector<double> rows = draw.normals(count * a.cols);
+  for (index_t i = 0; i < count && !is_normal; ++i) {
+    const std::vector<double> row = repeated_row(draw, a.cols);
+    std::copy(row.begin(), row.end(), rows.begin() + i * a.cols);
+  }
+  for (index_t i = 0; i < a.rows; ++i) {
+    const index_t from = order == 0   ? i % count
+                         : order == 1 ? i * count / a.rows
+                                      : draw.whole(0, count - 1);
+    copy_row(a, i, rows.data() + from * a.cols);
+  }
+}
+
+/// Every entry of a row is the same number, but for noise in some of the rows.
+void constant_rows(Draw& draw, Matrix a) {
+  const index_t noisy = std::min(a.rows, rank_near(draw, a.cols));
+  const double noise = draw.power_of_ten(-3, 0);
+  const bool is_one_number = draw.chance(0.5);
+  const double number = draw.between(1, 2);
+  fill_normal(draw, a);
+  for (index_t i = 0; i < a.rows; ++i) {
+    const double mean = is_one_number ? number : draw.between(1, 2);
+    for (index_t j = 0; j < a.cols; ++j) a(i, j) = mean + (i < noisy ? noise * a(i, j) : 0);
+  }
+}
+
+/// Values of a sensor that ends at its largest one, in most rows or in most columns.
+void saturated(Draw& draw, Matrix a) {
+  const double limit = draw.between(-2, 1), gain = draw.power_of_ten(-1, 3);
+  const double steps = draw.chance(0.5) ? 0 : draw.power_of_ten(0, 3);
+  fill_normal(draw, a);
+  change_entries(a, [&](index_t, index_t j, double x) {
+    const double most = limit + 0.3 * static_cast<double>(j % 7);
+    const double y = 4 + std::min(x, most);
+    return gain * (steps == 0 ? y : std::round(y * steps) / steps);
+  });
+}
+
+/// A design of experiments: a column of ones, factors of a few levels and their products, each
+/// point of the design several times.
+void replicated_design(Draw& draw, Matrix a) {
+  const index_t points = std::min(a.rows, rank_near(draw, a.cols)), levels = draw.whole(2, 4);
+  const bool is_decimal = draw.chance(0.5), in_runs = draw.chance(0.5);
+  const double low = is_decimal ? 0.1 : -1, step = is_decimal ? 0.1 : 2;
+  const index_t factors = std::max<index_t>(1, a.cols / 2);
+  for (index_t i = 0; i < a.rows; ++i) {
+    const index_t point = in_runs ? i * points / a.rows : i % points;
+    for (index_t j = 0; j < a.cols; ++j) {
+      const auto level = [&](index_t factor) {
+        const std::uint64_t bits = mix(static_cast<std::uint64_t>(point * a.cols + factor));
+        return low + step * static_cast<double>(bits % static_cast<std::uint64_t>(levels));
+      };
+      a(i, j) = j == 0         ? 1
+                : j <= factors ? level(j)
+                               : level(1 + j % factors) * level(1 + (j / 2 + j) % factors);
+    }
+  }
+}
+
 const std::array families{
     AttackFamily{"gauss", "normal entries", gauss},
     AttackFamily{"offset", "a common mean, noise 10^-1 and less", offset},
@@ -518,14 +620,23 @@ const std::array families{
     AttackFamily{"vandermonde-from-1", "powers of nodes in [1, 2]", vandermonde_from_one},
     AttackFamily{"vandermonde-integers", "powers of whole numbers", vandermonde_of_integers},
     AttackFamily{"integers", "whole numbers up to 1 .. 10000", integers},
+    AttackFamily{"repeated-rows", "rows of their own beside one row often", repeated_rows},
+    AttackFamily{"few-distinct-rows", "1 to 2 n different rows", few_distinct_rows},
+    AttackFamily{"constant-rows", "rows of one number, noise in some", constant_rows},
+    AttackFamily{"saturated", "values that end at a largest one", saturated},
+    AttackFamily{"replicated-design", "factors of few levels, each point often", replicated_design},
 };
 
-constexpr std::array shapes{AttackShape{17, 17},   AttackShape{33, 20},   AttackShape{48, 40},
-                            AttackShape{64, 48},   AttackShape{64, 64},   AttackShape{80, 80},
-                            AttackShape{100, 81},  AttackShape{96, 96},   AttackShape{300, 88},
-                            AttackShape{128, 64},  AttackShape{200, 64},  AttackShape{300, 40},
-                            AttackShape{130, 100}, AttackShape{256, 128}, AttackShape{200, 130},
-                            AttackShape{300, 257}, AttackShape{512, 256}, AttackShape{600, 600}};
+constexpr std::array shapes{
+    AttackShape{17, 17},     AttackShape{33, 20},    AttackShape{48, 40},
+    AttackShape{64, 48},     AttackShape{64, 64},    AttackShape{80, 80},
+    AttackShape{100, 81},    AttackShape{96, 96},    AttackShape{300, 88},
+    AttackShape{128, 64},    AttackShape{200, 64},   AttackShape{300, 40},
+    AttackShape{130, 100},   AttackShape{256, 128},  AttackShape{200, 130},
+    AttackShape{300, 257},   AttackShape{512, 256},  AttackShape{600, 600},
+    AttackShape{4000, 64},   AttackShape{4096, 17},  AttackShape{4000, 100},
+    AttackShape{3000, 160},  AttackShape{20000, 33}, AttackShape{65536, 130},
+    AttackShape{1000000, 20}};
 
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0;
@@ -536,6 +647,8 @@ std::uint64_t hash_of(std::string_view text) {
 }  // namespace
 
 std::span<const AttackFamily> attack_families() { return families; }
+
+std::span<const AttackFamily> families_of_alike_rows() { return std::span(families).last(5); }
 
 std::span<const AttackShape> attack_shapes() { return shapes; }
 

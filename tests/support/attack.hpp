@@ -23,12 +23,16 @@ struct AttackFamily {
 /// Every family; the names differ from each other.
 std::span<const AttackFamily> attack_families();
 
+/// The families of matrices with many rows that are alike, whose products round alike.
+std::span<const AttackFamily> families_of_alike_rows();
+
 struct AttackShape {
   index_t m, n;
 };
 
 /// Shapes from 17 to 600 columns. `gram` takes up to 96 columns and `gram_tiles` works in squares
-/// of 128; there are shapes that fill their tiles and shapes that leave a part of them empty.
+/// of 128; there are shapes that fill their tiles and shapes that leave a part of them empty. Rows
+/// that are alike need many rows: the last shapes have up to 1,000,000.
 std::span<const AttackShape> attack_shapes();
 
 /// Fills matrix number `index` of a family. It depends on the arguments, the shape and the type

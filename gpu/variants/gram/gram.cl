@@ -8,14 +8,17 @@
 //            G(d, c) -= L(d, b) L(c, b)'; R = L'
 //   invert   X = L'^-1: X(l, c) = -(sum_k X(l, k) L(c, k)') X(c, c), l <= k < c
 //   make_q   Q = A X, rounded once
-//   guard    T bounds ||I - Q'Q|| (gram_guard.clh)
+//   guard    T bounds ||I - Q'Q||, and S the error of R (gram_guard.clh)
 //
-// Three routes follow from T, and routes[matrix] says which one the matrix took:
-//   first pass    T is below Q's bar.
-//   second pass   T is at most 1/4 and R is accurate to float32: Q replaces A, and the second pass
-//                 makes it orthogonal (CholeskyQR2). Because ||I - Q1'Q1|| <= 1/4, the condition
-//                 number of Q1 is at most sqrt(5/3), and this pass needs no guard. Its own factor
-//                 is close to I, as R is accurate, and is not stored.
+// Three routes follow, and routes[matrix] says which one the matrix took:
+//   first pass    T is below Q's bar. Or S is below the bar, so that R is good, and Q is not
+//                 wanted, or ||I - Q1'Q1||, which is then measured, is below the bar.
+//   second pass   S is below the bar, and ||I - Q1'Q1||^2 is measured and at most a quarter of it:
+//                 Q replaces A, and the second pass makes it orthogonal (CholeskyQR2). With
+//                 Q1'Q1 = I + F and K, which is F below the diagonal and half of F on it, the
+//                 factor of the second pass is I + K, and an error of at most ||F||^2 / 2, so that
+//                 R = (L1 (I + K))' leaves A - QR within the bar. The condition number of Q1 is at
+//                 most sqrt(5/3), and this pass needs no guard of its own.
 //   reflectors    Householder reflectors factor the matrix again (`small` or `blocked`, FLAGGED).
 // Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
 // algorithm", ETNA 44 (2015).
@@ -175,9 +178,9 @@ INLINE void multiply_slabs(const Warp* at, const Tile* tile, Shared room, __glob
   }
 }
 
-// Factors the matrix: G -> L -> X in `tile`. Stores R and returns the largest |a_ij|.
-INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global const float* a,
-                           Layout layout, Factor r) {
+// G := A'A in `tile`. Returns the largest |a_ij|.
+INLINE float form_whole_gram(const Warp* at, Tile* tile, Shared room, __global const float* a,
+                             Layout layout) {
   float largest = 0;
 #if PARKED
   form_tile_gram(at, tile, room, a, layout, HELD, BLOCKS, &largest);
@@ -188,10 +191,14 @@ INLINE float factor_matrix(const Warp* at, Tile* tile, Shared room, __global con
   hand_over_room();
   take_parked_diagonal(at, tile, room.squares, layout.n);
 #endif
+  return largest;
+}
+
+// G -> L -> X in `tile`. Stores R.
+INLINE void factor_matrix(const Warp* at, Tile* tile, Shared room, Factor r) {
   factor_tile(at, tile, r, room.pivots);
   if (r.is_stored) store_zeros(r.entries, r.n, at->lane);
   invert_tile(at, tile, room.pivots);
-  return max_of_warp(largest);
 }
 
 INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
@@ -203,7 +210,23 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   return sum_of_warp(trace);
 }
 
-// The route of a matrix (gram_guard.clh).
+// S / (g u), the error of R (gram_guard.clh). plain, spread: the squares of D X and of H X.
+INLINE float error_of_factor(const Warp* at, const RowSums* plain, const RowSums* spread,
+                              __local const double* h, __local const double* squares, int n,
+                              float share) {
+  float of_x = 0, of_h = 0, most = 0;
+#pragma unroll
+  for (int l = 0; l < BLOCKS; ++l) {
+    of_x += plain->row[l];
+    of_h += spread->row[l];
+  }
+  for (int j = at->lane; j < n; j += WARP_LANES) most = fmax(most, (float)(h[j] / squares[j]));
+  const float root = sqrt((float)n);
+  return sqrt(of_x) / root + share / 2 * root * (sqrt(max_of_warp(most) * of_x) + sqrt(of_h));
+}
+
+// The route of a matrix (gram_guard.clh): reflectors; the first pass; or the second one, which
+// begins with a measurement of Q1.
 INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
   RowSums plain, sums;
   __local const double* weights = room.squares;
@@ -221,13 +244,55 @@ INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, Fac
     weights = room.spread;
   }
   const float guard = guard_of(&plain, &sums, limits.share);
-  int route = guard <= limits.most ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
-  if (agreed(route == ROUTE_REFLECTORS && guard <= limits.most_in_two)) {
-    take_column_norms(at, tile, room.pivots, room.squares, room.spread, limits.share, at->room);
-    if (agreed(r_is_accurate(at, r, at->room, limits.most_of_r))) route = ROUTE_SECOND_PASS;
-  }
-  return route;
+  if (agreed(guard <= limits.most)) return ROUTE_FIRST_PASS;
+  const float error =
+      error_of_factor(at, &plain, &sums, room.spread, room.squares, r.n, limits.share);
+  const bool has_good_r = error <= limits.most_of_r;
+  if (!WANT_Q) return agreed(has_good_r) ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
+  return agreed(has_good_r && guard <= limits.most_in_two) ? ROUTE_SECOND_PASS : ROUTE_REFLECTORS;
 }
+
+#if WANT_Q
+// The route of a matrix of which `tile` holds G = Q1'Q1.
+INLINE int measured_route(const Warp* at, const Tile* tile, FactorLimits limits) {
+  const double departure = departure_of(at, tile);
+  return departure <= limits.most_measured    ? ROUTE_FIRST_PASS
+         : departure <= limits.most_departure ? ROUTE_SECOND_PASS
+                                              : ROUTE_REFLECTORS;
+}
+
+// R := (L1 (I + K))', where R holds L1' and `tile` G = I + F; K is F below the diagonal and half of
+// F on it, the factor of G to first order.
+INLINE void multiply_first_factor(const Warp* at, const Tile* tile, Factor r) {
+#pragma unroll 1
+  for (int c = BLOCKS - 1; c >= 0; --c) {
+#pragma unroll
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (b > c) break;
+      Block sum, s, t;
+      load_first_factor(at, sum, r, c, b);
+#pragma unroll
+      for (int k = b; k < BLOCKS; ++k) {
+        if (k > c) break;
+        load_first_factor(at, s, r, c, k);
+        get_tile(at, t, tile, k, b);
+        if (k == b) {
+#pragma unroll
+          for (int w = 0; w < BLOCK_WORDS; ++w) {
+            const int i = QUAD_ROW(w, at->g), j = QUAD_COL(w, at->t);
+            t[w] = i > j ? t[w] : i == j ? 0.5 * (t[w] - 1) : 0.0;
+          }
+        }
+        transpose_quads(at, t, t);
+        multiply_quads(sum, s, t, 4, 2);
+      }
+      // R(b, c) depends on R(k, c) with k >= b, which all work-items have read.
+      sync_warp();
+      store_factor(at, sum, r, 16 * c, 16 * b);
+    }
+  }
+}
+#endif
 
 // Groups: one per matrix.
 __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gram(
@@ -257,7 +322,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
   r += matrix * n * n;
 
   bool is_finite = true;
-  int passes = 1;
+  int passes = 1, route = ROUTE_FIRST_PASS;
 #pragma unroll 1
   for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
     if (MOST_PASSES > 1 && pass > 0) sync_items(CLK_GLOBAL_MEM_FENCE);
@@ -266,15 +331,21 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
     Tile tile;
     tile.parked = parked;
     tile.pivots = pivots;
-    const float largest = factor_matrix(&at, &tile, room, a, layout, factor);
+    const float size = form_whole_gram(&at, &tile, room, a, layout);
+#if WANT_Q
+    if (pass > 0) {
+      route = measured_route(&at, &tile, limits);
+      if (agreed(route != ROUTE_SECOND_PASS)) break;
+      multiply_first_factor(&at, &tile, factor);
+    }
+#endif
+    factor_matrix(&at, &tile, room, factor);
     if (pass == 0) {
+      const float largest = max_of_warp(size);
       is_finite = trace_of_gram(&at, squares) < INFINITY;
-      int route = route_of(&at, &tile, room, factor, limits);
+      route = route_of(&at, &tile, room, factor, limits);
       if (!is_finite) route = ROUTE_FIRST_PASS;
-      if (at.lane == 0) {
-        routes[matrix] = route;
-        magnitudes[matrix] = magnitude_code(largest, is_finite);
-      }
+      if (at.lane == 0) magnitudes[matrix] = magnitude_code(largest, is_finite);
       if (route == ROUTE_SECOND_PASS) passes = 2;
     }
 #if WANT_Q
@@ -284,6 +355,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
 #endif
   }
   const int lane = get_local_id(0);
+  if (lane == 0) routes[matrix] = route;
   sync_warp();
   if (!is_finite) {
     store_warp_nan(r, n * n, lane, WARP_LANES);

@@ -181,7 +181,7 @@ void enqueue(const FactorJob& job, Launcher& launch) {
     return;
   }
   launch("factor_gram", job.count, warp_lanes(job.params), job.a, job.q, job.r, job.magnitudes,
-         routes, factor_shape(p, job.count), gram_limits(job, tuning::gram_guard_per_root));
+         routes, factor_shape(p, job.count), gram_limits(job));
 }
 
 std::size_t device_bytes(const Problem& p) { return device_workspace_bytes(gram_variant(), p); }

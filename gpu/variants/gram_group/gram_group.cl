@@ -13,9 +13,12 @@
 //   divide   Q1 or Q, by substitution. Each warp takes strips of 16 rows
 //   R        block by block from both L
 //
-// The guard. Q1 is stored before Q1'Q1 is computed from it, and so d = ||Q1'Q1 - I||_F is measured.
-// With the hypothesis of departure.clh the error of d is at most h 2^-53 (sqrt(n) + d), where h =
-// max(8, 2 sqrt(m)). Hence:
+// The guard is a measurement. Q1 is stored before Q1'Q1 is computed from it, and so d =
+// ||Q1'Q1 - I||_F is measured. The error of d is at most h 2^-53 (sqrt(n) + d), to first order. In
+// float32 h = m, which is proved: each of m steps adds an error of at most 2^-53 times the entries
+// of a partial sum P, and the norm of P is at most that of Q1'Q1, of which P is a part. In float64
+// that would be more than the bar: there h = max(8, 2 sqrt(m)) is the hypothesis of departure.clh.
+// Hence:
 //   - d is at most 0.9 of the bar less this error: Q1 and R1 = L1' are final;
 //   - d is at most 1/4: the second pass, with the theorem of gram_twice.cl. It also holds in
 //     float32, where Q1 and Q are rounded when they are stored: ||A - Q1 R1||_F <= (2^-24 sqrt(n)

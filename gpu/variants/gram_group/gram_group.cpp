@@ -120,12 +120,14 @@ Slots slots(const Problem& p) {
 }
 
 /// The largest ||Q1'Q1 - I||_F^2, as computed, with which the first pass is final: the bar less the
-/// error of the sums, at most h u sqrt(n) with the hypothesis of gpu/common/departure.clh.
+/// error of the sums, at most m u ||Q1'Q1||_F. In float64 that is more than the bar, and h u
+/// sqrt(n) is taken with the hypothesis of gpu/common/departure.clh.
 double most_in_one(const FactorJob& job) {
   if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
   const Problem& p = job.problem;
   const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
-  const double growth = std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
+  const bool is_single = p.type == ElementType::float32;
+  const double growth = is_single ? m : std::max(8.0, tuning::gram_guard_per_root * std::sqrt(m));
   const double bar = standard_bars(p.m, p.n, precision_of(p.type), {}).orthogonality;
   const double most = tuning::gram_group_share * bar - growth * 0x1p-53 * (std::sqrt(n) + 1);
   return most > 0 ? most * most : 0;

@@ -13,9 +13,12 @@
 //     form_panel       L(c, b) L(b, b)' = G(c, b)             c > b, by substitution
 //                      X(l, b) L(b, b)' = Y(b, l)'            l < b
 //   form_q             Q = A X, rounded once
-//   finish             T bounds ||I - Q'Q|| (gram_guard.clh). If T is too large, routes[matrix]
-//                      says so, and Householder reflectors factor the matrix again. There is no
-//                      second pass as in gram.cl, because it would repeat all these launches.
+//   finish             T bounds ||I - Q'Q||, and S the error of R (gram_guard.clh). Where T is too
+//                      large for Q, or S for R alone, routes[matrix] says so
+//   probe_q            where T is too large, but not S: ||I - Q'Q|| is measured (probe.clh)
+//   settle_q           the route of these. Householder reflectors factor matrices again whose error
+//                      is too large. There is no second pass as in gram.cl, because it would repeat
+//                      all these launches.
 //
 //          l<b   b   >b           G is below the diagonal. A panel moves its results to the other
 //        +-----+---+-----+        side of the diagonal: L(c, b) is in tile (b, c) until X(b, c)
@@ -456,17 +459,40 @@ INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, 
   return sum_over_group(at, guard, sums);
 }
 
-// Groups: one per matrix.
+// S / (g u), the error of R (gram_guard.clh), after guard_of_slot with H.
+INLINE float error_of_slot(const Place* at, Slot slot, int n, float share,
+                           __local const float* plain, __local const float* other,
+                           __local double* sums, __local int* most) {
+  double of_x = 0, of_h = 0;
+  float ratio = 0;
+  for (int i = at->item; i < (n + 15) / 16; i += GROUP_SIZE) {
+    of_x += plain[i];
+    of_h += other[i];
+  }
+  for (int j = at->item; j < n; j += GROUP_SIZE) {
+    ratio = fmax(ratio, (float)(slot.spread[j] / slot.squares[j]));
+  }
+  atomic_max(most, as_int(ratio));
+  of_x = sum_over_group(at, of_x, sums);
+  of_h = sum_over_group(at, of_h, sums);
+  sync_group();
+  const double root = sqrt((double)n), largest = as_float(*most);
+  return (float)(sqrt(of_x) / root + share / 2 * root * (sqrt(largest * of_x) + sqrt(of_h)));
+}
+
+// Groups: one per matrix. The route of a matrix whose Q is to be measured is that of a second pass.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     __global float* q, __global float* r, __global int* magnitudes, __global int* routes,
     __global double* work, FactorShape shape, int first, FactorLimits limits) {
   __local double pivots[(SIDE_BLOCKS + 2) * BLOCK_ROOM] __attribute__((aligned(16)));
   __local float plain[MOST_COLUMNS / 16], other[MOST_COLUMNS / 16];
   __local double sums[WARPS], room[32];
+  __local int most_spread;  // the bits of floats >= 0 have the order of their values
   const Place at = place_of(room);
   const int tiles = tiles_across(shape);
   const Slot slot = slot_at(work, shape, get_group_id(0));
   const index_t matrix = first + get_group_id(0);
+  if (at.item == 0) most_spread = 0;
   // With one square, h is computed only if it is needed.
   const bool has_spread = tiles > 2;
   double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums);
@@ -475,6 +501,13 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     barrier(CLK_GLOBAL_MEM_FENCE);
     guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums);
   }
+  int route = ROUTE_FIRST_PASS;
+  if (!(guard <= limits.most)) {
+    const float error =
+        error_of_slot(&at, slot, shape.n, limits.share, plain, other, sums, &most_spread);
+    if (shape.q_cols > 0) route = ROUTE_SECOND_PASS;
+    if (!(error <= limits.most_of_r)) route = ROUTE_REFLECTORS;
+  }
   double trace = 0;
   for (int j = at.item; j < shape.n; j += GROUP_SIZE) trace += slot.squares[j];
   trace = sum_over_group(&at, trace, sums);
@@ -482,7 +515,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
   if (at.item == 0) {
     float largest = 0;
     for (int c = 0; c < tiles; ++c) largest = fmax(largest, (float)slot.largest[c]);
-    routes[matrix] = is_finite && !(guard <= limits.most) ? ROUTE_REFLECTORS : ROUTE_FIRST_PASS;
+    routes[matrix] = is_finite ? route : ROUTE_FIRST_PASS;
     magnitudes[matrix] = magnitude_code(largest, is_finite);
   }
   if (!is_finite) {
@@ -492,3 +525,5 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     }
   }
 }
+
+#include "gpu/variants/gram_tiles/probe.clh"

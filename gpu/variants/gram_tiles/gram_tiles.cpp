@@ -118,6 +118,18 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
   }
 }
 
+/// strips_of in probe.clh.
+index_t probe_strips(const Problem& p) {
+  constexpr index_t rows = 16, most = 512;  // PROBE_ROWS, MOST_STRIPS
+  return std::min(most, ceil_divide(p.m, rows));
+}
+
+/// The largest mean of the squared results of the probes with which Q is kept.
+double most_probed(const Problem& p) {
+  const double bar = orthogonality_bar(p);
+  return bar * bar / 16;
+}
+
 /// Matrices first .. first + count - 1, one slot each.
 void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int count) {
   const Problem& p = job.problem;
@@ -134,7 +146,12 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
-         gram_limits(job, tuning::gram_tiles_guard_per_root));
+         gram_limits(job));
+  if (p.wants_q()) {
+    launch("probe_q", count * probe_strips(p), group_size, job.q, routes, work, shape, first);
+    launch("settle_q", count, group_size, routes, work, shape, first,
+           static_cast<cl_double>(most_probed(p)));
+  }
 }
 
 /// In waves of as many matrices as the buffer has slots.

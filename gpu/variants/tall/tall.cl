@@ -32,9 +32,18 @@
 //      A4 = Q4 R4 -- [R3 R4 R5] = Q R /
 //      A5 = Q5 R5 /
 //
-// The choice of the route: the error of A'A is c u64 ||A||^2, with u64 = 2^-53, so the error of Q'Q
-// is c u64 cond(A)^2. `limit` is the largest cond(A)^2, for columns scaled to norm 1, that keeps a
-// float32 Q within half of its accuracy bar. factor_tall_gram computes cond(A) from R^-1.
+// The guard is a theorem. The columns of A have norms a_j, u = 2^-53, and X is the computed R^-1.
+// With t roundings of an entry at most, one after the other, E = R'R - A'A has |E_ij| <= t u a_i
+// a_j to first order, since no partial sum is larger than a_i a_j: neither of rows, by Cauchy and
+// Schwarz, nor in the elimination, where they are entries of Schur complements. Hence
+//
+//   ||X'E X||_F  <=  t u (sum_i a_i ||X(i, :)||)^2  <=  t u ||A||_F^2 ||X||_F^2.
+//
+// X R = I + F with |F| <= n u |X||R|, by elimination, so that A F X, which is the error of A X, is
+// at most n u ||A||_F^2 ||X||_F^2; it counts twice in Q'Q. The product A X adds no more than n u.
+// Columns are scaled by powers of two. `limit` is the largest ||A||_F^2 ||X||_F^2 that keeps Q,
+// rounded to float32, within its bar (tall.cpp). It also bounds the error of R: ||A - QR|| with the
+// best orthonormal Q is at most ||X'E||_F <= ||X'E X||_F ||R||_2.
 //
 // Defines, set in tall.cpp            range          meaning
 //   STORED, REAL, SUB_GROUP_BODY                     common.clh

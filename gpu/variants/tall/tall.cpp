@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -129,14 +130,28 @@ Params tune_reflectors(const Problem& p, const Limits& limits) {
 
 SlabShape slabs_of(const Problem& p) { return row_sums_slabs(p.m, p.n); }
 
+/// How often an entry of A'A, of its factor and of the inverse is rounded (tall.cl): in the rows of
+/// a slab, which warps share with up to 64 columns (tall_sums.clh), in the sum of the slabs by
+/// eight work-items, and in n eliminations; 3 n for R^-1 and Q.
+double rounded_terms(const FactorJob& job) {
+  constexpr index_t most_shared_columns = 64, sum_parts = 8, few = 16;
+  const Problem& p = job.problem;
+  const SlabShape slabs = slabs_of(p);
+  const int body = job.params.at("GRAM_BODY");
+  const bool is_shared = body == 2 && p.n <= most_shared_columns;
+  const index_t warps = is_shared ? row_sums_group(p.n, body) / 32 : 1;
+  return static_cast<double>(slabs.rows / warps + warps + slabs.count / sum_parts + sum_parts +
+                             4 * p.n + few);
+}
+
 /// The largest ||A||^2 ||A^-1||^2, for columns scaled to norm 1, that keeps A R^-1 orthogonal
-/// within half of the bar. The rounding errors of A'A grow with the number of terms that one
-/// lane adds.
+/// within its part of the bar; rounding Q to float32 takes 2^-23 sqrt(n).
 double condition_limit(const FactorJob& job) {
   if (job.params.contains(unguarded)) return std::numeric_limits<double>::infinity();
   const Problem& p = job.problem;
-  const double terms = 64 + slabs_of(p).rows / 8.0;
-  return orthogonality_bar(p) / 2 / (terms * 0x1p-53);
+  const double rounding = 0x1p-23 * std::sqrt(static_cast<double>(p.n));
+  const double most = tuning::gram_guard_share * orthogonality_bar(p) - rounding;
+  return most / (rounded_terms(job) * 0x1p-53);
 }
 
 /// The work buffers, in the order of workspace().
