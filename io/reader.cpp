@@ -18,6 +18,7 @@
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
 #include "io/solution_set.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -35,6 +36,7 @@ void refuse_choices(const Format& format, const InputSpec& spec) {
     throw UsageError(
         fmt::format("{}: --order column is for HDF5; {}", escape(spec.path), format.own_order));
   }
+  if (spec.raw_values && !format.own_order.empty()) refuse_raw_values(spec.path);
   if (!format.takes_csv_options) refuse_csv_options(spec.csv, escape(spec.path));
 }
 
@@ -109,6 +111,11 @@ std::string_view name_of(Order order) {
   }
 }
 
+bool has_doubtful_order(const Source& source) {
+  return !source.order_is_stated && source.array_dims.empty() && source.m <= source.n &&
+         source.n > 1 && source.count() > 0;
+}
+
 std::unique_ptr<Reader> open_input(const InputSpec& spec) {
   const Location location = split_location(spec.path);
   if (!location.dataset.empty() && !spec.dataset.empty()) {
@@ -135,8 +142,19 @@ std::unique_ptr<Reader> open_array(const InputSpec& spec) {
   return open_input(array);
 }
 
+void refuse_raw_values(const std::string& path) {
+  throw UsageError(fmt::format("{}: --raw-values is for HDF5 and netCDF, whose attributes may "
+                               "change what numbers mean",
+                               escape(path)),
+                   "leave --raw-values away");
+}
+
 bool takes_csv_options(const std::string& path) {
   return format_of_input(split_location(path).file).takes_csv_options;
+}
+
+bool takes_order(const std::string& path) {
+  return format_of_input(split_location(path).file).own_order.empty();
 }
 
 std::vector<index_t> dims_of(const Source& source) {
@@ -196,7 +214,12 @@ RecordedInput read_recorded_input(const std::string& factors, const std::string&
 std::unique_ptr<Reader> open_recorded_input(InputSpec spec, const RecordedInput& recorded) {
   const Location location = split_location(spec.path);
   const Format& format = format_of_input(location.file);
-  if (spec.order == Order::automatic && format.own_order.empty()) spec.order = recorded.order;
+  if (format.own_order.empty()) {
+    const bool is_recorded = spec.order == Order::automatic && recorded.order != Order::automatic;
+    if (is_recorded) spec.order = recorded.order;
+    spec.order_is_guess = is_recorded && !word_of(recorded.details, order_guessed_name).empty();
+    spec.raw_values = spec.raw_values || !word_of(recorded.details, "netcdf_raw_values").empty();
+  }
   if (format.takes_csv_options) spec.csv = with_recorded(spec.csv, recorded.details);
   const std::string& named = spec.dataset.empty() ? location.dataset : spec.dataset;
   spec.path = location.file;

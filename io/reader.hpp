@@ -10,6 +10,7 @@
 #include "core/batch.hpp"
 #include "core/problem.hpp"
 #include "io/csv/options.hpp"
+#include "io/dimension.hpp"
 #include "io/table.hpp"
 
 namespace qrtool {
@@ -29,9 +30,11 @@ struct InputSpec {
   std::size_t memory_bytes = SIZE_MAX;
   // The directory for copies of data that cannot be read where they are; empty: $TMPDIR or /tmp.
   std::string scratch = {};
-  CsvOptions csv = {};         // only for text
-  bool takes_vectors = false;  // an array of one dimension is m numbers
-  bool is_one_table = false;   // text: a blank line within it is skipped, and ends no matrix
+  CsvOptions csv = {};          // only for text
+  bool takes_vectors = false;   // an array of one dimension is m numbers
+  bool is_one_table = false;    // text: a blank line within it is skipped, and ends no matrix
+  bool raw_values = false;      // HDF5: numbers as they are stored, whatever the attributes say
+  bool order_is_guess = false;  // `order` was guessed by the run that made the factors
 };
 
 /// The matrices that were found.
@@ -42,15 +45,18 @@ struct Source {
   index_t m = 0, n = 0;                     // after --order
   ElementType type = ElementType::float64;  // the type in which the data is factored by default
   std::string stored_type;                  // "int32", "big-endian float64", ... for notes
-  Order order = Order::row;                 // resolved
+  // Resolved; of an array (open_array) automatic where nothing says by what order it was written.
+  Order order = Order::row;
   bool order_is_stated = true;          // false: nothing says in which order the file was written
+  std::string order_reason = {};        // HDF5: what states it; empty where the user does
   TextPairs details = {};               // how the file is written, for the attributes of an output
   std::vector<std::string> notes = {};  // what the user should know of how it was read
   bool needs_copy = false;  // the data are copied to a scratch file before the first is read
   // The dimensions of an array (open_array) that are not leading x m x n; empty: they are. The
   // numbers have the same order.
   std::vector<index_t> array_dims = {};
-  Table table = {};  // the columns of text
+  Table table = {};                        // the columns of text
+  std::vector<Dimension> dimensions = {};  // those of dims_of(); empty where none has a name
 
   index_t count() const {
     index_t product = 1;
@@ -58,6 +64,10 @@ struct Source {
     return product;
   }
 };
+
+/// Whether matrices stored by the other order would have other shapes or numbers, and only the user
+/// knows which was meant. A matrix with more rows than columns is taken for what it seems.
+bool has_doubtful_order(const Source& source);
 
 /// Reads matrices in any order. Only one thread at a time may use a reader; several threads may use
 /// several readers. Errors: InputError (damaged data; the message names the matrix), LimitError.
@@ -106,6 +116,11 @@ std::unique_ptr<Reader> open_array(const InputSpec& spec);
 
 /// Whether an input is CSV, which CsvOptions describe. Errors: InputError where it cannot be read.
 bool takes_csv_options(const std::string& path);
+/// Whether an input is HDF5: InputSpec::order and raw_values mean something for it. Errors: as
+/// above.
+bool takes_order(const std::string& path);
+/// Errors: UsageError, which says that an input of another format has no raw values.
+[[noreturn]] void refuse_raw_values(const std::string& path);
 
 /// The dimensions of an array, without those that an index of its selection drops.
 std::vector<index_t> dims_of(const Source& source);

@@ -14,6 +14,7 @@
 #include "io/factors_of_mode.hpp"
 #include "io/report_file.hpp"
 #include "io/report_sax.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -109,7 +110,7 @@ RecordedInput recorded_input(const Record& record) {
                       .order = order == name_of(Order::column) ? Order::column
                                : order == name_of(Order::row)  ? Order::row
                                                                : Order::automatic};
-  for (const char* name : csv_option_names)
+  for (const char* name : names_of_reading())
     if (std::string word = value_of(record, name); !word.empty())
       input.details.emplace_back(name, std::move(word));
   return input;

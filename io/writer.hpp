@@ -28,7 +28,9 @@ struct MatrixDataset {
   bool is_vector = false;
   /// Batch dimensions of its own; not given: those of the output.
   std::optional<std::vector<index_t>> leading = {};
-  bool is_whole = false;  // whole numbers, given as float64 and stored as int32
+  bool is_whole = false;                     // indices from 0, given as float64 and stored as int32
+  std::string description = {};              // of what it is not clear from the name
+  std::vector<std::string> dimensions = {};  // names of OutputSpec::dimensions; empty: none
   std::size_t stored_bytes() const { return is_whole ? 4 : size_of(type); }
 };
 
@@ -44,6 +46,7 @@ struct NumberDataset {
   std::string name;
   Kind kind = Kind::real;
   std::vector<index_t> dims;
+  std::vector<std::string> dimensions = {};  // as of MatrixDataset
   std::string description = {}, formula = {}, unit = "1", bar_formula = "none";
   double bar = not_measured;  // the largest value that passes; NaN: none
 };
@@ -73,6 +76,9 @@ struct OutputSpec {
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
   std::vector<ReportColumn> report_columns = {};
+  /// Those that datasets name. Where the leading ones have names, `leading_dimensions` has them.
+  std::vector<Dimension> dimensions = {};
+  std::vector<std::string> leading_dimensions = {};
   Attributes attributes;                 // of the root
   std::vector<std::string> stated = {};  // names of those that the command line gave
   int threads = 1;                       // the most that write at once

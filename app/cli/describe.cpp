@@ -99,6 +99,12 @@ void add_csv_options(CommandLine& line, CsvOptions& csv) {
                 [&csv](const std::string& text) { csv.na_texts.push_back(text); });
 }
 
+void add_raw_values(CommandLine& line, bool& raw_values) {
+  line.flag("--raw-values", raw_values,
+            "HDF5 and netCDF: take numbers as they are stored, without _Unsigned, scale_factor, "
+            "add_offset, _FillValue and missing_value");
+}
+
 /// The options that `factor` and `verify` share.
 template <class Options>
 void add_input_options(CommandLine& line, Options& o) {
@@ -113,6 +119,7 @@ void add_input_options(CommandLine& line, Options& o) {
               "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
               "store column",
               orders);
+  add_raw_values(line, o.raw_values);
   add_csv_options(line, o.csv);
 }
 
@@ -292,6 +299,7 @@ void describe(CommandLine& line, SolveOptions& o) {
               "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
               "store column",
               orders);
+  add_raw_values(line, o.raw_values);
   add_csv_options(line, o.csv);
   add_backend_options(line, o.backend);
   add_resource_options(line, o);
@@ -345,6 +353,7 @@ void describe(CommandLine& line, InfoOptions& o) {
               "which stored dimension of a matrix runs over rows; MATLAB, Octave, Julia and R "
               "store column",
               orders);
+  add_raw_values(line, o.raw_values);
   add_csv_options(line, o.csv);
   line.value(
       "--plot", "FILE",

@@ -30,6 +30,7 @@ struct FactorOptions : PrintOptions {
   std::string input, output, dataset;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
   CsvOptions csv;
   BackendRequest backend;
   Mode mode = Mode::reduced;
@@ -71,6 +72,7 @@ struct SolveOptions : PrintOptions {
   SystemOptions system;
   BackendRequest backend;
   Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
   CsvOptions csv;
   std::optional<ElementType> precision;
   bool basic = false, no_se = false, covariance = false;
@@ -89,6 +91,7 @@ struct VerifyOptions : PrintOptions {
   SystemOptions system;
   std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
   Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
   CsvOptions csv;
   Criteria criteria = Criteria::bar;
   Check check = Check::full;  // or probe
@@ -112,6 +115,7 @@ struct GenerateOptions : PrintOptions {
 struct InfoOptions : PrintOptions {
   std::string file, dataset;
   Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
   CsvOptions csv;
   std::string plot;  // FILE.svg or FILE.png; empty: none
   bool force = false;

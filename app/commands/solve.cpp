@@ -6,8 +6,8 @@
 #include "app/commands/commands.hpp"
 #include "app/process/console.hpp"
 #include "app/run/make_backend.hpp"
-#include "app/run/source_notes.hpp"
 #include "app/solve/solve_dry_run.hpp"
+#include "app/solve/solve_notes.hpp"
 #include "app/solve/solve_run.hpp"
 #include "app/solve/weight_scale.hpp"
 #include "core/error.hpp"
@@ -23,17 +23,6 @@ void check_names(const SolveOptions& o) {
     if (!input.empty()) refuse_same_file(input, o.output);
   require_named_device(o.backend);
   check_output_names(o.output, /*report=*/"", o.force);
-}
-
-void print_notes(const SolveOptions& o, const SolveInputs& inputs) {
-  if (o.quiet) return;
-  const bool is_table = !o.system.response.empty();
-  for (const Reader* reader : {inputs.a.get(), is_table ? nullptr : inputs.b.get()}) {
-    if (reader == nullptr) continue;
-    print_source_notes(reader->source());
-    note_empty_selection(reader->source());
-    if (o.verbose) print_source_details(reader->source());
-  }
 }
 
 SolveResult solve_systems(SolveRun& run) {
@@ -82,9 +71,9 @@ ExitCode run_solve(const SolveOptions& o) {
   const Stopwatch watch;
   check_names(o);
   const Limits limits = host_limits(o.memory_bytes, o.threads);
-  SolveInputs inputs =
-      open_solve_inputs({.a = o.a, .b = o.b, .csv = o.csv}, o.system, o.order, limits);
-  print_notes(o, inputs);
+  SolveInputs inputs = open_solve_inputs(
+      {.a = o.a, .b = o.b, .csv = o.csv, .raw_values = o.raw_values}, o.system, o.order, limits);
+  if (!o.quiet) print_notes(inputs, o.verbose);
   fit_weights(inputs, o.precision.value_or(type_of(inputs)));
   if (o.dry_run) return dry_run(o, inputs, limits, watch);
   const SolveResult result = solve_with_fallback(o, inputs, limits, watch);

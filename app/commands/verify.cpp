@@ -228,9 +228,13 @@ bool holds_factors(const std::string& file) {
 std::unique_ptr<Reader> open_matrices(const VerifyOptions& o, const RecordedInput& recorded,
                                       int threads) {
   try {
-    return open_recorded_input(
-        {.path = o.input, .dataset = o.dataset, .order = o.order, .threads = threads, .csv = o.csv},
-        recorded);
+    return open_recorded_input({.path = o.input,
+                                .dataset = o.dataset,
+                                .order = o.order,
+                                .threads = threads,
+                                .csv = o.csv,
+                                .raw_values = o.raw_values},
+                               recorded);
   } catch (const InputError& error) {
     if (!holds_factors(o.input) || holds_factors(o.factors)) throw;
     throw InputError(error.what(),
@@ -251,6 +255,7 @@ void print_differences(const VerifyOptions& o, const Source& a, const RecordedIn
   note("the dataset", recorded.dataset, a.dataset);
   if (recorded.order != Order::automatic)
     note("the order", name_of(recorded.order), name_of(a.order));
+  if (!o.quiet) print_other_reading(o.factors, recorded, a);
 }
 
 /// Before any work: the report must replace neither the matrices nor the factors.
@@ -297,9 +302,7 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   const RecordedInput recorded = read_recorded_input(o.factors, source);
   const std::unique_ptr<Reader> a = open_matrices(o, recorded, limits.threads);
   print_differences(o, a->source(), recorded);
-  if (!o.quiet)
-    for (const std::string& note : a->source().notes)
-      print_message(fmt::format("note: {}: {}", escape(a->source().file), note));
+  if (!o.quiet) print_source_notes(a->source());
   StoredFactors factors = open_factors(o.factors, a->source().order, limits.threads, source);
   const FactoredInput input{*a, factors};
   check_shapes(input);

@@ -8,15 +8,19 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "app/commands/factors_as_solutions.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/run/join.hpp"
+#include "app/run/source_notes.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/run/verdict_text.hpp"
+#include "app/solve/solve_notes.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "app/solve/weight_scale.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -77,16 +81,18 @@ SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
 SolveFiles files_of(const VerifyOptions& o) {
   constexpr const char* side = "right_side_";
   std::vector<std::string> attributes{"right_side_file", "right_side_dataset"};
-  for (const char* name : csv_option_names) attributes.push_back(fmt::format("{}{}", side, name));
+  const std::vector<const char*> reading = names_of_reading();
+  for (const char* name : reading) attributes.push_back(fmt::format("{}{}", side, name));
   std::vector<const char*> names;
   for (const std::string& attribute : attributes) names.push_back(attribute.c_str());
   const std::vector<std::string> texts = recorded_attributes(o.solutions, names);
   RecordedInput b{.file = texts[0], .dataset = texts[1]};
   for (std::size_t i = 2; i < texts.size(); ++i)
-    if (!texts[i].empty()) b.details.emplace_back(csv_option_names[i - 2], texts[i]);
+    if (!texts[i].empty()) b.details.emplace_back(reading[i - 2], texts[i]);
   return {.a = o.input,
           .b = o.factors,
           .csv = o.csv,
+          .raw_values = o.raw_values,
           .recorded_a = read_recorded_input(o.solutions),
           .recorded_b = std::move(b)};
 }
@@ -95,15 +101,23 @@ bool is_from_solve(const std::string& file) {
   return recorded_attributes(file, {"command"}).front() == "solve";
 }
 
-SolveInputs open_inputs(const VerifyOptions& o, const SystemOptions& options,
-                        const Limits& limits) {
+SolveInputs open_inputs(const VerifyOptions& o, const SolveFiles& files,
+                        const SystemOptions& options, const Limits& limits) {
   try {
-    return open_solve_inputs(files_of(o), options, o.order, limits);
+    return open_solve_inputs(files, options, o.order, limits);
   } catch (const InputError& error) {
     if (!is_from_solve(o.input) || is_from_solve(o.solutions)) throw;
     throw InputError(error.what(),
                      fmt::format("the solutions come last: qrtool verify A B {}", escape(o.input)));
   }
+}
+
+/// What was doubtful when the systems were solved is so now.
+void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveInputs& inputs) {
+  print_notes(inputs, o.verbose);
+  print_other_reading(o.solutions, files.recorded_a, inputs.a->source());
+  if (o.system.response.empty())
+    print_other_reading(o.solutions, files.recorded_b, inputs.b->source());
 }
 
 void check_solutions(const SolveInputs& inputs, const Reader& x) {
@@ -231,8 +245,11 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   const Limits all = host_limits(o.memory_bytes, o.threads);
   const Recorded recorded = read_recorded(o.solutions);
   const SystemOptions options = options_of(o, recorded);
-  SolveInputs inputs = open_inputs(o, options, all);
+  const SolveFiles files = files_of(o);
+  SolveInputs inputs = open_inputs(o, files, options, all);
+  if (!o.quiet) print_doubts(o, files, inputs);
   const std::unique_ptr<Reader> x = open_solutions(o.solutions, all.threads, memory_of_file(all));
+  if (o.system.response.empty()) refuse_factors(inputs, *x);
   check_solutions(inputs, *x);
   fit_weights(inputs, type_of_solutions(x->source()));
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));

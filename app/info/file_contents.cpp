@@ -21,7 +21,11 @@ namespace {
 constexpr std::size_t most_opened = 1000;
 
 InputSpec spec_of(const InfoOptions& o) {
-  return {.path = o.file, .dataset = o.dataset, .order = o.order, .csv = o.csv};
+  return {.path = o.file,
+          .dataset = o.dataset,
+          .order = o.order,
+          .csv = o.csv,
+          .raw_values = o.raw_values};
 }
 
 bool exists(const std::string& file) {
@@ -43,9 +47,7 @@ std::string reason_of(const Source& source, const Format& format, Order asked) {
     return std::string(format.own_order.substr(0, format.own_order.find(" (")));
   if (!source.order_is_stated)
     return "the file does not say; h5py and pandas write so, MATLAB, Julia and R do not";
-  if (!recorded_attributes(source.file, {"order"}).front().empty()) return "as qrtool recorded";
-  return source.order == Order::column ? "it has the marks of MATLAB or Octave"
-                                       : "qrtool generate wrote it";
+  return source.order_reason;
 }
 
 FoundDataset found(Entry entry, Source source, const Format& format, Order asked) {

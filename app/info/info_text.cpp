@@ -45,9 +45,13 @@ std::string short_problem(const FileContents& contents, const Entry& entry) {
 
 std::string meaning_of(const FileContents& contents, const FoundDataset& dataset) {
   if (!contents.outputs.empty()) return "";
-  if (dataset.source)
-    return fmt::format("{}, by {}s ({})", matrices_text(*dataset.source),
-                       name_of(dataset.source->order), dataset.order_reason);
+  if (dataset.source) {
+    // Of the one dataset that would be read, a line of its own says it.
+    const std::string details = contents.read ? "" : details_text(*dataset.source);
+    return fmt::format("{}, by {}s ({}){}{}", matrices_text(*dataset.source),
+                       name_of(dataset.source->order), dataset.order_reason,
+                       details.empty() ? "" : "; ", details);
+  }
   if (dataset.entry.is_coordinates) return "coordinates of a dimension";
   if (dataset.entry.dims.size() == 1 && !dataset.entry.stored_type.empty())
     return "a vector; solve takes it as b";

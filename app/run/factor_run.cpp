@@ -11,6 +11,7 @@
 #include "app/ranks/share_stages.hpp"
 #include "app/run/factor_matrices.hpp"
 #include "app/run/factor_rows.hpp"
+#include "app/run/name_dimensions.hpp"
 #include "app/run/source_notes.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
@@ -31,7 +32,8 @@ std::vector<MatrixDataset> datasets_of(const Problem& p) {
                                   .rows = 1,
                                   .cols = p.n,
                                   .is_vector = true,
-                                  .is_whole = true};
+                                  .is_whole = true,
+                                  .description = "columns of A, counted from 0: A[:, P] = Q R"};
   if (p.mode == Mode::raw) return {v, tau};
   std::vector<MatrixDataset> datasets{r};
   if (p.mode != Mode::r) datasets.insert(datasets.begin(), q);
@@ -69,6 +71,7 @@ OutputSpec output_spec(const FactorOptions& o, const Source& source, const Backe
   spec.attributes.insert(spec.attributes.end(), std::begin(more), std::end(more));
   if (p.pivots) spec.attributes.emplace_back("pivot", "yes");
   spec.attributes = with_details(std::move(spec.attributes), source);
+  name_dimensions_of_factors(source, spec);
   return spec;
 }
 
@@ -104,7 +107,8 @@ std::unique_ptr<Reader> open_input_of(const FactorOptions& o, const Limits& limi
                                               .threads = limits.threads,
                                               .memory_bytes = limits.host_bytes / 2,
                                               .scratch = o.scratch,
-                                              .csv = o.csv});
+                                              .csv = o.csv,
+                                              .raw_values = o.raw_values});
   if (!o.quiet) print_source_notes(input->source());
   if (!o.quiet) note_empty_selection(input->source());
   return input;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "app/run/join.hpp"
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
@@ -21,6 +22,13 @@ constexpr std::size_t chunk_target_bytes = std::size_t{64} << 20;
 
 std::size_t bytes_of(index_t rows, index_t cols) {
   return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols) * sizeof(double);
+}
+
+/// The stored dimensions of a vector, which is read as matrices of one row.
+std::vector<index_t> vector_dims(const Reader& reader) {
+  std::vector<index_t> dims = reader.source().leading;
+  dims.push_back(reader.source().n);
+  return dims;
 }
 
 std::string shape_text(const Reader& reader) {
@@ -142,7 +150,16 @@ void check_shapes(const FactoredInput& input) {
   const std::pair<const char*, const Reader*> named[] = {
       {"Q", f.q.get()}, {"R", f.r.get()}, {"P", f.p.get()}, {"V", f.v.get()}, {"tau", f.tau.get()}};
   for (const auto& [name, reader] : named)
-    if (reader != nullptr) shapes += fmt::format(", {} {}", name, shape_text(*reader));
+    if (reader != nullptr)
+      shapes +=
+          fmt::format(", {} {}", name,
+                      reader == f.tau.get() || reader == f.p.get() ? join(vector_dims(*reader), "x")
+                                                                   : shape_text(*reader));
+  // LAPACK's array by columns, which numpy.linalg.qr(mode='raw') gives as h.
+  if (input.has_reflectors() && fits(f.v, a.n, a.m) && f.tau && fits(f.tau, 1, k))
+    throw InputError(fmt::format("{}: the shapes do not fit: {}", escape(f.file), shapes),
+                     "V looks like h of numpy.linalg.qr(mode='raw'), which is V transposed: save "
+                     "numpy.swapaxes(h, -1, -2) as V, and tau as it is");
   const bool looks_transposed = f.q && f.q->source().n == a.m && f.q->source().m == k && k != a.m;
   std::string hint = looks_transposed ? fmt::format("Q looks transposed; try --order {}",
                                                     a.order == Order::column ? "row" : "column")

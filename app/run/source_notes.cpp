@@ -9,13 +9,27 @@
 #include "app/process/console.hpp"
 #include "app/run/join.hpp"
 #include "core/text.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
 
-/// MATLAB's h5write leaves no mark in the file; a matrix of it with more rows than columns seems
-/// wide.
+/// "scale factor" for "netcdf_scale_factor".
+std::string words_of(const std::string& name) {
+  std::string words = name.substr(name.find('_') + 1);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+/// h5write of MATLAB and Julia leaves no mark in the file; a matrix of it with more rows than
+/// columns seems wide, and a square one is transposed.
 std::string note_of_assumed_order(const Source& source) {
+  if (source.m == source.n)
+    return fmt::format(
+        "{} is square, and nothing in the file says whether rows or columns are stored first; it "
+        "is "
+        "read by rows, as h5py writes; if MATLAB, Julia or R wrote it, give --order column",
+        escape(source.dataset));
   return fmt::format(
       "{} is read as {}x{}, the order of h5py; if MATLAB, Julia or R wrote a {}x{} "
       "matrix, give --order column",
@@ -26,8 +40,7 @@ std::string note_of_assumed_order(const Source& source) {
 
 std::vector<std::string> source_notes(const Source& source) {
   std::vector<std::string> notes;
-  if (!source.order_is_stated && source.m < source.n)
-    notes.push_back(note_of_assumed_order(source));
+  if (has_doubtful_order(source)) notes.push_back(note_of_assumed_order(source));
   notes.insert(notes.end(), source.notes.begin(), source.notes.end());
   return notes;
 }
@@ -35,6 +48,26 @@ std::vector<std::string> source_notes(const Source& source) {
 void print_source_notes(const Source& source) {
   for (const std::string& note : source_notes(source))
     print_message(fmt::format("note: {}: {}", escape(source.file), note));
+}
+
+void print_order_note(const Source& source) {
+  if (!has_doubtful_order(source)) return;
+  print_message(fmt::format("note: {}: {}", escape(source.file), note_of_assumed_order(source)));
+}
+
+void print_other_reading(const std::string& output, const RecordedInput& recorded,
+                         const Source& source) {
+  // CSV records neither file nor dataset where it was made from HDF5 without any attribute.
+  for (const char* name : variable_names) {
+    const std::string made = word_of(recorded.details, name), used = word_of(source.details, name);
+    if (made == used || (recorded.file.empty() && made.empty())) continue;
+    const auto text = [&](const std::string& word) {
+      return word.empty() ? "without " + words_of(name)
+                          : fmt::format("with {} {}", words_of(name), escape(word));
+    };
+    print_message(fmt::format("note: {} was made {}, and {} is read {}", escape(output), text(made),
+                              escape(source.file), text(used)));
+  }
 }
 
 void note_empty_selection(const Source& source) {
@@ -46,9 +79,7 @@ void note_empty_selection(const Source& source) {
 std::string details_text(const Source& source) {
   std::string text;
   for (const auto& [name, word] : source.details) {
-    std::string words = name.substr(name.find('_') + 1);
-    std::replace(words.begin(), words.end(), '_', ' ');
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words, escape(word));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", words_of(name), escape(word));
   }
   return text;
 }

@@ -14,6 +14,14 @@ std::vector<std::string> source_notes(const Source& source);
 /// Prints these, a line for each.
 void print_source_notes(const Source& source);
 
+/// Prints the one about a matrix whose order only the user knows, where it is such a matrix.
+void print_order_note(const Source& source);
+
+/// A note for each attribute of HDF5 or netCDF that `output` records in another way, or does not
+/// record, than it was applied to `source` now.
+void print_other_reading(const std::string& output, const RecordedInput& recorded,
+                         const Source& source);
+
 /// A note where a selection is empty: Python selects nothing without a word.
 void note_empty_selection(const Source& source);
 

@@ -116,11 +116,47 @@ void open_table(const SolveFiles& files, const SystemOptions& o, const Limits& l
   inputs.w_is_column = true;
 }
 
+/// Whether B is stored by columns: as --order says, as its file states, or as A is. An input with
+/// an order of its own has B's rows first.
+bool is_by_columns(const SolveInputs& inputs, Order asked) {
+  const Source &a = inputs.a->source(), &b = inputs.b->source();
+  if (!takes_order(b.file)) return false;
+  if (asked != Order::automatic) return asked == Order::column;
+  return (b.order == Order::automatic ? a.order : b.order) == Order::column;
+}
+
+SystemShapes shapes_of(const SolveInputs& inputs) {
+  const Source& a = inputs.a->source();
+  return {.a_leading = a.leading,
+          .m = a.m,
+          .n = a.n,
+          .b_dims = dims_of(inputs.b->source()),
+          .is_column = inputs.b_is_column};
+}
+
+/// What --order column would make of shapes that do not fit; empty where they still do not, or
+/// where the order is known.
+std::string hint_of_order(const SolveInputs& inputs, RowsOfB asked) {
+  const Source &a = inputs.a->source(), &b = inputs.b->source();
+  if (a.order_is_stated || a.order != Order::row) return {};
+  SystemShapes shapes = shapes_of(inputs);
+  std::swap(shapes.m, shapes.n);
+  const bool turns_b = takes_order(b.file) && b.order == Order::automatic;
+  shapes.is_column = turns_b || shapes.is_column;
+  if (readings(shapes, asked).empty()) return {};
+  Dims b_dims = shapes.b_dims;
+  if (turns_b && b_dims.size() > 1) std::swap(b_dims.back(), b_dims[b_dims.size() - 2]);
+  return fmt::format("--order column would read A as {} and B as {}, which fit",
+                     format_shape(a.leading, a.n, a.m), join(b_dims, "x"));
+}
+
 [[noreturn]] void refuse_shapes(const SolveInputs& inputs, RowsOfB asked) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
   const std::string text =
       fmt::format("{}: the shapes do not fit: A is {}, B is {}", escape(b.file),
                   format_shape(a.leading, a.m, a.n), shape_text(b));
+  if (const std::string hint = hint_of_order(inputs, asked); !hint.empty())
+    throw InputError(text, hint);
   if (asked != RowsOfB::automatic)
     throw InputError(fmt::format("{} with --rows {}", text, name_of(asked)),
                      "leave --rows away to have all ways tried");
@@ -147,10 +183,28 @@ void require_csv(const SolveFiles& files, const std::string& weights) {
   refuse_csv_options(files.csv, escape(files.a));
 }
 
-std::unique_ptr<Reader> open_one(InputSpec spec, const CsvOptions& csv,
+/// Errors: UsageError where --raw-values changes nothing in any of the files.
+void require_hdf5(const SolveFiles& files, const std::string& weights) {
+  if (!files.raw_values) return;
+  for (const std::string& file : {files.a, files.b, weights})
+    if (!file.empty() && takes_order(file)) return;
+  refuse_raw_values(files.a);
+}
+
+std::unique_ptr<Reader> open_one(InputSpec spec, const SolveFiles& files,
                                  const RecordedInput& recorded) {
-  if (takes_csv_options(spec.path)) spec.csv = csv;
+  if (takes_csv_options(spec.path)) spec.csv = files.csv;
+  spec.raw_values = files.raw_values && takes_order(spec.path);
   return open_recorded_input(std::move(spec), recorded);
+}
+
+/// The weights were read as stored where A or B was.
+RecordedInput recorded_weights(const SolveFiles& files) {
+  RecordedInput weights;
+  for (const RecordedInput* recorded : {&files.recorded_a, &files.recorded_b})
+    for (const auto& pair : recorded->details)
+      if (pair.first == "netcdf_raw_values") weights.details.push_back(pair);
+  return weights;
 }
 
 /// A file with numbers of any shape.
@@ -216,22 +270,19 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
     open_table(files, options, limits, inputs);
   } else {
     require_csv(files, options.weights);
+    require_hdf5(files, options.weights);
     inputs.a = open_one({.path = files.a,
                          .dataset = {},
                          .order = order,
                          .threads = limits.threads,
                          .memory_bytes = memory_of_file(limits)},
-                        files.csv, files.recorded_a);
-    inputs.b = open_one(array_spec(files.b, limits), files.csv, files.recorded_b);
+                        files, files.recorded_a);
+    inputs.b = open_one(array_spec(files.b, limits), files, files.recorded_b);
   }
   if (!options.weights.empty() && !inputs.w)
-    inputs.w = open_one(array_spec(options.weights, limits), files.csv, {});
-  const Source& a = inputs.a->source();
-  const SystemShapes shapes{.a_leading = a.leading,
-                            .m = a.m,
-                            .n = a.n,
-                            .b_dims = dims_of(inputs.b->source()),
-                            .is_column = a.order == Order::column};
+    inputs.w = open_one(array_spec(options.weights, limits), files, recorded_weights(files));
+  inputs.b_is_column = options.response.empty() && is_by_columns(inputs, order);
+  const SystemShapes shapes = shapes_of(inputs);
   const bool is_column_of_table = !options.response.empty() && options.rows == RowsOfB::automatic;
   const RowsOfB rows = is_column_of_table ? RowsOfB::matrix : options.rows;
   const std::vector<RightSides> ways = readings(shapes, rows);

@@ -18,6 +18,7 @@ namespace qrtool {
 struct SolveInputs {
   std::unique_ptr<Reader> a, b, w;  // w: null without weights
   RightSides sides;
+  bool b_is_column = false;            // the last two stored dimensions of B are columns x rows
   bool w_is_shared = false;            // m weights for all right sides
   bool w_is_column = false;            // of the table
   int weight_exponent = 0;             // `w` reads the weights divided by 2^weight_exponent; even
@@ -31,8 +32,9 @@ struct SolveInputs {
 
 /// The files that a run reads.
 struct SolveFiles {
-  std::string a, b;  // b: empty where A is a table
-  CsvOptions csv;    // of those that are CSV
+  std::string a, b;         // b: empty where A is a table
+  CsvOptions csv;           // of those that are CSV
+  bool raw_values = false;  // of those that are HDF5
   // What the solutions to verify record of A and B.
   RecordedInput recorded_a = {}, recorded_b = {};
 };

@@ -14,6 +14,7 @@
 #include "app/process/signals.hpp"
 #include "app/run/join.hpp"
 #include "app/run/make_backend.hpp"
+#include "app/run/name_dimensions.hpp"
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
@@ -164,6 +165,7 @@ OutputSpec SolveRun::output_spec() const {
                      {"columns", join(inputs_.names, ",")},
                      {"responses", join(inputs_.responses, ",")},
                      {"order", std::string(name_of(a.order))},
+                     {"right_side_order", inputs_.b_is_column ? "column" : "row"},
                      {"backend", result_.backend},
                      {"device", device()},
                      {"variant", result_.variant},
@@ -178,6 +180,7 @@ OutputSpec SolveRun::output_spec() const {
   if (options_.system.response.empty())
     for (const auto& [name, word] : b.details)
       spec.attributes.emplace_back("right_side_" + name, word);
+  name_dimensions_of_solutions(b, sides, spec);
   return spec;
 }
 

@@ -155,7 +155,8 @@ std::string describe(const RightSides& reading) {
   const index_t all = count_of(reading.solution_dims);
   const char* text = reading.rows == RowsOfB::first  ? "m first, [m, ...]"
                      : reading.rows == RowsOfB::last ? "m last, [..., m]"
-                                                     : "columns of matrices, [..., m, p]";
+                     : reading.as_rows ? "columns of matrices, stored by columns, [..., p, m]"
+                                       : "columns of matrices, [..., m, p]";
   return fmt::format("{}: {} right side{}", text, all, all == 1 ? "" : "s");
 }
 

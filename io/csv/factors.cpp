@@ -23,6 +23,7 @@
 #include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 #include "io/stored_report.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -101,6 +102,11 @@ TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   return pairs;
 }
 
+/// Options of CSV are written without "csv_".
+std::string recorded_name(const std::string& name) {
+  return name.starts_with("netcdf_") || name == order_guessed_name ? name : "csv_" + name;
+}
+
 }  // namespace
 
 std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
@@ -127,7 +133,7 @@ RecordedInput read_csv_recorded_input(const std::string& path) {
   if (is_coefficient_table(path)) return recorded_input(read_report_of_set(path).record);
   RecordedInput recorded;
   for (auto& [name, word] : comments_of_set(path, csv_dialect_marker))
-    recorded.details.emplace_back("csv_" + name, std::move(word));
+    recorded.details.emplace_back(recorded_name(name), std::move(word));
   for (const auto& [name, word] : comments_of_set(path, csv_solve_marker))
     if (name == "order") recorded.order = word == "row" ? Order::row : Order::column;
   return recorded;
@@ -147,7 +153,7 @@ std::vector<std::string> read_csv_attributes(const std::string& path,
 TextPairs csv_attributes(const std::string& path) {
   TextPairs attributes = comments_of_set(path, csv_solve_marker);
   for (auto& [name, word] : comments_of_set(path, csv_dialect_marker))
-    attributes.emplace_back("csv_" + name, std::move(word));
+    attributes.emplace_back(recorded_name(name), std::move(word));
   return attributes;
 }
 

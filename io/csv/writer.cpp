@@ -18,6 +18,7 @@
 #include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 #include "io/solution_report.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -65,6 +66,17 @@ std::string dialect_comments(const OutputSpec& spec) {
   return is_plain ? "" : comments;
 }
 
+/// How a variable of HDF5 was read, as comments.
+std::string variable_comments(const OutputSpec& spec) {
+  std::string comments;
+  for (const auto& [name, value] : spec.attributes) {
+    const std::string* word = std::get_if<std::string>(&value);
+    if (word != nullptr && (name.starts_with("netcdf_") || name == order_guessed_name))
+      comments += fmt::format("{}{} = {}\n", csv_dialect_marker, name, escape(*word));
+  }
+  return comments;
+}
+
 /// What `verify` must know of solutions, as comments, where it is not the usual.
 std::string solve_comments(const OutputSpec& spec) {
   constexpr std::pair<std::string_view, std::string_view> usual[] = {
@@ -76,7 +88,8 @@ std::string solve_comments(const OutputSpec& spec) {
     if (word == nullptr) continue;
     const bool is_unusual = std::ranges::any_of(
         usual, [&](const auto& each) { return name == each.first && *word != each.second; });
-    if (is_unusual || std::ranges::find(spec.stated, name) != spec.stated.end())
+    const bool is_of_variable = name.starts_with("right_side_netcdf_");
+    if (is_unusual || is_of_variable || std::ranges::find(spec.stated, name) != spec.stated.end())
       comments += fmt::format("{}{} = {}\n", csv_solve_marker, name, escape(*word));
   }
   return comments;
@@ -160,9 +173,12 @@ CsvWriter::CsvWriter(const OutputSpec& spec)
       fmt::format_to(std::back_inserter(tables_.back()->output.buffer()), "{}\n",
                      csv_single_marker);
     }
+    if (!dataset.description.empty())
+      fmt::format_to(std::back_inserter(tables_.back()->output.buffer()), "# {}\n",
+                     dataset.description);
   }
   if (spec.with_report || !spec.numbers.empty())
-    tables_.back()->output.buffer().append(dialect_comments(spec));
+    tables_.back()->output.buffer().append(dialect_comments(spec) + variable_comments(spec));
   if (!spec.numbers.empty()) tables_.back()->output.buffer().append(solve_comments(spec));
   if (!spec.numbers.empty()) {
     report_path_ = csv_name(spec.path, "report");

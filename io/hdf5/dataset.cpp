@@ -35,9 +35,9 @@ constexpr Foreign foreign_formats[] = {
     {"\x80\x03", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
     {"\x80\x04", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
     {"\x80\x05", "a pickle of Python", "in Python: numpy.save('a.npy', array)"},
-    {"CDF\x01", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"},
-    {"CDF\x02", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"},
-    {"CDF\x05", "a classic netCDF file", "convert it: nccopy -k nc4 {} new.nc"}};
+    {"CDF\x01", "a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"},
+    {"CDF\x02", "a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"},
+    {"CDF\x05", "a netCDF-3 file", "convert it: nccopy -k nc4 {} new.nc"}};
 
 void refuse_foreign_format(const InputFile& file) {
   const std::string head = first_bytes(file.name, 32);
@@ -234,19 +234,17 @@ void describe(const InputFile& file, Dataset& dataset) {
         "in pandas: numpy.save('a.npy', frame.to_numpy()), or to_hdf with format='fixed'";
   }
   const std::string matlab_class = string_attribute(file, dataset.handle, "MATLAB_class");
+  if (H5Aexists(dataset.handle, "MATLAB_empty") > 0) {
+    dataset.problem = "is an empty array of MATLAB; there is nothing to read";
+    dataset.way_out = {};
+  }
   if (matlab_class == "char" || matlab_class == "logical" || matlab_class == "cell") {
     dataset.problem = fmt::format("is a MATLAB {} array; only numbers can be read", matlab_class);
   }
-  dataset.is_column = dataset.is_column || !matlab_class.empty();
   dataset.is_scale = string_attribute(file, dataset.handle, "CLASS") == "DIMENSION_SCALE";
   if (!dataset.problem.empty()) return;
-  for (const char* name : {"_FillValue", "missing_value"})
-    for (const double value : number_attribute(file, dataset.handle, name))
-      if (!std::isnan(value) &&
-          std::find(dataset.missing.begin(), dataset.missing.end(), value) == dataset.missing.end())
-        dataset.missing.push_back(value);
-  for (const char* name : {"scale_factor", "add_offset"})
-    dataset.is_packed = dataset.is_packed || !number_attribute(file, dataset.handle, name).empty();
+  dataset.order = find_order(file, dataset.handle);
+  dataset.variable = read_variable(file, dataset.handle);
 }
 
 std::string_view filter_name(H5Z_filter_t filter) {
@@ -360,6 +358,9 @@ InputFile open_file(const std::string& name) {
   file.handle = Handle(H5Fopen(name.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.handle) throw_cannot_open(file, take_error());
   file.stamp.emplace(descriptor_of(file.handle));
+  const std::string head = first_bytes(name, 32);
+  for (const char* mark : {"HDF5-based Julia Data Format", "Julia data file"})
+    file.is_by_julia = file.is_by_julia || head.starts_with(mark);
   // A look-up by name reads more of a group than a walk over it, but not after one.
   if (H5Lexists(file.handle, "qrtool", H5P_DEFAULT) < 0) throw_cannot_open(file, take_error());
   return file;
@@ -430,7 +431,7 @@ Dataset describe_object(const InputFile& file, const std::string& path, Handle o
 /// The dataset of the value of an Octave variable, shown by the path of its group.
 Dataset value_of_octave(Dataset value, const std::string& path) {
   value.shown = escape(path);
-  value.is_column = true;
+  value.order = {Order::column, "Octave wrote it"};
   return value;
 }
 

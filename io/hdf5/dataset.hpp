@@ -11,6 +11,7 @@
 #include "core/problem.hpp"
 #include "io/file/input_file.hpp"
 #include "io/hdf5/file.hpp"
+#include "io/hdf5/variable.hpp"
 
 namespace qrtool::hdf5 {
 
@@ -21,6 +22,7 @@ struct InputFile {
   std::uint64_t size = 0;  // bytes
   Handle handle;
   std::optional<FileStamp> stamp;  // of the moment when it was opened
+  bool is_by_julia = false;        // the mark of JLD or JLD2 stands before the HDF5 data
 };
 
 /// Opens a file for reading. Errors: InputError where it is not HDF5, is truncated or damaged, or
@@ -35,14 +37,13 @@ struct Dataset {
   std::vector<hsize_t> dims;
   std::size_t stored_bytes = 0;  // the size of one stored element
   ElementType type = ElementType::float64;
-  std::string stored_type;      // "int32", "big-endian float64"
-  bool is_column = false;       // it has the marks of MATLAB or Octave
-  bool is_other = false;        // there is an object, but no dataset
-  bool is_scale = false;        // netCDF's coordinates of a dimension
-  bool is_packed = false;       // netCDF's scale_factor or add_offset applies to it
-  std::vector<double> missing;  // netCDF's _FillValue and missing_value: what means no number
-  std::string problem;          // why it cannot be read as numbers, for example "is complex (...)"
-  std::string way_out;          // what to do about the problem; empty where nothing is known
+  std::string stored_type;  // "int32", "big-endian float64"
+  OrderEvidence order;      // of the program that wrote it
+  Variable variable;        // what its numbers mean
+  bool is_other = false;    // there is an object, but no dataset
+  bool is_scale = false;    // netCDF's coordinates of a dimension
+  std::string problem;      // why it cannot be read as numbers, for example "is complex (...)"
+  std::string way_out;      // what to do about the problem; empty where nothing is known
 };
 
 /// Opens the object at an absolute path, one name after another; empty where there is none. Nothing

@@ -15,15 +15,18 @@
 #include "io/factors_of_mode.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/file/transpose.hpp"
+#include "io/hdf5/dimension_scales.hpp"
 #include "io/hdf5/direct_reader.hpp"
 #include "io/hdf5/recorded.hpp"
 #include "io/hdf5/search.hpp"
 #include "io/hdf5/storage.hpp"
 #include "io/hdf5/unpacker.hpp"
+#include "io/hdf5/variable.hpp"
 #include "io/hdf5/watch.hpp"
 #include "io/part_reader.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
@@ -116,6 +119,11 @@ class Hdf5Reader final : public Reader, public PartReader {
   /// What is read of a dataset, and how.
   struct Part {
     Order order = Order::row;
+    Order stated = Order::row;      // what the source says; of an array only what it states
+    bool order_is_stated = true;    // not guessed
+    std::string order_reason = {};  // what in the file states it
+    bool raw_values = false;        // the attributes of the variable do not count
+    std::vector<Dimension> dimensions = {};  // of the source
     Vector vector = Vector::no;
     std::vector<Range> ranges =
         {};                      // of the stored dimensions, with steps of 1; empty: all is read
@@ -124,7 +132,6 @@ class Hdf5Reader final : public Reader, public PartReader {
     std::size_t memory_bytes = SIZE_MAX;
   };
   Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part);
-  void set_order_is_stated(bool is_stated) { source_.order_is_stated = is_stated; }
 
   void read(index_t first, BatchView<float> out) override { read_matrices(first, out); }
   void read(index_t first, BatchView<double> out) override { read_matrices(first, out); }
@@ -168,13 +175,25 @@ class Hdf5Reader final : public Reader, public PartReader {
   bool read_transposed(index_t first, BatchView<T> out);
   template <class T>
   bool read_tile(index_t matrix, index_t first_row, MatrixView<T> out);
+  bool read_long(index_t first, BatchView<double> out);
+  bool read_long_tile(index_t matrix, index_t first_row, MatrixView<double> out);
   template <class T>
   bool can_be_read(index_t matrix);
-  template <class T>
-  void mark_missing(T* numbers, index_t count) const;
+  /// Whether stored numbers are decoded that a float does not hold exactly.
+  bool is_wide() const { return !dataset_.variable.is_plain() && !dataset_.variable.is_single; }
+  /// Whether they are integers of 64 bits, and of which sign.
+  bool is_long() const { return !dataset_.variable.is_plain() && dataset_.variable.is_long; }
+  bool is_stored_unsigned() const {
+    return dataset_.variable.is_unsigned != dataset_.variable.reverses_sign;
+  }
+  double* wide_numbers(index_t elements);
+  void read_narrowed(index_t first, BatchView<float> out);
+  void read_rows_narrowed(index_t matrix, index_t first_row, MatrixView<float> out);
+  void narrow(index_t matrix, const double* numbers, index_t count, float* out) const;
 
   template <class T>
   [[noreturn]] void throw_failure(index_t first, index_t count);
+  [[noreturn]] void throw_too_large(index_t matrix, ElementType type) const;
   std::string cause(const std::string& error) const;
   template <class T>
   T* scratch(index_t elements);
@@ -193,6 +212,7 @@ class Hdf5Reader final : public Reader, public PartReader {
   std::string error_;  // the error of the last call that failed
   HostMemory scratch_;
   index_t scratch_size_ = 0;  // bytes
+  std::vector<double> wide_;  // decoded numbers that are still to be rounded to float
 };
 
 /// The first element of the selection, where its elements follow each other in the flat order:
@@ -213,6 +233,11 @@ std::optional<index_t> first_of_stretch(std::span<const Range> ranges,
 Hdf5Reader::Hdf5Reader(std::shared_ptr<InputFile> file, Dataset dataset, Part part)
     : file_(std::move(file)), dataset_(std::move(dataset)), part_(std::move(part)) {
   const Session session(file_->shown);
+  if (part_.raw_values) dataset_.variable = {};
+  if (!dataset_.variable.problem.empty())
+    throw InputError(fmt::format("{}: dataset {} {}", file_->shown, dataset_.shown,
+                                 escape(dataset_.variable.problem)),
+                     "--raw-values takes the numbers as they are stored");
   std::vector<Range>& ranges = part_.ranges;
   for (std::size_t d = ranges.size(); d < dataset_.dims.size(); ++d)
     ranges.push_back({.count = static_cast<index_t>(dataset_.dims[d])});
@@ -254,15 +279,13 @@ void Hdf5Reader::describe_source() {
   source_.dataset = dataset_.shown + part_.selection;
   source_.type = dataset_.type;
   source_.stored_type = dataset_.stored_type;
-  source_.order = part_.order;
-  std::string missing;
-  for (const double value : dataset_.missing)
-    missing += fmt::format("{}{}", missing.empty() ? "" : " ", value);
-  if (!missing.empty()) source_.details.emplace_back("netcdf_missing_value", missing);
-  if (dataset_.is_packed)
-    source_.notes.push_back(fmt::format(
-        "{}: its numbers are read as stored; scale_factor and add_offset are not applied",
-        dataset_.shown));
+  source_.order = part_.stated;
+  source_.order_is_stated = part_.order_is_stated;
+  source_.order_reason = part_.order_reason;
+  source_.details = record_of(dataset_.variable);
+  if (part_.raw_values) source_.details.emplace_back("netcdf_raw_values", "yes");
+  for (const std::string& note : dataset_.variable.notes)
+    source_.notes.push_back(fmt::format("{}: {}", dataset_.shown, note));
   std::vector<index_t> extents;
   for (const Range& range : part_.ranges) {
     if (!range.is_dropped) extents.push_back(range.count);
@@ -280,6 +303,8 @@ void Hdf5Reader::describe_source() {
   }
   source_.leading = std::move(extents);
   if (is_transposed_) std::swap(source_.m, source_.n);
+  source_.dimensions = part_.dimensions;
+  if (has_doubtful_order(source_)) source_.details.emplace_back(order_guessed_name, "yes");
 }
 
 index_t Hdf5Reader::scratch_bytes() const {
@@ -288,6 +313,8 @@ index_t Hdf5Reader::scratch_bytes() const {
 }
 
 std::size_t Hdf5Reader::workspace_bytes(ElementType type) const {
+  if (is_wide() && type == ElementType::float32)
+    return static_cast<std::size_t>(scratch_bytes()) + workspace_bytes(ElementType::float64);
   const std::size_t scratch = is_transposed_ ? static_cast<std::size_t>(scratch_bytes()) : 0;
   // A direct reader does not read numbers that are wider than `type`.
   if (direct_ && dataset_.stored_bytes <= size_of(type))
@@ -375,7 +402,8 @@ bool Hdf5Reader::read_block(const Box& box, const Block& block, T* out) {
 template <class T>
 bool Hdf5Reader::read_stored(index_t first, index_t count, T* out) {
   const index_t size = source_.m * source_.n;
-  if (direct_ && direct_->read(flat_first_ + first * size, count * size, out)) return true;
+  if constexpr (std::is_floating_point_v<T>)
+    if (direct_ && direct_->read(flat_first_ + first * size, count * size, out)) return true;
   const index_t rows = is_transposed_ ? source_.n : source_.m;
   for (const Box& box : hdf5::cut_into_boxes(source_.leading, first, count)) {
     if (!read_block(box, {0, rows, 0, size / rows}, out)) return false;
@@ -410,7 +438,8 @@ bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out)
   const index_t n = source_.n;
   if (!is_transposed_) {
     const index_t before = flat_first_ + (matrix * source_.m + first_row) * n;
-    if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
+    if constexpr (std::is_floating_point_v<T>)
+      if (direct_ && direct_->read(before, out.rows * n, out.data)) return true;
     return read_block(box, {first_row, out.rows, 0, n}, out.data);
   }
   const index_t row_bytes = out.rows * static_cast<index_t>(sizeof(T));
@@ -424,6 +453,29 @@ bool Hdf5Reader::read_tile(index_t matrix, index_t first_row, MatrixView<T> out)
   return true;
 }
 
+/// Reads integers of 64 bits as they are stored into the place of their numbers, and decodes them.
+bool Hdf5Reader::read_long(index_t first, BatchView<double> out) {
+  const auto read = [&]<class T>(T* place) {
+    return is_transposed_ ? read_transposed(first, packed(place, out.count, out.rows, out.cols))
+                          : read_stored(first, out.count, place);
+  };
+  // The memory holds integers of another sign where the attribute says so: bits are the same.
+  const bool is_read = is_stored_unsigned() ? read(reinterpret_cast<std::uint64_t*>(out.data))
+                                            : read(reinterpret_cast<std::int64_t*>(out.data));
+  if (is_read) decode_long(dataset_.variable, out.data, out.count * out.rows * out.cols);
+  return is_read;
+}
+
+bool Hdf5Reader::read_long_tile(index_t matrix, index_t first_row, MatrixView<double> out) {
+  const auto read = [&]<class T>(T* place) {
+    return read_tile(matrix, first_row, MatrixView<T>{place, out.rows, out.cols, out.ld});
+  };
+  const bool is_read = is_stored_unsigned() ? read(reinterpret_cast<std::uint64_t*>(out.data))
+                                            : read(reinterpret_cast<std::int64_t*>(out.data));
+  if (is_read) decode_long(dataset_.variable, out.data, out.rows * out.cols);
+  return is_read;
+}
+
 template <class T>
 void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
   if (first < 0 || first + out.count > source_.count() || out.rows != source_.m ||
@@ -431,11 +483,19 @@ void Hdf5Reader::read_matrices(index_t first, BatchView<T> out) {
     throw InternalError("read: a range or shape outside the dataset");
   }
   if (out.count == 0 || out.rows == 0 || out.cols == 0) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (is_wide()) return read_narrowed(first, out);
   overflowed_ = false;
+  if constexpr (std::is_same_v<T, double>)
+    if (is_long()) {
+      if (!read_long(first, out)) throw_failure<T>(first, out.count);
+      return;
+    }
   if (!(is_transposed_ ? read_transposed(first, out) : read_stored(first, out.count, out.data))) {
     throw_failure<T>(first, out.count);
   }
-  mark_missing(out.data, out.count * out.rows * out.cols);
+  if (!dataset_.variable.is_plain())
+    decode(dataset_.variable, out.data, out.count * out.rows * out.cols);
 }
 
 template <class T>
@@ -445,29 +505,87 @@ void Hdf5Reader::read_row_range(index_t matrix, index_t first_row, MatrixView<T>
     throw InternalError("read_rows: a range or shape outside the dataset");
   }
   if (out.rows == 0 || out.cols == 0) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (is_wide()) return read_rows_narrowed(matrix, first_row, out);
   overflowed_ = false;
+  if constexpr (std::is_same_v<T, double>)
+    if (is_long()) {
+      if (!read_long_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
+      return;
+    }
   if (!read_tile(matrix, first_row, out)) throw_failure<T>(matrix, 1);
-  mark_missing(out.data, out.rows * out.cols);
+  if (!dataset_.variable.is_plain()) decode(dataset_.variable, out.data, out.rows * out.cols);
 }
 
+/// Reads a part of one row into `out`, and decodes it.
 template <class T>
 void Hdf5Reader::read_part_of_row(index_t first, index_t count, T* out) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (is_wide()) {
+      const index_t step = scratch_bytes() / static_cast<index_t>(sizeof(double));
+      for (index_t i = 0; i < count; i += step) {
+        const index_t piece = std::min(step, count - i);
+        double* numbers = wide_numbers(piece);
+        read_part_of_row(first + i, piece, numbers);
+        narrow(first / (source_.m * source_.n), numbers, piece, out + i);
+      }
+      return;
+    }
+  }
   const index_t n = source_.n, size = source_.m * n, matrix = first / size;
   const Block block{.row = first % size / n, .rows = 1, .col = first % n, .cols = count};
+  const Box box = hdf5::cut_into_boxes(source_.leading, matrix, 1).front();
   overflowed_ = false;
+  if constexpr (std::is_same_v<T, double>) {
+    if (is_long()) {
+      const bool is_read = is_stored_unsigned()
+                               ? read_block(box, block, reinterpret_cast<std::uint64_t*>(out))
+                               : read_block(box, block, reinterpret_cast<std::int64_t*>(out));
+      if (!is_read) throw_failure<T>(matrix, 1);
+      return decode_long(dataset_.variable, out, count);
+    }
+  }
   const bool is_read =
-      (direct_ && direct_->read(flat_first_ + first, count, out)) ||
-      read_block(hdf5::cut_into_boxes(source_.leading, matrix, 1).front(), block, out);
+      (direct_ && direct_->read(flat_first_ + first, count, out)) || read_block(box, block, out);
   if (!is_read) throw_failure<T>(matrix, 1);
-  mark_missing(out, count);
+  if (!dataset_.variable.is_plain()) decode(dataset_.variable, out, count);
 }
 
-/// What netCDF calls a fill value or missing value becomes NaN.
-template <class T>
-void Hdf5Reader::mark_missing(T* numbers, index_t count) const {
-  for (const double missing : dataset_.missing)
-    std::replace(numbers, numbers + count, static_cast<T>(missing),
-                 std::numeric_limits<T>::quiet_NaN());
+double* Hdf5Reader::wide_numbers(index_t elements) {
+  if (std::ssize(wide_) < elements) wide_.resize(static_cast<std::size_t>(elements));
+  return wide_.data();
+}
+
+void Hdf5Reader::narrow(index_t matrix, const double* numbers, index_t count, float* out) const {
+  if (!hdf5::narrow(numbers, count, out)) throw_too_large(matrix, ElementType::float32);
+}
+
+/// Missing values are compared as stored, and a scale is applied, before numbers become floats.
+void Hdf5Reader::read_narrowed(index_t first, BatchView<float> out) {
+  const index_t size = out.rows * out.cols;
+  const index_t at_once = scratch_bytes() / (size * static_cast<index_t>(sizeof(double)));
+  if (at_once == 0) {
+    for (index_t b = 0; b < out.count; ++b) read_rows_narrowed(first + b, 0, out[b]);
+    return;
+  }
+  double* numbers = wide_numbers(std::min(at_once, out.count) * size);
+  for (index_t done = 0; done < out.count; done += at_once) {
+    const index_t piece = std::min(at_once, out.count - done);
+    read_matrices(first + done, packed(numbers, piece, out.rows, out.cols));
+    for (index_t b = 0; b < piece; ++b)
+      narrow(first + done + b, numbers + b * size, size, out[done + b].data);
+  }
+}
+
+void Hdf5Reader::read_rows_narrowed(index_t matrix, index_t first_row, MatrixView<float> out) {
+  const index_t n = out.cols, row_bytes = n * static_cast<index_t>(sizeof(double));
+  const index_t step = std::clamp<index_t>(scratch_bytes() / row_bytes, 1, out.rows);
+  double* numbers = wide_numbers(step * n);
+  for (index_t i = 0; i < out.rows; i += step) {
+    const index_t rows = std::min(step, out.rows - i);
+    read_row_range(matrix, first_row + i, MatrixView<double>{numbers, rows, n, n});
+    narrow(matrix, numbers, rows * n, &out(i, 0));
+  }
 }
 
 template <class T>
@@ -503,24 +621,33 @@ void Hdf5Reader::throw_failure(index_t first, index_t count) {
     matrix = b;
     break;
   }
+  if (overflowed) throw_too_large(matrix, element_type<T>);
   const std::string where = source_.leading.empty() ? "" : fmt::format(" at matrix {}", matrix);
-  if (overflowed) {
-    throw InputError(fmt::format("{}: dataset {} holds a number{} that is too large for {}",
-                                 file_->shown, dataset_.shown, where, name_of(element_type<T>)),
-                     element_type<T> == ElementType::float32 ? "use --precision double" : "");
-  }
   throw InputError(fmt::format("{}: dataset {} is damaged ({}{})", file_->shown, dataset_.shown,
                                cause(error), where));
 }
 
-/// The order that the file states, in this tool's attribute or by the marks of MATLAB and Octave.
-Order stated_order(const InputFile& file, const Dataset& dataset) {
+void Hdf5Reader::throw_too_large(index_t matrix, ElementType type) const {
+  const std::string where = source_.leading.empty() ? "" : fmt::format(" at matrix {}", matrix);
+  throw InputError(fmt::format("{}: dataset {} holds a number{} that is too large for {}",
+                               file_->shown, dataset_.shown, where, name_of(type)),
+                   type == ElementType::float32 ? "use --precision double" : "");
+}
+
+/// The order that the file states, in this tool's attribute or by the marks of the program that
+/// wrote the dataset.
+hdf5::OrderEvidence stated_order(const InputFile& file, const Dataset& dataset) {
   const Order recorded = hdf5::read_recorded(file).order;
-  if (recorded != Order::automatic) return recorded;
+  // Solutions have the order of their right sides, which need not be that of A.
+  const std::string of_sides = hdf5::string_attribute(file, file.handle, "right_side_order");
+  const bool has_solutions = recorded != Order::automatic && !of_sides.empty();
+  if (has_solutions)
+    return {of_sides == "column" ? Order::column : Order::row, "as qrtool recorded"};
+  if (recorded != Order::automatic) return {recorded, "as qrtool recorded"};
   // `qrtool generate` writes rows.
   if (hdf5::string_attribute(file, file.handle, "generator").starts_with("qrtool"))
-    return Order::row;
-  return dataset.is_column ? Order::column : Order::automatic;
+    return {Order::row, "qrtool generate wrote it"};
+  return dataset.order;
 }
 
 /// Where factors are in a file, and how they are read.
@@ -547,12 +674,13 @@ std::unique_ptr<Reader> open_factor(const std::shared_ptr<InputFile>& file, cons
           fmt::format("has rank {} ({})", dataset.dims.size(), hdf5::shape_text(dataset.dims));
     }
     hdf5::require_readable(*file, dataset);
-    const Order stated = stated_order(*file, dataset);
+    const Order stated = stated_order(*file, dataset).order;
     if (stated != Order::automatic) order = stated;
     if (order == Order::automatic) order = Order::row;
     return std::make_unique<Hdf5Reader>(
         file, std::move(dataset),
-        Hdf5Reader::Part{.order = order, .vector = vector, .threads = place.threads});
+        Hdf5Reader::Part{
+            .order = order, .stated = order, .vector = vector, .threads = place.threads});
   }
   return nullptr;
 }
@@ -584,6 +712,28 @@ std::vector<Range> steps_of(const std::vector<Range>& ranges, Order order) {
   return steps;
 }
 
+/// The dimensions that the ranges leave, with the coordinates that they choose; in the order of
+/// Source where `is_transposed` says that the last two are stored reversed.
+std::vector<Dimension> selected_dimensions(std::vector<Dimension> dimensions,
+                                           const std::vector<Range>& ranges, bool is_transposed) {
+  if (dimensions.empty()) return {};
+  std::vector<Dimension> selected;
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    const Range& range = ranges[d];
+    if (range.is_dropped) continue;
+    Dimension& dimension = selected.emplace_back(std::move(dimensions[d]));
+    dimension.extent = range.count;
+    if (dimension.coordinates.empty()) continue;
+    std::vector<double> chosen;
+    for (index_t i = 0; i < range.count; ++i)
+      chosen.push_back(
+          dimension.coordinates[static_cast<std::size_t>(range.first + i * range.step)]);
+    dimension.coordinates = std::move(chosen);
+  }
+  if (is_transposed) std::swap(selected.back(), selected[selected.size() - 2]);
+  return selected;
+}
+
 /// The tries of a report; empty where it has none.
 std::vector<std::uint8_t> read_tries(const InputFile& file, const std::string& report) {
   const Dataset dataset = hdf5::open_dataset(file, report + "/tries");
@@ -612,21 +762,27 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec) {
   const Session session(file->shown);
   const SelectedPath named = split_unless_named(*file, spec.dataset);
   Dataset dataset = hdf5::find_matrices(*file, named.path);
-  Order order = spec.order;
-  if (order == Order::automatic) order = stated_order(*file, dataset);
-  const bool is_stated = order != Order::automatic;
-  if (!is_stated) order = Order::row;
+  hdf5::OrderEvidence evidence{.order = spec.order};
+  if (spec.order == Order::automatic) evidence = stated_order(*file, dataset);
+  const bool is_stated = evidence.order != Order::automatic && !spec.order_is_guess;
+  const Order order = evidence.order == Order::automatic ? Order::row : evidence.order;
   const std::string& text = named.selection.text;
   const std::vector<index_t> dims(dataset.dims.begin(), dataset.dims.end());
   const std::vector<Range> ranges = resolve(
       named.selection, dims, fmt::format("{}:{}{}", file->shown, dataset.shown, escape(text)));
+  std::vector<Dimension> dimensions =
+      selected_dimensions(hdf5::read_dimensions(*file, dataset), ranges, order == Order::column);
   auto reader = std::make_unique<Hdf5Reader>(file, std::move(dataset),
                                              Hdf5Reader::Part{.order = order,
+                                                              .stated = order,
+                                                              .order_is_stated = is_stated,
+                                                              .order_reason = evidence.reason,
+                                                              .raw_values = spec.raw_values,
+                                                              .dimensions = std::move(dimensions),
                                                               .ranges = without_steps(ranges),
                                                               .selection = text,
                                                               .threads = spec.threads,
                                                               .memory_bytes = spec.memory_bytes});
-  reader->set_order_is_stated(is_stated);
   // HDF5 is several times as slow with steps as without.
   return take_steps(std::move(reader), steps_of(ranges, order));
 }
@@ -643,9 +799,16 @@ std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec) {
   std::vector<Range> steps = steps_of(ranges, Order::row);
   const bool is_vector = steps.size() == 1;
   if (is_vector) steps.push_back({.count = 1});
+  const hdf5::OrderEvidence evidence = stated_order(*file, dataset);
+  std::vector<Dimension> dimensions =
+      selected_dimensions(hdf5::read_dimensions(*file, dataset), ranges, /*is_transposed=*/false);
   auto reader = std::make_unique<Hdf5Reader>(
       file, std::move(dataset),
-      Hdf5Reader::Part{.vector = is_vector ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no,
+      Hdf5Reader::Part{.stated = evidence.order,
+                       .order_reason = evidence.reason,
+                       .raw_values = spec.raw_values,
+                       .dimensions = std::move(dimensions),
+                       .vector = is_vector ? Hdf5Reader::Vector::column : Hdf5Reader::Vector::no,
                        .ranges = without_steps(ranges),
                        .selection = named.selection.text,
                        .threads = spec.threads,

@@ -13,6 +13,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/hdf5/heap_texts.hpp"
+#include "io/variable_record.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -53,7 +54,7 @@ Recorded read_recorded(const InputFile& file, const std::string& group) {
   recorded.is_mixed =
       known_value(file, object, "precision", {"single", "double", "mixed"}) == "mixed";
   recorded.is_pivoted = known_value(file, object, "pivot", {"yes"}) == "yes";
-  for (const char* name : csv_option_names) {
+  for (const char* name : names_of_reading()) {
     if (std::string word = string_attribute(file, object, name); !word.empty())
       recorded.details.emplace_back(name, std::move(word));
   }

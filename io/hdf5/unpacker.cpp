@@ -221,5 +221,9 @@ bool Unpacker::read(std::span<const hsize_t> start, std::span<const hsize_t> cou
 
 template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, float*);
 template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t, double*);
+template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t,
+                             std::int64_t*);
+template bool Unpacker::read(std::span<const hsize_t>, std::span<const hsize_t>, hid_t,
+                             std::uint64_t*);
 
 }  // namespace qrtool::hdf5

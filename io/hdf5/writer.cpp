@@ -16,6 +16,7 @@
 #include "io/file/atomic_file.hpp"
 #include "io/file/transpose.hpp"
 #include "io/hdf5/chunk_writer.hpp"
+#include "io/hdf5/dimension_scales.hpp"
 #include "io/hdf5/driver.hpp"
 #include "io/hdf5/file.hpp"
 #include "io/hdf5/layout.hpp"
@@ -113,6 +114,8 @@ class Hdf5Writer final : public Writer {
   void create_attribute(hid_t object, const std::string& name, const AttributeValue& value);
   void create_report(const OutputSpec& spec);
   void create_numbers(const OutputSpec& spec);
+  void describe_matrices(const OutputSpec& spec);
+  void name_dimensions(const OutputSpec& spec);
   void create_dataset(hid_t parent, Output& output, const std::string& path, hid_t type);
   void plan_outputs(const OutputSpec& spec);
   Output& output(std::string_view name);
@@ -318,8 +321,39 @@ void Hdf5Writer::create(const OutputSpec& spec, std::uint64_t more_bytes) {
   }
   if (!spec.numbers.empty()) create_numbers(spec);
   if (spec.with_report) create_report(spec);
-  if (!is_part()) return;
+  describe_matrices(spec);
+  if (!is_part()) {
+    name_dimensions(spec);
+    return;
+  }
   for (const auto& [name, value] : spec.attributes) create_attribute(report_group_, name, value);
+}
+
+void Hdf5Writer::describe_matrices(const OutputSpec& spec) {
+  for (std::size_t i = 0; i < matrices_.size(); ++i) {
+    const MatrixDataset& dataset = spec.datasets[i];
+    if (!dataset.description.empty())
+      create_attribute(matrices_[i].handle, "description", dataset.description);
+    if (dataset.is_whole) create_attribute(matrices_[i].handle, "base", std::int64_t{0});
+  }
+}
+
+/// Gives dimensions their names. Those of a matrix are stored reversed where the matrix is.
+void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
+  if (spec.dimensions.empty()) return;
+  hdf5::DimensionScales scales;
+  const auto attach = [&](const Output& output, std::vector<std::string> names) {
+    if (names.size() != output.layout.dims.size()) return;
+    if (output.is_transposed) std::swap(names.back(), names[names.size() - 2]);
+    if (!scales.attach(handle_, output.handle, names)) fail();
+  };
+  if (!scales.create(handle_, spec.dimensions)) fail();
+  for (std::size_t i = 0; i < matrices_.size(); ++i)
+    attach(matrices_[i], spec.datasets[i].dimensions);
+  for (std::size_t i = 0; i < numbers_.size(); ++i) attach(numbers_[i], spec.numbers[i].dimensions);
+  for (const Output& column : columns_)
+    if (!spec.leading.empty()) attach(column, spec.leading_dimensions);
+  if (!scales.finish(handle_)) fail();
 }
 
 /// Creates the groups that lead to `path`. HDF5 would store the time in those that it creates

@@ -192,7 +192,8 @@ class Pivot(unittest.TestCase):
             np.testing.assert_array_equal(each, p)
         np.testing.assert_array_equal(np.loadtxt("csv.P.csv", delimiter=",", dtype=int), p)
         with open("tsv.P.tsv", encoding="utf-8") as file:
-            self.assertEqual(file.read(), "\t".join(map(str, p)) + "\n")
+            self.assertEqual(file.read(), "# columns of A, counted from 0: A[:, P] = Q R\n" +
+                             "\t".join(map(str, p)) + "\n")
         with open("mtx.P.mtx", encoding="utf-8") as file:
             self.assertEqual(file.read().split(),
                              ["%%MatrixMarket", "matrix", "array", "integer", "general", "1", "5",

@@ -36,9 +36,10 @@ class Factor : public testing::Test {
     return dir_ / name;
   }
 
-  /// Factors into `name` and expects success.
+  /// Factors into `name` and expects success. The order is stated: a square matrix has no note.
   std::string factor(const std::string& input, const std::string& name, const Strings& more = {}) {
-    const ToolResult result = run_tool(Strings{"factor", input, dir_ / name, "--force"} + more);
+    const Strings options{"factor", input, dir_ / name, "--force", "--order", "row"};
+    const ToolResult result = run_tool(options + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_EQ(result.err, "");
     return dir_ / name;

@@ -65,14 +65,16 @@ TEST_F(Hdf5SearchTest, NetCdf) {
   EXPECT_EQ(input_error("a.nc"),
             "a.nc: 2 datasets of matrices: /g/p (4x3 big-endian int16), /t (2x3x2 float32) | "
             "choose one, as in a.nc:/g/p");
-  const auto expect_missing = [](const std::string& path, const std::vector<double>& missing) {
+  const auto expect_missing = [](const std::string& path, const std::vector<double>& missing,
+                                 double offset = 0) {
     const auto reader = open_file(path);
     const Source& source = reader->source();
     const std::vector<double> plain =
         small_numbers(static_cast<std::size_t>(source.count() * source.m * source.n));
     const auto check = [&](double found, std::size_t at) {
       const bool is_missing = std::find(missing.begin(), missing.end(), plain[at]) != missing.end();
-      EXPECT_TRUE(is_missing ? std::isnan(found) : found == plain[at]) << path << " " << at;
+      EXPECT_TRUE(is_missing ? std::isnan(found) : found == plain[at] + offset)
+          << path << " " << at;
     };
     const std::vector<double> all = read_all<double>(*reader);
     const std::vector<float> floats = read_all<float>(*reader);
@@ -85,22 +87,22 @@ TEST_F(Hdf5SearchTest, NetCdf) {
     for (std::size_t j = 0; j < row.size(); ++j) check(row[j], row.size() + j);
   };
   expect_missing("a.nc:/t", {3, 5});
-  expect_missing("a.nc:/g/p", {3});
+  expect_missing("a.nc:/g/p", {3}, 0.5);
   EXPECT_EQ(open_file("a.nc:/t")->source().details, (TextPairs{{"netcdf_missing_value", "3 5"}}));
-  EXPECT_EQ(open_file("a.nc:/g/p")->source().notes,
-            (std::vector<std::string>{"/g/p: its numbers are read as stored; scale_factor and "
-                                      "add_offset are not applied"}));
+  EXPECT_EQ(open_file("a.nc:/g/p")->source().details,
+            (TextPairs{{"netcdf_missing_value", "3"}, {"netcdf_add_offset", "0.5"}}));
   EXPECT_EQ(open_file("a.nc:/bounds")->source().m, 3);
 }
 
 TEST_F(Hdf5SearchTest, ForeignFormats) {
   const std::pair<const char*, const char*> cases[] = {
       {"MATLAB 5.0 MAT-file, Platform: GLNXA64",
-       "a.mat: a MAT-file of version 5 to 7; it cannot be read | write it again by save -v7.3"},
+       "a.mat: a MAT-file of version 5 to 7; it cannot be read | write it again: in MATLAB by save "
+       "-v7.3, in Octave by save -hdf5"},
       {"CDF\x01",
-       "a.mat: a classic netCDF file; it cannot be read | convert it: nccopy -k nc4 a.mat new.nc"},
+       "a.mat: a netCDF-3 file; it cannot be read | convert it: nccopy -k nc4 a.mat new.nc"},
       {"CDF\x05",
-       "a.mat: a classic netCDF file; it cannot be read | convert it: nccopy -k nc4 a.mat new.nc"}};
+       "a.mat: a netCDF-3 file; it cannot be read | convert it: nccopy -k nc4 a.mat new.nc"}};
   for (const auto& [head, message] : cases) {
     write_text("a.mat", std::string(head) + std::string(200, '\0'));
     EXPECT_EQ(input_error("a.mat"), message);

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// name_dimensions.hpp: gives the dimensions of an output the names that those of the input have.
+#pragma once
+
+#include "core/solve/shapes.hpp"
+#include "io/reader.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// Names the dimensions of factors: rows of Q, columns of R and leading ones as in `source`, the
+/// other one "factor". Does nothing where the source has no names, or one of them twice.
+void name_dimensions_of_factors(const Source& source, OutputSpec& spec);
+
+/// Names the dimensions of solutions as those of B; in the place of B's rows is "coefficient".
+void name_dimensions_of_solutions(const Source& b, const RightSides& sides, OutputSpec& spec);
+
+}  // namespace qrtool

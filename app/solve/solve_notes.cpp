@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// solve_notes.cpp: one line for each note about A and B, and about what B shows of A.
+#include "app/solve/solve_notes.hpp"
+
+#include <fmt/format.h>
+
+#include "app/process/console.hpp"
+#include "app/run/join.hpp"
+#include "app/run/source_notes.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+/// MATLAB, Julia and R store a column of m numbers as 1 x m. Beside a square matrix, which does not
+/// show its order, that is a strong sign of columns.
+bool shows_columns(const Source& a, const Source& b) {
+  const Dims dims = dims_of(b);
+  return has_doubtful_order(a) && a.m == a.n && takes_order(b.file) &&
+         b.order == Order::automatic && dims.size() >= 2 && dims.back() == a.m &&
+         dims[dims.size() - 2] == 1;
+}
+
+}  // namespace
+
+void print_notes(const SolveInputs& inputs, bool is_verbose) {
+  const Source &a = inputs.a->source(), &b = inputs.b->source();
+  const bool is_table = !inputs.names.empty();
+  if (!is_table && shows_columns(a, b)) {
+    print_message(fmt::format(
+        "note: {}: {} is stored as {}, as MATLAB, Julia and R store a column; if one of them wrote "
+        "the square {} too, it is read transposed: give --order column",
+        escape(b.file), escape(b.dataset), join(dims_of(b), "x"), escape(a.dataset)));
+  } else {
+    print_order_note(a);
+  }
+  for (const Source* source : {&a, is_table ? nullptr : &b}) {
+    if (source == nullptr) continue;
+    for (const std::string& note : source->notes)
+      print_message(fmt::format("note: {}: {}", escape(source->file), note));
+    note_empty_selection(*source);
+    if (is_verbose) print_source_details(*source);
+  }
+}
+
+}  // namespace qrtool
