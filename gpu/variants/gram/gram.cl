@@ -17,8 +17,10 @@
 //                 Q replaces A, and the second pass makes it orthogonal (CholeskyQR2). With
 //                 Q1'Q1 = I + F and K, which is F below the diagonal and half of F on it, the
 //                 factor of the second pass is I + K, and an error of at most ||F||^2 / 2, so that
-//                 R = (L1 (I + K))' leaves A - QR within the bar. The condition number of Q1 is at
-//                 most sqrt(5/3), and this pass needs no guard of its own.
+//                 R = (L1 (I + K))' leaves A - QR within the bar. The diagonal of I + K is
+//                 multiplied first, which adds ||F||^2 / 2 to that error. Where ||K' R1|| is at
+//                 most a quarter of the bar, R1 stays. The condition number of Q1 is at most
+//                 sqrt(5/3), and this pass needs no guard of its own.
 //   reflectors    Householder reflectors factor the matrix again (`small` or `blocked`, FLAGGED).
 // Source: Yamamoto, Nakatsukasa, Yanagisawa, Fukaya, "Roundoff error analysis of the CholeskyQR2
 // algorithm", ETNA 44 (2015).
@@ -261,35 +263,93 @@ INLINE int measured_route(const Warp* at, const Tile* tile, FactorLimits limits)
                                               : ROUTE_REFLECTORS;
 }
 
-// R := (L1 (I + K))', where R holds L1' and `tile` G = I + F; K is F below the diagonal and half of
-// F on it, the factor of G to first order.
-INLINE void multiply_first_factor(const Warp* at, const Tile* tile, Factor r) {
-#pragma unroll 1
-  for (int c = BLOCKS - 1; c >= 0; --c) {
+// Whether R1 may stay, because ||K' R1||_F <= most ||R1||_F, where K is F below the diagonal and
+// half of F on it: the factor of G = I + F, which `tile` holds, is I + K to first order. By Cauchy
+// and Schwarz ||K' R1||^2 <= n sum_k ||R1(k, :)||^2 sum_i K(k, i)^2. Where one column is nearly
+// dependent, its row of R1 is as small as its row of K is large.
+INLINE bool first_factor_may_stay(const Warp* at, const Tile* tile, Factor r, double most) {
+  double squares = 0, sum = 0;
+  sync_items(CLK_GLOBAL_MEM_FENCE);
+  for (int k = at->lane; k < r.n; k += WARP_LANES) {
+    double square = 0;
+#pragma unroll 8
+    for (int j = k; j < r.n; ++j) {
+      const double x = r.entries[PLACE_IN_R(r, k, j)];
+      square = fma(x, x, square);
+    }
+    at->room[k] = square;
+    squares += square;
+  }
+  sync_warp();
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
 #pragma unroll
     for (int b = 0; b < BLOCKS; ++b) {
-      if (b > c) break;
-      Block sum, s, t;
-      load_first_factor(at, sum, r, c, b);
+      if (b <= c) {
+        Block g;
+        get_tile(at, g, tile, c, b);
 #pragma unroll
-      for (int k = b; k < BLOCKS; ++k) {
-        if (k > c) break;
-        load_first_factor(at, s, r, c, k);
-        get_tile(at, t, tile, k, b);
-        if (k == b) {
-#pragma unroll
-          for (int w = 0; w < BLOCK_WORDS; ++w) {
-            const int i = QUAD_ROW(w, at->g), j = QUAD_COL(w, at->t);
-            t[w] = i > j ? t[w] : i == j ? 0.5 * (t[w] - 1) : 0.0;
-          }
+        for (int w = 0; w < BLOCK_WORDS; ++w) {
+          const int k = 16 * c + QUAD_ROW(w, at->g), i = 16 * b + QUAD_COL(w, at->t);
+          const double x = k > i ? g[w] : k == i ? 0.5 * (g[w] - 1) : 0.0;
+          if (k < r.n) sum = fma(x * x, at->room[k], sum);
         }
-        transpose_quads(at, t, t);
-        multiply_quads(sum, s, t, 4, 2);
       }
-      // R(b, c) depends on R(k, c) with k >= b, which all work-items have read.
-      sync_warp();
-      store_factor(at, sum, r, 16 * c, 16 * b);
     }
+  }
+  return r.n * sum_of_warp(sum) <= most * most * sum_of_warp(squares);
+}
+
+// Prepares R := (I + K)' R1: rows of R1 are multiplied by the diagonal of I + K, and the part below
+// the diagonal of R, which is free, gets that of K. `tile` holds G.
+INLINE void store_second_factor(const Warp* at, const Tile* tile, Factor r) {
+  sync_warp();
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
+#pragma unroll
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (b <= c) {
+        Block g;
+        get_tile(at, g, tile, c, b);
+#pragma unroll
+        for (int w = 0; w < BLOCK_WORDS; ++w) {
+          const int i = 16 * c + QUAD_ROW(w, at->g), j = 16 * b + QUAD_COL(w, at->t);
+          if (i == j) at->room[i] = fma(0.5, g[w], 0.5);
+          if (i > j && i < r.n) r.entries[PLACE_IN_R(r, i, j)] = (STORED)g[w];
+        }
+      }
+    }
+  }
+  sync_warp();
+#pragma unroll 1
+  for (int i = 0; i < r.n; ++i) {
+    const STORED scale = (STORED)at->room[i];
+    for (int j = i + at->lane; j < r.n; j += WARP_LANES) r.entries[PLACE_IN_R(r, i, j)] *= scale;
+  }
+  sync_warp();
+}
+
+// R := (I + K)' R after store_second_factor, with zeros below the diagonal. A work-item has columns
+// of its own.
+INLINE void multiply_by_second_factor(Factor r, int lane) {
+  sync_items(CLK_GLOBAL_MEM_FENCE);
+#pragma unroll 1
+  for (int j = lane; j < r.n; j += WARP_LANES) {
+#pragma unroll 1
+    for (int i = 0; i < j; ++i) {
+      double sum = r.entries[PLACE_IN_R(r, i, j)];
+#pragma unroll 4
+      for (int k = i + 1; k <= j; ++k) {
+        const double of_k = r.entries[PLACE_IN_R(r, k, i)];
+        sum = fma(of_k, (double)r.entries[PLACE_IN_R(r, k, j)], sum);
+      }
+      r.entries[PLACE_IN_R(r, i, j)] = (STORED)sum;
+    }
+  }
+  sync_items(CLK_GLOBAL_MEM_FENCE);
+#pragma unroll 1
+  for (int j = lane; j < r.n; j += WARP_LANES) {
+    for (int i = j + 1; i < r.n; ++i) r.entries[PLACE_IN_R(r, i, j)] = 0;
   }
 }
 #endif
@@ -322,6 +382,7 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
   r += matrix * n * n;
 
   bool is_finite = true;
+  bool r_has_changed = false;
   int passes = 1, route = ROUTE_FIRST_PASS;
 #pragma unroll 1
   for (int pass = 0; pass < min(passes, MOST_PASSES); ++pass) {
@@ -336,7 +397,9 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
     if (pass > 0) {
       route = measured_route(&at, &tile, limits);
       if (agreed(route != ROUTE_SECOND_PASS)) break;
-      multiply_first_factor(&at, &tile, factor);
+      r_has_changed =
+          agreed(!first_factor_may_stay(&at, &tile, factor, limits.most_departure));
+      if (r_has_changed) store_second_factor(&at, &tile, factor);
     }
 #endif
     factor_matrix(&at, &tile, room, factor);
@@ -356,6 +419,12 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
   }
   const int lane = get_local_id(0);
   if (lane == 0) routes[matrix] = route;
+#if WANT_Q
+  if (r_has_changed) {
+    const Factor factor = {r, n, true};
+    multiply_by_second_factor(factor, lane);
+  }
+#endif
   sync_warp();
   if (!is_finite) {
     store_warp_nan(r, n * n, lane, WARP_LANES);

@@ -170,6 +170,7 @@ TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
                 .plan = plan,
                 .backend = backend.name(),
                 .device = "",
+                .shown_device = {},
                 .files = {},
                 .datasets = {},
                 .verdict = Verdict(true),

@@ -149,6 +149,7 @@ FactorResult factor_spoiled(const SpoiledRun& run, const FactorOptions& o, const
                                 .plan = own.plan,
                                 .backend = own.backend,
                                 .device = own.device,
+                                .shown_device = own.shown_device,
                                 .files = own.files,
                                 .datasets = own.datasets,
                                 .verdict = own.verdict,
