@@ -18,7 +18,7 @@
 // float32 h = m, which is proved: each of m steps adds an error of at most 2^-53 times the entries
 // of a partial sum P, and the norm of P is at most that of Q1'Q1, of which P is a part. In float64
 // that would be more than the bar: there h = max(8, 2 sqrt(m)) is the hypothesis of departure.clh.
-// The sums on the diagonal, whose errors have one sign where rows repeat, run over parts of 64 rows.
+// The sums on the diagonal, whose errors have one sign where rows repeat, have parts of 64 rows.
 // Hence:
 //   - d is at most 0.9 of the bar less this error: Q1 and R1 = L1' are final;
 //   - d is at most 1/4: the second pass, with the theorem of gram_twice.cl. It also holds in
