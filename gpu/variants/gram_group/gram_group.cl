@@ -18,6 +18,7 @@
 // float32 h = m, which is proved: each of m steps adds an error of at most 2^-53 times the entries
 // of a partial sum P, and the norm of P is at most that of Q1'Q1, of which P is a part. In float64
 // that would be more than the bar: there h = max(8, 2 sqrt(m)) is the hypothesis of departure.clh.
+// The sums on the diagonal, whose errors have one sign where rows repeat, have parts of 64 rows.
 // Hence:
 //   - d is at most 0.9 of the bar less this error: Q1 and R1 = L1' are final;
 //   - d is at most 1/4: the second pass, with the theorem of gram_twice.cl. It also holds in
@@ -188,10 +189,39 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
   }
 }
 
+// Float64: the diagonal is summed in parts of so many stages, because its sums can have errors of
+// one sign (gram_tile_sums.clh). The parts are added behind the stages in local memory.
+#define PART_STAGES 8
+
+// The words of a block that can have an entry of its diagonal.
+#define HAS_DIAGONAL(w) (BLOCK_ROW(w, 0) / 8 == BLOCK_COL(w, 0) / 8)
+
+// Ends a part: `sums` += the diagonal, which becomes 0; or, at the end, the diagonal += `sums`.
+INLINE void add_part(const Place* at, Block own[OWN], __local double* sums, bool is_first,
+                     bool is_end) {
+#pragma unroll
+  for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
+    if (OWN_ROW(s, at) == OWN_COL(s, at)) {
+#pragma unroll
+      for (int w = 0; w < BLOCK_WORDS; ++w) {
+        const int i = BLOCK_ROW(w, at->warp.g);
+        if (HAS_DIAGONAL(w) && i == BLOCK_COL(w, at->warp.t)) {
+          __local double* part = sums + 16 * OWN_ROW(s, at) + i;
+          const double sum = own[s][w] + (is_first ? 0.0 : *part);
+          if (!is_end) *part = sum;
+          own[s][w] = is_end ? sum : 0.0;
+        }
+      }
+    }
+  }
+}
+
 // own := X'X, with ones on the diagonal past column n.
 INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stages,
                            __global const STORED* x, FactorShape shape, int* largest) {
   const int steps = (shape.m + STAGE_ROWS - 1) / STAGE_ROWS;
+  const bool has_parts = sizeof(STORED) == 8 && steps > PART_STAGES;
+  __local double* parts = (__local double*)(stages + STAGES * STAGE_ENTRIES);
 #pragma unroll
   for (int s = 0; s < OWN; ++s) clear_block(own[s]);
 #pragma unroll 1
@@ -205,7 +235,11 @@ INLINE void sum_group_rows(const Place* at, Block own[OWN], __local STORED* stag
     }
     commit_copies();
     if (step >= 0) add_group_rows(at, own, stages + step % STAGES * STAGE_ENTRIES, largest);
+    if (has_parts && step % PART_STAGES == PART_STAGES - 1) {
+      add_part(at, own, parts, step == PART_STAGES - 1, false);
+    }
   }
+  if (has_parts) add_part(at, own, parts, false, true);
   wait_for_copies();
   fill_past_last_column(at, own, shape.n, 1);
 }
