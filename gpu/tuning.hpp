@@ -281,6 +281,12 @@ inline constexpr double gram_inverse_error = 64;
 /// An estimate of ||I - Q'Q|| of the first pass of `gram` beyond which Q1 is not measured, because
 /// reflectors will follow in any case.
 inline constexpr double gram_first_pass_error = 0.25;
+/// The largest m for which float64 sums of the diagonal of A'A are not in parts
+/// (gram_tile_sums.clh).
+/// Matrices of rows that repeat reach 0.97 of the bar at 64 x 64 and 0.80 at 128 x 64, but 1.3 at
+/// 200 x 64 without parts (H100, 5000 matrices each, 2026-11-25). Parts take 11 % of the time of
+/// 64 x 64 and 6 % of that of 128 x 64 where they are not needed.
+inline constexpr std::int64_t gram_whole_sums = 128;
 /// Number of slabs of 16 rows in local memory at a time, for 1 to 6 blocks of 16 columns. 1 .. 4,
 /// and for 5 and 6 blocks at least 2. It is the largest number that leaves room for as many groups
 /// as the registers allow, with 5 blocks for seven, with 6 for five.

@@ -154,6 +154,7 @@ bool takes_csv_options(const std::string& path) {
 }
 
 bool takes_order(const std::string& path) {
+  if (path == standard_input) return format_of_input("-").own_order.empty();
   return format_of_input(split_location(path).file).own_order.empty();
 }
 

@@ -16,6 +16,7 @@
 #include "core/text.hpp"
 #include "io/csv/factors.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/input_file.hpp"
 #include "io/number_hash.hpp"
 #include "io/reader.hpp"
 #include "io/report_file.hpp"
@@ -29,9 +30,8 @@ constexpr const char* datasets[] = {"X", "se", "covariance"};
 
 /// The report beside the files: text in columns has it as CSV, and other formats as JSON.
 std::string report_beside(const std::string& set) {
-  for (const char* ending : {".json", ".csv"})
-    if (std::string name = report_file(set, ending); std::filesystem::exists(name)) return name;
-  return "";
+  std::string name = report_file(set, has_text_ending(set) ? ".csv" : ".json");
+  return std::filesystem::exists(name) ? name : "";
 }
 
 /// The text of the checksum in the report; empty where it has none.

@@ -132,7 +132,7 @@ class Habits(unittest.TestCase):
         self.assertIn("seconds", run("generate", "--shape", "5x4x3", "b.h5", "--json").stdout)
 
     def test_a_log_keeps_what_was_printed(self):
-        first = run("factor", DIGITS, "q.h5", "--log", "run.log")
+        first = run("factor", DIGITS, "q.h5", "--order", "row", "--log", "run.log")
         second = run("factor", DIGITS, "q.h5", "--log", "run.log", status=5)
         lines = pathlib.Path("run.log").read_text(encoding="utf-8").splitlines()
         self.assertTrue(all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", line) for line in lines),
@@ -140,7 +140,7 @@ class Habits(unittest.TestCase):
         texts = [line[20:] for line in lines]
         said = [*first.stdout.splitlines(), "exit status 0"]
         self.assertTrue(texts[0].startswith("$ ")
-                        and texts[0].endswith("factor " + DIGITS + " q.h5 --log run.log"))
+                        and texts[0].endswith("factor " + DIGITS + " q.h5 --order row --log run.log"))
         self.assertEqual(texts[1:1 + len(said)], said)
         self.assertEqual(texts[2 + len(said):], [*second.stderr.splitlines(), "exit status 5"])
         run("factor", DIGITS, "q.h5", "-f", "-q", "--log", "run.log")

@@ -27,7 +27,7 @@ std::function<void()> redirect(int descriptor, const char* path) {
 TEST_F(Surroundings, StandardOutputThatIsFullIsExit5AndTheResultStays) {
   make_input(4);
   const ToolOptions full{.in_child = redirect(STDOUT_FILENO, "/dev/full")};
-  const ToolResult result = run_tool({"factor", a_, q_}, full);
+  const ToolResult result = run_tool({"factor", a_, q_, "--order", "row"}, full);
   EXPECT_EQ(result.exit_code, 5);
   EXPECT_EQ(result.err, "qrtool: cannot write to standard output: No space left on device\n");
   EXPECT_TRUE(read_text(q_) == read_text(expected_));
@@ -41,8 +41,10 @@ TEST_F(Surroundings, StandardOutputThatIsFullIsExit5AndTheResultStays) {
 TEST_F(Surroundings, StandardStreamsThatAreClosedFailWhereTheyAreNeeded) {
   make_input(4);
   const ToolOptions closed{.in_child = redirect(STDOUT_FILENO, nullptr)};
-  for (const Strings& arguments : std::vector<Strings>{
-           {"devices"}, {"--version"}, {"verify", a_, expected_}, {"factor", a_, q_}}) {
+  for (const Strings& arguments : std::vector<Strings>{{"devices"},
+                                                       {"--version"},
+                                                       {"verify", a_, expected_, "--order", "row"},
+                                                       {"factor", a_, q_, "--order", "row"}}) {
     const ToolResult result = run_tool(arguments, closed);
     EXPECT_EQ(result.exit_code, 5) << arguments[0];
     EXPECT_EQ(result.err, "qrtool: cannot write to standard output: Bad file descriptor\n");
@@ -201,10 +203,12 @@ TEST_F(Surroundings, ProgressLineOnATerminalOnly) {
   EXPECT_EQ(terminal_output(always, "dumb").find('\x1b'), std::string::npos);
   const std::string small = dir_ / "small.h5";
   write_matrices<float>(small, {}, make_matrices<float>("gauss", 1, 3, 3).view());
-  EXPECT_EQ(terminal_output({"factor", small, q_, "--force"}, "xterm"), "")
+  EXPECT_EQ(terminal_output({"factor", small, q_, "--force", "--order", "row"}, "xterm"), "")
       << "not within the first second";
-  EXPECT_EQ(terminal_output({"factor", a_, q_, "--force", "--progress", "never"}, "xterm"), "");
-  EXPECT_EQ(run_tool({"factor", a_, q_, "--force"}).err, "");
+  EXPECT_EQ(terminal_output({"factor", a_, q_, "--force", "--order", "row", "--progress", "never"},
+                            "xterm"),
+            "");
+  EXPECT_EQ(run_tool({"factor", a_, q_, "--force", "--order", "row"}).err, "");
 }
 
 }  // namespace

@@ -104,7 +104,8 @@ SolveProblem problem_of(const HardSystems<T>& systems, const RowRule& rule) {
           .n = systems.n,
           .rank = {.tolerance = default_rank_tolerance(element_type<T>, systems.n)},
           .has_weights = rule.weights != Weights::none,
-          .skips_missing = rule.has_gaps};
+          .skips_missing = rule.has_gaps,
+          .takes_few_rows = true};
 }
 
 template <class T>

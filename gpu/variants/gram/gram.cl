@@ -38,6 +38,7 @@
 //                                                (gram_twice_tile.clh)
 //   WANT_Q                            0, 1
 //   ONE_PASS                          0, 1       1: float64, R alone: the guard for one pass
+//   IN_PARTS                          0, 1       1: float64, from 129 rows (gram_tile_sums.clh)
 //   FULL                              0, 1       1: m is a multiple of SLAB, n of 16 BLOCKS
 // A is m x n, m >= n. Signs of R's diagonal: positive.
 #include "gpu/common/common.clh"

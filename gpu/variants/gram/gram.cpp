@@ -149,6 +149,7 @@ Params tune(const Problem& p, const Limits& limits) {
           {"STAGES", slab.stages},
           {"WANT_Q", p.wants_q()},
           {"ONE_PASS", tries_one_pass(p)},
+          {"IN_PARTS", is_twice(p) && p.m > tuning::gram_whole_sums},
           {"FULL", is_full}};
 }
 

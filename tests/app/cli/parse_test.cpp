@@ -210,7 +210,7 @@ const std::vector<Mistake> mistakes{
     {{"factor", "a", "b", "--threads", "0"},
      "--threads: '0' is not a whole number from 1 to 4096\n"},
     {{"factor", "a", "-"},
-     "OUT - is R alone, as CSV on standard output\nhint: give --mode r, or name a file\n"},
+     "OUT - is R alone, on standard output\nhint: give --mode r, or name a file\n"},
     {{"factor", "a", "/dev/stdout"}, "OUT cannot be standard output\nhint: name a file\n"},
     {{"verify", "a", "-"},
      "OUT holds the factors and cannot be standard input\nhint: name a file\n"},

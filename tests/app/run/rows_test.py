@@ -251,7 +251,7 @@ class Rows(unittest.TestCase):
 
     def test_too_little_memory_is_stated(self):
         self.generate("--shape", "60000x20")
-        said, _ = self.factor("b.h5", "--memory", "4MiB", expect=6)
+        said, _ = self.factor("b.h5", "--memory", "2MiB", expect=6)
         self.assertIn("even by rows", said)
         said, _ = self.factor("b.h5", "--memory", "1MiB", expect=6)
         self.assertIn("even by rows", said)

@@ -447,6 +447,7 @@ TYPED_TEST(Systems, TakeWeightsAndLeaveMissingRowsOut) {
         SolveProblem problem = problem_of<T>(shape.m, shape.n);
         problem.has_weights = has_weights;
         problem.skips_missing = skips;
+        problem.takes_few_rows = true;
         Weighted<T> systems(problem, shares_weights);
         if (skips) systems.make_gaps();
         const std::vector<T> a = systems.a, b = systems.b;
