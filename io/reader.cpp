@@ -12,6 +12,7 @@
 #include "io/csv/coefficients.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
 #include "io/format.hpp"
 #include "io/hdf5/format.hpp"
 #include "io/hdf5/reader.hpp"

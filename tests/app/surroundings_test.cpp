@@ -27,9 +27,12 @@ std::function<void()> redirect(int descriptor, const char* path) {
 TEST_F(Surroundings, StandardOutputThatIsFullIsExit5AndTheResultStays) {
   make_input(4);
   const ToolOptions full{.in_child = redirect(STDOUT_FILENO, "/dev/full")};
-  const ToolResult result = run_tool({"factor", a_, q_, "--order", "row"}, full);
+  const ToolResult result = run_tool({"factor", a_, q_}, full);
   EXPECT_EQ(result.exit_code, 5);
-  EXPECT_EQ(result.err, "qrtool: cannot write to standard output: No space left on device\n");
+  // A note on the order of square matrices comes first.
+  EXPECT_TRUE(
+      result.err.ends_with("qrtool: cannot write to standard output: No space left on device\n"))
+      << result.err;
   EXPECT_TRUE(read_text(q_) == read_text(expected_));
   for (const Strings& arguments :
        std::vector<Strings>{{"--help"}, {"--version"}, {"verify", a_, expected_, "--json"}})
@@ -44,10 +47,12 @@ TEST_F(Surroundings, StandardStreamsThatAreClosedFailWhereTheyAreNeeded) {
   for (const Strings& arguments : std::vector<Strings>{{"devices"},
                                                        {"--version"},
                                                        {"verify", a_, expected_, "--order", "row"},
-                                                       {"factor", a_, q_, "--order", "row"}}) {
+                                                       {"factor", a_, q_}}) {
     const ToolResult result = run_tool(arguments, closed);
     EXPECT_EQ(result.exit_code, 5) << arguments[0];
-    EXPECT_EQ(result.err, "qrtool: cannot write to standard output: Bad file descriptor\n");
+    EXPECT_TRUE(
+        result.err.ends_with("qrtool: cannot write to standard output: Bad file descriptor\n"))
+        << result.err;
   }
   EXPECT_TRUE(read_text(q_) == read_text(expected_));
   EXPECT_EQ(run_tool({"factor", a_, q_, "-qf"}, closed).exit_code, 0) << "nothing to print";

@@ -205,6 +205,13 @@ class SolveFuzz(Fuzz):
             return None if np.isnan(x).all() else "no NaN"
         if status == 3:  # x exceeds its type
             return None
+        # Rows that do not determine x: fewer than columns. With a ridge, or a wide A, none at all.
+        rows = len(problem[1]) - (system.n if system.ridge else 0)
+        least = 1 if system.ridge or len(one[1]) < system.n else system.n
+        if (rows < least) != (status == 5):
+            return f"status {status}"
+        if status == 5:
+            return None if np.isnan(x).all() else "no NaN"
         if status != 0:
             return f"status {status}"
         if not np.isfinite(x).all():

@@ -36,7 +36,7 @@ def child_pids(parent):
     return sorted(found)
 
 
-def wait_for_work(pid, seconds=0.2):
+def wait_for_work(pid, seconds=0.03):
     """Until the process has had so much more processor time, or has ended."""
     def processor_seconds():
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
