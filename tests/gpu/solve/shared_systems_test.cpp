@@ -64,7 +64,8 @@ SolveProblem problem_of(const Case& c) {
           .rank = {.tolerance = default_rank_tolerance(element_type<T>, c.n)},
           .ridge = c.ridge,
           .skips_missing = c.has_gaps,
-          .wants_se = c.ridge == 0 && c.m > c.n};
+          .wants_se = c.ridge == 0 && c.m > c.n,
+          .takes_few_rows = true};
 }
 
 template <class T>
