@@ -444,9 +444,9 @@ TEST_F(Faults, AnHdf5LibraryThatDoesNotEndIsAnErrorOfItsInput) {
   make_input(20);
   const ToolResult result = run_tool({"factor", a_, q_}, crashing("H5Oopen", 0));
   EXPECT_EQ(result.exit_code, 3) << result.signal << result.err;
-  EXPECT_EQ(result.err,
-            "qrtool: " + a_ +
-                ": damaged HDF5 file (the HDF5 library does not come to an end with it)\n");
+  EXPECT_EQ(
+      result.err,
+      "qrtool: " + a_ + ": damaged HDF5 file (the HDF5 library does not come to an end with it)\n");
   EXPECT_EQ(dir_.names(), before_);
 }
 

@@ -150,8 +150,8 @@ TEST(Pipeline, TheFirstErrorWins) {
   }
 }
 
-/// The first buffer is being written, the second one is at work and the third one is being read: all
-/// three stages meet.
+/// The first buffer is being written, the second one is at work and the third one is being read:
+/// all three stages meet.
 TEST(Pipeline, StagesOverlap) {
   std::vector<Buffer> buffers(3);
   std::latch meeting(3);

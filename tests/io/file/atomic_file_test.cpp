@@ -90,7 +90,9 @@ TEST_F(AtomicFileTest, Refusals) {
   close(descriptor);
   EXPECT_EQ(refusal("old.h5"), "'old.h5' exists | use --force to replace it");
   EXPECT_EQ(refusal("folder", true), "cannot write 'folder': it is a directory");
-  EXPECT_EQ(refusal("new/", true), "cannot write 'new/': there is no such directory | name a file in a directory that exists");
+  EXPECT_EQ(
+      refusal("new/", true),
+      "cannot write 'new/': there is no such directory | name a file in a directory that exists");
   EXPECT_EQ(refusal("pipe", true), "cannot write 'pipe': it is a pipe, not a file");
   EXPECT_EQ(refusal("socket", true), "cannot write 'socket': it is a device or socket, not a file");
   EXPECT_EQ(refusal("/dev/full", true),
