@@ -158,7 +158,7 @@ int machine_cores() { return std::max(1, static_cast<int>(std::thread::hardware_
 
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes) {
   constexpr std::size_t small = std::size_t{16} << 20;
-  const std::size_t of_the_program = std::size_t{memory_bytes < small ? 7u : 2u} << 20;
+  const std::size_t of_the_program = std::size_t{memory_bytes < small ? 7u : 1u} << 20;
   return bytes - std::min(bytes, of_the_program);
 }
 

@@ -27,7 +27,7 @@ int machine_cores();
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 
 /// Of what reading and writing files take, the bytes that count as a part of --memory: all but the
-/// first 2 MiB, which belong to the 20 MiB that the program itself may take; of less than 16 MiB,
+/// first MiB, which belongs to the 20 MiB that the program itself may take; of less than 16 MiB,
 /// which chunks of files alone may need, all but the first 7 MiB.
 std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes);
 

@@ -338,7 +338,8 @@ TEST_P(Variants, BitsDoNotDependOnCompany) {
   }
 }
 
-TEST_P(Variants, RAloneHasTheBitsOfReduced) {
+/// R alone answers to another guard than Q, so that a matrix may take another route.
+TEST_P(Variants, RAloneHasTheBitsOfReducedByTheSameRoute) {
   for (const Shape shape : {Shape{33, 33}, {70, 17}, {12, 40}, {600, 17}}) {
     const Problem p = problem<float>(shape, Mode::reduced),
                   r_alone = problem<float>(shape, Mode::r);
@@ -346,9 +347,14 @@ TEST_P(Variants, RAloneHasTheBitsOfReduced) {
     const Kinds<float> kinds(shape);
     Result<float> x = factor<float>(backend(), plan_for(p, GetParam()), kinds.batch.view());
     Result<float> y = factor<float>(backend(), plan_for(r_alone, GetParam()), kinds.batch.view());
+    int compared = 0;
     for (index_t b = 0; b < p.count; ++b) {
+      const auto at = static_cast<std::size_t>(b);
+      if (x.report[at].route != y.report[at].route) continue;
+      ++compared;
       EXPECT_TRUE(same_bits<float>(x.r.view()[b], y.r.view()[b])) << kinds.name(b);
     }
+    EXPECT_GE(compared, p.count / 2);
   }
 }
 

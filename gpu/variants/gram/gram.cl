@@ -298,6 +298,7 @@ INLINE bool first_factor_may_stay(const Warp* at, const Tile* tile, Factor r, do
       }
     }
   }
+  sync_warp();
   return r.n * sum_of_warp(sum) <= most * most * sum_of_warp(squares);
 }
 

@@ -400,19 +400,23 @@ TEST_P(NearlyDependentColumns, AreRightInOnePassOrTwo) {
     Problem alone = problem_;
     alone.mode = Mode::r;
     const GramResult r = run_gram_once(gram_variant(), alone, a);
-    EXPECT_EQ(r.routes, factors.routes);
     int passed = 0, in_two = 0;
     for (index_t b = 0; b < count; ++b) {
       const cl_int route = factors.routes[static_cast<std::size_t>(b)];
       if (route == ROUTE_REFLECTORS) continue;
+      // What is good enough for Q is good enough for R alone.
+      EXPECT_EQ(r.routes[static_cast<std::size_t>(b)], ROUTE_FIRST_PASS) << b;
       ++passed;
       in_two += route == ROUTE_SECOND_PASS;
       const auto q = matrix(factors.q, b, problem_.m), r_b = matrix(factors.r, b, problem_.n);
       EXPECT_LE(distance_from_orthogonal(q), orthogonality_bar(problem_)) << b;
       EXPECT_LE(residual_of(matrix(a, b, problem_.m), q, r_b), 0x1p-21) << b;
-      EXPECT_TRUE(
-          std::equal(r_b.data, r_b.data + problem_.n * problem_.n, matrix(r.r, b, problem_.n).data))
-          << b;
+      // A second pass may change R.
+      if (route == ROUTE_FIRST_PASS) {
+        EXPECT_TRUE(std::equal(r_b.data, r_b.data + problem_.n * problem_.n,
+                               matrix(r.r, b, problem_.n).data))
+            << b;
+      }
     }
     EXPECT_GE(passed, col > 1 ? 48 : 20);
     EXPECT_GE(in_two, col > 1 ? 8 : 0);
