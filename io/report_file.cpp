@@ -12,6 +12,7 @@
 #include "core/batch.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -101,6 +102,12 @@ class JsonReport final : public ReportFile {
 };
 
 }  // namespace
+
+Attributes attributes_of_report(const OutputSpec& spec) {
+  Attributes attributes = spec.attributes;
+  attributes.emplace_back(described_ending, ending_of(spec.path));
+  return attributes;
+}
 
 std::string to_json(const Attributes& attributes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();

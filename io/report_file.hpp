@@ -36,6 +36,12 @@ inline constexpr std::string_view checksum_column = "checksum";
 /// With 0x no program takes the checksum for a number.
 std::string checksum_text(std::uint64_t checksum);
 
+/// The attribute of a report in JSON with the ending of the files that it describes: out.npy and
+/// out.mtx would have one report.
+inline constexpr const char* described_ending = "described_ending";
+/// What the report in JSON of an output says of it: the attributes of the root, and that.
+Attributes attributes_of_report(const OutputSpec& spec);
+
 /// Errors: UsageError where the name of a report ends neither in .csv nor in .json.
 void check_report_ending(const std::string& path);
 

@@ -105,7 +105,7 @@ NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
   }
   if (!spec.with_report && spec.numbers.empty()) return;
   report_path_ = report_file(spec.path, ".json");
-  const ReportOfSet set{.attributes = spec.attributes};
+  const ReportOfSet set{.attributes = attributes_of_report(spec)};
   if (spec.with_report)
     report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
   if (!spec.numbers.empty())
