@@ -27,6 +27,8 @@ class ReportFile {
                      std::span<const std::uint64_t> checksums = {}) = 0;
   /// Writes what is left and adds the file to `files`, which are committed together.
   virtual void finish(FileSet& files) = 0;
+  /// One more attribute of the factors, where the report has them.
+  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
   void commit();
 };
 

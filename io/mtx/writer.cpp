@@ -147,6 +147,9 @@ class MtxWriter final : public Writer {
     lines_.assign(report.begin(), report.end());
   }
   void write_numbers(std::string_view name, index_t, std::span<const double> values) override;
+  void add_attribute(const std::string& name, const std::string& value) override {
+    if (report_) report_->add_attribute(name, value);
+  }
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override;
 
