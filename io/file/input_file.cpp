@@ -62,7 +62,7 @@ std::string hint_for_missing(const std::string& path) {
                      escape(path.substr(colon + 1)));
 }
 
-/// At most `size` bytes; fewer at the end of the file, or where errno is not 0 afterwards.
+/// Reads at most `size` bytes: fewer at the end of the file, or where errno is not 0 afterwards.
 std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size) {
   std::string bytes(size, '\0');
   const TwoParts parts{{{bytes.data(), size}, {nullptr, 0}}};

@@ -36,7 +36,7 @@ std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name
   return name == "V" ? factors.v : factors.tau;
 }
 
-/// The checksums of the matrices as ArrayWriter computes them, whatever the order and the type in
+/// Computes the checksums of the matrices as ArrayWriter does, whatever the order and the type in
 /// which they are stored.
 template <class T>
 std::vector<std::uint64_t> checksums_of(Reader& reader) {
