@@ -193,11 +193,6 @@ std::vector<std::string> CoefficientWriter::files() const {
   return names;
 }
 
-bool exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
 /// A column of a table, x or se, in memory.
 class CoefficientReader final : public Reader {
  public:

@@ -339,7 +339,8 @@ void Hdf5Writer::describe_matrices(const OutputSpec& spec) {
   }
 }
 
-/// Gives dimensions their names. Those of a matrix are stored reversed where the matrix is.
+/// Gives dimensions their names. The names of a matrix's dimensions are stored reversed where the
+/// matrix is.
 void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
   if (spec.dimensions.empty()) return;
   hdf5::DimensionScales scales;

@@ -46,7 +46,7 @@ class Table {
   void restart();
   template <class T>
   void write_text();
-  /// Of all numbers, row by row.
+  /// Returns the checksum of all numbers, row by row.
   std::uint64_t checksum() const { return hash_.value(); }
 
   TextOutput output;

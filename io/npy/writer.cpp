@@ -25,7 +25,7 @@
 namespace qrtool::npy {
 namespace {
 
-/// What both kinds of output have: one array for each dataset.
+/// Does what both kinds of output share: it writes one array for each dataset.
 class ArraysWriter : public Writer {
  public:
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
@@ -55,7 +55,7 @@ class ArraysWriter : public Writer {
       throw InternalError(fmt::format("write: there is no dataset {}", dataset));
     return **found;
   }
-  /// The checksums of the next matrices, each of all their datasets.
+  /// Returns the checksums of the next matrices; each covers all datasets of a matrix.
   std::vector<std::uint64_t> take_checksums(std::size_t matrices) {
     std::vector<std::vector<std::uint64_t>> of_arrays;
     for (const auto& each : arrays_) of_arrays.push_back(each->take_checksums(matrices));
@@ -134,8 +134,8 @@ std::vector<std::string> NpyWriter::files() const {
   return names;
 }
 
-/// One array for standard output, without a report. It is kept in a file without a name until it is
-/// complete.
+/// Writes one array to standard output, without a report. The array is kept in a file without a
+/// name until it is complete.
 class StreamWriter final : public ArraysWriter {
  public:
   explicit StreamWriter(const OutputSpec& spec)
@@ -245,7 +245,7 @@ void NpzWriter::add_column(const std::string& name, NumberKind kind,
   spool.kind = kind;
 }
 
-/// A string of NumPy without dimensions: 4 bytes for each character.
+/// Adds the attributes as a string of NumPy without dimensions, with 4 bytes for each character.
 void NpzWriter::add_record() {
   const std::string json = to_json(attributes_);
   const std::string header = make_header(fmt::format("<U{}", json.size()), {});
