@@ -27,7 +27,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t listed_failures = 10;
+constexpr std::size_t listed_solutions = 10;
 
 /// What OUT records of the run that made it; empty texts where another program wrote it.
 struct Recorded {
@@ -161,7 +161,7 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
             for (std::size_t i = 0; i < reports.size(); ++i) {
               const bool passes =
                   reports[i].status == Status::ok || reports[i].status == Status::too_few_rows;
-              const bool fails = !passes && out.listed.size() < listed_failures;
+              const bool fails = !passes && out.listed.size() < listed_solutions;
               if (o.all || fails)
                 out.listed.push_back({first + static_cast<index_t>(i), reports[i]});
             }

@@ -3,18 +3,12 @@
 #include "core/solve/system_engine.hpp"
 
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Beyond these the plain sums of a pack would err by more than a small part of the bar, or R of a
 /// pack would outgrow the caches by far.

@@ -174,6 +174,15 @@ TEST_P(Variants, EveryShapeAndKindReduced) {
   }
 }
 
+/// A few of these shapes, for every day.
+TEST_P(Variants, SomeShapesAndEveryKindReduced) {
+  if (GetParam() == "opencl/tall") GTEST_SKIP() << "TallMatrices has its shapes";
+  for (const Shape shape : {Shape{5, 4}, {17, 33}, {49, 49}, {130, 65}}) {
+    check_shape<float>(shape, Mode::reduced, Sign::positive);
+    check_shape<double>(shape, Mode::reduced, Sign::positive);
+  }
+}
+
 /// A square of 128 columns, and two squares where the second one has one tile with one column. Most
 /// of the kinds are flagged.
 TEST_P(Variants, OneSquareOfTilesOrTwo) {
