@@ -13,7 +13,7 @@ struct Candidate {
   std::string word, description = {};
 };
 
-/// The values of --device and --variant on this machine.
+/// Return the values that --device and --variant may have on this machine.
 std::vector<Candidate> device_candidates();
 std::vector<Candidate> variant_candidates();
 

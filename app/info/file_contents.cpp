@@ -100,7 +100,7 @@ void list_datasets(const InfoOptions& o, FileContents& contents) {
   }
 }
 
-/// What `factor` does with the file.
+/// Opens the file as `factor` would, and keeps what it says.
 void try_to_read(const InfoOptions& o, FileContents& contents) {
   try {
     contents.read = open_input(spec_of(o))->source();

@@ -33,7 +33,7 @@ struct FileContents {
   std::vector<OutputSummary> outputs = {};
 };
 
-/// Errors: InputError where the file, or what was named in it, cannot be read.
+/// Looks into a file. Errors: InputError where the file, or what was named in it, cannot be read.
 FileContents look_into(const InfoOptions& options);
 
 }  // namespace qrtool

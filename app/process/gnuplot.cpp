@@ -95,7 +95,7 @@ pid_t start_gnuplot(int input, int output, int errors) {
   return child;
 }
 
-/// What gnuplot writes to its standard output.
+/// Runs a script, and returns what gnuplot writes to its standard output.
 std::string run_gnuplot(const std::string& script) {
   if (!has_gnuplot()) throw OutputError("gnuplot is not installed", how_to_install);
   const Descriptor input = file_with(script), errors = file_with("");

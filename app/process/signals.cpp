@@ -121,7 +121,7 @@ void clean_up_at_exit() {
   _exit(static_cast<int>(ExitCode::limit));
 }
 
-/// For an exception that nothing catches, as one in a destructor.
+/// Ends the process after an exception that nothing catches, such as one in a destructor.
 [[noreturn]] void end_with_uncaught_exception() {
   remove_temporary_files();
   try {
