@@ -87,7 +87,8 @@
 #define SUMS (4 * LANE_COLUMNS)
 #define PARTS (32 / SUMS)
 
-// The local memory of a group. Arrays that share memory are never in use at the same time.
+// Points to the local memory of a group. Arrays that share memory are never in use at the same
+// time.
 typedef struct {
   __local real4* v;       // STAGE reflectors, planes of four
   __local REAL* w;        // PANEL x PANEL: V'C
@@ -96,7 +97,8 @@ typedef struct {
   __local REAL* scratch;  // without shuffles: SUMS x GROUP_SIZE, which is at least SCRATCH
 } Block;
 
-// The reflectors of a panel in global memory. v points to the panel's first row and column.
+// Describes the reflectors of a panel in global memory. v points to the panel's first row and
+// column.
 typedef struct {
   __global const REAL* v;
   __global const REAL* tops;

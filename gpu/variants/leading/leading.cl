@@ -64,7 +64,7 @@ typedef union {
   STORED entries[PIECE];
 } Pieces;
 
-// The entries i of this group, out of the square blocks of all matrices.
+// Goes over the entries i of this group, out of the square blocks of all matrices.
 #define FOR_SQUARE_ENTRIES(i, square)                                                       \
   const index_t start = get_group_id(0) * (index_t)LOOK_ENTRIES;                            \
   const index_t first_matrix = start / (square);                                            \
