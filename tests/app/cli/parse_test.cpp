@@ -112,7 +112,8 @@ TEST(Options, EveryOptionOfGenerateArrives) {
   EXPECT_EQ(offset.cond, 1e3);
 }
 
-/// What would have no effect, or would be written where nobody looks for it.
+/// Options are refused that would have no effect, or whose result would be written where nobody
+/// looks for it.
 TEST(Options, WhatCannotBeMeantIsRefused) {
   for (const auto& line : std::vector<std::vector<const char*>>{
            {"generate", "--shape", "4x4", "--cond", "10", "a.h5"},

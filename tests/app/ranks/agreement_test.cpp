@@ -143,8 +143,8 @@ TEST(Agreement, DifferentParametersAreRefusedOnAllRanks) {
              "rank 0 would run made-up/one with the parameters GROUP=256, rank 1 with GROUP=128");
 }
 
-/// What factor_on_ranks does with a backend: plan, agree, work, and all of it once more on the CPU
-/// where a device fails.
+/// The test does what factor_on_ranks does with a backend: plan, agree, work, and all of it once
+/// more on the CPU where a device fails.
 TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
   for (const int failing : {0, 1, 2}) {
     std::atomic<int> done_by_cpu = 0, done_by_device = 0;

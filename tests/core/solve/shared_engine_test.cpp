@@ -45,7 +45,7 @@ struct Run {
     b_places = VectorPlaces::rows(m);
     x_places = VectorPlaces::rows(n);
   }
-  /// Right sides as columns of matrices of `group` columns.
+  /// Stores the right sides as columns of matrices that have `group` columns.
   void use_columns(index_t group) {
     std::vector<T> old = b;
     b_places = VectorPlaces::columns(problem.m, group);

@@ -48,7 +48,7 @@ struct Item {
   std::vector<std::vector<Copy>> stages;                // those of which copies have not arrived
 };
 
-/// What the lanes of a warp give to one another.
+/// Holds what the lanes of a warp give to one another.
 struct Exchange {
   Meeting meeting;
   std::array<int, warp_size> words;
