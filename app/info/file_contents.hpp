@@ -29,7 +29,7 @@ struct FileContents {
   std::vector<std::string> files = {};  // of a set; empty: it is one file
   std::vector<FoundDataset> datasets = {};
   std::optional<Source> read = {};        // what `factor` reads where nothing else is said
-  std::string objection = {}, hint = {};  // why it reads nothing, and what to do; empty
+  std::string objection = {}, hint = {};  // why `factor` reads nothing, and what to do
   std::vector<OutputSummary> outputs = {};
 };
 
