@@ -61,7 +61,7 @@ constexpr index_t most_group_strips = 4, most_tile_strips = 8;
 /// has 128.
 constexpr index_t many_strips = 32;
 
-/// The sizes of what a meter works in. Strip sizes count doubles.
+/// The sizes of a meter's memory. Sizes of strips count doubles.
 struct Layout {
   Layout(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads)
       : keeps_a(q_cols == 0 && m < n),

@@ -69,7 +69,7 @@ struct Pack {
   Matrix* matrices = nullptr;     // count
 };
 
-/// Of a system in the pack, and the exponent by which its R is scaled.
+/// The lane of a system in the pack, and the exponent by which its R is scaled.
 struct Place {
   int lane = 0, scale = 0;
 };
