@@ -26,7 +26,7 @@ struct MatrixDataset {
   ElementType type = ElementType::float32;
   index_t rows = 0, cols = 0;
   bool is_vector = false;
-  /// Batch dimensions of its own; not given: those of the output.
+  /// Batch dimensions of this dataset alone; not given: the dimensions of the output.
   std::optional<std::vector<index_t>> leading = {};
   bool is_whole = false;                     // indices from 0, given as float64 and stored as int32
   std::string description = {};              // of what it is not clear from the name
@@ -71,7 +71,7 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
-  /// Where X (terms x responses) and se are those of a table. Only text takes notice of it.
+  /// Says that X (terms x responses) and se belong to a table. Only text takes notice of it.
   std::optional<CoefficientTable> coefficients = {};
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.

@@ -409,8 +409,8 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
   last_index_ = index;
 }
 
-/// Sees in all fields of a row what decides about the first row, also in those that are not read.
-/// Returns the number in the first, or NaN.
+/// Looks at all fields of a row, also of columns that are not read, for what decides about the
+/// first row. Returns the number in the first field, or NaN.
 double CsvParser::look_below(std::string_view line) {
   double first = std::numeric_limits<double>::quiet_NaN(), value = 0;
   const bool is_later = lines_.number() > first_line_;

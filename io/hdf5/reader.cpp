@@ -650,7 +650,7 @@ hdf5::OrderEvidence stated_order(const InputFile& file, const Dataset& dataset) 
   return dataset.order;
 }
 
-/// Where factors are in a file, and how they are read.
+/// Says where factors are in a file, and how they are read.
 struct Place {
   std::string name;  // in an output of several datasets; empty: the file holds those of one
   Order order = Order::row;

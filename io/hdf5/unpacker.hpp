@@ -50,7 +50,7 @@ class Unpacker {
     const std::byte* kept = nullptr;    // its elements, where a call before has unpacked it
     bool is_kept = false;               // for the next call, which continues in it
   };
-  /// Chunks by their number, those that were kept first at the front.
+  /// The chunks that are kept, by their number. The oldest is at the front.
   using Kept = std::list<std::pair<std::uint64_t, Bytes>>;
 
   Unpacker(const InputFile& file, const Dataset& dataset, const Storage& storage,
@@ -62,7 +62,7 @@ class Unpacker {
         most_kept_(means.most_kept) {}
 
   void read_stored(const Box& box);
-  /// Where the chunks of a box begin and end, and the one that is next.
+  /// Says where the chunks of a box begin and end, and which one is next.
   struct Progress {
     std::vector<hsize_t> first, last, next;  // indices of chunks
     bool is_done = false;
