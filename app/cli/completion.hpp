@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// A word, and what it means; the second may be empty.
+/// A word that may follow, and its meaning, which may be empty.
 struct Candidate {
   std::string word, description = {};
 };

@@ -50,7 +50,7 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// The options of the command line, and where they are silent those that OUT records.
+/// Returns the options of the command line, completed by the options that OUT records.
 SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   SystemOptions options = o.system;
   // b of a table is a column, whatever B was.
@@ -112,7 +112,7 @@ SolveInputs open_inputs(const VerifyOptions& o, const SolveFiles& files,
   }
 }
 
-/// Prints the doubts that `solve` had about the systems, which are doubtful still.
+/// Prints what was doubtful when the systems were solved, because it is doubtful still.
 void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveInputs& inputs) {
   print_notes(inputs, o.verbose);
   print_other_reading(o.solutions, files.recorded_a, inputs.a->source());

@@ -46,7 +46,7 @@ std::string short_problem(const FileContents& contents, const Entry& entry) {
 std::string meaning_of(const FileContents& contents, const FoundDataset& dataset) {
   if (!contents.outputs.empty()) return "";
   if (dataset.source) {
-    // Of the one dataset that would be read, a line of its own says it.
+    // A dataset that would be read has a line of its own for its details.
     const std::string details = contents.read ? "" : details_text(*dataset.source);
     return fmt::format("{}, by {}s ({}){}{}", matrices_text(*dataset.source),
                        name_of(dataset.source->order), dataset.order_reason,

@@ -33,7 +33,7 @@ constexpr const char* how_to_install =
   throw OutputError(fmt::format("gnuplot cannot draw: {}", why));
 }
 
-/// Where a program is that the PATH leads to; empty where there is none.
+/// Returns where the PATH leads to a program, or an empty text.
 std::string find_program(const char* name) {
   const char* path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;

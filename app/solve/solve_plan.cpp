@@ -110,7 +110,7 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   SolvePlan plan;
   plan.threads = limits.threads;
   plan.splits = has_own_weights || problem.skips_missing;
-  // Of one A, right sides that are rows may be taken one by one.
+  // Right sides of one A that are rows in the file may be taken one by one.
   const bool are_single = sides.shares_a() && sides.as_rows && (shares || plan.splits);
   plan.groups = are_single ? all : sides.items();
   plan.group_size = are_single ? 1 : sides.p;

@@ -12,8 +12,8 @@ namespace qrtool {
 enum class SolveRoute { each, shared, tall };
 std::string_view name_of(SolveRoute route);
 
-/// A group is what is read and written together: the right sides of one place of the batch, or one
-/// right side where those of one A are rows in the file.
+/// A group is read and written together: the right sides of one place of the batch, or one right
+/// side where the right sides of one A are rows in the file.
 struct SolvePlan {
   SolveRoute route = SolveRoute::each;
   Plan factor;  // of [A b], for the routes each and tall, and for right sides with gaps
