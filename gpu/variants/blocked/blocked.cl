@@ -281,8 +281,8 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
   }
 }
 
-// T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1.
-// Work-item i computes row i, and keeps it where the vectors were shown.
+// Forms T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1.
+// Work-item i computes row i, and keeps it in the memory where lanes had shown vectors.
 INLINE void form_strip_t(const Lane* at, __global REAL* t) {
   const int i = get_local_id(0);
   if (i < PANEL) {

@@ -136,7 +136,7 @@ INLINE float max_of_warp(float x) {
 #if TWICE
 #include "gpu/variants/gram/gram_twice_tile.clh"
 #else
-// Transposes the blocks above the diagonal; those of the last row of blocks are already X'.
+// Transposes the blocks above the diagonal. The blocks of the last row are already X'.
 INLINE void transpose_inverse(const Warp* at, Tile* tile) {
 #pragma unroll
   for (int c = 1; c < BLOCKS - 1; ++c) {

@@ -281,8 +281,8 @@ INLINE double departure_of_own(const Place* at, Block own[OWN]) {
 
 // ---- factor
 
-// Whether divisions by a pivot need no correction: those in G, and those of Q, whose bar in float32
-// is 2^29 times as large (pivot_block.clh).
+// Say whether divisions by a pivot need no correction: divisions in G, and divisions of Q, whose
+// bar in float32 is 2^29 times as large (pivot_block.clh).
 #define PLAIN_IN_G 1
 #define PLAIN_IN_Q 2
 #define BAR_UNITS (sizeof(STORED) == 4 ? 0x1p29 : 1.0)
