@@ -90,7 +90,7 @@ void time_case(Problem problem, const CheckOptions& o, const Limits& limits, Dge
     problem.check = check;
     return make_plan(problem, CpuBackend(limits).variants(), limits);
   };
-  // A backend each, which keeps what it works in.
+  // Each way has a backend of its own, which keeps its workspaces.
   CpuBackend backends[] = {CpuBackend(limits), CpuBackend(limits), CpuBackend(limits)};
   const Plan plans[] = {plan_of(Check::none), plan_of(Check::full), plan_of(Check::probe)};
   const bool has_probe = plans[2].problem.check == Check::probe;

@@ -159,7 +159,7 @@ TEST(OptionValues, Numbers) {
     EXPECT_THROW(parse_number("--cond", text, 1), UsageError) << text;
 }
 
-/// A command line, and what it prints to standard error. All of them exit with 2.
+/// A command line that exits with 2, and what it prints to standard error.
 struct Mistake {
   std::vector<std::string> arguments;
   std::string message;

@@ -87,7 +87,7 @@ void expect_all(const std::array<std::string, ranks>& messages, const std::strin
   for (const std::string& message : messages) EXPECT_EQ(message, expected);
 }
 
-/// The options that rank 0 and 1 share, and those of rank 2.
+/// Returns the error where ranks 0 and 1 have the options `all`, and rank 2 the options `last`.
 std::string refusal_of(std::vector<GivenOption> all, std::vector<GivenOption> last) {
   const auto messages = messages_of<UsageError>(
       [&](Comm& comm) { agree_on_options(comm, comm.rank() == 2 ? last : all); });

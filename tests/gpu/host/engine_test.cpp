@@ -223,7 +223,7 @@ TEST_F(FlaggedMatrices, AloneInASubChunkHaveTheSameBits) {
   EXPECT_EQ(factors(variant, first), by_device);
 }
 
-/// Where the jobs of a run have their matrices: that of `gram`, then those of its flagged matrices.
+/// The buffers with the matrices of a run's jobs: first of `gram`, then of its flagged matrices.
 std::vector<cl_mem> inputs_of_jobs;
 
 template <GpuVariant (*variant_of)()>

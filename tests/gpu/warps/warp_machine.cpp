@@ -31,7 +31,7 @@ struct Copy {
   CodePlace code;
 };
 
-/// Where items wait until all are there.
+/// Items wait here until all are there.
 struct Meeting {
   int present = 0;
   std::uint32_t number = 0;
