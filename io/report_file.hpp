@@ -27,6 +27,8 @@ class ReportFile {
                      std::span<const std::uint64_t> checksums = {}) = 0;
   /// Writes what is left and adds the file to `files`, which are committed together.
   virtual void finish(FileSet& files) = 0;
+  /// One more attribute of the factors, where the report has them.
+  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
   void commit();
 };
 
@@ -35,6 +37,13 @@ class ReportFile {
 inline constexpr std::string_view checksum_column = "checksum";
 /// With 0x no program takes the checksum for a number.
 std::string checksum_text(std::uint64_t checksum);
+
+/// The attribute of a report in JSON with the ending of the files that the report describes: out.npy
+/// and out.mtx would have one report.
+inline constexpr const char* described_ending = "described_ending";
+/// What the report in JSON of an output says of the output: the attributes of the root, and the
+/// ending of its files.
+Attributes attributes_of_report(const OutputSpec& spec);
 
 /// Refuses a report whose name ends neither in .csv nor in .json. Errors: UsageError.
 void check_report_ending(const std::string& path);

@@ -26,7 +26,12 @@ struct StoredReport {
 /// Reads a report. Errors: InputError where the file cannot be read or is no report.
 StoredReport read_report(const std::string& path);
 
-/// The report beside the files of `set`, such as out.npy; empty where there is none.
+/// Whether a report was written beside other files than those of `set`: with the record of out.mtx,
+/// out.report.json is not that of out.npy.
+bool is_of_other_files(const std::string& described, const std::string& set);
+
+/// The report beside the files of `set`, such as out.npy; empty where there is none, or one of other
+/// files.
 StoredReport read_report_of_set(const std::string& set);
 /// Some attributes of that report, as recorded_attributes() gives them.
 std::vector<std::string> attributes_of_set(const std::string& set,
