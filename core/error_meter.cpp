@@ -103,7 +103,7 @@ struct Layout {
   bool keeps_a;
   index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q
   index_t group_strips, x_groups;            // the strips that one task of X'X takes
-  index_t tile_rows, tile_strips, n_groups;  // those that one task of A - QR takes
+  index_t tile_rows, tile_strips, n_groups;  // what one task of A - QR takes of each
   index_t rows;                              // of X that are packed at a time
   index_t x_strip_size, r_strip_size, a_strip_size;
   index_t squares;  // 32 x 32, of X'X

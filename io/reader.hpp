@@ -56,7 +56,7 @@ struct Source {
   // numbers have the same order.
   std::vector<index_t> array_dims = {};
   Table table = {};                        // the columns of text
-  std::vector<Dimension> dimensions = {};  // those of dims_of(); empty where none has a name
+  std::vector<Dimension> dimensions = {};  // of dims_of(); empty where none has a name
 
   index_t count() const {
     index_t product = 1;

@@ -55,7 +55,7 @@ struct NumberDataset {
 /// term, x and what `se` says of it. With several responses the first column names them.
 struct CoefficientTable {
   std::vector<std::string> terms;      // n: the columns of A
-  std::vector<std::string> responses;  // p: those of B
+  std::vector<std::string> responses;  // p names, those of B's columns
   double confidence = 0;               // of the limits; 0: none
 };
 
@@ -81,7 +81,7 @@ struct OutputSpec {
   std::vector<Dimension> dimensions = {};
   std::vector<std::string> leading_dimensions = {};
   Attributes attributes;                 // of the root
-  std::vector<std::string> stated = {};  // names of those that the command line gave
+  std::vector<std::string> stated = {};  // names of options that the command line gave
   int threads = 1;                       // the most that write at once
 };
 

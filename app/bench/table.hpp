@@ -61,7 +61,7 @@ struct BenchRow {
 struct BenchResult {
   BenchHeader header;
   std::vector<BenchCase> cases;  // all that were asked for
-  std::vector<BenchRow> rows;    // those that are done
+  std::vector<BenchRow> rows;    // the cases that are done
   std::vector<std::string> notes;
 
   /// Adds a note to a row; the same text keeps its number.

@@ -33,8 +33,8 @@ struct SolveInputs {
 /// The files that a run reads.
 struct SolveFiles {
   std::string a, b;         // b: empty where A is a table
-  CsvOptions csv;           // of those that are CSV
-  bool raw_values = false;  // of those that are HDF5
+  CsvOptions csv;           // for the files that are CSV
+  bool raw_values = false;  // for the files that are HDF5
   // These members hold what the solutions to verify record about A and B.
   RecordedInput recorded_a = {}, recorded_b = {};
 };

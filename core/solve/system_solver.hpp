@@ -43,7 +43,7 @@ struct MatrixFindings {
 /// The problems of one shape, and how they are solved.
 struct SolveRules {
   ElementType type = ElementType::float64;  // of X
-  index_t m = 0, n = 0;                     // as the bar counts them
+  index_t m = 0, n = 0;                     // rows and columns as the bar counts them
   RankRule rank;
   bool wants_se = false;
   bool only_checks = false;  // solve() takes X as it is and checks it

@@ -63,7 +63,7 @@ std::string list_without(std::size_t column, index_t width) {
   return "--columns " + list;
 }
 
-/// Whether it begins with a letter. A typographic minus sign is none.
+/// Whether a text begins with a letter. A typographic minus sign is none.
 bool is_word(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.empty() ? 0 : text[0]);
   return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first >= 0xe3 ||
@@ -188,7 +188,8 @@ bool CsvParser::stands_above_numbers(std::size_t column, std::size_t names,
   return false;
 }
 
-/// Whether it is ",2018,2019" above names: an index without a name, and columns with numbers.
+/// Whether a header is like ",2018,2019" above names: an index without a name, and columns with
+/// numbers.
 bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
                                 const std::vector<std::string>& below) const {
   if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;

@@ -66,7 +66,7 @@ class Unpacker {
   struct Progress {
     std::vector<hsize_t> first, last, next;  // indices of chunks
     bool is_done = false;
-    std::size_t to_keep = 0;  // bytes of those that the next call may need
+    std::size_t to_keep = 0;  // bytes of chunks that the next call may need
   };
   Progress begin(const Box& box) const;
   std::vector<Part> cut(const Box& box, Progress& progress);
@@ -84,7 +84,7 @@ class Unpacker {
   Handle type_;                     // of the stored elements
   Bytes fill_;                      // one element that was never written
   std::vector<ChunkBytes> memory_;  // of each thread
-  Bytes wide_;                      // elements that are wider than those that were asked for
+  Bytes wide_;                      // elements that are wider than the wanted type
   std::size_t most_kept_ = 0, kept_bytes_ = 0;
   Kept kept_;
   std::unordered_map<std::uint64_t, Kept::iterator> find_kept_;

@@ -53,7 +53,7 @@ struct Tally {
   double residual = 0;       // the worst, in units of the bar
   double orthogonality = 0;  // the same; for R alone the backward error of the samples
   RouteCounts routes;
-  std::array<double, 4> by_route{};  // the worst error of those that took a route, in bars
+  std::array<double, 4> by_route{};  // the worst error on each route, in bars
   // Matrices whose columns, scaled to norm 1, have a condition below mild_condition, and those of
   // them that finished by A'A.
   index_t mild = 0, mild_fast = 0;

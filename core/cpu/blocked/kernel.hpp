@@ -48,7 +48,7 @@ struct Routine {
   bool (*uses_parts)(const Shape&);
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   Routine<float> in_float, float_in_double;

@@ -43,7 +43,7 @@
 #define PIECE 1
 #endif
 #define STRIP ((int)(16 / sizeof(STORED)))  // columns of a strip
-#define TERMS 4  // rows of a strip that are loaded before the products with those before
+#define TERMS 4  // rows of a strip that are loaded ahead of their products
 #define STRIP_GROUP 128
 #define SIDE 8                   // work-items down and across a tile
 #define TILE_SIDE (SIDE * SIDE)  // its columns, and places for its rows

@@ -85,7 +85,7 @@ std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, cons
   engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, a.size(), a.data());
   const FactorJob& job = buffers.job;
   const std::array results{job.q, job.r, job.v, job.tau, buffers.errors};
-  for (const cl::Buffer& to : results) {  // they may be larger than what is written
+  for (const cl::Buffer& to : results) {  // buffers may be larger than what is written
     if (to() != nullptr)
       engine.compute.enqueueFillBuffer(to, cl_uint{0}, 0, to.getInfo<CL_MEM_SIZE>());
   }
@@ -322,7 +322,7 @@ TEST(TallMatrices, HaveTheirRouteInTheReport) {
   resident.run();
   EXPECT_EQ(routes_of(resident.report()), expected);
 
-  plan.params["GRAM_BODY"] = 0;  // the tree for all of them
+  plan.params["GRAM_BODY"] = 0;  // all matrices go through the tree
   const std::vector<MatrixReport> by_tree = factor<float>(backend(), plan, a.view()).report;
   EXPECT_EQ(routes_of(by_tree), std::vector<Route>(count, Route::only));
   for (const index_t b : {0, 1, 3}) EXPECT_EQ(by_tree[b].status, Status::ok) << b;

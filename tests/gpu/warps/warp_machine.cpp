@@ -27,7 +27,7 @@ constexpr double most_rounds_ahead = 2000;
 struct Copy {
   char* to;
   const char* from;
-  int width, bytes;  // bytes that are copied; those after them, up to the width, become 0
+  int width, bytes;  // `bytes` are copied; the others up to the width become 0
   CodePlace code;
 };
 
@@ -45,7 +45,7 @@ struct Item {
   std::uint32_t number = 0;                             // of that meeting
   std::uint32_t group_meetings = 0, warp_meetings = 0;  // that order accesses of memory
   std::vector<Copy> open;                               // copies of the stage that is not committed
-  std::vector<std::vector<Copy>> stages;                // those of which copies have not arrived
+  std::vector<std::vector<Copy>> stages;                // stages with copies that have not arrived
 };
 
 /// Holds what the lanes of a warp give to one another.
