@@ -46,7 +46,7 @@ Dgemm load_dgemm(const std::string& library, int threads) {
   throw InputError(library + ": has no dgemm_");
 }
 
-/// dgemm of n x n matrices.
+/// Times dgemm of n x n matrices.
 class Products {
  public:
   Products(Dgemm dgemm, index_t n)

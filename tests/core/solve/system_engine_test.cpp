@@ -158,7 +158,7 @@ TYPED_TEST(Engines, OneMatrixWithManyRightSidesGivesTheSame) {
   }
 }
 
-/// Rows in memory, in visits of some leaves.
+/// Returns a sweep over rows in memory, whose visits bring some leaves each.
 template <class T>
 SweepRows<T> sweep_of(MatrixView<const T> ab, index_t n, index_t rows_at_once) {
   return [=](const RowScales& scales, const VisitRows<T>& visit) {
