@@ -25,7 +25,7 @@ constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
     {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
 constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
 
-/// The largest number of elements of one case. A larger one is taken for a typing mistake.
+/// A case has at most so many elements. A larger one is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
 
 std::vector<std::string> split(const std::string& text) {
@@ -62,10 +62,10 @@ std::vector<index_t> parse_batches(const std::string& text) {
   return batches;
 }
 
-/// In --against, all variants of the backend.
+/// In --against, this word means all variants of the backend.
 constexpr std::string_view all_variants = "variants";
 
-/// Errors: UsageError with all names.
+/// Returns the baseline of this name. Errors: UsageError with all names.
 const Baseline* find_baseline(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Baseline& baseline : baselines()) {

@@ -105,7 +105,7 @@ class TypedShare final : public Share {
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
-  /// The longest times of all ranks. `slowest` begins as the times of rank 0.
+  /// Returns the longest times of all ranks. `slowest` begins as the times of rank 0.
   RankSeconds slowest_rank(RankSeconds slowest) {
     for (int from = 1; from < comm_.size(); ++from) {
       RankSeconds theirs;

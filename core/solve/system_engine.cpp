@@ -38,7 +38,7 @@ SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, con
                         Batch<double>(1, std::max<index_t>(problem.k(), 1), p_)});
 }
 
-/// Where R of [A B] would be computed in packs on the CPU, everything is.
+/// Systems are solved in packs where R of [A B] would be computed in packs on the CPU.
 template <class T>
 typename SystemEngine<T>::Packs SystemEngine<T>::packs_for(const SolveProblem& problem,
                                                            const Plan& plan) {
