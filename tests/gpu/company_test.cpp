@@ -195,14 +195,14 @@ TEST_F(Company, LaunchesOfASystemDoNotDependOnTheOthers) {
 
 /// One matrix of m x n, more than 128 columns, in gram_twice's work memory.
 struct TwiceJob {
-  static constexpr index_t m = 20, n = 200, tiles = 4, entries = 64 * 64;
+  static constexpr index_t n = 200, tiles = 4, entries = 64 * 64;
 
-  TwiceJob() : random(7) {
+  explicit TwiceJob(index_t matrix_rows) : m(matrix_rows), random(7) {
     Problem p{.count = 1, .m = n, .n = n, .type = ElementType::float64};
     const Engine& engine = backend().engine();
     params = gram_twice_variant().plan.tune(p, engine.info.limits);
     shape = factor_shape(p, 1);
-    shape.m = m;
+    shape.m = static_cast<int>(m);
     twice.diagonals = 4 * entries;
     twice.norms = twice.diagonals + 8 * entries;
     twice.largest = twice.norms + 256;
@@ -210,7 +210,7 @@ struct TwiceJob {
     twice.slot = twice.state + 16;
     twice.tiles = tiles;
     twice.slabs = 1;
-    twice.slab_rows = 24;
+    twice.slab_rows = static_cast<int>(ceil_divide(m, 8) * 8);
     rows.stride = m * n;
   }
 
@@ -243,6 +243,7 @@ struct TwiceJob {
              defines_for({.type = ElementType::float64}, params, ElementType::float64), "a test"}};
   }
 
+  index_t m;
   std::mt19937 random;
   Params params;
   FactorShape shape{};
@@ -257,7 +258,7 @@ bool has_gram_twice() {
 
 TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
   if (!has_gram_twice()) GTEST_SKIP() << "the device does not take the variant";
-  TwiceJob job;
+  TwiceJob job(20);
   job.twice.pass = 1;
   const auto x = job.numbers(job.m * job.n), q = job.numbers(job.m * job.n);
   std::vector<double> work = job.numbers(job.twice.slot);
@@ -275,9 +276,14 @@ TEST_F(Company, KernelsThatUpdateRowsGiveTheSameBits) {
   EXPECT_EQ(narrow, updated("update_wide_rows", 16));
 }
 
-TEST_F(Company, KernelsThatSumSquaresGiveTheSameBits) {
+/// Rows within one part of the diagonal's sums, of whole parts, and beyond them.
+class CompanyOfSums : public testing::TestWithParam<index_t> {};
+INSTANTIATE_TEST_SUITE_P(Rows, CompanyOfSums, testing::Values(20, 128, 150));
+
+TEST_P(CompanyOfSums, KernelsThatSumSquaresGiveTheSameBits) {
+  SKIP_WITHOUT_OPENCL();
   if (!has_gram_twice()) GTEST_SKIP() << "the device does not take the variant";
-  TwiceJob job;
+  TwiceJob job(GetParam());
   const auto x = job.numbers(job.m * job.n);
   std::vector<double> work(static_cast<std::size_t>(job.twice.slot));
   const int lanes = warp_lanes(job.params);

@@ -189,29 +189,17 @@ INLINE void add_group_rows(const Place* at, Block own[OWN], __local const STORED
   }
 }
 
-// Float64: the diagonal is summed in parts of so many stages, because its sums can have errors of
-// one sign (gram_tile_sums.clh). The parts are added behind the stages in local memory.
-#define PART_STAGES 8
+// Float64: the diagonal is summed in parts of so many stages. The parts are added behind the stages
+// in local memory.
+#define PART_STAGES (DIAGONAL_PART / STAGE_ROWS)
 
-// The words of a block that can have an entry of its diagonal.
-#define HAS_DIAGONAL(w) (BLOCK_ROW(w, 0) / 8 == BLOCK_COL(w, 0) / 8)
-
-// Ends a part: `sums` += the diagonal, which becomes 0; or, at the end, the diagonal += `sums`.
+// Ends a part of the diagonal, or adds all parts at the end (add_diagonal_part).
 INLINE void add_part(const Place* at, Block own[OWN], __local double* sums, bool is_first,
                      bool is_end) {
 #pragma unroll
   for (int s = FIRST_DIAGONAL; s < OWN; ++s) {
     if (OWN_ROW(s, at) == OWN_COL(s, at)) {
-#pragma unroll
-      for (int w = 0; w < BLOCK_WORDS; ++w) {
-        const int i = BLOCK_ROW(w, at->warp.g);
-        if (HAS_DIAGONAL(w) && i == BLOCK_COL(w, at->warp.t)) {
-          __local double* part = sums + 16 * OWN_ROW(s, at) + i;
-          const double sum = own[s][w] + (is_first ? 0.0 : *part);
-          if (!is_end) *part = sum;
-          own[s][w] = is_end ? sum : 0.0;
-        }
-      }
+      add_diagonal_part(&at->warp, own[s], sums + 16 * OWN_ROW(s, at), is_first, is_end);
     }
   }
 }

@@ -37,9 +37,9 @@
 //   - ||I - Q'Q|| is at most the error of G and of its factor, c (m + n) u ||Q1||^2, times
 //     ||R2^-1||^2 <= 4/3, plus c n u from the substitution (Yamamoto, Nakatsukasa, Yanagisawa,
 //     Fukaya, ETNA 44, 2015, theorem 3.3).
-// The sums run over slabs of rows, and errors grow like the square root of the number of terms. A
-// pivot that is not positive gives NaN, which fails the test. It passes for conditions (columns
-// scaled to norm 1) up to some 1e7.
+// The sums run over slabs of rows, on the diagonal also over parts of 64 rows (gram_sums.clh), and
+// errors grow like the square root of the number of terms. A pivot that is not positive gives NaN,
+// which fails the test. It passes for conditions (columns scaled to norm 1) up to some 1e7.
 // Norms of columns outside 2^-450 .. 2^500 also fail, because their squares or products may
 // underflow or overflow.
 //

@@ -36,12 +36,12 @@ GpuVariant again(const Problem& p) {
 }
 
 /// Of divide_rows, whose two stages have a block more than there are block columns, of
-/// factor_squares, or of wide products, which have five stages.
+/// factor_squares, or of sum_squares, which has five stages and the sums of a diagonal.
 std::size_t local_bytes(const Problem& p, const Limits&) {
   const auto blocks = static_cast<std::size_t>(std::min(ceil_divide(p.n, 16), side / 16));
   const std::size_t divide_rows = 2 * (blocks + 1) * block_room;
-  const std::size_t factor_squares = 16 * block_room + block_room + 16;  // TWICE_ROOM
-  const std::size_t wide = p.n > side ? 5 * 2 * 4 * (side + 4) : 0;      // WIDE_ENTRIES
+  const std::size_t factor_squares = 16 * block_room + block_room + 16;     // TWICE_ROOM
+  const std::size_t wide = p.n > side ? 5 * 2 * 4 * (side + 4) + side : 0;  // WIDE_ENTRIES, parts
   return sizeof(double) * std::max({divide_rows, factor_squares, wide});
 }
 
