@@ -70,7 +70,23 @@ void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& re
   report.orthogonality = errors.orthogonality;
   report.lower = errors.lower;
   report.diagonal_ratio = errors.diagonal_ratio;
+  report.bars = bars;
   report.status = judge(errors, bars, problem.mode != Mode::r);
+}
+
+Errors errors_of(const MatrixReport& line) {
+  return {.residual = line.residual,
+          .orthogonality = line.orthogonality,
+          .lower = line.lower,
+          .diagonal_ratio = line.diagonal_ratio,
+          .scale = line.scale};
+}
+
+void judge_again(const Problem& problem, MatrixReport& line) {
+  const double for_denormals = line.bars.residual - line.bars.orthogonality;
+  line.bars = standard_bars(problem.m, problem.n, precision_of(problem), {});
+  line.bars.residual += for_denormals;
+  line.status = judge(errors_of(line), line.bars, problem.mode != Mode::r);
 }
 
 int Magnitude::scale() const {

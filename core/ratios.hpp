@@ -47,11 +47,6 @@ struct Errors {
   int scale = 0;
 };
 
-/// The largest value that each error may have.
-struct Bars {
-  double residual, orthogonality, lower;
-};
-
 /// The bars of qrtool: u min(max(m, 16), 30 k) for residual and orthogonality, k = min(m, n), and
 /// m u for lower. The bar of the residual is larger by sqrt(mn) times the smallest denormal over
 /// ||A||, the rounding error of denormal numbers.
@@ -63,8 +58,16 @@ Bars m_eps_bars(index_t m);
 /// Returns ok or above_bar. An error that is NaN fails. Without Q the orthogonality is not judged.
 Status judge(const Errors& errors, const Bars& bars, bool has_q);
 
-/// Judges the errors of a matrix by the standard bars and writes both to its line of the report.
+/// Judges the errors of a matrix by the standard bars. Writes the errors, the bars and the status
+/// to its line of the report.
 void enter_errors(const Problem& problem, const Errors& errors, MatrixReport& report);
+
+/// The errors in a line of the report, which does not hold ||A||.
+Errors errors_of(const MatrixReport& line);
+
+/// Holds the errors in a line to the precision of `problem`, where other arithmetic than that of
+/// `problem` has made and judged the factors. What the bar allows for denormal numbers stays.
+void judge_again(const Problem& problem, MatrixReport& line);
 
 /// The largest |a_ij| of a matrix, and whether all its entries are finite.
 struct Magnitude {

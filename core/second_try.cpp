@@ -16,24 +16,12 @@
 namespace qrtool {
 namespace {
 
-/// The errors of a line. A line does not hold ||A||; scaled, it is at most sqrt(mn), which gives
-/// the smallest bar.
-Errors errors_of(const Problem& p, const MatrixReport& line) {
-  return {.residual = line.residual,
-          .orthogonality = line.orthogonality,
-          .lower = line.lower,
-          .diagonal_ratio = line.diagonal_ratio,
-          .norm = std::sqrt(static_cast<double>(p.m) * static_cast<double>(p.n)),
-          .scale = line.scale};
-}
-
 /// The largest error in units of its bar; infinite where an error is NaN or was not measured.
-double worst_ratio(const Problem& p, const MatrixReport& line) {
-  const Bars bars = standard_bars(p.m, p.n, precision_of(p), errors_of(p, line));
-  double worst = std::max(line.residual / bars.residual, line.lower / bars.lower);
-  if (p.mode != Mode::r) worst = std::max(worst, line.orthogonality / bars.orthogonality);
+double worst_ratio(Mode mode, const MatrixReport& line) {
+  double worst = std::max(line.residual / line.bars.residual, line.lower / line.bars.lower);
+  if (mode != Mode::r) worst = std::max(worst, line.orthogonality / line.bars.orthogonality);
   const bool is_known = !std::isnan(line.residual + line.lower) &&
-                        (p.mode == Mode::r || !std::isnan(line.orthogonality));
+                        (mode == Mode::r || !std::isnan(line.orthogonality));
   return is_known ? worst : std::numeric_limits<double>::infinity();
 }
 
@@ -74,8 +62,8 @@ bool needs_second_try(const MatrixReport& line) {
   return line.status == Status::above_bar || (line.status == Status::r_overflows && is_fast);
 }
 
-bool is_better(const Problem& problem, const MatrixReport& second, const MatrixReport& first) {
-  return worst_ratio(problem, second) < worst_ratio(problem, first);
+bool is_better(Mode mode, const MatrixReport& second, const MatrixReport& first) {
+  return worst_ratio(mode, second) < worst_ratio(mode, first);
 }
 
 struct Reflectors::Way {
@@ -202,9 +190,10 @@ ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const 
   ChunkSeconds seconds = spent.value_or(ChunkSeconds{});
   for (index_t b = 0; b < a.count; ++b) {
     MatrixReport& line = report[static_cast<std::size_t>(b)];
-    if (spent && is_better(problem, line, first[static_cast<std::size_t>(b)])) {
-      // The second try was held to the bar of its own arithmetic.
-      if (line.status == Status::above_bar) enter_errors(problem, errors_of(problem, line), line);
+    const bool is_judged = line.status == Status::ok || line.status == Status::above_bar;
+    // Reflectors run in strict arithmetic and were held to its bar.
+    if (spent && is_judged && problem.arithmetic == Arithmetic::mixed) judge_again(problem, line);
+    if (spent && is_better(problem.mode, line, first[static_cast<std::size_t>(b)])) {
       line.route = Route::reflectors;
       line.tries = 2;
     } else {

@@ -16,9 +16,9 @@ namespace qrtool {
 /// True where an error is above its bar, and where a route by A'A gave an R that is not finite.
 bool needs_second_try(const MatrixReport& line);
 
-/// Whether `second` has smaller errors, measured in bars, than `first`. Errors that are NaN are the
-/// worst.
-bool is_better(const Problem& problem, const MatrixReport& second, const MatrixReport& first);
+/// Whether `second` has smaller errors, each measured in the bars of its line, than `first`. Errors
+/// that are NaN are the worst. Of Mode::r the orthogonality does not count.
+bool is_better(Mode mode, const MatrixReport& second, const MatrixReport& first);
 
 /// Sends matrices to reflectors alone: to a variant of the given backend, or to the CPU where no
 /// variant there takes them. What a plan says of variant and arithmetic does not count; the

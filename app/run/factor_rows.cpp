@@ -371,7 +371,7 @@ template <class T>
 MatrixReport RowFactor<T>::try_again(index_t matrix, const MatrixReport& first) {
   remake(true, matrix);
   MatrixReport second = state_->factor(matrix);
-  if (is_better(state_->problem, second, first)) {
+  if (is_better(state_->problem.mode, second, first)) {
     second.route = Route::reflectors;
     second.tries = 2;
     return second;

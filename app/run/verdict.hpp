@@ -25,7 +25,7 @@ struct Measurement {
   index_t matrix = 0;
   Status status = Status::unchecked;
   Errors errors;
-  Bars bars{};
+  Bars bars;
 };
 
 /// What is known of the rank and the condition of the matrices, where it was asked for.

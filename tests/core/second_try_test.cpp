@@ -4,6 +4,7 @@
 #include "core/second_try.hpp"
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/ratios.hpp"
 #include "tests/support/second_try_cases.hpp"
 
 namespace qrtool::test {
@@ -103,19 +104,42 @@ TEST(SecondTry, IsForFiniteMatricesAboveTheirBar) {
 }
 
 TEST(SecondTry, ComparesErrorsInBars) {
-  const Problem problem{.count = 1, .m = 100, .n = 10};
   const auto line = [](double residual, double orthogonality) {
-    return MatrixReport{.residual = residual, .orthogonality = orthogonality, .lower = 0};
+    return MatrixReport{.residual = residual,
+                        .orthogonality = orthogonality,
+                        .lower = 0,
+                        .bars = {.residual = 1e-5, .orthogonality = 1e-5, .lower = 1e-5}};
   };
-  EXPECT_TRUE(is_better(problem, line(1e-4, 1e-6), line(1e-3, 1e-6)));
-  EXPECT_FALSE(is_better(problem, line(1e-4, 1e-6), line(1e-4, 1e-6))) << "equal: the first stays";
-  EXPECT_FALSE(is_better(problem, line(1e-4, 1e-2), line(1e-3, 1e-6))) << "the worst error counts";
-  EXPECT_FALSE(is_better(problem, line(1e-4, nan_d), line(1, 1))) << "never NaN for a number";
-  EXPECT_FALSE(is_better(problem, line(nan_d, nan_d), line(nan_d, nan_d)));
-  EXPECT_TRUE(is_better(problem, line(1, 1), line(nan_d, 1e-6)));
-  Problem r_alone = problem;
-  r_alone.mode = Mode::r;
-  EXPECT_TRUE(is_better(r_alone, line(1e-4, nan_d), line(1e-3, nan_d)));
+  const Mode mode = Mode::reduced;
+  EXPECT_TRUE(is_better(mode, line(1e-4, 1e-6), line(1e-3, 1e-6)));
+  EXPECT_FALSE(is_better(mode, line(1e-4, 1e-6), line(1e-4, 1e-6))) << "equal: the first stays";
+  EXPECT_FALSE(is_better(mode, line(1e-4, 1e-2), line(1e-3, 1e-6))) << "the worst error counts";
+  EXPECT_FALSE(is_better(mode, line(1e-4, nan_d), line(1, 1))) << "never NaN for a number";
+  EXPECT_FALSE(is_better(mode, line(nan_d, nan_d), line(nan_d, nan_d)));
+  EXPECT_TRUE(is_better(mode, line(1, 1), line(nan_d, 1e-6)));
+  EXPECT_TRUE(is_better(Mode::r, line(1e-4, nan_d), line(1e-3, nan_d)));
+}
+
+TEST(SecondTry, ComparesErrorsOfDenormalsInTheirOwnBars) {
+  // A = 2^-140 I has the norm 2 * 2^-140, so that rounding to float32's denormals may cost 2^-8.
+  const Problem problem{.count = 1, .m = 4, .n = 4};
+  const auto line = [&](double residual, double orthogonality) {
+    MatrixReport entered;
+    enter_errors(problem,
+                 {.residual = residual,
+                  .orthogonality = orthogonality,
+                  .lower = 0,
+                  .norm = 1,
+                  .scale = -139},
+                 entered);
+    return entered;
+  };
+  const double bar = 16 * 0x1p-23;
+  const MatrixReport first = line(0x1p-9, 1.5 * bar), second = line(0x1p-9 + 0x1p-10, 0.1 * bar);
+  EXPECT_EQ(first.status, Status::above_bar);
+  EXPECT_EQ(second.status, Status::ok);
+  EXPECT_TRUE(is_better(problem.mode, second, first));
+  EXPECT_FALSE(is_better(problem.mode, first, second));
 }
 
 }  // namespace
