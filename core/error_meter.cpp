@@ -28,6 +28,8 @@
 // Their runs may therefore be twice as long, and where the bar is 1024 u or more four times: an
 // eighth of the bar. With independent roundings the error of a square matrix does not depend on L
 // there: eps (L/6 + n/(3 L))^(1/2), since longer runs are subtracted fewer times.
+#include "core/error_meter.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -36,8 +38,8 @@
 
 #include "core/cpu/check/strips.hpp"
 #include "core/cpu/instruction_sets.hpp"
+#include "core/error_meter.hpp"
 #include "core/host.hpp"
-#include "core/ratios.hpp"
 
 namespace qrtool {
 namespace {

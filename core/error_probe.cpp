@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/cpu/check/strips.hpp"
+#include "core/error_meter.hpp"
 #include "core/host.hpp"
 #include "core/matrices.hpp"
 

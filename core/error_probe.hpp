@@ -31,6 +31,7 @@
 #include <optional>
 
 #include "core/batch.hpp"
+#include "core/error_meter.hpp"
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
 

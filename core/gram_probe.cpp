@@ -9,6 +9,7 @@
 
 #include "core/cpu/check/probe_kernel.hpp"
 #include "core/cpu/instruction_sets.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 #include "core/parallel.hpp"
 

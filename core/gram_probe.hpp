@@ -14,9 +14,9 @@
 #include <span>
 #include <vector>
 
+#include "core/allocate_host.hpp"
 #include "core/batch.hpp"
 #include "core/ratios.hpp"
-#include "core/tall.hpp"
 #include "core/tall_shape.hpp"
 
 namespace qrtool {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/error_meter.hpp"
 #include "core/error_probe.hpp"
 #include "core/gram_probe.hpp"
 #include "core/pivoted_r.hpp"
 #include "core/ranked_backend.hpp"
-#include "core/ratios.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
 

@@ -10,10 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/error_meter.hpp"
 #include "core/error_probe.hpp"
 #include "core/parallel.hpp"
 #include "core/pivoted_r.hpp"
 #include "core/ratios.hpp"
+#include "core/row_parts.hpp"
 #include "core/tall.hpp"
 #include "core/tall_shape.hpp"
 

@@ -13,13 +13,13 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <vector>
 
+#include "core/allocate_host.hpp"
 #include "core/batch.hpp"
+#include "core/magnitude.hpp"
 #include "core/problem.hpp"
-#include "core/ratios.hpp"
 #include "core/report.hpp"
 #include "core/tall_shape.hpp"
 
@@ -56,8 +56,6 @@ class LeafQr {
   /// to the R_i that factor() gave.
   virtual void form_q(MatrixView<const T> a, MatrixView<const T> z, MatrixView<T> q) = 0;
 };
-
-using AllocateHost = std::function<HostMemory(std::size_t bytes)>;
 
 /// The tree above the leaves: it takes their R_i and gives R and the Z_i. Not thread-safe.
 template <class T>

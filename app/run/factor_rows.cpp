@@ -15,6 +15,7 @@
 #include "app/run/row_passes.hpp"
 #include "core/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/error_meter.hpp"
 #include "core/gram_probe.hpp"
 #include "core/pivoted_r.hpp"
 #include "core/ratios.hpp"

@@ -6,6 +6,8 @@
 #include "app/run/chunk.hpp"
 #include "app/run/measure_ways.hpp"
 #include "app/run/stages.hpp"
+#include "core/cpu/reference/form_q.hpp"
+#include "core/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/pivoted_r.hpp"
 

@@ -6,6 +6,8 @@
 
 #include "app/run/measure_ways.hpp"
 #include "app/run/stopwatch.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/pivoted_r.hpp"
 
 namespace qrtool {

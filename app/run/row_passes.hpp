@@ -9,9 +9,9 @@
 
 #include "app/run/chunk.hpp"
 #include "app/run/leaf_stream.hpp"
+#include "core/error_meter.hpp"
 #include "core/error_probe.hpp"
 #include "core/pivoted_r.hpp"
-#include "core/ratios.hpp"
 #include "core/tall.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"

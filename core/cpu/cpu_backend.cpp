@@ -13,7 +13,9 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/error_meter.hpp"
 #include "core/parallel.hpp"
+#include "core/row_parts.hpp"
 
 namespace qrtool {
 namespace {

@@ -14,6 +14,7 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
+#include "core/error_meter.hpp"
 #include "core/host.hpp"
 
 namespace qrtool {

@@ -12,6 +12,7 @@
 #include "core/checksum.hpp"
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/host/copies.hpp"

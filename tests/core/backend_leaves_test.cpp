@@ -9,6 +9,8 @@
 #include <string>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

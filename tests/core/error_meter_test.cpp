@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/cpu/check/lane_meter.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/householder.hpp"

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "core/cpu/blocked/blocked_qr.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

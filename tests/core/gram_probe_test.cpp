@@ -9,6 +9,8 @@
 
 #include "core/cpu/check/probe_kernel.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

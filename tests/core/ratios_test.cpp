@@ -9,7 +9,11 @@
 #include <limits>
 #include <vector>
 
+#include "core/cpu/reference/form_q.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
+#include "core/row_parts.hpp"
 #include "tests/support/householder.hpp"
 
 namespace qrtool {

@@ -16,7 +16,10 @@
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
+#include "core/row_parts.hpp"
 #include "tests/support/local_ranks.hpp"
 
 namespace qrtool {

@@ -18,6 +18,8 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/ratios.hpp"
 #include "core/second_try.hpp"

@@ -12,6 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/reference/form_q.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"

@@ -10,6 +10,8 @@
 #include <regex>
 #include <tuple>
 
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 #include "core/ratios.hpp"
 #include "io/hdf5/file.hpp"

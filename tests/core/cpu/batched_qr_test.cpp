@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 #include "core/ratios.hpp"
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 #include "core/ratios.hpp"
 

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/cpu/reference/eigen_qr.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/cpu/reference/eigen_qr.hpp"
+#include "core/error_meter.hpp"
+#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
 
 namespace qrtool {
