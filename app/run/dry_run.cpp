@@ -8,8 +8,8 @@
 #include "app/run/cost.hpp"
 #include "app/run/factor_run.hpp"
 #include "core/cpu/cpu_backend.hpp"
+#include "core/factor/ranked_backend.hpp"
 #include "core/host.hpp"
-#include "core/ranked_backend.hpp"
 
 namespace qrtool {
 namespace {

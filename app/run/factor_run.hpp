@@ -12,8 +12,8 @@
 #include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
-#include "core/ranked_backend.hpp"
-#include "core/second_try.hpp"
+#include "core/factor/ranked_backend.hpp"
+#include "core/factor/second_try.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

@@ -11,7 +11,7 @@
 #include "app/process/console.hpp"
 #include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
-#include "core/gram_probe.hpp"
+#include "core/measure/gram_probe.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"

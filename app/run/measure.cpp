@@ -9,9 +9,9 @@
 #include "app/run/join.hpp"
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
-#include "core/error_meter.hpp"
+#include "core/factor/pivoted_r.hpp"
 #include "core/host.hpp"
-#include "core/pivoted_r.hpp"
+#include "core/measure/error_meter.hpp"
 #include "core/text.hpp"
 #include "io/format.hpp"
 

@@ -7,9 +7,9 @@
 #include "app/run/measure_ways.hpp"
 #include "app/run/stages.hpp"
 #include "core/cpu/reference/form_q.hpp"
-#include "core/magnitude.hpp"
+#include "core/factor/pivoted_r.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
-#include "core/pivoted_r.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "app/run/measure_ways.hpp"
 #include "app/run/stopwatch.hpp"
-#include "core/error_meter.hpp"
-#include "core/magnitude.hpp"
-#include "core/pivoted_r.hpp"
+#include "core/factor/pivoted_r.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,10 +9,10 @@
 
 #include "app/run/chunk.hpp"
 #include "app/run/leaf_stream.hpp"
-#include "core/error_meter.hpp"
-#include "core/error_probe.hpp"
-#include "core/pivoted_r.hpp"
-#include "core/tall.hpp"
+#include "core/cpu/tall/tall.hpp"
+#include "core/factor/pivoted_r.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/error_probe.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 

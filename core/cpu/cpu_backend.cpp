@@ -13,9 +13,9 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/error_meter.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/row_parts.hpp"
 #include "core/parallel.hpp"
-#include "core/row_parts.hpp"
 
 namespace qrtool {
 namespace {

@@ -14,8 +14,8 @@
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/error.hpp"
-#include "core/error_meter.hpp"
 #include "core/host.hpp"
+#include "core/measure/error_meter.hpp"
 
 namespace qrtool {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/cpu/reference/form_q.hpp"
-#include "core/error_meter.hpp"
-#include "core/magnitude.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/magnitude.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "core/cpu/reference/form_q.hpp"
-#include "core/error_meter.hpp"
-#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
-#include "core/row_parts.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
+#include "core/measure/row_parts.hpp"
 #include "tests/support/householder.hpp"
 
 namespace qrtool {

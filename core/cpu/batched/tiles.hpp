@@ -7,7 +7,7 @@
 #include <cstddef>
 
 #include "core/cpu/batched/kernel.hpp"
-#include "core/cpu/transpose.hpp"
+#include "core/simd/transpose.hpp"
 
 namespace qrtool::batched {
 namespace {

@@ -32,7 +32,7 @@
 // do not matter, and so are matrices with NaN, infinity or an overflow of a squared norm.
 #pragma once
 
-#include "core/cpu/blocked/products.hpp"
+#include "core/simd/products.hpp"
 
 namespace qrtool::blocked {
 namespace {

@@ -10,9 +10,9 @@
 #include <regex>
 #include <tuple>
 
-#include "core/error_meter.hpp"
-#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "io/hdf5/file.hpp"
 #include "io/reader.hpp"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error_meter.hpp"
-#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {

@@ -12,9 +12,9 @@
 
 #include "core/cpu/cpu_variants.hpp"
 #include "core/error.hpp"
-#include "core/error_meter.hpp"
-#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/householder.hpp"
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "core/cpu/reference/eigen_qr.hpp"
-#include "core/magnitude.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {
