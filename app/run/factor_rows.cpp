@@ -15,7 +15,7 @@
 #include "app/run/row_passes.hpp"
 #include "core/cpu/tall/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/factor/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/gram_probe.hpp"
 #include "core/ratios.hpp"
@@ -131,7 +131,7 @@ struct RowFactor<T>::State {
   TallTree<T> tree;
   std::optional<GramProbe<T>> probe;    // for R alone
   std::optional<ErrorProbe> estimator;  // for Q and R
-  std::optional<PivotedR> pivoted;      // where rank or condition are asked for
+  std::optional<RankAndOrder> pivoted;  // where rank or condition are asked for
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it

@@ -9,7 +9,7 @@
 #include "app/run/join.hpp"
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
-#include "core/factor/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
 #include "core/host.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/text.hpp"

@@ -7,7 +7,7 @@
 #include "app/run/measure_ways.hpp"
 #include "app/run/stages.hpp"
 #include "core/cpu/reference/form_q.hpp"
-#include "core/factor/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
 #include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/cpu/tall/tall.hpp"
-#include "core/factor/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/error_probe.hpp"
 #include "core/measure/row_parts.hpp"
@@ -103,7 +103,7 @@ class RankedBackend::Worker {
     const std::vector<int> signs = lapack_signs<T>(top, problem_.m == problem_.k());
     r_.apply_signs(signs);
     for (index_t i = 0; i < q.rows; ++i)
-      for (index_t j = 0; j < top.cols; ++j)  // + 0 as in rows that PivotedR multiplies
+      for (index_t j = 0; j < top.cols; ++j)  // + 0 as in rows that RankAndOrder multiplies
         q(i, j) = q(i, j) * static_cast<T>(signs[static_cast<std::size_t>(j)]) + T(0);
   }
 
@@ -127,7 +127,7 @@ class RankedBackend::Worker {
   Problem problem_;
   int threads_;
   index_t part_rows_;
-  PivotedR r_;
+  RankAndOrder r_;
   Batch<T> permuted_;  // A[:, P]
   // One of these where something is measured.
   std::optional<ErrorMeter> meter_;  // of rows in parts
@@ -147,7 +147,7 @@ RankedBackend::~RankedBackend() = default;
 
 std::size_t RankedBackend::workspace_bytes(const Problem& problem, int threads_per_matrix) {
   if (!problem.ranks()) return 0;
-  std::size_t bytes = PivotedR::workspace_bytes(problem);
+  std::size_t bytes = RankAndOrder::workspace_bytes(problem);
   if (problem.pivots && problem.check != Check::none)
     bytes += problem.input_bytes() +
              ErrorFinder::workspace_bytes(shape_of(problem, threads_per_matrix), problem.check);

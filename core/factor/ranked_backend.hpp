@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ranked_backend.hpp: puts rank, condition and pivoted columns behind the factors of another
-// backend. They come from R alone (core/factor/pivoted_r.hpp), so that they work after every route.
+// backend. They come from R alone (core/factor/rank_and_order.hpp), so that they work after every
+// route.
 #pragma once
 
 #include <memory>

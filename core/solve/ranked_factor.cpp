@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/solve/pivoted_qr.hpp"
+#include "core/solve/truncated_qr.hpp"
 
 namespace qrtool {
 namespace {
@@ -46,8 +46,8 @@ Vector scaled(const Vector& v, int exponent) {
 
 /// The complete orthogonal decomposition, or for basic solutions its first half.
 struct RankedFactor::Complete {
-  PivotedQr pivoted;  // of R D^-1
-  Matrix u;           // U: T Z = [U 0]; for basic solutions the leading block of T
+  TruncatedQr pivoted;  // of R D^-1
+  Matrix u;             // U: T Z = [U 0]; for basic solutions the leading block of T
   /// The reflectors of Z, one for each row of T: their entries after the first, which belong to the
   /// columns past the rank. No rows for basic solutions.
   Matrix tails;
@@ -134,7 +134,7 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>(Complete{PivotedQr({}, 0, false), {}, {}, {}});
+    complete_ = std::make_unique<Complete>(Complete{TruncatedQr({}, 0, false), {}, {}, {}});
     return;
   }
   const std::vector<int> exponents = column_exponents();
@@ -160,7 +160,7 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   // Of a wide matrix the last diagonal entry is wanted, for its condition.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
-      Complete{PivotedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
+      Complete{TruncatedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
   rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 #include "core/simd/transpose.hpp"
 
 namespace qrtool::batched {

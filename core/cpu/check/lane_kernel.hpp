@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 
 namespace qrtool::check_lanes {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/factor/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -118,7 +118,7 @@ TEST(RankedBackend, WithoutItsProblemsDoesNothing) {
   }
 }
 
-TEST(PivotedR, KnowsPermutations) {
+TEST(RankAndOrder, KnowsPermutations) {
   EXPECT_EQ(permutation_of(std::vector<double>{2, 0, 1}), (std::vector<index_t>{2, 0, 1}));
   for (const std::vector<double>& wrong : std::vector<std::vector<double>>{
            {1, 2, 3}, {0, 0, 1}, {-1, 0, 1}, {0.5, 0, 1}, {not_measured, 0, 1}, {1e300, 0, 1}})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pivoted_r.cpp: pivots R by Eigen's Householder QR, which follows geqp3.
-#include "core/factor/pivoted_r.hpp"
+// rank_and_order.cpp: pivots R by Eigen's Householder QR, which follows geqp3.
+#include "core/factor/rank_and_order.hpp"
 
 #include <Eigen/QR>
 #include <algorithm>
@@ -41,12 +41,12 @@ std::vector<index_t> permutation_of(std::span<const double> numbers) {
   return permutation;
 }
 
-struct PivotedR::Pivoted {
+struct RankAndOrder::Pivoted {
   Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr;
   Matrix q, r;  // Q2, and R2 2^-scale
 };
 
-PivotedR::PivotedR(const Problem& problem)
+RankAndOrder::RankAndOrder(const Problem& problem)
     : problem_(problem),
       rule_{.tolerance = default_rank_tolerance(problem.type, problem.n) *
                          (precision_of(problem).u / precision_of(problem.type).u),
@@ -55,17 +55,17 @@ PivotedR::PivotedR(const Problem& problem)
       permutation_(static_cast<std::size_t>(problem.pivots ? problem.n : 0)),
       pivoted_(std::make_unique<Pivoted>()) {}
 
-PivotedR::~PivotedR() = default;
-PivotedR::PivotedR(PivotedR&&) noexcept = default;
+RankAndOrder::~RankAndOrder() = default;
+RankAndOrder::RankAndOrder(RankAndOrder&&) noexcept = default;
 
-std::size_t PivotedR::workspace_bytes(const Problem& problem) {
+std::size_t RankAndOrder::workspace_bytes(const Problem& problem) {
   const auto k = static_cast<std::size_t>(problem.k()), n = static_cast<std::size_t>(problem.n);
   // R as it is, in the RankedFactor three times, and pivoted three times; Q2.
   return (7 * k * n + 2 * k * k) * sizeof(double);
 }
 
 template <class T>
-void PivotedR::set(MatrixView<const T> r, int scale) {
+void RankAndOrder::set(MatrixView<const T> r, int scale) {
   scale_ = scale;
   const MatrixView<double> scaled = scaled_.view()[0];
   for (index_t i = 0; i < scaled.rows; ++i)
@@ -74,12 +74,12 @@ void PivotedR::set(MatrixView<const T> r, int scale) {
   factor_.set(scaled, rule_);
 }
 
-void PivotedR::enter(MatrixReport& line) const {
+void RankAndOrder::enter(MatrixReport& line) const {
   if (problem_.pivots) line.rank = static_cast<std::int32_t>(factor_.rank());
   if (problem_.wants_condition) line.condition = factor_.condition();
 }
 
-void PivotedR::pivot() {
+void RankAndOrder::pivot() {
   const MatrixView<double> scaled = scaled_.view()[0];
   const index_t k = problem_.k(), n = problem_.n;
   Pivoted& p = *pivoted_;
@@ -97,7 +97,7 @@ void PivotedR::pivot() {
   apply_signs(signs);
 }
 
-void PivotedR::apply_signs(const std::vector<int>& signs) {
+void RankAndOrder::apply_signs(const std::vector<int>& signs) {
   for (index_t i = 0; i < problem_.k(); ++i) {
     if (signs[static_cast<std::size_t>(i)] > 0) continue;
     pivoted_->r.row(i) *= -1;
@@ -105,20 +105,20 @@ void PivotedR::apply_signs(const std::vector<int>& signs) {
   }
 }
 
-double PivotedR::diagonal_ratio() const {
+double RankAndOrder::diagonal_ratio() const {
   if (problem_.k() == 0) return 0;
   const Eigen::ArrayXd diagonal = pivoted_->r.diagonal().array().abs();
   return diagonal.maxCoeff() > 0 ? diagonal.minCoeff() / diagonal.maxCoeff() : 0;
 }
 
-void PivotedR::share(Comm& comm) {
+void RankAndOrder::share(Comm& comm) {
   pivoted_->q.resize(problem_.k(), problem_.k());
   broadcast(comm, permutation_.data(), permutation_.size());
   broadcast(comm, pivoted_->q.data(), static_cast<std::size_t>(pivoted_->q.size()));
 }
 
 template <class T>
-void PivotedR::store_r(MatrixView<T> r) const {
+void RankAndOrder::store_r(MatrixView<T> r) const {
   for (index_t i = 0; i < r.rows; ++i)
     for (index_t j = 0; j < r.cols; ++j)
       // + 0 turns -0 into +0, whose sign would be that of the R that was pivoted.
@@ -126,7 +126,7 @@ void PivotedR::store_r(MatrixView<T> r) const {
 }
 
 template <class T>
-void PivotedR::multiply(MatrixView<T> q, int threads) const {
+void RankAndOrder::multiply(MatrixView<T> q, int threads) const {
   // Rows of Q that are multiplied together, and all that a thread takes at a time.
   constexpr index_t at_once = 4, piece = 64 * at_once;
   const index_t k = problem_.k();
@@ -155,9 +155,9 @@ void PivotedR::multiply(MatrixView<T> q, int threads) const {
 
 #define QRTOOL_FOR(T)                                                     \
   template void permute_columns(MatrixView<T>, std::span<const index_t>); \
-  template void PivotedR::set(MatrixView<const T>, int);                  \
-  template void PivotedR::store_r(MatrixView<T>) const;                   \
-  template void PivotedR::multiply(MatrixView<T>, int) const;
+  template void RankAndOrder::set(MatrixView<const T>, int);              \
+  template void RankAndOrder::store_r(MatrixView<T>) const;               \
+  template void RankAndOrder::multiply(MatrixView<T>, int) const;
 QRTOOL_FOR(float)
 QRTOOL_FOR(double)
 #undef QRTOOL_FOR

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
+// matrix_kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
 // compiled once for every instruction set.
 //
 // A strip is stored as a separate row-major matrix. A vector holds neighbouring columns of one row,
@@ -16,9 +16,9 @@
 // only to the rows from 32 p on, and the strip is stored. Worker w of a team takes the strips w,
 // w + size, .. One worker computes a whole strip in a fixed order, so that the result does not
 // depend on the number of workers.
-#include "core/cpu/blocked/kernel.hpp"
+#include "core/cpu/blocked/matrix_kernel.hpp"
 
-#include "core/cpu/blocked/gram.hpp"
+#include "core/cpu/blocked/matrix_gram.hpp"
 #include "core/cpu/blocked/panel.hpp"
 #include "core/cpu/blocked/tile_products.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.hpp: the kernels that factor one matrix in strips of 32 columns, on one thread or several.
-// Private to core/cpu.
+// matrix_kernel.hpp: the kernels that factor one matrix in strips of 32 columns, on one thread or
+// several. Private to core/cpu.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 
 namespace qrtool::blocked {
 
@@ -36,8 +36,8 @@ template <class T>
 struct Routine {
   /// The workspace of a team of `size` threads.
   std::size_t (*workspace_bytes)(const Shape&, int size);
-  /// Forms R alone from A'A, on one thread (gram.hpp). Returns false where this shape or this
-  /// matrix needs reflectors; R is undefined then. The shape and the matrix alone decide.
+  /// Forms R alone from A'A, on one thread (matrix_gram.hpp). Returns false where this shape or
+  /// this matrix needs reflectors; R is undefined then. The shape and the matrix alone decide.
   bool (*factor_gram)(const Shape&, const Matrix<T>&, std::byte* workspace, Outcome&);
   /// Does one worker's share. The team shares `workspace`, which is aligned to 64 bytes. The result
   /// does not depend on the team.

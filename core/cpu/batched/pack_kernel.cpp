@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.cpp: Householder QR of as many matrices as a SIMD vector has lanes (LAPACK geqrf,
+// pack_kernel.cpp: Householder QR of as many matrices as a SIMD vector has lanes (LAPACK geqrf,
 // orgqr), compiled once for every instruction set.
 //
 // A vector holds entry (i, j) of `lanes` matrices. Every step of the textbook algorithm is then a
@@ -21,14 +21,15 @@
 //
 // Q is formed backward, panel by panel, and overwrites V: the panel at row j changes only Q[j:, :].
 //
-// R alone of matrices with many rows comes from A'A in the lanes whose guard accepts it (gram.hpp).
+// R alone of matrices with many rows comes from A'A in the lanes whose guard accepts it
+// (pack_gram.hpp).
 //
 // Where lanes need different answers (zero columns, tiny columns, NaN) the kernel computes both and
 // selects one per lane, so that no matrix depends on another.
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 
 #include "core/cpu/batched/columns.hpp"
-#include "core/cpu/batched/gram.hpp"
+#include "core/cpu/batched/pack_gram.hpp"
 
 namespace qrtool::batched {
 namespace {

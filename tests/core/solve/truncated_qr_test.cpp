@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pivoted_qr_test.cpp: columns that are chosen by blocks, beside Eigen's one after another.
-#include "core/solve/pivoted_qr.hpp"
+// truncated_qr_test.cpp: columns that are chosen by blocks, beside Eigen's one after another.
+#include "core/solve/truncated_qr.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 namespace qrtool::test {
 namespace {
 
-using Matrix = PivotedQr::Matrix;
-using Vector = PivotedQr::Vector;
+using Matrix = TruncatedQr::Matrix;
+using Vector = TruncatedQr::Vector;
 
 Matrix gaussian(index_t m, index_t n, unsigned seed) {
   std::mt19937_64 random(seed);
@@ -38,7 +38,7 @@ index_t rank_by_eigen(const Matrix& s, double tolerance) {
   return rank;
 }
 
-void expect_factor(const Matrix& s, const PivotedQr& qr, double tolerance) {
+void expect_factor(const Matrix& s, const TruncatedQr& qr, double tolerance) {
   const Matrix r = qr.r();
   const index_t rank = qr.rank();
   // Q'S P = R
@@ -60,7 +60,7 @@ void expect_factor(const Matrix& s, const PivotedQr& qr, double tolerance) {
   for (int j = 0; j < s.cols(); ++j) EXPECT_EQ(places[static_cast<std::size_t>(j)], j);
 }
 
-TEST(PivotedQr, BlocksFindTheRankThatSingleColumnsFind) {
+TEST(TruncatedQr, BlocksFindTheRankThatSingleColumnsFind) {
   const double tolerance = 1e-12;
   struct Case {
     index_t m, n, rank;
@@ -75,7 +75,7 @@ TEST(PivotedQr, BlocksFindTheRankThatSingleColumnsFind) {
     const Matrix s = of_rank(c.m, c.n, c.rank, c.smallest);
     EXPECT_EQ(rank_by_eigen(s, tolerance), c.rank);
     for (const bool is_complete : {false, true}) {
-      const PivotedQr qr(s, tolerance, is_complete);
+      const TruncatedQr qr(s, tolerance, is_complete);
       EXPECT_EQ(qr.rank(), c.rank);
       expect_factor(s, qr, tolerance);
     }
@@ -84,18 +84,18 @@ TEST(PivotedQr, BlocksFindTheRankThatSingleColumnsFind) {
 
 /// Singular values around the tolerance: nothing above it stays behind, and what is taken is well
 /// conditioned enough that U^-1 is of use.
-TEST(PivotedQr, DecayAcrossTheToleranceLeavesNothingLarger) {
+TEST(TruncatedQr, DecayAcrossTheToleranceLeavesNothingLarger) {
   const double tolerance = 1e-6;
   const Matrix s = of_rank(500, 500, 500, 1e-12);
-  const PivotedQr qr(s, tolerance, false);
+  const TruncatedQr qr(s, tolerance, false);
   expect_factor(s, qr, tolerance);
   EXPECT_NEAR(static_cast<double>(qr.rank()), static_cast<double>(rank_by_eigen(s, tolerance)), 25);
   const Vector diagonal = qr.r().diagonal().head(qr.rank()).cwiseAbs();
   EXPECT_GT(diagonal.minCoeff(), tolerance * s.colwise().norm().maxCoeff());
 }
 
-TEST(PivotedQr, ZerosHaveRankZero) {
-  const PivotedQr qr(Matrix::Zero(300, 300), 1e-12, true);
+TEST(TruncatedQr, ZerosHaveRankZero) {
+  const TruncatedQr qr(Matrix::Zero(300, 300), 1e-12, true);
   EXPECT_EQ(qr.rank(), 0);
   EXPECT_EQ(qr.r().norm(), 0);
 }

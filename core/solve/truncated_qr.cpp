@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pivoted_qr.cpp: blocks of columns by a sample, then single columns by their norms.
-#include "core/solve/pivoted_qr.hpp"
+// truncated_qr.cpp: blocks of columns by a sample, then single columns by their norms.
+#include "core/solve/truncated_qr.hpp"
 
 #include <Eigen/Householder>
 #include <Eigen/QR>
@@ -12,8 +12,8 @@
 namespace qrtool {
 namespace {
 
-using Matrix = PivotedQr::Matrix;
-using Vector = PivotedQr::Vector;
+using Matrix = TruncatedQr::Matrix;
+using Vector = TruncatedQr::Vector;
 
 constexpr index_t block = 64, sample_rows = block + 8;
 /// Columns from which blocks pay.
@@ -31,7 +31,7 @@ double longest_column(const Matrix& s) { return s.size() > 0 ? s.colwise().norm(
 
 }  // namespace
 
-PivotedQr::PivotedQr(Matrix s, double tolerance, bool is_complete)
+TruncatedQr::TruncatedQr(Matrix s, double tolerance, bool is_complete)
     : s_(std::move(s)),
       coefficients_(Vector::Zero(std::min(s_.rows(), s_.cols()))),
       permutation_(Eigen::VectorXi::LinSpaced(s_.cols(), 0, static_cast<int>(s_.cols()) - 1)) {
@@ -43,7 +43,7 @@ PivotedQr::PivotedQr(Matrix s, double tolerance, bool is_complete)
   while (rank_ < steps_ && std::abs(s_(rank_, rank_)) > tolerance * longest) ++rank_;
 }
 
-void PivotedQr::swap_columns(index_t i, index_t j) {
+void TruncatedQr::swap_columns(index_t i, index_t j) {
   if (i == j) return;
   s_.col(i).swap(s_.col(j));
   std::swap(permutation_(i), permutation_(j));
@@ -51,7 +51,7 @@ void PivotedQr::swap_columns(index_t i, index_t j) {
 
 /// sample = G A for what is left of S, A = Q [R11 R12; 0 R22] with R11 of a block. Then that of R22
 /// is sample2 - sample1 R11^-1 R12.
-void PivotedQr::choose_by_blocks() {
+void TruncatedQr::choose_by_blocks() {
   Matrix sample = signs(sample_rows, s_.rows()) * s_;
   const double least = margin * std::sqrt(static_cast<double>(sample_rows)) * least_;
   while (std::min(s_.rows(), s_.cols()) - steps_ >= 2 * block) {
@@ -63,7 +63,7 @@ void PivotedQr::choose_by_blocks() {
 
 /// Factors the first columns of `chosen`, and returns false, with nothing factored, where their
 /// diagonal is too small.
-bool PivotedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
+bool TruncatedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
   const index_t left = s_.cols() - steps_, rows = s_.rows() - steps_;
   // Where the columns are that were chosen and then moved by a swap.
   Eigen::VectorXi place = Eigen::VectorXi::LinSpaced(left, 0, static_cast<int>(left) - 1);
@@ -90,7 +90,7 @@ bool PivotedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
   return true;
 }
 
-void PivotedQr::choose_one_by_one() {
+void TruncatedQr::choose_one_by_one() {
   const index_t left = s_.cols() - steps_;
   Vector norms = s_.bottomRightCorner(s_.rows() - steps_, left).colwise().norm();
   Vector first_norms = norms;  // when they were last measured
@@ -107,7 +107,7 @@ void PivotedQr::choose_one_by_one() {
 }
 
 /// The reflector of the next column, and the norms of the columns after it, number j + 1 and more.
-void PivotedQr::take_step(index_t j, Vector& norms, Vector& first_norms) {
+void TruncatedQr::take_step(index_t j, Vector& norms, Vector& first_norms) {
   const index_t k = steps_++, rows = s_.rows() - k, cols = s_.cols() - k - 1;
   double& coefficient = coefficients_(k);
   double beta = 0;
@@ -131,13 +131,13 @@ void PivotedQr::take_step(index_t j, Vector& norms, Vector& first_norms) {
   }
 }
 
-Matrix PivotedQr::r() const {
+Matrix TruncatedQr::r() const {
   Matrix r = s_;
   for (index_t j = 0; j < steps_; ++j) r.col(j).tail(r.rows() - j - 1).setZero();
   return r;
 }
 
-void PivotedQr::apply_transposed(Vector& c) const {
+void TruncatedQr::apply_transposed(Vector& c) const {
   double workspace = 0;
   for (index_t k = 0; k < steps_; ++k) {
     const index_t rows = s_.rows() - k;

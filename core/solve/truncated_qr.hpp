@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pivoted_qr.hpp: S P = Q R with column pivoting in float64, as far as the numerical rank goes.
+// truncated_qr.hpp: S P = Q R with column pivoting in float64, as far as the numerical rank goes.
 //
 //   S P = Q [ R11 R12 ]   R11: rank x rank; every column of R22 is at most
 //           [  0  R22 ]   tolerance times the longest column of S
@@ -16,13 +16,13 @@
 
 namespace qrtool {
 
-class PivotedQr {
+class TruncatedQr {
  public:
   using Matrix = Eigen::MatrixXd;
   using Vector = Eigen::VectorXd;
 
   /// s: k x n. With `is_complete` it goes on until no row or column is left, or all are zero.
-  PivotedQr(Matrix s, double tolerance, bool is_complete);
+  TruncatedQr(Matrix s, double tolerance, bool is_complete);
 
   index_t rank() const { return rank_; }
   /// R, with zeros below the diagonal; only of a complete factor R22 is triangular.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.cpp: least-squares problems with one matrix per SIMD lane, compiled once for every
-// instruction set. Everything is computed in float64.
+// solution_kernel.cpp: least-squares problems with one matrix per SIMD lane, compiled once for
+// every instruction set. Everything is computed in float64.
 //
 //   A' = A D^-1, b' = b 2^-e     D: powers of two that bring every column to a largest entry of 1
 //   A' = Q R',  z = Q'b'         core/cpu/batched
@@ -28,7 +28,7 @@
 // twice, for A and for A with columns scaled to norm 1, in the same passes over R'. Systems whose
 // bound is not clearly within the bar, or whose rank or range is in doubt, are left to
 // core/solve/system_solver.
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 
 #include "core/cpu/solve/condition.hpp"
 #include "core/cpu/solve/residuals.hpp"

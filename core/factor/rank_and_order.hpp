@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pivoted_r.hpp: R with pivoted columns, and what R says about the rank and the condition of A.
+// rank_and_order.hpp: what R says about the rank and the condition of A, and the order of A's
+// columns that column pivoting gives.
 //
 //   A = Q R,   R P = Q2 R2   =>   A P = (Q Q2) R2        R, R2: k x n, Q2: k x k, k = min(m, n)
 //
@@ -28,11 +29,11 @@ void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
 std::vector<index_t> permutation_of(std::span<const double> numbers);
 
 /// R of one matrix after another. Not thread-safe: each thread needs its own object.
-class PivotedR {
+class RankAndOrder {
  public:
-  explicit PivotedR(const Problem& problem);
-  ~PivotedR();
-  PivotedR(PivotedR&&) noexcept;
+  explicit RankAndOrder(const Problem& problem);
+  ~RankAndOrder();
+  RankAndOrder(RankAndOrder&&) noexcept;
 
   static std::size_t workspace_bytes(const Problem& problem);
 

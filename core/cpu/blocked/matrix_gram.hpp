@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.hpp: R alone of one matrix with at least twice as many rows as columns, as the Cholesky
-// factor of A'A (LAPACK syrk, potrf), where a guard allows it. Private to core/cpu, compiled once
-// for every instruction set (simd.hpp).
+// matrix_gram.hpp: R alone of one matrix with at least twice as many rows as columns, as the
+// Cholesky factor of A'A (LAPACK syrk, potrf), where a guard allows it. Private to core/cpu,
+// compiled once for every instruction set (simd.hpp).
 //
 //     G := A'A         squares of 32 x 32 in strips of 32 columns        products.hpp
 //     R'R = G          square by square, strip by strip

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.hpp: the kernels that solve least-squares problems with as many small matrices as a SIMD
-// vector has lanes, and check the solutions. Private to core.
+// solution_kernel.hpp: the kernels that solve least-squares problems with as many small matrices as
+// a SIMD vector has lanes, and check the solutions. Private to core.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 
 namespace qrtool::systems {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gram.hpp: R alone of a pack of matrices with at least twice as many rows as columns, as the
+// pack_gram.hpp: R alone of a pack of matrices with at least twice as many rows as columns, as the
 // Cholesky factors of A'A, where a guard allows it. Private to core/cpu, compiled once for every
 // instruction set (simd.hpp).
 //
@@ -7,12 +7,12 @@
 //     R'R = G            a tile after the other: those above it and to its left are complete
 //     X := R^-1          for the guard, four columns at a time
 //
-// The guard and what it promises are those of core/cpu/blocked/gram.hpp: ||N R^-1||^2 <= 16 n in
-// the Frobenius norm, where N has the norms of the columns. Its theorem needs
-// |G - R'R|_ij <= c e N_i N_j with c <= 2 m. Here c = 36 + m / 32 + n, since sums are in runs of 32
-// rows, and m is at least 96 and n at most m / 2. Columns whose largest entry is not between 2^-30
-// and 2^30 (float64: 2^-200 and 2^200) are refused, so that products neither overflow nor underflow
-// where it matters. Each lane is judged alone.
+// The guard and what it promises are those of core/cpu/blocked/matrix_gram.hpp: ||N R^-1||^2 <= 16
+// n in the Frobenius norm, where N has the norms of the columns. Its theorem needs |G - R'R|_ij <=
+// c e N_i N_j with c <= 2 m. Here c = 36 + m / 32 + n, since sums are in runs of 32 rows, and m is
+// at least 96 and n at most m / 2. Columns whose largest entry is not between 2^-30 and 2^30
+// (float64: 2^-200 and 2^200) are refused, so that products neither overflow nor underflow where it
+// matters. Each lane is judged alone.
 #pragma once
 
 #include "core/cpu/batched/columns.hpp"

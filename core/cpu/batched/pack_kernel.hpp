@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// kernel.hpp: the kernels that factor a pack of small matrices, one matrix per SIMD lane. Private
-// to core/cpu.
+// pack_kernel.hpp: the kernels that factor a pack of small matrices, one matrix per SIMD lane.
+// Private to core/cpu.
 #pragma once
 
 #include <cstddef>
