@@ -11,7 +11,6 @@
 #include "app/commands/factors_as_solutions.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
-#include "app/run/join.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/run/verdict_text.hpp"
@@ -19,6 +18,7 @@
 #include "app/solve/solve_stages.hpp"
 #include "app/solve/weight_scale.hpp"
 #include "core/host.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/variable_record.hpp"
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "app/ranks/share_stages.hpp"
 #include "app/run/leaf_stream.hpp"
 #include "app/run/row_passes.hpp"
+#include "app/run/share_stages.hpp"
 #include "core/cpu/tall/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/factor/rank_and_order.hpp"

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "app/process/console.hpp"
-#include "app/ranks/share_stages.hpp"
 #include "app/run/factor_matrices.hpp"
 #include "app/run/factor_rows.hpp"
 #include "app/run/name_dimensions.hpp"
+#include "app/run/share_stages.hpp"
 #include "app/run/source_notes.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"

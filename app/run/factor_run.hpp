@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/factor_summary.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/outputs.hpp"

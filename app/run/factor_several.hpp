@@ -2,7 +2,7 @@
 // factor_several.hpp: `qrtool factor` with several --dataset: one run, one output.
 #pragma once
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {

@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/join.hpp"
 #include "core/measure/gram_probe.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -9,8 +9,8 @@
 #include <atomic>
 
 #include "app/cli/parse.hpp"
-#include "app/ranks/share_stages.hpp"
 #include "app/run/factor_run.hpp"
+#include "app/run/share_stages.hpp"
 #include "core/error.hpp"
 #include "tests/support/local_ranks.hpp"
 

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.hpp: the command line of `qrtool bench`.
+// bench_options.hpp: the command line of `qrtool bench` as a struct.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "app/cli/print_options.hpp"
-#include "app/run/make_backend.hpp"
+#include "app/options/backend_request.hpp"
+#include "app/options/print_options.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -39,18 +38,5 @@ struct BenchOptions : PrintOptions {
   std::string plot;  // FILE.svg or FILE.png
   bool force = false;
 };
-
-/// --against, or by default Eigen, which every build has, and gels for least squares.
-std::vector<const Baseline*> baselines_of(const BenchOptions& options);
-
-class CommandLine;
-
-extern const std::string_view bench_about;
-/// Describe the options for what is measured and for where the result goes. Other commands share
-/// --backend, --memory and the like.
-void describe_cases(CommandLine& line, BenchOptions& options);
-void describe_exports(CommandLine& line, BenchOptions& options);
-/// Errors: UsageError, LimitError.
-void check(const BenchOptions& options);
 
 }  // namespace qrtool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.cpp: describes the options of `qrtool bench` and refuses contradictions.
-#include "app/bench/options.hpp"
+// describe_bench.cpp: the options of `qrtool bench` with their texts, and what they refuse.
+#include "app/cli/describe_bench.hpp"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <limits>
 
 #include "app/bench/baselines.hpp"
-#include "app/bench/choice.hpp"
 #include "app/cli/command_line.hpp"
-#include "app/run/join.hpp"
+#include "app/cli/option_values.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -66,12 +66,10 @@ std::vector<index_t> parse_batches(const std::string& text) {
 constexpr std::string_view all_variants = "variants";
 
 /// Errors: UsageError with all names.
-const Baseline* find_baseline(std::string_view name) {
+const Baseline* parse_baseline(std::string_view name) {
+  if (const Baseline* baseline = find_baseline(name)) return baseline;
   std::vector<std::string_view> names;
-  for (const Baseline& baseline : baselines()) {
-    if (baseline.name == name) return &baseline;
-    names.push_back(baseline.name);
-  }
+  for (const Baseline& baseline : baselines()) names.push_back(baseline.name);
   names.push_back(all_variants);
   names.push_back("none");
   throw not_one_of("--against", name, names);
@@ -86,24 +84,13 @@ void parse_baselines(const std::string& text, BenchOptions& o) {
   for (const std::string& word : words) {
     if (word == all_variants) o.against_variants = true;
     if (word == "none" || word == all_variants) continue;
-    const Baseline* baseline = find_baseline(word);
+    const Baseline* baseline = parse_baseline(word);
     if (std::find(against.begin(), against.end(), baseline) == against.end())
       against.push_back(baseline);
   }
 }
 
 }  // namespace
-
-std::vector<const Baseline*> baselines_of(const BenchOptions& o) {
-  if (o.against && !o.against->empty()) return *o.against;
-  if (o.sweep_kind == SweepKind::shapes && o.backend.asks_for_device() &&
-      (!o.against || o.against_variants)) {
-    std::vector<const Baseline*> both;
-    for (const std::string_view name : baselines_of_choice()) both.push_back(find_baseline(name));
-    return both;
-  }
-  return o.against.value_or(std::vector{find_baseline(o.solve ? "gels" : "eigen")});
-}
 
 constexpr std::string_view bench_about =
     R"(Times the tool against others on matrices made here, and prints a table. Device

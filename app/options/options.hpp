@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "app/bench/options.hpp"
-#include "app/cli/print_options.hpp"
-#include "app/run/make_backend.hpp"
+#include "app/options/backend_request.hpp"
+#include "app/options/bench_options.hpp"
+#include "app/options/print_options.hpp"
 #include "core/problem.hpp"
 #include "core/solve/shapes.hpp"
 #include "io/reader.hpp"

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "app/ranks/collect_chunks.hpp"
+#include "app/run/collect_chunks.hpp"
 #include "app/run/stages.hpp"
 #include "core/comm.hpp"
 

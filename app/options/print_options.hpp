@@ -5,10 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/option_values.hpp"
 #include "app/process/progress.hpp"
 
 namespace qrtool {
+
+/// An option of the command line with its value as it was written; a flag has the value "".
+struct GivenOption {
+  std::string name, value;
+};
 
 struct PrintOptions {
   bool json = false, quiet = false, verbose = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // collect_chunks.cpp: a request is one word; its answer is a header, after a failure also texts.
-#include "app/ranks/collect_chunks.hpp"
+#include "app/run/collect_chunks.hpp"
 
 #include <algorithm>
 #include <array>
