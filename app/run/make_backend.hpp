@@ -13,8 +13,10 @@
 namespace qrtool {
 
 struct BackendChoice {
-  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Backend> backend;  // null: none could be chosen
   std::string reason;
+
+  bool is_device() const { return backend != nullptr && backend->name() != "cpu"; }
 };
 
 /// Errors: DeviceError where --device names a device that is not there.

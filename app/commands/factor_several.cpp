@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // factor_several.cpp: opens all datasets, factors those that could be opened, and commits the file
 // that holds the factors of all.
-#include "app/run/factor_several.hpp"
+#include "app/commands/factor_several.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "app/commands/factor.hpp"
 #include "app/process/console.hpp"
 #include "app/process/signals.hpp"
 #include "app/run/factor_run.hpp"
@@ -117,7 +118,7 @@ ExitCode factor_several(const FactorOptions& o) {
     for (Task& task : tasks) {
       if (task.failure) continue;
       task.failure = attempt([&] {
-        task.result.emplace(factor_one(task.options, *task.input, limits, watch, file.get()));
+        task.result.emplace(factor_input(task.options, *task.input, limits, watch, file.get()));
       });
     }
     commit(*file, tasks);
