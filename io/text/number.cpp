@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // number.cpp: numbers by fast_float, and what a text that is none was probably meant to be.
-#include "io/csv/number.hpp"
+#include "io/text/number.hpp"
 
 #include <fast_float/fast_float.h>
 #include <fmt/format.h>

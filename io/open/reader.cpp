@@ -16,9 +16,9 @@
 #include "io/format.hpp"
 #include "io/hdf5/format.hpp"
 #include "io/hdf5/reader.hpp"
+#include "io/open/solution_set.hpp"
 #include "io/selected_reader.hpp"
 #include "io/selection.hpp"
-#include "io/solution_set.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fletcher32_test.cpp: the fast sums agree with the definition, which adds word by word.
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fletcher32.cpp: computes the sums in lanes that the compiler keeps in vector registers.
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.cpp: options of CSV as words, and back.
-#include "io/csv/options.hpp"
+// csv_options.cpp: options of CSV as words, and back.
+#include "io/csv_options.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// options.hpp: how a CSV file is written: what the user says of it, and what was found.
+// csv_options.hpp: how a CSV file is written: what the user says of it, and what was found.
 #pragma once
 
 #include <array>

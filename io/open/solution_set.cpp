@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // solution_set.cpp: sums up the files of a set as their writer did.
-#include "io/solution_set.hpp"
+#include "io/open/solution_set.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,7 +17,7 @@
 #include "io/csv/factors.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
-#include "io/number_hash.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/reader.hpp"
 #include "io/report_file.hpp"
 #include "io/stored_report.hpp"
