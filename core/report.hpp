@@ -60,7 +60,7 @@ struct MatrixReport {
   std::uint8_t tries = 1;  // 2: a second try made the factors, or a part of them; 0: not known
   std::int32_t rank = -1;  // numerical rank; -1: not asked for, or there are no factors
   double condition = not_measured;  // an estimate of the condition number of A
-  Bars bars;                        // that the errors were held to; NaN where none were measured
+  Bars bars = {};                   // that the errors were held to; NaN where none were measured
 };
 
 /// How many finite matrices took each route. Those of a second try are counted apart from the
