@@ -61,7 +61,7 @@ TEST(Attempts, AfterADeviceThatTheToolHasChosenComesTheCpu) {
 }
 
 TEST(Attempts, OtherErrorsEndTheRun) {
-  Attempts automatic({}, true), asked_for({"opencl"}, false);
+  Attempts automatic({}, true), asked_for({"opencl", "", {}, ""}, false);
   EXPECT_FALSE(goes_on(automatic, LimitError("no memory"), false));
   EXPECT_FALSE(goes_on(automatic, InputError("damaged"), true));
   EXPECT_FALSE(goes_on(asked_for, DeviceError("no device"), true));
