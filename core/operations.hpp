@@ -8,7 +8,8 @@
 
 namespace qrtool {
 
-/// The floating-point operations of Householder's method for R, and as many again for a reduced Q.
+/// Returns the floating-point operations of Householder's method for R, and as many again for a
+/// reduced Q.
 inline double operations(const Problem& p) {
   const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
   const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;

@@ -22,7 +22,7 @@ inline constexpr std::pair<std::string_view, Answer> answer_words[] = {
 inline constexpr std::pair<std::string_view, char> delimiter_words[] = {
     {"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"space", ' '}, {"pipe", '|'}};
 
-/// What is automatic or empty is found from the text.
+/// How a CSV file is written. Members that are automatic or empty are found from the text.
 struct CsvOptions {
   char delimiter = 0;
   Decimal decimal = Decimal::automatic;
@@ -45,7 +45,8 @@ using TextPairs = std::vector<std::pair<std::string, std::string>>;
 /// The options as names and words, for the attributes of an output; automatic ones are left out.
 TextPairs to_text(const CsvOptions& options);
 
-/// Errors: UsageError where an option is given for a file that is no CSV; `shown` is its name.
+/// Refuses options for CSV that are given for another format; `shown` is the file's name. Errors:
+/// UsageError.
 void refuse_csv_options(const CsvOptions& options, const std::string& shown);
 
 /// Fills in what `options` leaves open from the names and words of to_text().

@@ -15,8 +15,8 @@
 
 namespace qrtool {
 
-/// How a format's files are known, and the functions that open and create them. Each format's
-/// folder defines one.
+/// A file format: how its files are known, and the functions that open and create them. Each
+/// format's folder defines one.
 struct Format {
   std::string_view name;                      // in messages, before "file"
   std::span<const std::string_view> endings;  // of outputs, with the dot, in lower case

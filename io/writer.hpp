@@ -76,7 +76,8 @@ struct OutputSpec {
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
   std::vector<ReportColumn> report_columns = {};
-  /// Those that datasets name. Where the leading ones have names, `leading_dimensions` has them.
+  /// The dimensions that datasets name. Where the leading ones have names, `leading_dimensions` has
+  /// them.
   std::vector<Dimension> dimensions = {};
   std::vector<std::string> leading_dimensions = {};
   Attributes attributes;                 // of the root
@@ -116,6 +117,9 @@ class Writer {
 
   /// The files that commit() creates, for messages.
   virtual std::vector<std::string> files() const = 0;
+
+  /// One more attribute of the root, which the work itself gave. Text has no place for it.
+  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
 };
 
 /// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV, and
@@ -153,7 +157,7 @@ void refuse_same_file(const std::string& input, const std::string& output);
 /// UsageError, also where its name ends neither in .csv nor in .json.
 void check_report_name(const std::string& factors, const std::string& report);
 
-/// Errors: OutputError where there is a file of this name.
+/// Refuses to replace a file of this name. Errors: OutputError.
 void refuse_existing(const std::string& name);
 
 /// Checks the names of a run before any work. Errors: UsageError where the ending of `output` is

@@ -135,7 +135,7 @@ void add_backend_options(CommandLine& line, BackendRequest& request) {
              "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
              "the first; default: the first GPU",
              [&request](const std::string& text) { request.device = text; });
-  line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
+  line.value("--variant", "BACKEND/NAME", "forces a variant; --explain names the planned one",
              [&request](const std::string& text) { request.variant = text; });
   line.suggest("--device", device_candidates);
   line.suggest("--variant", variant_candidates);

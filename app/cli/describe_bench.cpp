@@ -105,7 +105,7 @@ of its own. Without --sweep and --shape it is --quick.
 
 void describe_cases(CommandLine& line, BenchOptions& o) {
   line.optional_value(
-      "--sweep", "WORD", "standard",
+      "--sweep", "[WORD]", "standard",
       "standard, the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
       "5000x5000 in batches of 1 to 32; tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
       "2 and 4, 100000x16 to 4000000x64; or shapes: square, tall and wide ones, where variants "

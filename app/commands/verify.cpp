@@ -24,6 +24,7 @@
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/solution_set.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
 
@@ -368,6 +369,7 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
+  require_own_report(o.solutions.empty() ? o.factors : o.solutions);
   if (!o.solutions.empty()) return verify_solutions(o);
   if (const auto table = with_table(o)) return verify_solutions(*table);
   if (!o.report.empty()) check_report(o);

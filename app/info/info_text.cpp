@@ -139,6 +139,7 @@ std::string origin_text(const StoredOutput& stored, bool has_solutions) {
   add("arithmetic ", word("arithmetic"));
   add("", word("solution"));
   add("by ", word("variant"));
+  add("", word("way"));
   add("on ", word("device"));
   add("check ", word("check"));
   return parts.empty() ? "CSV does not say how they were made" : join(parts, ", ");

@@ -271,6 +271,8 @@ void FactorRun::run_stages(Comm& comm) {
 
 void FactorRun::commit() {
   const Stopwatch sync;
+  if (const std::string way = way_text(result_); !way.empty())
+    outputs_.factors->add_attribute("way", way);
   outputs_.commit();
   result_.sync_seconds = sync.seconds();
 }

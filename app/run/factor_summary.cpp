@@ -90,16 +90,6 @@ std::string times_of(const FactorResult& result) {
                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
 }
 
-/// The way that the matrices went where it is not the variant's usual one; else empty.
-std::string way_text(const FactorResult& result) {
-  const RouteCounts& routes = result.verdict.routes();
-  const index_t slow = routes.reflectors + routes.second_try;
-  const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
-  if (slow == 0 || !routes.has_choice()) return "";
-  return slow == all ? fmt::format("all {} by reflectors", format_count(all))
-                     : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
-}
-
 std::string variant_text(const FactorResult& result) {
   const std::string way = way_text(result);
   return std::string(result.plan.variant->name) + (way.empty() ? "" : ", " + way);
@@ -157,6 +147,15 @@ Json condition_json(const FactorResult& result) {
 }
 
 }  // namespace
+
+std::string way_text(const FactorResult& result) {
+  const RouteCounts& routes = result.verdict.routes();
+  const index_t slow = routes.reflectors + routes.second_try;
+  const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
+  if (slow == 0 || !routes.has_choice()) return "";
+  return slow == all ? fmt::format("all {} by reflectors", format_count(all))
+                     : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
+}
 
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;

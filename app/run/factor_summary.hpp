@@ -37,6 +37,9 @@ struct FactorResult {
 /// the options ask for.
 void print_result(const FactorOptions& options, const FactorResult& result);
 
+/// The way that the matrices went where it is not the variant's usual one; else empty.
+std::string way_text(const FactorResult& result);
+
 /// Describes the run in a few lines for standard output. `verbose` adds the routes.
 std::string summary(const FactorResult& result, bool verbose);
 

@@ -28,7 +28,7 @@ void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
 /// A permutation from its stored numbers, which count from 0; empty where they are none.
 std::vector<index_t> permutation_of(std::span<const double> numbers);
 
-/// R of one matrix after another. Not thread-safe: each thread needs its own object.
+/// Pivots R of one matrix after another. Not thread-safe: each thread needs its own object.
 class RankAndOrder {
  public:
   explicit RankAndOrder(const Problem& problem);
@@ -37,7 +37,7 @@ class RankAndOrder {
 
   static std::size_t workspace_bytes(const Problem& problem);
 
-  /// r: k x n (what lies below the diagonal does not count); scale: that of A.
+  /// Takes r (k x n); entries below its diagonal do not count. `scale` is that of A.
   template <class T>
   void set(MatrixView<const T> r, int scale);
   /// Enters rank and condition, as far as they are asked for.
@@ -53,7 +53,7 @@ class RankAndOrder {
   std::span<const index_t> permutation() const { return permutation_; }
   /// Gives every rank what rank 0 knows of P and Q2.
   void share(Comm& comm);
-  /// min |r_ii| / max |r_ii| of R2; 0 for R2 = 0.
+  /// Returns min |r_ii| / max |r_ii| of R2, and 0 for R2 = 0.
   double diagonal_ratio() const;
   /// r (k x n) := R2, with exact +0 below the diagonal.
   template <class T>

@@ -26,7 +26,7 @@ bool has_factors(const MatrixReport& line) {
   return line.status != Status::non_finite && line.status != Status::r_overflows;
 }
 
-/// k x n, with R on and above the diagonal.
+/// Returns a matrix of k x n with R on and above the diagonal.
 template <class T>
 MatrixView<const T> r_of(const Problem& p, const Factors<T>& out, index_t b) {
   const MatrixView<T> r = (p.mode == Mode::raw ? out.v : out.r)[b];
@@ -56,7 +56,7 @@ index_t part_rows_of(const Plan& plan) {
 template <class T>
 class RankedBackend::Worker {
  public:
-  /// part_rows: of the parts in which the errors are measured; 0: in no parts.
+  /// Errors are measured in parts of part_rows rows each; 0: in no parts.
   Worker(const Problem& problem, int threads, index_t part_rows)
       : problem_(problem), threads_(threads), part_rows_(part_rows), r_(problem) {
     if (!problem.pivots || problem.check == Check::none) return;
@@ -96,7 +96,7 @@ class RankedBackend::Worker {
   }
 
  private:
-  /// Those of the reflectors of A[:, P].
+  /// Gives R and Q the signs that the reflectors of A[:, P] leave.
   void take_lapack_signs(MatrixView<T> q) {
     MatrixView<T> top = q.row_block(0, problem_.k());
     top.cols = problem_.k();

@@ -27,7 +27,7 @@ class RankedBackend final : public BackendAround {
   ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
                       std::span<MatrixReport> report) override;
 
-  /// The memory of a worker.
+  /// Returns the memory that a worker takes, in bytes.
   static std::size_t workspace_bytes(const Problem& problem, int threads_per_matrix);
 
  private:

@@ -14,12 +14,12 @@
 
 namespace qrtool {
 
-/// `first_word`: the number of words before these rows, where they are a part of a matrix whose sum
-/// is that of its parts.
+/// Returns the checksum of a matrix, or of some of its rows: the sum of a matrix is that of its
+/// parts. `first_word` is the number of words of the matrix before these rows.
 template <class T>
 std::uint64_t checksum(MatrixView<const T> matrix, index_t first_word = 0);
 
-/// The same of any words.
+/// Returns the checksum of any words of 32 bits.
 std::uint64_t checksum(std::span<const std::uint32_t> words);
 
 }  // namespace qrtool

@@ -90,9 +90,10 @@ struct Layout {
     return squares * std::min(width, ceiling(x_columns, unit) * unit) * width;
   }
   index_t tile_size() const { return tile_strips * a_strip_size; }
-  /// Of A - QR, in a slab.
+  /// Returns how many tiles A - QR has in a slab.
   index_t tiles() const { return ceiling(rows, tile_rows) * n_groups; }
-  /// Two numbers for each tile, and one for every other task.
+  /// Returns how many numbers the tasks of a slab leave: two for each tile, and one for every other
+  /// task.
   index_t slots() const { return std::max({2 * tiles(), packs, group_pairs()}); }
   index_t size() const {
     return 2 * gram_size() + x_strips * x_strip_size + n_strips * r_strip_size +
@@ -298,7 +299,7 @@ struct ErrorMeter::State {
                       .lost = rest});
   }
 
-  /// ||A||^2 and ||A - QR||^2 of some rows and strips.
+  /// Computes ||A||^2 and ||A - QR||^2 of some rows and strips.
   template <class T>
   void add_residual(MatrixView<const T> a, index_t tile, double* packed) const {
     const index_t first_row = tile / layout.n_groups * layout.tile_rows;
@@ -371,8 +372,8 @@ struct ErrorMeter::State {
     });
   }
 
-  /// ||I - Q'Q||. The rounding errors of this measurement must not put a float64 matrix above its
-  /// bar.
+  /// Returns ||I - Q'Q||. The rounding errors of this measurement must not put a float64 matrix
+  /// above its bar.
   double orthogonality() const {
     const double norm = norm_of(width * width, [&](Strips at) {
       return square_squares(at, gram + square_at(at.s, at.t), nullptr, 1);
@@ -388,8 +389,8 @@ struct ErrorMeter::State {
     return std::sqrt(squares);
   }
 
-  /// Entry (i, j) of Q'Q - I, as if in twice the precision. Source: Ogita, Rump, Oishi, "Accurate
-  /// sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm Dot2.
+  /// Returns entry (i, j) of Q'Q - I as if computed in twice the precision. Source: Ogita, Rump,
+  /// Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), algorithm Dot2.
   double exact_product(index_t i, index_t j) const {
     const auto column = [&](index_t c) { return x + c / width * layout.x_strip_size + c % width; };
     const double *left = column(i), *right = column(j);

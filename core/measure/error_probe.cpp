@@ -39,14 +39,14 @@ constexpr index_t run = 32;
 /// cache.
 constexpr index_t block_rows = 128, block_strips = 4;
 static_assert(block_rows == block_strips * width);  // as many tasks for rows as for columns
-/// The products of as many rows with 32 vectors.
+/// The products of block_rows rows with 32 vectors take so many numbers.
 constexpr index_t product_size = block_rows * width;
 
 /// The columns from which on the probe takes less than half of the meter's time (AVX-512,
 /// 2026-11-22): it does 168 m n operations for a reduced QR, and the meter 2 m n^2.
 constexpr index_t least_columns = 192;
 
-/// Vectors side by side, a row of 32 numbers for each row.
+/// Takes room for 32 vectors from a workspace; they lie side by side, 32 numbers for each row.
 double* take_vectors(double*& at, index_t rows) { return std::exchange(at, at + rows * width); }
 
 }  // namespace
@@ -76,7 +76,7 @@ struct ErrorProbe::State {
   }
 
   static index_t padded(index_t rows) { return ceiling(rows, strips::unit) * strips::unit; }
-  /// Packed numbers; then the products of their rows.
+  /// Returns the size of a task's room: packed numbers, and then the products of their rows.
   static index_t block_size() {
     return block_strips * strip_size_of(2 * block_rows) + product_size;
   }
@@ -107,7 +107,7 @@ struct ErrorProbe::State {
     return block_of(worker) + block_strips * strip_size_of(2 * block_rows);
   }
 
-  /// The rows of a task.
+  /// Return the first row of a task, and how many rows it has.
   static index_t first_of(index_t task) { return task * block_rows; }
   static index_t rows_of(index_t task, index_t rows) {
     return std::min(block_rows, rows - first_of(task));
@@ -289,7 +289,7 @@ struct ErrorProbe::State {
     });
   }
 
-  /// ||(I - Q'Q) Y||^2, or ||(A'A - R'R) X||^2.
+  /// Returns ||(I - Q'Q) Y||^2, or ||(A'A - R'R) X||^2.
   double squares_of_columns() const {
     CompensatedSum squares;
     for (index_t i = 0; i < (q_cols > 0 ? q_cols : n); ++i)

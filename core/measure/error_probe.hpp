@@ -86,8 +86,9 @@ class ErrorProbe {
 /// The errors that the true ones exceed with a probability of 1e-9 each.
 Errors upper_bounds(const Errors& estimates);
 
-/// What Check::full or Check::probe finds of matrices of one shape, one after another: the
-/// estimates where their upper bounds are within the bars, and the measured errors elsewhere.
+/// Finds the errors of matrices of one shape, one after another, as Check::full or Check::probe
+/// asks: it gives the estimates where their upper bounds are within the bars, and measures the
+/// errors elsewhere.
 class ErrorFinder {
  public:
   /// The shapes of Q and R, as ErrorMeter has them, and the threads at the most.

@@ -35,7 +35,8 @@ class GramProbe {
   /// Adds the rows of whole leaves, the first of which has the number `leaf`, on `threads` threads.
   /// Calls may be made at the same time for different leaves.
   void add(index_t leaf, MatrixView<const T> rows, int threads);
-  /// What was found of some leaves. It is trivially copyable, for another rank.
+  /// Returns what was found of some leaves. It is trivially copyable, so that it can be sent to
+  /// another rank.
   std::span<double> sums(index_t leaf, index_t leaves) const;
   /// The errors of R (k x n), after every leaf was added. `scale` is that of A (Magnitude::scale).
   /// The orthogonality is not measured.

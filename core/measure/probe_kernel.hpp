@@ -11,7 +11,7 @@ namespace qrtool::probe {
 /// The columns of X.
 inline constexpr std::int64_t vectors = 8;
 
-/// The most rows that stay in registers at a time.
+/// At most so many rows stay in registers at a time.
 inline constexpr std::int64_t most_rows = 8;
 
 /// The same source compiled for one instruction set.

@@ -16,9 +16,10 @@ using blocked::lesser, blocked::round_up;
 static_assert(width == blocked::width);
 
 constexpr int lanes = Products::lanes;
-/// The rows of a tile of registers.
+/// A tile of registers has so many rows.
 constexpr int tile = blocked::tile_reflectors;
-/// Those of a tile that keeps the sum of all runs in registers beside that of the present run.
+/// A tile that keeps two sums in registers, of the present run and of all runs, has half as many
+/// rows.
 constexpr int low_tile = tile / 2;
 /// The most pairs of runs in a tile of rows are 2^most_levels - 1.
 constexpr int most_levels = 8;
@@ -41,8 +42,9 @@ double total(V sums) {
 
 // ---- packing
 
-/// What the packed numbers of a row are multiplied by, and the sum of their squares. These are
-/// copied into local variables, which the stores to memory cannot change.
+/// Holds the numbers that a row is multiplied by when it is packed, and the sum of the squares of
+/// the packed numbers. The functions copy both into local variables, which the stores to memory
+/// cannot change.
 template <class T>
 struct Packing {
   using From = typename VectorOf<T, lanes>::unaligned;
@@ -62,7 +64,7 @@ struct Packing {
       (q % 2 == 0 ? even : odd) += x * x;
     }
   }
-  /// Fewer than 32 columns, and zeros up to a multiple of `unit`.
+  /// Copies fewer than 32 columns, and fills up with zeros to a multiple of `unit`.
   [[gnu::always_inline]] void copy_rest(const T* from, index_t count, double* to) {
     index_t j = 0;
     for (; j + lanes <= count; j += lanes) {
@@ -281,7 +283,7 @@ void add_gram(const Gram& g) {
 
 // ---- A - QR
 
-/// A strip of A minus the product of some strips of Q and their rows of a strip of R.
+/// Describes a strip of A minus the product of some strips of Q and their rows of a strip of R.
 struct StripProduct {
   const double* q;
   index_t q_strip_size;
@@ -334,7 +336,8 @@ template <int Rows, int N>
       if constexpr (in_registers) store(a + i * width + c * lanes, x[i][c]);
 }
 
-/// A tile's rows of R stay in the first-level cache for all rows of Q.
+/// Subtracts the product from a strip. A tile's rows of R stay in the first-level cache for all
+/// rows of Q.
 template <int Rows>
 [[gnu::noinline]] void subtract_strip(const StripProduct& f) {
   for_tiles(0, f.vectors, [&]<int N>(int first) {
@@ -391,7 +394,7 @@ Int columns_of_lanes() {
   return column;
 }
 
-/// The lanes of x in the mask; the others are 0.
+/// Returns x in the lanes of the mask, and 0 in the others.
 V select(Int mask, V x) { return reinterpret_cast<V>(reinterpret_cast<Int>(x) & mask); }
 
 /// Columns beyond those of the matrix are zero, and need no mask.

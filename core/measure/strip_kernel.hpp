@@ -16,11 +16,11 @@ using index_t = std::int64_t;
 inline constexpr index_t width = 32;
 /// Columns, and the rows of A and Q, are padded to multiples of this number.
 inline constexpr index_t unit = 8;
-/// The rows of a tile. Plain sums of a run of products are added to each other, and the sum of a
-/// tile is then added to a compensated sum.
+/// A tile has so many rows. Plain sums of a run of products are added to each other, and the sum of
+/// a tile is then added to a compensated sum.
 inline constexpr index_t tile_rows = 256;
 
-/// Rows of a matrix, and the place of their strips.
+/// Describes rows of a matrix, and where their strips go.
 template <class T>
 struct Rows {
   const T* from;
@@ -30,7 +30,8 @@ struct Rows {
   index_t strip_size;  // from one strip to the next
 };
 
-/// A square of V'C of two strips, summed by Kahan's method over tiles of rows.
+/// Describes the 32 x 32 entries of V'C for two strips, which are summed by Kahan's method over
+/// tiles of rows.
 struct Gram {
   const double *v, *c;  // rows x 32
   index_t rows, v_columns, c_columns;

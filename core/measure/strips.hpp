@@ -48,8 +48,8 @@ inline double pack(const Rows<double>& rows) { return best_kernels().pack_double
 
 inline index_t ceiling(index_t size, index_t part) { return (size + part - 1) / part; }
 
-/// The doubles of a strip. It has a row more than needed: rows of different strips at a distance of
-/// a power of two would compete for few sets of a cache.
+/// Returns how many doubles a strip takes. It has a row more than needed: rows of different strips
+/// at a distance of a power of two would compete for few sets of a cache.
 inline index_t strip_size_of(index_t rows) { return (ceiling(rows, unit) * unit + 1) * width; }
 
 inline double entries(index_t rows, index_t columns) {
@@ -98,13 +98,14 @@ inline bool needs_exact_orthogonality(index_t m, index_t n, double orthogonality
   return m <= few_rows && orthogonality > almost_above * bar;
 }
 
-/// error / norm. A = 0 must come back exactly: every other QR has an infinite relative error.
+/// Returns error / norm. A = 0 must come back exactly: every other QR has an infinite relative
+/// error.
 inline double relative(double error, double norm) {
   if (norm > 0 || std::isnan(error)) return error / norm;
   return error > 0 ? std::numeric_limits<double>::infinity() : 0.0;
 }
 
-/// min |r_ii| / max |r_ii| of k entries diagonal(i); 0 for R = 0.
+/// Returns min |r_ii| / max |r_ii| of the k entries diagonal(i), and 0 for R = 0.
 template <class Diagonal>
 double diagonal_ratio_of(index_t k, Diagonal diagonal) {
   double largest = 0, least = std::numeric_limits<double>::infinity();

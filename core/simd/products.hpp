@@ -14,7 +14,7 @@
 namespace qrtool::blocked {
 namespace {
 
-/// The columns of a strip and of a leaf.
+/// A strip has `width` columns, and a leaf of its panel has `leaf` columns.
 constexpr index_t width = 32, leaf = 16;
 /// Rows are padded with zeros to whole tiles.
 constexpr index_t tile_rows = 8;
@@ -22,7 +22,7 @@ constexpr index_t tile_rows = 8;
 /// smaller error than one long sum: with 64 rows the error of a constant 130x160 matrix was 1.14
 /// times its bar, and with 32 rows it is 0.6 times.
 constexpr index_t sum_rows = 32;
-/// The reflectors per tile of V'C. With two vectors of columns a tile has 16 sums, or 8 on
+/// A tile of V'C has so many reflectors. With two vectors of columns it has 16 sums, or 8 on
 /// processors with 16 registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile_reflectors = 8;
@@ -33,7 +33,7 @@ constexpr int tile_reflectors = 4;
 constexpr index_t round_up(index_t x, index_t unit) { return (x + unit - 1) / unit * unit; }
 constexpr index_t lesser(index_t x, index_t y) { return x < y ? x : y; }
 
-/// The products in type C. Matrices have rows of 32 entries without gaps.
+/// Computes the products of strips in type C. Matrices have rows of 32 entries without gaps.
 template <class C>
 struct Products : Lanes<C, C> {
   using Base = Lanes<C, C>;
@@ -51,7 +51,7 @@ struct Products : Lanes<C, C> {
     const C* t;  // T transposed: t[q * width + p] = T(p, q)
   };
 
-  /// Which rows of C can have entries other than zero; V'C skips the others.
+  /// Says in which rows C can have entries other than zero; V'C skips the other rows.
   struct Rows {
     bool in_top, in_rest;
   };

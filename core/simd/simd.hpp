@@ -19,7 +19,7 @@ constexpr int vector_bytes = QRTOOL_VECTOR_BYTES;
 template <class E, int L>
 struct VectorOf {
   typedef E type __attribute__((vector_size(L * sizeof(E))));
-  /// The same type for memory that is also read entry by entry.
+  /// A vector type for memory that is also read entry by entry.
   typedef E stored __attribute__((vector_size(L * sizeof(E)), may_alias));
   typedef E unaligned __attribute__((vector_size(L * sizeof(E)), may_alias, aligned(alignof(E))));
 };
@@ -71,7 +71,7 @@ struct Lanes {
   static constexpr typename Format<T>::Int infinity_bits =
       typename Format<T>::Int{2 * Format<T>::bias + 1} << Format<T>::mantissa;
 
-  /// |x| as an integer. Such integers have the order of the numbers; Inf and NaN are the largest.
+  /// Returns |x| as integers, which have the order of the numbers; Inf and NaN are the largest.
   static IntT magnitude_bits(VT x) { return reinterpret_cast<IntT>(x) & ~(IntT{} + sign_bit); }
 
   /// Compilers make one vector instruction of this loop over an array.

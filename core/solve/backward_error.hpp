@@ -26,7 +26,7 @@ namespace qrtool {
 struct SolutionNorms {
   double a = 0, b = 0, x = 0, r = 0, g = 0;
 
-  /// e above; 0 for r = 0.
+  /// Returns e of the formula above, and 0 for r = 0.
   double consistent_error() const;
 };
 

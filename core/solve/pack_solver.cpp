@@ -75,7 +75,7 @@ PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
       solutions_(shifts_.size()),
       matrices_(packed_.size()) {}
 
-/// Of both ways to R.
+/// Returns the workspace of the kernel, for the larger of its two ways to R.
 template <class T>
 std::size_t PackSolver<T>::kernel_bytes(const systems::Routine<T>& routine, systems::Shape shape) {
   const std::size_t bytes = routine.workspace_bytes(shape);
@@ -173,7 +173,7 @@ bool PackSolver<T>::needs_care(index_t lane) const {
   return false;
 }
 
-/// Those of the system's R.
+/// Returns the correlations of the solution's entries, from the system's R.
 template <class T>
 std::vector<double> PackSolver<T>::correlations_of(index_t lane) {
   const MatrixView<double> r = r_.view()[0];

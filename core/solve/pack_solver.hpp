@@ -20,15 +20,15 @@ std::span<const systems::Kernels* const> systems_kernels();
 /// where factors alone would pay otherwise: packs copy no A, and measure nothing but x.
 bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p);
 
-/// Not thread-safe: each thread needs its own object. What is found about a system does not depend
-/// on its lane or on the other systems.
+/// Solves packs of systems. Not thread-safe: each thread needs its own object. What is found about
+/// a system does not depend on its lane or on the other systems.
 template <class T>
 class PackSolver {
  public:
-  /// How run() gets R: it computes R itself, or R is given.
+  /// Says how run() gets R: it computes R itself, or R is given.
   enum class Factor { own, given };
 
-  /// For systems of at least as many rows as columns, with p right sides each. `problem` outlives
+  /// Takes systems of at least as many rows as columns, with p right sides each. `problem` outlives
   /// the object.
   PackSolver(const SolveProblem& problem, index_t p, Factor factor = Factor::own,
              const systems::Kernels& kernels = *systems_kernels().front());
@@ -42,12 +42,12 @@ class PackSolver {
   /// Solves what run() has put off.
   void finish(const RightSideBlock<T>& block);
 
-  /// Packed systems [A B] and R of them.
+  /// Systems that are packed as [A B], and R of each of them.
   struct Factored {
     BatchView<const T> ab, r;
     std::span<const PackedSystem> packed;
   };
-  /// The same with R given. Calls with_care(i) for every system i that is not solved.
+  /// Solves systems whose R is given. Calls with_care(i) for every system i that is not solved.
   template <class WithCare>
   void run_factored(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block,
                     const Factored& factored, WithCare with_care) {

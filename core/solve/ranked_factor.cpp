@@ -23,7 +23,7 @@ double frobenius(MatrixView<const double> r) {
   return std::sqrt(sum);
 }
 
-/// The e with the largest entry of v in [2^(e - 1), 2^e); 0 for a vector of zeros.
+/// Returns the e with the largest entry of v in [2^(e - 1), 2^e), and 0 for a vector of zeros.
 int exponent_of(const Vector& v) {
   int exponent = 0;
   std::frexp(v.lpNorm<Eigen::Infinity>(), &exponent);
@@ -44,7 +44,8 @@ Vector scaled(const Vector& v, int exponent) {
 
 }  // namespace
 
-/// The complete orthogonal decomposition, or for basic solutions its first half.
+/// The complete orthogonal decomposition S P = Q T Z, or for basic solutions its first half, S P =
+/// Q T.
 struct RankedFactor::Complete {
   TruncatedQr pivoted;  // of R D^-1
   Matrix u;             // U: T Z = [U 0]; for basic solutions the leading block of T
@@ -114,7 +115,7 @@ double default_rank_tolerance(ElementType type, index_t n) {
   return u * std::max(16.0, 2 * static_cast<double>(n));
 }
 
-/// The e_j with the norm of column j in [2^(e_j - 1), 2^e_j).
+/// Returns, for each column j, the e_j with its norm in [2^(e_j - 1), 2^e_j).
 std::vector<int> RankedFactor::column_exponents() const {
   std::vector<int> exponents(static_cast<std::size_t>(r_.cols));
   for (index_t j = 0; j < r_.cols; ++j) {

@@ -89,7 +89,7 @@ struct Twofolds {
 /// The sums of a dot product that do not wait for each other.
 constexpr index_t dot_sums = 16;
 
-/// b - a'x in two parts, each rounded to float64.
+/// Returns b - a'x as the sum of two float64 numbers.
 std::pair<double, double> precise_residual(const double* a, const double* x, index_t n, double b) {
   double high[dot_sums] = {}, low[dot_sums] = {};
   const Twofolds sums{high, low};

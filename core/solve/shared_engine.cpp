@@ -434,7 +434,7 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   return finish_gaps(block);
 }
 
-/// A right side at a time: they are few.
+/// Solves for one right side at a time, since there are few of them.
 template <class T>
 std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
                                                std::span<const index_t> sides) {

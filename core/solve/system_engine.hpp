@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// The seconds of packing and factoring, and of solving and checking.
+/// The seconds that packing and factoring took, and those of solving and checking.
 struct SolveSeconds {
   double factor = 0, solve = 0;
 
@@ -23,7 +23,8 @@ struct SolveSeconds {
   }
 };
 
-/// Not thread-safe: workspaces stay from call to call.
+/// Solves systems with a matrix each on the CPU. Not thread-safe: workspaces stay from call to
+/// call.
 template <class T>
 class SystemEngine {
  public:

@@ -11,7 +11,7 @@ namespace {
 
 int smallest_exponent(ElementType type) { return type == ElementType::float32 ? -149 : -1074; }
 
-/// The larger of the two errors; NaN is the worst.
+/// Returns the larger of two errors; NaN is the largest.
 double worse(double one, double other) {
   return std::isnan(one) || std::isnan(other) ? std::numeric_limits<double>::infinity()
                                               : std::max(one, other);
@@ -96,8 +96,8 @@ void SystemSolver<T>::measure(SystemRows& rows, index_t j, Candidate& c) const {
   judge(sums, 0, c);
 }
 
-/// One step of iterative refinement. It is kept where the gradient, as R sees it, has become
-/// smaller, and the check still passes.
+/// Takes one step of iterative refinement. It is kept where the gradient, as R sees it, has become
+/// smaller and the check still passes.
 template <class T>
 void SystemSolver<T>::refine(SystemRows& rows, index_t j, int shift, Candidate& best) const {
   std::vector<double> d(best.x.size(), 0.0);

@@ -23,7 +23,7 @@
 
 namespace qrtool {
 
-/// What is recorded about each solution.
+/// What the report says about each solution.
 struct SolutionReport {
   double residual_norm = not_measured;   // ||b - A x||, measured
   double backward_error = not_measured;  // of x as it is stored
@@ -34,7 +34,7 @@ struct SolutionReport {
   std::uint8_t tries = 1;             // 2: reflectors made x after another way had failed
 };
 
-/// What is recorded about each matrix A.
+/// What the report says about each matrix A.
 struct MatrixFindings {
   std::int32_t rank = -1;  // -1: A is not finite
   double condition = not_measured, scaled_condition = not_measured;

@@ -16,12 +16,12 @@ using Matrix = TruncatedQr::Matrix;
 using Vector = TruncatedQr::Vector;
 
 constexpr index_t block = 64, sample_rows = block + 8;
-/// Columns from which blocks pay.
+/// Blocks of columns pay from so many columns on.
 constexpr index_t least_columns = 256;
 /// Blocks are taken while their diagonal is this many times the tolerance.
 constexpr double margin = 8;
 
-/// Rows of +1 and -1, always the same.
+/// Returns rows of +1 and -1, the same in every run.
 Matrix signs(index_t rows, index_t cols) {
   std::mt19937_64 random(1);
   return Matrix::NullaryExpr(rows, cols, [&] { return random() & 1 ? 1.0 : -1.0; });
@@ -106,7 +106,7 @@ void TruncatedQr::choose_one_by_one() {
   }
 }
 
-/// The reflector of the next column, and the norms of the columns after it, number j + 1 and more.
+/// Makes the reflector of the next column, and updates the norms of the columns from j + 1 on.
 void TruncatedQr::take_step(index_t j, Vector& norms, Vector& first_norms) {
   const index_t k = steps_++, rows = s_.rows() - k, cols = s_.cols() - k - 1;
   double& coefficient = coefficients_(k);

@@ -21,11 +21,12 @@ class TruncatedQr {
   using Matrix = Eigen::MatrixXd;
   using Vector = Eigen::VectorXd;
 
-  /// s: k x n. With `is_complete` it goes on until no row or column is left, or all are zero.
+  /// Factors s (k x n). With `is_complete` it goes on until no row or column is left, or all are
+  /// zero.
   TruncatedQr(Matrix s, double tolerance, bool is_complete);
 
   index_t rank() const { return rank_; }
-  /// R, with zeros below the diagonal; only of a complete factor R22 is triangular.
+  /// Returns R, with zeros below the diagonal. R22 is triangular only where the factor is complete.
   Matrix r() const;
   /// Column j of S P is column permutation()(j) of S.
   const Eigen::VectorXi& permutation() const { return permutation_; }

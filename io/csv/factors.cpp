@@ -28,11 +28,6 @@
 namespace qrtool {
 namespace {
 
-bool exists(const std::string& name) {
-  struct stat info {};
-  return stat(name.c_str(), &info) == 0;
-}
-
 /// The files of a set that exist, and the checksums that each of them gives its matrices.
 struct OpenSet {
   std::vector<std::string> names;

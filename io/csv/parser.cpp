@@ -19,7 +19,7 @@
 namespace qrtool {
 namespace {
 
-/// What NumPy, pandas, R and Excel write for a missing number, beside nan.
+/// The texts, beside nan, that NumPy, pandas, R and Excel write for a missing number.
 constexpr std::string_view usual_na_texts[] = {"",     "NA",   "N/A",  "n/a",  "#N/A",
                                                "NULL", "null", "None", "<NA>", "NaT"};
 
@@ -70,7 +70,8 @@ bool is_word(std::string_view text) {
          (first >= 0xc3 && first < 0xe2);
 }
 
-/// What programs and people write where a number is missing, beside what is always one.
+/// The texts, beside those that always mean a missing number, that programs and people may write
+/// for one.
 constexpr std::string_view likely_na_texts[] = {"?", "-", "--", ".", "..", "*", "missing", "nil"};
 
 bool is_likely_missing(std::string_view text) {
@@ -78,21 +79,21 @@ bool is_likely_missing(std::string_view text) {
          std::end(likely_na_texts);
 }
 
-/// A number with a decimal point or comma.
+/// Whether a text is a number with a decimal point or comma.
 bool is_any_number(std::string_view text) {
   double value = 0;
   return parse_number(text, value) == Parsed::number ||
          parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number;
 }
 
-/// "2020-01-31", "31/01/2020 12:00".
+/// Whether a text looks like a date: "2020-01-31", "31/01/2020 12:00".
 bool is_date(std::string_view text) {
   const auto is_sign = [](char c) { return c == '-' || c == '/' || c == ':'; };
   return begins_like_number(text) && std::count_if(text.begin(), text.end(), is_sign) >= 2 &&
          text.find_first_not_of("0123456789-/:. TZ+") == std::string_view::npos;
 }
 
-/// What programs write for a condition.
+/// Whether a text is what programs write for true or false.
 bool is_truth(std::string_view text) {
   constexpr std::string_view words[] = {"True", "False", "TRUE", "FALSE", "true", "false"};
   return std::find(std::begin(words), std::end(words), text) != std::end(words);
@@ -480,7 +481,7 @@ bool CsvParser::is_first_row_a_header(index_t rows) {
   return false;
 }
 
-/// What may be meant in another way.
+/// Adds notes on columns that may be meant in another way.
 void CsvParser::note_columns() {
   if (are_names_numbered_)
     throw InputError(header_place() +
@@ -606,8 +607,8 @@ double CsvParser::number_of(const Field& field, std::string_view line, ElementTy
                    type == ElementType::float32 ? "use --precision double" : "");
 }
 
-/// The usual case: a number without quotes that ends at a separator. Returns false, without
-/// moving `at`, for every other field.
+/// Takes a number without quotes that ends at a separator, which is the usual field. Returns false,
+/// without moving `at`, for every other field.
 bool CsvParser::take_number(std::string_view line, std::size_t& at, ElementType type,
                             double& number) {
   std::size_t begin = at;

@@ -334,7 +334,7 @@ void AtomicFile::withdraw() noexcept {
       name_ == Name::exchanged
           ? exchange_names(target_.c_str(), temporary_path_.c_str(), error) && error == 0
           : !replaced_rights_ && is_same_file(descriptor_, target_) && unlink(target_.c_str()) == 0;
-  // What cannot be undone stays as it is: the file is complete.
+  // Where the rename cannot be undone, the file stays as it is: it is complete.
   if (is_undone) {
     name_ = Name::temporary;
   } else {

@@ -62,7 +62,7 @@ std::uint32_t swap_bytes_of_halves(std::uint32_t v) {
   return (v & 0x00ff00ff) << 8 | (v >> 8 & 0x00ff00ff);
 }
 
-/// The checksum of words in the byte order of this machine.
+/// Returns the checksum of words in the byte order of this machine.
 std::uint32_t little_endian_fletcher32(const std::byte* data, std::size_t bytes) {
   constexpr std::size_t row_bytes = sizeof(Lanes);
   Sums sums;

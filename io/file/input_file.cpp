@@ -31,11 +31,6 @@ Descriptor open_if_readable(const std::string& path) {
   return Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
-bool exists(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0;
-}
-
 bool is_directory(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -62,7 +57,7 @@ std::string hint_for_missing(const std::string& path) {
                      escape(path.substr(colon + 1)));
 }
 
-/// At most `size` bytes; fewer at the end of the file, or where errno is not 0 afterwards.
+/// Reads at most `size` bytes: fewer at the end of the file, or where errno is not 0 afterwards.
 std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size) {
   std::string bytes(size, '\0');
   const TwoParts parts{{{bytes.data(), size}, {nullptr, 0}}};

@@ -8,8 +8,8 @@
 
 namespace qrtool {
 
-/// 64 bits. The order of the numbers counts. It notices files of different runs; it does not
-/// protect against someone who wants two files to agree.
+/// Makes a hash of 64 bits. The order of the numbers counts. It notices files of different runs; it
+/// does not protect against someone who wants two files to agree.
 class NumberHash {
  public:
   void add(double number) {

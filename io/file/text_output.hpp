@@ -38,7 +38,7 @@ class TextOutput {
   /// Writes what is left and adds the file to `files`.
   void finish(FileSet& files);
   void commit();
-  /// The bytes of text so far, and going back to an earlier value of it.
+  /// Return how many bytes of text there are, and go back to an earlier value of that number.
   std::uint64_t position() const { return flushed_ + buffer_.size(); }
   void go_back(std::uint64_t position);
   const std::string& path() const { return path_; }

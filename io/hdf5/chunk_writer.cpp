@@ -15,7 +15,8 @@
 namespace qrtool::hdf5 {
 
 constexpr std::size_t checksum_bytes = 4;
-// What is written before the system is told to bring it to the disk. Less would be told too often.
+// After so many bytes the system is told to bring them to the disk. With fewer it would be told too
+// often.
 constexpr std::size_t group_bytes = std::size_t{8} << 20;
 
 ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,

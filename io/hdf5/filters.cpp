@@ -136,7 +136,7 @@ bool Filters::can_be_undone() const {
 std::string Filters::decompress(const Filter& filter, ChunkBytes& chunk) const {
   std::optional<std::size_t> size;
   if (compresses(filter.id)) {
-    // What another filter makes of a chunk is hardly larger than the chunk.
+    // The result of another filter is hardly larger than the chunk.
     constexpr std::uint64_t room = 4096;
     chunk.next.resize(filter.bytes > 0 ? filter.bytes : 2 * chunk_bytes_ + room);
     size = filter.id == filter_lzf ? decompress_lzf(chunk.now.view(), chunk.next)

@@ -31,10 +31,10 @@ class Walk {
  public:
   Walk(std::uint64_t address, const ReadBytes& read) : address_(address), read_(read) { begin(); }
 
-  /// The next object; nothing after the last one, and where problem() says why.
+  /// Returns the next object, or nothing after the last one, and where problem() says why.
   std::optional<Object> next();
   const std::string& problem() const { return problem_; }
-  /// The bytes before the content of an object.
+  /// Returns how many bytes stand before the content of an object.
   std::uint64_t head_bytes() const { return padded(before_size + length_); }
   std::uint64_t content_address(const Object& object) const {
     return address_ + object.at + head_bytes();

@@ -116,7 +116,7 @@ class Hdf5Reader final : public Reader, public PartReader {
   /// row: the last dimension is a matrix of one row (tau); column: the only one that the selection
   /// leaves is a matrix of one column.
   enum class Vector { no, row, column };
-  /// What is read of a dataset, and how.
+  /// Says which part of a dataset is read, and how.
   struct Part {
     Order order = Order::row;
     Order stated = Order::row;      // what the source says; of an array only what it states
@@ -693,7 +693,7 @@ SelectedPath split_unless_named(const InputFile& file, const std::string& text) 
   return split_selection(text);
 }
 
-/// The range of every dimension from its first to its last index.
+/// Returns the ranges of every dimension from its first to its last index, without steps.
 std::vector<Range> without_steps(std::vector<Range> ranges) {
   for (Range& range : ranges) {
     if (range.count > 0) range.count = (range.count - 1) * range.step + 1;

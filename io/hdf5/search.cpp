@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_listed = 8;
 
-/// "a, b, c and 12 more".
+/// Joins items for a message: "a, b, c and 12 more".
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
   for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i) {

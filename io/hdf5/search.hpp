@@ -14,7 +14,7 @@ namespace qrtool::hdf5 {
 /// datasets to choose from; LimitError for impossible sizes.
 Dataset find_matrices(const InputFile& file, const std::string& path);
 
-/// The same for numbers with one dimension or more.
+/// Finds a dataset of numbers with one dimension or more.
 Dataset find_array(const InputFile& file, const std::string& path);
 
 /// All datasets that hard links lead to, those that hold no matrices with a `problem`. One that

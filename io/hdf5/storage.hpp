@@ -19,8 +19,8 @@ namespace qrtool::hdf5 {
 /// with an exponent or a mantissa that is not like IEEE 754's. Errors: InputError.
 void require_sound_type(const InputFile& file, const Dataset& dataset);
 
-/// What is stored for a dataset. `file` and `dataset` must outlive it. One thread at a time may use
-/// it.
+/// Knows what a file stores for a dataset. `file` and `dataset` must outlive it. One thread at a
+/// time may use it.
 class Storage {
  public:
   /// Compares the sizes that belong to the dataset as a whole. Decompresses on at most `threads`

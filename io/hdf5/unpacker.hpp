@@ -43,7 +43,7 @@ class Unpacker {
     std::span<const hsize_t> start, count;
     std::byte* out;
   };
-  /// A chunk with elements of a box.
+  /// A chunk that holds elements of a box.
   struct Part {
     std::vector<hsize_t> offset;        // of its first element
     std::optional<StoredChunk> stored;  // nothing where it was never written

@@ -8,7 +8,7 @@
 
 namespace qrtool::hdf5 {
 
-/// What is to end the process. `file` is the name, escaped, of the file that is read, or null.
+/// A function that ends the process. `file` is the escaped name of the file that is read, or null.
 using StuckHandler = void (*)(const char* file);
 
 /// Sets what is called, from a thread of its own, where the library has used the processor for

@@ -49,7 +49,7 @@ std::uint64_t hash_of(Reader& reader) {
   return hash.value();
 }
 
-/// What MtxWriter computes for the report.
+/// Computes the checksum that MtxWriter writes into the report.
 std::uint64_t checksum_of(const StoredFactors& factors) {
   NumberHash of_all;
   for (Reader* const reader :

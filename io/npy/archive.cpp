@@ -141,7 +141,8 @@ void Archive::require_readable(const zip_stat_t& about, const std::string& shown
   }
   if (about.comp_method == ZIP_CM_STORE && about.size != about.comp_size)
     throw_damaged(shown, "a member that is not compressed has two sizes");
-  // Deflate cannot compress more than 1032 to 1: a larger ratio is an error or an attack.
+  // Deflate cannot compress by more than 1032 to 1: a member with a larger ratio is an error or an
+  // attack.
   constexpr std::uint64_t harmless_bytes = std::uint64_t{1} << 30, highest_ratio = 1100;
   if (about.size > harmless_bytes && about.size / highest_ratio > about.comp_size) {
     throw LimitError(fmt::format("{}: the member claims {}, packed into {}", shown,

@@ -20,7 +20,8 @@ namespace {
 
 // The bytes that one call writes: many enough that the cost of the call does not matter.
 constexpr index_t piece_bytes = index_t{1} << 20;
-// What is written before the system is told to bring it to the disk. Less would be told too often.
+// After so many bytes the system is told to bring them to the disk. With fewer it would be told too
+// often.
 constexpr index_t group_bytes = index_t{8} << 20;
 
 static_assert(std::endian::native == std::endian::little, "headers say '<'");

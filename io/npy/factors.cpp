@@ -22,12 +22,7 @@ namespace qrtool::npy {
 namespace {
 
 // The bytes of matrices that are summed up at a time.
-constexpr index_t piece_bytes = index_t{16} << 20;
-
-bool exists(const std::string& name) {
-  struct stat info {};
-  return stat(name.c_str(), &info) == 0;
-}
+constexpr index_t summed_bytes = index_t{16} << 20;
 
 std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name) {
   if (name == "Q") return factors.q;
@@ -36,7 +31,7 @@ std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name
   return name == "V" ? factors.v : factors.tau;
 }
 
-/// The checksums of the matrices as ArrayWriter computes them, whatever the order and the type in
+/// Computes the checksums of the matrices as ArrayWriter does, whatever the order and the type in
 /// which they are stored.
 template <class T>
 std::vector<std::uint64_t> checksums_of(Reader& reader) {
@@ -44,7 +39,7 @@ std::vector<std::uint64_t> checksums_of(Reader& reader) {
   const index_t m = source.m, n = source.n, count = source.count();
   std::vector<std::uint64_t> sums(static_cast<std::size_t>(count), 0);
   if (count == 0 || m == 0 || n == 0) return sums;
-  const index_t room = piece_bytes / static_cast<index_t>(sizeof(T)), size = m * n;
+  const index_t room = summed_bytes / static_cast<index_t>(sizeof(T)), size = m * n;
   if (size <= room) {
     const index_t at_once = std::min(room / size, count);
     const Batch<T> piece(at_once, m, n);

@@ -249,7 +249,7 @@ Problem type_problem(const std::string& descr, std::string_view rest) {
   return {.text = fmt::format("is of the unknown type '{}'", escape(descr)), .hint = {}};
 }
 
-/// The number of bytes; nothing where the type is no real number.
+/// Returns the type with its number of bytes, or nothing where the type is no real number.
 std::optional<NumberType> number_type(char order, std::string_view rest) {
   if (rest.size() != 2) return {};
   NumberType type;
@@ -280,7 +280,7 @@ std::string name_of(const NumberType& type) {
   return fmt::format("{}{}{}", type.is_swapped ? "big-endian " : "", kind, 8 * type.bytes);
 }
 
-/// The length of a string such as "<U12".
+/// Returns the length of a string type such as "<U12".
 std::size_t length_of(const std::string& descr) {
   std::size_t length = 0;
   if (descr.starts_with("<U"))

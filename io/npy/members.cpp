@@ -19,7 +19,7 @@ constexpr std::size_t most_listed = 8;
 // Every member that is looked at must be unpacked a little.
 constexpr std::size_t most_looked_at = 1000;
 
-/// "a, b, c and 12 more".
+/// Joins items for a message: "a, b, c and 12 more".
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
   for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i)

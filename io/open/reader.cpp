@@ -26,7 +26,7 @@ namespace {
 
 constexpr index_t piece_bytes = index_t{1} << 20;
 
-/// Errors: UsageError where `spec` chooses what an input of this format does not offer.
+/// Refuses a `spec` that chooses what an input of this format does not offer. Errors: UsageError.
 void refuse_choices(const Format& format, const InputSpec& spec) {
   if (!spec.dataset.empty() && !format.has_datasets) {
     throw UsageError(

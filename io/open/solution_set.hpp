@@ -12,4 +12,9 @@ namespace qrtool {
 /// be read.
 void require_one_run_of_solutions(const std::string& set);
 
+/// Refuses the report beside `set` where it is not that of its files: of out.mtx beside out.npy, or
+/// of another run beside the coefficients of a table. Other sets are compared with their report
+/// where they are read. Errors: InputError.
+void require_own_report(const std::string& set);
+
 }  // namespace qrtool

@@ -73,7 +73,7 @@ bool is_complex_number(std::string_view text) {
   text.remove_suffix(1);
   double value = 0;
   if (parse_number(text, value) == Parsed::number) return true;
-  // The sign between the two parts; one after an exponent's e is not it.
+  // Finds the sign between the two parts. A sign after an exponent's e is not that one.
   for (std::size_t at = 1; at < text.size(); ++at) {
     if (text[at] != '+' && text[at] != '-') continue;
     std::string_view real = text.substr(0, at), imaginary = text.substr(at);

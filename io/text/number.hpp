@@ -22,12 +22,12 @@ std::size_t parse_leading_number(std::string_view text, double& value, ElementTy
                                  Decimal decimal);
 
 bool begins_like_number(std::string_view text);
-/// Digits with a sign or without.
+/// Whether a text is digits, with or without a sign.
 bool is_whole_number(std::string_view text);
 /// Whether the comma, or this sign, in it may separate thousands: "1,234", but neither "1,5" nor
 /// "0,123".
 bool may_have_thousands(std::string_view text, char sign = ',');
-/// "1+2i", "(1+2j)", "3i".
+/// Whether a text is a complex number: "1+2i", "(1+2j)", "3i".
 bool is_complex_number(std::string_view text);
 
 /// The action to recommend for a text that was probably meant as a number; empty: none.

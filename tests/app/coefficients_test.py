@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`solve TABLE OUT --response y` writes one table of coefficients, which pandas and R read as it is, and
-which agrees with R's summary(lm()). x goes through pipes, as text and as an array of NumPy."""
+"""`solve TABLE OUT --response y` writes one table of coefficients, which pandas and R read as it
+is, and which agrees with R's summary(lm()). x goes through pipes, as text and as an array of
+NumPy."""
 import io
 import json
 import os
@@ -24,7 +25,8 @@ write.csv(cbind(coef(summary(fit)), confint(fit, level = 0.9)), commandArgs(TRUE
 """
 R_READ = """
 table <- read.csv(commandArgs(TRUE)[1])
-stopifnot(identical(sapply(table, is.numeric), c(term = FALSE, x = TRUE, se = TRUE, t = TRUE, p = TRUE)))
+stopifnot(identical(sapply(table, is.numeric),
+                    c(term = FALSE, x = TRUE, se = TRUE, t = TRUE, p = TRUE)))
 cat(table$term, sep = "\\n")
 """
 
@@ -42,8 +44,8 @@ def write(name, text):
 
 def r_says(script, *args):
     write("script.R", script)
-    done = subprocess.run(["Rscript", "--vanilla", "script.R", *args], capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run(["Rscript", "--vanilla", "script.R", *args], capture_output=True,
+                          text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -138,7 +140,8 @@ class Coefficients(unittest.TestCase):
         found = json.loads(run("solve", "t.csv", "o.csv", "-f", "--response", "3-4", "--json"))
         np.testing.assert_allclose([each["x"] for each in found["coefficients"]], ours["x"])
         self.assertEqual(found["coefficients"][1]["term"], "b, c")
-        self.assertEqual(sorted(found["coefficients"][0]), ["p", "response", "se", "t", "term", "x"])
+        self.assertEqual(sorted(found["coefficients"][0]),
+                         ["p", "response", "se", "t", "term", "x"])
 
     def test_numbers_that_are_none(self):
         write("t.csv", "a,b,y\n1,2,3\n2,4,4\n3,6,9\n")

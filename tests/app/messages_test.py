@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes of people who know other programs: the message says what is wrong, and the hint what to do."""
+"""Mistakes of people who know other programs: the message says what is wrong, and the hint
+what to do."""
 import dataclasses
 import os
 import pathlib
@@ -17,8 +18,8 @@ TABLE = b"a,b,y\n1,2.5,3\n2,3,5\n3,5,1\n4,1,2\n"
 
 @dataclasses.dataclass
 class Mistake:
-    """A command that is refused: what is said, and the hint. `follow` turns the command into the one
-    that the hint means, and this one succeeds."""
+    """A command that is refused: what is said, and the hint. `follow` turns the command into the
+    one that the hint means, and this one succeeds."""
     command: str
     code: int
     message: str
@@ -64,8 +65,8 @@ MISTAKES = [
 
 
 def run(command):
-    return subprocess.run([QRTOOL, *shlex.split(command)], capture_output=True, text=True, check=False,
-                          timeout=120, stdin=subprocess.DEVNULL)
+    return subprocess.run([QRTOOL, *shlex.split(command)], capture_output=True, text=True,
+                          check=False, timeout=120, stdin=subprocess.DEVNULL)
 
 
 class Messages(unittest.TestCase):

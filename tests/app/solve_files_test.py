@@ -80,6 +80,66 @@ class SolveFiles(unittest.TestCase):
             os.remove(names[-1].format("one"))
             self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"one.{ending}")
 
+    def test_coefficients_and_a_report_of_two_runs_are_no_set(self):
+        for name in ("one", "two"):
+            table = self.random.standard_normal((12, 4))
+            np.savetxt(f"{name}-t.csv", table, delimiter=",", header="u,v,y,z", comments="")
+        for more in ((), ("--covariance",), ("--precision", "single", "--covariance"),
+                     ("--response", "y,z", "--no-se")):
+            more = ("--response", "y", "--columns", "u,v,y,z", *more)
+            for ending in ("csv", "tsv", "txt"):
+                for name in ("one", "two"):
+                    self.run_tool("solve", f"{name}-t.csv", f"{name}.{ending}", *more, "-q", "-f")
+                    self.run_tool("verify", f"{name}-t.csv", f"{name}.{ending}", "-q")
+                parts = [f".{ending}", ".report.json"]
+                parts += [f".covariance.{ending}"] if "--covariance" in more else []
+                for part in parts:
+                    os.rename("one" + part, "kept")
+                    shutil.copy("two" + part, "one" + part)
+                    for command in (("one-t.csv", f"one.{ending}"),
+                                    ("one-t.csv", f"one.{ending}", "--response", "y")):
+                        said = self.run_tool("verify", *command, status=3)
+                        self.assertIn(f"one.{ending}: these are not the solutions that "
+                                      "one.report.json describes", said)
+                    os.replace("kept", "one" + part)
+                self.run_tool("verify", "one-t.csv", f"one.{ending}")
+                for name in os.listdir():
+                    if name.startswith(("one.", "two.")):
+                        os.remove(name)
+
+    def test_a_report_of_other_files_is_named(self):
+        table = self.random.standard_normal((12, 3))
+        np.savetxt("t.csv", table, delimiter=",", header="u,v,y", comments="")
+        self.write(A=table[:, :2], b=table[:, 2])
+        self.run_tool("factor", "in.h5:/A", "q.npy")
+        self.run_tool("factor", "in.h5:/A", "q.mtx", "-f")
+        runs = {"csv": ("t.csv", "--response", "y"), "npy": ("in.h5:/A", "in.h5:/b"),
+                "mtx": ("in.h5:/A", "in.h5:/b")}
+        for later, last in runs.items():
+            for earlier, first in runs.items():
+                if earlier == later:
+                    continue
+                self.run_tool("solve", first[0], *first[1:], f"x.{earlier}", "-f")
+                self.run_tool("solve", last[0], *last[1:], f"x.{later}", "-f")
+                said = self.run_tool("verify", first[0], *first[1:], f"x.{earlier}", status=3)
+                self.assertIn(f"x.{earlier}: x.report.json is the report of x.{later}, which a "
+                              "later run wrote\n", said)
+                self.assertIn(f"hint: solve again, with another name before .{earlier}\n", said)
+                self.run_tool("verify", last[0], *last[1:], f"x.{later}")
+                self.run_tool("info", f"x.{earlier}")
+        said = self.run_tool("verify", "t.csv", "x.csv", status=3)
+        self.assertIn("x.csv: x.report.json is the report of x.mtx", said)
+        said = self.run_tool("verify", "in.h5:/A", "q.npy", status=3)
+        self.assertIn("q.npy: q.report.json is the report of q.mtx, which a later run wrote\n",
+                      said)
+        self.assertIn("hint: factor again, with another name before .npy\n", said)
+        self.run_tool("verify", "in.h5:/A", "q.mtx")
+        # A report of CSV has a name of its own.
+        self.run_tool("solve", "in.h5:/A", "in.h5:/b", "y.npy")
+        self.write(A=table[:, :2], b=table[:, 1])
+        self.run_tool("solve", "in.h5:/A", "in.h5:/b", "y.csv")
+        self.run_tool("verify", "in.h5:/A", "in.h5:/b", "y.csv")
+
     def read_table(self, out):
         with open(out, encoding="utf-8") as file:
             lines = [line.split("\t" if out.endswith("tsv") else ",") for line in file]
@@ -158,6 +218,7 @@ class SolveFiles(unittest.TestCase):
                                  file["report/backward_error"].attrs["bar"])
             attributes = document["qrtool"]
             self.assertRegex(attributes.pop("checksum"), "^0x[0-9a-f]{16}$")
+            self.assertEqual(attributes.pop("described_ending"), ".npy")
             self.assertEqual({**attributes, "eps": None}, {**dict(file.attrs), "eps": None})
 
     def test_of_several_arrays_none_is_guessed(self):

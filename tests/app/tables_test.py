@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of a table: what is read and solved has the numbers and the names that the user meant."""
+"""The columns of a table: what is read and solved has the numbers and the names that the user
+meant."""
 import csv
 import json
 import os
@@ -70,7 +71,8 @@ class Tables(unittest.TestCase):
 
     def test_a_selection_keeps_names_and_numbers_together(self):
         x, _, said = self.solve("t.csv:[:,1:]", "--response", "y1")
-        numpy.testing.assert_allclose(x.ravel(), lstsq([[2, 1], [5, 2], [7, 9], [1, 4]], [3, 4, 9, 1]))
+        numpy.testing.assert_allclose(x.ravel(),
+                                      lstsq([[2, 1], [5, 2], [7, 9], [1, 4]], [3, 4, 9, 1]))
         self.assertIn("y2 ", said)
         self.refused("the selection of the file leaves out y2", "solve", "t.csv:[:,:3]", "o.csv",
                      "-f", "--response", "y2")
@@ -115,7 +117,8 @@ class Tables(unittest.TestCase):
                      "--weights", "a")
         self.refused("have the same name", "factor", "d.csv", "o.csv", "--columns", "a")
         x, notes, said = self.solve("d.csv", "--response", "2")
-        numpy.testing.assert_allclose(x.ravel(), lstsq([[1, 3], [2, 5], [3, 1], [4, 2]], [2, 3, 5, 1]))
+        numpy.testing.assert_allclose(x.ravel(),
+                                      lstsq([[1, 3], [2, 5], [3, 1], [4, 2]], [2, 3, 5, 1]))
         self.assertIn("a (column 3)", said)
         self.assertIn("have the same name", notes)
 
@@ -163,8 +166,8 @@ class Tables(unittest.TestCase):
         self.assertIn("--decimal comma", " ".join(self.numbers("l.csv")["notes"]))
         write("r.csv", "x\nra 8,5\nrb 3,25\nrc 1,75\n")
         self.refused("is the comma a decimal sign", "factor", "r.csv", "-", "--mode", "r")
-        self.assertEqual(self.numbers("r.csv", "--delimiter", "space", "--decimal", "comma")["shape"],
-                         [3, 1])
+        found = self.numbers("r.csv", "--delimiter", "space", "--decimal", "comma")
+        self.assertEqual(found["shape"], [3, 1])
 
     def test_matrix_market_without_its_first_line(self):
         for text in ("0 3\n", "3 3 2\n1 1 5\n2 2 6\n"):
@@ -177,8 +180,8 @@ class Tables(unittest.TestCase):
         pathlib.Path("x.csv").write_bytes(b"RDX3\nX\n\0\0\0\x03\0\x04")
         for name in ("x.rds", "x.csv"):
             with open(name, "rb") as file:
-                done = subprocess.run([QRTOOL, "info", "-" if name == "x.rds" else name], stdin=file,
-                                      capture_output=True, check=False, timeout=60)
+                done = subprocess.run([QRTOOL, "info", "-" if name == "x.rds" else name],
+                                      stdin=file, capture_output=True, check=False, timeout=60)
             self.assertIn(b'write.csv(x, "x.csv")', done.stderr)
 
     def test_words_of_the_command_line(self):
@@ -208,7 +211,7 @@ class Tables(unittest.TestCase):
         self.assertIn("--index-column yes", run("factor", "k.csv", "q.csv", status=3).stderr)
 
     def test_a_table_is_parsed_once(self):
-        """The tool reads little more than the file once; a part that is read again is below 1 MiB."""
+        """The tool reads little more than the file once; what it reads again is below 1 MiB."""
         rows = 300000
         with open("big.csv", "w", encoding="utf-8") as file:
             file.write("a,b,y,w\n")
@@ -219,10 +222,11 @@ class Tables(unittest.TestCase):
         def read_by(*options):
             script = ('import subprocess,sys; p=subprocess.Popen(sys.argv[1:],stdout=-3);'
                       'import os; os.waitid(os.P_PID,p.pid,os.WEXITED|os.WNOWAIT);'
-                      'print(open(f"/proc/{p.pid}/io").read() if os.path.exists(f"/proc/{p.pid}/io")'
-                      ' else ""); p.wait()')
-            text = subprocess.run([sys.executable, "-c", script, QRTOOL, "solve", "big.csv", "o.csv",
-                                   "-q", "-f", "--response", "y", "--weights", "w", *options],
+                      'print(open(f"/proc/{p.pid}/io").read()'
+                      ' if os.path.exists(f"/proc/{p.pid}/io") else ""); p.wait()')
+            text = subprocess.run([sys.executable, "-c", script, QRTOOL, "solve", "big.csv",
+                                   "o.csv", "-q", "-f", "--response", "y", "--weights", "w",
+                                   *options],
                                   capture_output=True, text=True, check=True, timeout=300).stdout
             return int(text.split("rchar: ")[1].split()[0])
 

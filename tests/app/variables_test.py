@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of HDF5 and netCDF mean the same to the tool and to other programs: scale, sign, missing
-values, order; what was applied is recorded, and verify repeats it."""
+"""Variables of HDF5 and netCDF mean the same to the tool and to other programs: scale, sign,
+missing values, order; what was applied is recorded, and verify repeats it."""
 import os
 import re
 import subprocess
@@ -86,15 +86,16 @@ class Variables(unittest.TestCase):
         self.assertEqual(qrtool("factor", "s.nc", "q.h5", "-f")[0], 0)
         code, _, err = qrtool("verify", "s.nc", "q.h5", "--raw-values")
         self.assertEqual(code, 1)
-        self.assertIn("q.h5 was made with scale factor 0.01, and s.nc is read without scale factor", err)
+        self.assertIn("q.h5 was made with scale factor 0.01, and s.nc is read without scale factor",
+                      err)
         self.assertIn("read with raw values yes", err)
         code, _, err = qrtool("factor", "V.npy", "w.h5", "--raw-values")
         self.assertEqual(code, 2)
         self.assertIn("--raw-values is for HDF5 and netCDF", err)
 
     def test_info_says_how_it_is_read(self):
-        write_netcdf("s.nc", self.u, "i2", scale_factor=0.01, fill_value=-1, missing_value=numpy.int16(7),
-                     valid_max=numpy.int16(200))
+        write_netcdf("s.nc", self.u, "i2", scale_factor=0.01, fill_value=-1,
+                     missing_value=numpy.int16(7), valid_max=numpy.int16(200))
         out = qrtool("info", "s.nc")[1]
         self.assertIn("read with missing value -1 7, scale factor 0.01", out)
         self.assertIn("its valid_max is not applied", out)
@@ -113,8 +114,8 @@ class Variables(unittest.TestCase):
         for options in ([], ["--precision", "single"], ["--precision", "double"]):
             self.solve("m.h5:/A", "m.h5:/b", "x.h5", "-f", "--missing", "skip", *options)
             with h5py.File("x.h5") as file:
-                numpy.testing.assert_allclose(file["X"][:], lstsq(a[present].astype("f8"), b[present]),
-                                              rtol=1e-5)
+                numpy.testing.assert_allclose(
+                    file["X"][:], lstsq(a[present].astype("f8"), b[present]), rtol=1e-5)
 
     def test_default_fill(self):
         z = self.u.astype("f4")
@@ -153,7 +154,8 @@ class Variables(unittest.TestCase):
     def test_names_of_dimensions_stay(self):
         with xarray.Dataset(
                 {"v": (("t", "lat", "lon"), self.rng.standard_normal((30, 4, 5)))},
-                coords={"lat": [10.0, 20, 30, 40], "lon": ("lon", numpy.arange(5) * 2.5, {"units": "deg"})}
+                coords={"lat": [10.0, 20, 30, 40],
+                        "lon": ("lon", numpy.arange(5) * 2.5, {"units": "deg"})}
         ) as data:
             data.to_netcdf("map.nc")
         self.solve("V.npy", "map.nc:/v", "x.h5", "-q")
@@ -200,7 +202,8 @@ class Orders(unittest.TestCase):
         self.write("s.h5")
         code, _, err = qrtool("factor", "s.h5:/A", "q.h5")
         self.assertEqual(code, 0)
-        self.assertRegex(err, "note: s.h5: /A is square, and nothing in the file says .*--order column")
+        self.assertRegex(
+            err, "note: s.h5: /A is square, and nothing in the file says .*--order column")
         self.assertIn("/A is square", qrtool("solve", "s.h5:/A", "s.h5:/c", "x.h5")[2])
         # verify repeats the doubt.
         self.assertIn("/A is square", qrtool("verify", "s.h5:/A", "q.h5")[2])
@@ -222,10 +225,12 @@ class Orders(unittest.TestCase):
                                           rtol=1e-9)
 
     def test_marks_decide(self):
-        marks = {"MATLAB": {"MATLAB_class": numpy.bytes_("double")}, "rhdf5": {"rhdf5-NA.OK": numpy.int32(1)}}
+        marks = {"MATLAB": {"MATLAB_class": numpy.bytes_("double")},
+                 "rhdf5": {"rhdf5-NA.OK": numpy.int32(1)}}
         for program, attributes in marks.items():
             self.write("s.h5", **attributes)
-            self.assertIn(f"by columns (it has the marks of {program}", qrtool("info", "s.h5:/A")[1])
+            self.assertIn(f"by columns (it has the marks of {program}",
+                          qrtool("info", "s.h5:/A")[1])
             code, _, err = qrtool("factor", "s.h5:/A", "q.h5", "-f")
             self.assertEqual((code, err), (0, ""))
         with h5py.File("j.jld2", "w", userblock_size=512) as file:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks for races and accesses out of bounds in every variant with oclgrind. oclgrind always
 exits with 0, so its log must be empty, and the factors must be right. Every variant of the program
-must have shapes here. The option --uninitialized is not used, because version 21.10 itself crashes on structs in
-private memory."""
+must have shapes here. The option --uninitialized is not used, because version 21.10 itself crashes
+on structs in private memory."""
 import json
 import os
 import shutil
@@ -27,8 +27,8 @@ SHAPES = {
     "opencl/tiny": ["3x5x3", "65x4x4", "2x3x7"],
     "opencl/vector": ["3x5x3", "17x9x12", "1x33x18"],
 }
-# Groups of settle_gram, begin_series and turn_factor read numbers, without using them, that others set at
-# the same time, which oclgrind reports.
+# Groups of settle_gram, begin_series and turn_factor read numbers, without using them, that others
+# set at the same time, which oclgrind reports.
 REPORTED = {"opencl/gram_twice"}
 PRECISIONS = {"opencl/gram": ("single",), "opencl/gram_tiles": ("single",)}
 MODES = {"opencl/gram": ("reduced", "r"), "opencl/gram_group": ("reduced",),

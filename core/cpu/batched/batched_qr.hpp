@@ -42,7 +42,7 @@ class BatchedQr {
   HostMemory workspace_;
 };
 
-/// The workspace of one BatchedQr.
+/// Returns the workspace of one BatchedQr, in bytes.
 std::size_t batched_qr_workspace_bytes(const Problem& problem);
 /// The number of matrices in a pack on this processor.
 index_t batched_qr_lanes(const Problem& problem);

@@ -144,7 +144,7 @@ class GramPack : public Columns<T, C> {
     return (sums > 0) & (sums <= broadcast(most_condition * static_cast<C>(n)));
   }
 
-  /// D and D^-1 of every column; columns beyond the range are refused.
+  /// Chooses D and D^-1 of every column, and refuses lanes beyond the range of exponents.
   void choose_scales(Int& accepted) {
     accepted &= __builtin_convertvector(this->is_finite_, Int);
     for (index_t j = 0; j < n_; ++j) {
@@ -157,7 +157,7 @@ class GramPack : public Columns<T, C> {
     for (index_t j = n_; j < panels_of(n_) * width; ++j) down_[j] = V{};
   }
 
-  /// Cholesky's method, by panels of columns.
+  /// Forms one panel of columns of the Cholesky factor.
   void factor_panel(index_t right) {
     for (index_t left = 0; left <= right; ++left) {
       V tile[width][width];
@@ -220,7 +220,7 @@ class GramPack : public Columns<T, C> {
     return sum;
   }
 
-  /// ||N R^-1||^2. Tile k of a panel of X is -R_kk^-1 (sum over l > k of R_kl X_l).
+  /// Returns ||N R^-1||^2. Tile k of a panel of X = R^-1 is -R_kk^-1 (sum over l > k of R_kl X_l).
   [[gnu::noinline]] V squared_condition() {
     V sum{};
     for (index_t p = 0; p < panels_of(n_); ++p) {

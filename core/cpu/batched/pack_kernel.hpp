@@ -8,8 +8,8 @@
 
 namespace qrtool::batched {
 
-/// Row-major matrices: entry (i, j) of matrix b is data[b * stride + i * ld + j]. `data` is null
-/// where the caller does not ask for them.
+/// Describes row-major matrices: entry (i, j) of matrix b is data[b * stride + i * ld + j]. `data`
+/// is null where the caller does not ask for these matrices.
 template <class T>
 struct Strided {
   T* data = nullptr;

@@ -47,7 +47,7 @@ struct PanelProducts : Lanes<C, C> {
   }
 };
 
-/// A panel: rows of `width` vectors of C.
+/// A panel has `width` adjacent columns: each of its rows is `width` vectors of C.
 template <class C>
 class Panel : Lanes<C, C> {
   using Base = Lanes<C, C>;

@@ -75,7 +75,7 @@ class Tiles {
       }
     }
   };
-  /// The same where a tile never continues in the next row.
+  /// Goes through a matrix in which a tile never continues in the next row.
   struct WithinRow {
     index_t i, j;
     template <class Body>

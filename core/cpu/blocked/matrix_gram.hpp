@@ -54,7 +54,7 @@ class GramR {
   /// The rows of A that are added at a time. They stay in the second-level cache.
   static constexpr index_t most_rows = 128;
 
-  /// The entries of C in the workspace for n columns.
+  /// Returns the number of entries of C that the workspace has for n columns.
   static constexpr index_t entries(index_t n) {
     const index_t strips = strips_of(n);
     return strips * width * (most_rows + (strips + 1) * width + 2);
@@ -119,7 +119,7 @@ class GramR {
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
 
-  /// The square in block row t of a strip of R.
+  /// Returns the 32 x 32 entries of R in block row t of strip s.
   C* square_of(index_t t, index_t s) const { return r_ + (s * strips_ + t) * square; }
 
   /// X'X without its lower left quarter.
@@ -164,7 +164,7 @@ class GramR {
     return true;
   }
 
-  /// The columns of X, and the vectors of columns of Y.
+  /// Says how many columns X has, and how many vectors the columns of Y take.
   struct Size {
     index_t columns;
     int vectors;
@@ -189,7 +189,7 @@ class GramR {
     solve_half(r + leaf * (width + 1), inverse + leaf, b + leaf * width);
   }
 
-  /// The same for 16 rows, which are in registers for a vector of columns.
+  /// Solves for 16 rows, which are in registers for a vector of columns.
   static void solve_half(const C* r, const C* inverse, C* b) {
 #pragma GCC unroll 1
     for (int q = 0; q < row_vectors; ++q) {

@@ -37,7 +37,7 @@ class Factorization : Lanes<T, C> {
  public:
   static constexpr bool has_tiles = TileProducts<C>::exist;
 
-  /// At 256x128 tiles gain nothing, at 512x256 a sixth.
+  /// Whether AMX tiles multiply: they gain nothing at 256x128 and a sixth at 512x256.
   static bool uses_tiles(const Shape& shape) {
     constexpr index_t least_rows = 256, least_columns = 192;
     return has_tiles && shape.m >= least_rows && shape.k >= least_columns;
@@ -227,13 +227,15 @@ class Factorization : Lanes<T, C> {
     return uses_tiles_ && rows_ - p * width >= least_rows && strips_ - 1 - p >= least_strips;
   }
 
-  /// The blocks of rows of V in the panels before panel p. Panel p has `blocks` - p of them.
+  /// Returns how many blocks of rows of V the panels before panel p have. Panel p has `blocks` - p
+  /// of them.
   index_t split_blocks(index_t p) const {
     const index_t blocks = rows_ / Tiles::block_rows;
     return p * blocks - p * (p - 1) / 2;
   }
 
-  /// One of the places of a worker, in which strip s never displaces another of its group.
+  /// Returns the place of strip s among the places of this worker. Strips of one group never share
+  /// a place.
   C* own_strip(index_t s, const Team& team) const {
     return own_strip_ + (team.worker * own_strips_ + s % own_strips_) * rows_ * width;
   }

@@ -34,7 +34,7 @@ struct Team {
 /// Factors matrices that are stored in T. The computation is in T or in float64.
 template <class T>
 struct Routine {
-  /// The workspace of a team of `size` threads.
+  /// Returns the workspace of a team of `size` threads, in bytes.
   std::size_t (*workspace_bytes)(const Shape&, int size);
   /// Forms R alone from A'A, on one thread (matrix_gram.hpp). Returns false where this shape or
   /// this matrix needs reflectors; R is undefined then. The shape and the matrix alone decide.

@@ -156,7 +156,7 @@ class Systems : SolveArithmetic<T> {
     return part;
   }
 
-  /// Right sides with the masks of the ones before.
+  /// Takes right sides whose rows are missing where those of the right sides before were.
   void take_next(const Rules& rules, const Pack<T>& pack) {
     columns_.reset_largest(s_.n);
     masked_.load(pack);
@@ -164,7 +164,7 @@ class Systems : SolveArithmetic<T> {
     condition_.judge(rules, pack);
   }
 
-  /// The norm of each row of R'^-1, four of its columns at a time.
+  /// Computes the norm of each row of R'^-1, four columns at a time.
   void find_row_norms() {
     for (index_t i = 0; i < s_.n; ++i) row_norms_[i] = V{};
     for (index_t first = 0; first < s_.n; first += group) {
@@ -270,7 +270,7 @@ class Systems : SolveArithmetic<T> {
     if (pack.se != nullptr && rules.wants_se) store_errors(pack, j, r);
   }
 
-  /// sigma ||row i of R^-1||
+  /// Stores the standard errors sigma ||row i of R^-1||.
   void store_errors(const Pack<T>& pack, index_t j, V r) const {
     V freedom = masked_.rows_used() - static_cast<double>(s_.n);
     for (index_t l = 0; l < pack.count && !s_.is_masked; ++l)

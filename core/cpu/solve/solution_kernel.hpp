@@ -21,7 +21,7 @@ struct Shape {
   bool is_masked = false;      // one A for all, without the rows in which b has NaN; p = 1
 };
 
-/// Which solutions are left to the slower, more careful way.
+/// Says which solutions the kernel leaves to the slower, more careful way.
 struct Rules {
   double bar = 0;                   // for the backward error
   double least_singular_value = 0;  // of A with columns scaled to norm 1
@@ -30,19 +30,20 @@ struct Rules {
   bool wants_se = false;
 };
 
-/// One right side. The residual norm is that of the data rows.
+/// What is found for one right side. The residual norm is that of the data rows, without a ridge.
 struct Solution {
   double residual_norm = 0, backward_error = 0;
   bool needs_care = false;  // the fields above, and x, mean nothing
 };
 
-/// One matrix. Estimates of its condition, and of that with columns scaled to norm 1.
+/// What is found for one matrix: estimates of its condition, as it is and with columns scaled to
+/// norm 1.
 struct Matrix {
   double condition = 0, scaled_condition = 0;
   bool is_finite = true;  // A and its right sides
 };
 
-/// One A for all systems: m x n, scaled and with factored rows; ld is a multiple of 4, and entries
+/// One A (m x n) for all systems, scaled and with factored rows. ld is a multiple of 4, and entries
 /// beyond n are 0.
 struct SharedMatrix {
   const double* a = nullptr;

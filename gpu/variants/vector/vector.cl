@@ -26,7 +26,9 @@
 #ifndef LANES
 #define LANES 16
 #endif
-#define SUM_ROWS 32
+// Rows that are summed together. Rounding errors of rows that are alike have one sign, so that a long
+// sum of such rows would miss the bar.
+#define SUM_ROWS 16
 
 typedef JOIN(REAL, LANES) realv;
 
