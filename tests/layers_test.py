@@ -29,7 +29,12 @@ OWNED = {
 # Kernels that may take from gpu only what several share: the rest of a room is its own.
 SHARED = ("gpu/common/", "gpu/products/")
 # Pairs of folders that still include each other.
-OPEN_PAIRS = {("gpu", "gpu/check"), ("gpu", "gpu/common"), ("gpu", "gpu/host"), ("gpu", "gpu/solve")}
+OPEN_PAIRS = {
+    ("gpu", "gpu/check"),
+    ("gpu", "gpu/common"),
+    ("gpu", "gpu/host"),
+    ("gpu", "gpu/solve"),
+}
 
 
 def is_wrong(root, path, included):
