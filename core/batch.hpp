@@ -12,7 +12,7 @@ namespace qrtool {
 
 using index_t = std::int64_t;
 
-/// A row-major matrix in memory of others: A(i, j) = data[i * ld + j], ld >= cols.
+/// A view of a row-major matrix: A(i, j) = data[i * ld + j], ld >= cols.
 template <class T>
 struct MatrixView {
   T* data = nullptr;

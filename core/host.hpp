@@ -16,8 +16,8 @@ namespace qrtool {
 /// memory limits of the control groups, and the room under the limit of the address space.
 std::size_t free_memory_bytes();
 
-/// Cores that this process may run on: those that it is bound to, but no more than the quotas of
-/// its control groups pay for.
+/// Returns the number of cores that this process is bound to, but no more than the quotas of its
+/// control groups pay for.
 int available_cores();
 
 /// Cores of the machine, whether this process may run on them or not.

@@ -11,7 +11,7 @@ namespace qrtool {
 class PartReader {
  public:
   virtual ~PartReader() = default;
-  /// Whether it can, as its source is stored by rows.
+  /// Whether parts of rows can be read: the source is stored by rows.
   virtual bool can_read_parts() const = 0;
   /// Reads numbers first .. first + count - 1, counted in the order of matrices, rows and columns,
   /// all of one row. Errors: as Reader::read_rows.

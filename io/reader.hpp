@@ -56,7 +56,7 @@ struct Source {
   // numbers have the same order.
   std::vector<index_t> array_dims = {};
   Table table = {};                        // the columns of text
-  std::vector<Dimension> dimensions = {};  // those of dims_of(); empty where none has a name
+  std::vector<Dimension> dimensions = {};  // of dims_of(); empty where none has a name
 
   index_t count() const {
     index_t product = 1;
@@ -89,8 +89,8 @@ class Reader {
   /// it was opened. Errors: InputError.
   virtual void require_unchanged() const = 0;
 
-  /// The most memory that reading takes in addition to what it reads into, for numbers that are
-  /// read as `type`.
+  /// Returns the most memory that reading takes besides the numbers themselves, which are read as
+  /// `type`.
   virtual std::size_t workspace_bytes(ElementType) const { return 0; }
 
   /// Creates a reader of the same data for another thread. It is fastest when it reads piece by

@@ -38,8 +38,8 @@ inline constexpr std::string_view checksum_column = "checksum";
 /// With 0x no program takes the checksum for a number.
 std::string checksum_text(std::uint64_t checksum);
 
-/// The attribute of a report in JSON with the ending of the files that the report describes: out.npy
-/// and out.mtx would have one report.
+/// The attribute of a report in JSON with the ending of the files that the report describes:
+/// out.npy and out.mtx would have one report.
 inline constexpr const char* described_ending = "described_ending";
 /// What the report in JSON of an output says of the output: the attributes of the root, and the
 /// ending of its files.

@@ -30,8 +30,8 @@ StoredReport read_report(const std::string& path);
 /// out.report.json is not that of out.npy.
 bool is_of_other_files(const std::string& described, const std::string& set);
 
-/// The report beside the files of `set`, such as out.npy; empty where there is none, or one of other
-/// files.
+/// The report beside the files of `set`, such as out.npy; empty where there is none, or one of
+/// other files.
 StoredReport read_report_of_set(const std::string& set);
 /// Some attributes of that report, as recorded_attributes() gives them.
 std::vector<std::string> attributes_of_set(const std::string& set,

@@ -26,7 +26,7 @@ struct MatrixDataset {
   ElementType type = ElementType::float32;
   index_t rows = 0, cols = 0;
   bool is_vector = false;
-  /// Batch dimensions of its own; not given: those of the output.
+  /// Batch dimensions of this dataset alone; not given: the dimensions of the output.
   std::optional<std::vector<index_t>> leading = {};
   bool is_whole = false;                     // indices from 0, given as float64 and stored as int32
   std::string description = {};              // of what it is not clear from the name
@@ -55,7 +55,7 @@ struct NumberDataset {
 /// term, x and what `se` says of it. With several responses the first column names them.
 struct CoefficientTable {
   std::vector<std::string> terms;      // n: the columns of A
-  std::vector<std::string> responses;  // p: those of B
+  std::vector<std::string> responses;  // p names, those of B's columns
   double confidence = 0;               // of the limits; 0: none
 };
 
@@ -71,7 +71,7 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
-  /// Where X (terms x responses) and se are those of a table. Only text takes notice of it.
+  /// Says that X (terms x responses) and se belong to a table. Only text takes notice of it.
   std::optional<CoefficientTable> coefficients = {};
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
@@ -81,7 +81,7 @@ struct OutputSpec {
   std::vector<Dimension> dimensions = {};
   std::vector<std::string> leading_dimensions = {};
   Attributes attributes;                 // of the root
-  std::vector<std::string> stated = {};  // names of those that the command line gave
+  std::vector<std::string> stated = {};  // names of options that the command line gave
   int threads = 1;                       // the most that write at once
 };
 

@@ -3,9 +3,9 @@
 """man_test.py QRTOOL ROOT [--write]: the options of qrtool(1) are those of the program.
 
 The page has the prose; the line that names an option, its value and its words comes from the
-program, in the sections OPTIONS OF .. and for the commands that their titles name. With --write such
-lines are written into the page; without it they are compared. Every option of a command must be
-in a section for that command. No line of --help is over 80 columns."""
+program, in the sections OPTIONS OF .. and for the commands that their titles name. With --write
+such lines are written into the page; without it they are compared. Every option of a command must
+be in a section for that command. No line of --help is over 80 columns."""
 import pathlib
 import re
 import subprocess

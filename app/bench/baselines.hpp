@@ -16,7 +16,7 @@
 
 namespace qrtool {
 
-/// One column of the table.
+/// A contestant is one column of the table: the tool itself or a baseline.
 class Contestant {
  public:
   virtual ~Contestant() = default;

@@ -161,7 +161,8 @@ double case_flops(const BenchCase& size, Mode mode, BenchTask task) {
 index_t systems_at_once(const Problem& p, BenchTask task, const Limits& limits) {
   constexpr std::size_t target_bytes = std::size_t{64} << 20;
   const bool is_shared = task == BenchTask::solve_shared;
-  // A: what is drawn, and two copies by columns, or one for each thread. The vectors: b twice, x.
+  // The memory has A as it is drawn, and two copies by columns, or one copy for each thread. The
+  // vectors are b twice, and x.
   const std::size_t of_vectors =
       size_of(p.type) * static_cast<std::size_t>(2 * std::max(p.m, p.n) + p.m + p.n);
   const std::size_t fixed =

@@ -224,7 +224,7 @@ bool CommandLine::parse(Args args) {
     args[i] += "=--";
     args.erase(args.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
-  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  std::reverse(args.begin(), args.end());  // CLI11 takes arguments from the back
   try {
     parser_->app.parse(args);
   } catch (const CLI::CallForHelp&) {

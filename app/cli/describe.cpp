@@ -69,7 +69,7 @@ char parse_delimiter(const std::string& text) {
   throw not_one_of("--delimiter", text, names);
 }
 
-/// How a CSV file is written.
+/// Adds the options that say how a CSV file is written.
 void add_csv_options(CommandLine& line, CsvOptions& csv) {
   line.value("--delimiter", "C",
              "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
@@ -172,7 +172,7 @@ void add_report_options(CommandLine& line, Options& o) {
   line.flag("-f,--force", o.force, "replace existing files");
 }
 
-/// The options of every command, in its help the last.
+/// Adds the options of every command. Its help shows them last.
 void add_print_options(CommandLine& line, PrintOptions& o) {
   line.flag("--json", o.json, "the result as one JSON document");
   line.flag("-q,--quiet", o.quiet, "print errors only");
@@ -257,7 +257,7 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
       });
 }
 
-/// What statistics programs have, and how its users get there with what `solve` has.
+/// Options that statistics programs have, and how their users get there with `solve`.
 constexpr std::pair<std::string_view, std::string_view> statistics[] = {
     {"--residuals", "residuals are B - A X: in NumPy b - a @ x"},
     {"--fitted", "fitted values are A X: in NumPy a @ x"},

@@ -17,15 +17,16 @@
 namespace qrtool {
 namespace {
 
-constexpr std::pair<std::string_view, ElementType> types[] = {{"single", ElementType::float32},
-                                                              {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, ElementType> bench_types[] = {
+    {"single", ElementType::float32}, {"double", ElementType::float64}};
 constexpr std::pair<std::string_view, SweepKind> sweeps[] = {
     {"standard", SweepKind::standard}, {"tall", SweepKind::tall}, {"shapes", SweepKind::shapes}};
-constexpr std::pair<std::string_view, Arithmetic> arithmetics[] = {
+constexpr std::pair<std::string_view, Arithmetic> bench_arithmetics[] = {
     {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
-constexpr std::pair<std::string_view, Mode> modes[] = {{"reduced", Mode::reduced}, {"r", Mode::r}};
+constexpr std::pair<std::string_view, Mode> bench_modes[] = {{"reduced", Mode::reduced},
+                                                             {"r", Mode::r}};
 
-/// The largest number of elements of one case. A larger one is taken for a typing mistake.
+/// A case has at most so many elements. A larger one is taken for a typing mistake.
 constexpr double most_elements = 0x1p50;
 
 std::vector<std::string> split(const std::string& text) {
@@ -62,10 +63,10 @@ std::vector<index_t> parse_batches(const std::string& text) {
   return batches;
 }
 
-/// In --against, all variants of the backend.
+/// In --against, this word means all variants of the backend.
 constexpr std::string_view all_variants = "variants";
 
-/// Errors: UsageError with all names.
+/// Returns the baseline of this name. Errors: UsageError with all names.
 const Baseline* parse_baseline(std::string_view name) {
   if (const Baseline* baseline = find_baseline(name)) return baseline;
   std::vector<std::string_view> names;
@@ -127,12 +128,12 @@ void describe_cases(CommandLine& line, BenchOptions& o) {
             [&o](const std::string& text) { o.shapes = parse_shapes(text); });
   line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
             [&o](const std::string& text) { o.batches = parse_batches(text); });
-  line.choice("--precision", o.type, "of the elements", types);
+  line.choice("--precision", o.type, "of the elements", bench_types);
   line.choice("--arithmetic", o.arithmetic,
               "of float32: any that has its accuracy, strict: its own alone, mixed: half-precision "
               "products",
-              arithmetics);
-  line.choice("--mode", o.mode, "what is computed", modes);
+              bench_arithmetics);
+  line.choice("--mode", o.mode, "what is computed", bench_modes);
   line.list(
       "--against", "NAME,...",
       "default eigen; eigen, lapack, textbook, cpu (this tool on the CPU), from-host (the same "

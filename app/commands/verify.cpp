@@ -33,7 +33,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The verdict, and with --all every matrix.
+/// The verdict, and with --all the errors of every matrix.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
@@ -51,7 +51,7 @@ struct VerifyResult {
   std::span<const index_t> leading() const { return input.a.source().leading; }
 };
 
-/// What OUT records of matrix b; 0 where it records nothing.
+/// Returns how many tries OUT records for matrix b, or 0 where it records nothing.
 std::uint8_t recorded_tries(const StoredFactors& factors, index_t b) {
   return std::cmp_less(b, factors.tries.size()) ? factors.tries[static_cast<std::size_t>(b)] : 0;
 }
@@ -284,7 +284,8 @@ struct JsonAnswer {
   ExitCode code = ExitCode::good;
 };
 
-/// `source`: one of the datasets that OUT records, or empty where it holds the factors of one.
+/// Verifies the factors of one dataset. `source` is one of the datasets that OUT records, or empty
+/// where OUT holds the factors of one.
 JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);

@@ -28,7 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What OUT records of the run that made it; empty texts where another program wrote it.
+/// What OUT records about the run that made it. The texts are empty where another program wrote it.
 struct Recorded {
   std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept,
       least_norm, weights_are;
@@ -49,7 +49,7 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// The options of the command line, and where they are silent those that OUT records.
+/// Returns the options of the command line, completed by the options that OUT records.
 SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   SystemOptions options = o.system;
   // b of a table is a column, whatever B was.
@@ -111,7 +111,7 @@ SolveInputs open_inputs(const VerifyOptions& o, const SolveFiles& files,
   }
 }
 
-/// What was doubtful when the systems were solved is so now.
+/// Prints what was doubtful when the systems were solved, because it is doubtful still.
 void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveInputs& inputs) {
   print_notes(inputs, o.verbose);
   print_other_reading(o.solutions, files.recorded_a, inputs.a->source());
@@ -247,7 +247,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   fit_weights(inputs, type_of_solutions(x->source()));
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
-  // Only this tool promises the least norm.
+  // Another program's solutions are not held to the least norm, which only this tool promises.
   problem.rank.is_basic = recorded.solution != "least-norm";
   const Limits limits =
       limits_beside_files(inputs, problem.type, x->workspace_bytes(problem.type), all);

@@ -15,8 +15,8 @@
 namespace qrtool {
 
 struct Baseline;
-/// The cases of --sweep. shapes: small and large, square, tall and wide, for the choice among
-/// variants.
+/// Says which cases --sweep times. shapes: small and large, square, tall and wide, for the choice
+/// among variants.
 enum class SweepKind { standard, tall, shapes };
 
 struct BenchOptions : PrintOptions {

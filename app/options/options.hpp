@@ -17,13 +17,13 @@
 
 namespace qrtool {
 
-/// A word of --precision. Without a type it means the input's type.
+/// The meaning of a word of --precision. Without a type it is the input's type.
 struct PrecisionWord {
   std::optional<ElementType> type;
   bool is_mixed = false;
 };
 
-/// What OUT - is; automatic: text.
+/// Says what standard output gets where OUT is -; automatic: text.
 enum class StreamFormat { automatic, csv, npy };
 
 struct FactorOptions : PrintOptions {

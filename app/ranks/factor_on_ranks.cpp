@@ -17,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-/// What rank 0 says on every rank.
+/// Returns the answer of rank 0 on every rank.
 bool answer_of_root(Comm& comm, bool answer) {
   std::uint64_t number = answer ? 1 : 0;
   broadcast(comm, &number, 1);

@@ -12,7 +12,8 @@ namespace {
 
 enum class Word : std::uint64_t { go, stop };
 
-/// Before a chunk: zeros. Before a failure: its exit code and the lengths of its texts.
+/// Stands before each message: zeros before a chunk, and before a failure its exit code and the
+/// lengths of its texts.
 using Header = std::array<std::uint64_t, 3>;
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// Rank 0's side, for one pass over all chunks.
+/// Receives chunks on rank 0, in one pass over all of them.
 class ChunkCollector {
  public:
   ChunkCollector(Comm& comm, index_t chunks);
@@ -28,7 +28,7 @@ class ChunkCollector {
   std::vector<index_t> next_;  // by rank: the chunk to request next; chunks_: none is left
 };
 
-/// The side of the other ranks.
+/// Sends chunks to rank 0, on every other rank.
 class ChunkOwner {
  public:
   explicit ChunkOwner(Comm& comm) : comm_(comm) {}

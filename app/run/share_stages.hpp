@@ -17,7 +17,8 @@
 
 namespace qrtool {
 
-/// The chunks of one rank: rank, rank + P, rank + 2 P, ... Calls begin() with these numbers.
+/// The steps of one rank, for its chunks rank, rank + P, rank + 2 P, ... Calls begin() with these
+/// numbers.
 template <class Steps>
 struct EveryPthChunk {
   Steps& steps;
@@ -29,7 +30,8 @@ struct EveryPthChunk {
   }
 };
 
-/// Rank 0: keeps its own chunks, and after each of them those of the other ranks.
+/// The steps of rank 0: it keeps its own chunks, and after each of them the chunks of the other
+/// ranks.
 template <class Chunk, class Steps>
 struct CollectingSteps : EveryPthChunk<Steps> {
   Comm& comm;
@@ -56,7 +58,7 @@ struct CollectingSteps : EveryPthChunk<Steps> {
 /// failed. It ends this rank's pipeline at once.
 struct StoppedByRoot {};
 
-/// On every other rank: sends its chunks to rank 0 and does not keep them.
+/// The steps of every other rank: it sends its chunks to rank 0 and does not keep them.
 template <class Chunk, class Steps>
 struct SendingSteps : EveryPthChunk<Steps> {
   Comm& comm;

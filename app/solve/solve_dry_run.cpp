@@ -38,8 +38,8 @@ Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const
           .mode = Mode::r};
 }
 
-/// How many times as long as R with its check the solutions take with theirs, by the tables of
-/// --backend auto.
+/// Returns how many times as long as R with its check the solutions take with their check, by the
+/// tables of --backend auto.
 double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend) {
   if (factored.is_empty()) return 1;
   for (const DeviceTimes& times : opencl_times()) {

@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 std::string shape_text(const Dims& dims) { return dims.empty() ? "1" : join(dims, "x"); }
 
-/// "residual standard deviation 304.854, 9 degrees of freedom", of each response.
+/// Describes each response: "residual standard deviation 304.854, 9 degrees of freedom".
 std::string deviations_of(const SolveResult& result) {
   std::string text;
   for (std::size_t r = 0; r < result.freedoms.size(); ++r) {
@@ -65,7 +65,7 @@ std::string table_of(const SolveResult& result) {
   return text;
 }
 
-/// What x is where it is not the only solution, or there is none.
+/// Says which x was chosen where it is not the only solution, or that there is none.
 std::string choice_text(const SolveResult& result) {
   const SolveVerdict& v = result.verdict;
   const char* kind = result.is_basic ? "a basic solution" : "of least norm";
@@ -128,7 +128,7 @@ std::string text_of(const SolveResult& result, bool verbose) {
   return shows_table ? text + table_of(result) : text;
 }
 
-/// One object for each coefficient.
+/// Returns one JSON object for each coefficient.
 Json coefficients_json(const SolveResult& result) {
   if (!result.is_table()) return nullptr;
   const std::size_t responses = result.table.responses.size();

@@ -63,7 +63,7 @@ constexpr index_t most_group_strips = 4, most_tile_strips = 8;
 /// has 128.
 constexpr index_t many_strips = 32;
 
-/// The sizes of what a meter works in. Strip sizes count doubles.
+/// The sizes of a meter's memory. Sizes of strips count doubles.
 struct Layout {
   Layout(index_t m, index_t n, index_t q_cols, index_t r_rows, int most_threads)
       : keeps_a(q_cols == 0 && m < n),
@@ -105,7 +105,7 @@ struct Layout {
   bool keeps_a;
   index_t x_columns, x_strips, n_strips;     // X is Q, or A where there is no Q
   index_t group_strips, x_groups;            // the strips that one task of X'X takes
-  index_t tile_rows, tile_strips, n_groups;  // those that one task of A - QR takes
+  index_t tile_rows, tile_strips, n_groups;  // what one task of A - QR takes of each
   index_t rows;                              // of X that are packed at a time
   index_t x_strip_size, r_strip_size, a_strip_size;
   index_t squares;  // 32 x 32, of X'X

@@ -269,7 +269,7 @@ struct ErrorProbe::State {
                       [&](index_t task, int worker) { body(task * at_once, block_of(worker)); });
   }
 
-  /// The sum begins with -R'W, where there is no Q: W is turned for it.
+  /// Where there is no Q, the sum is A'A X - R'W, so that the sign of W is changed first.
   template <class T>
   void subtract_columns_of_r(MatrixView<const T> r) {
     for (index_t i = 0; i < r_rows * width; ++i) w[i] = -w[i];

@@ -70,7 +70,7 @@ class ErrorProbe {
   /// Returns the estimates of the matrix, once all its rows were added.
   Errors finish();
 
-  /// Of a matrix whose rows are one call.
+  /// Estimates the errors of a matrix whose rows come in one call.
   template <class T>
   Errors estimate(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r, int scale) {
     start(r, scale);

@@ -28,7 +28,7 @@ template <class T>
 class GramProbe {
  public:
   explicit GramProbe(const TallShape& shape, const AllocateHost& allocate = allocate_host);
-  /// The bytes that the constructor allocates, and those of a thread in add().
+  /// Return the bytes that the constructor allocates, and the bytes that a thread takes in add().
   static std::size_t bytes(const TallShape& shape);
   static std::size_t worker_bytes(const TallShape& shape);
 

@@ -14,7 +14,7 @@ inline constexpr std::int64_t vectors = 8;
 /// At most so many rows stay in registers at a time.
 inline constexpr std::int64_t most_rows = 8;
 
-/// The same source compiled for one instruction set.
+/// The functions of probe_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   /// s += A'(A x) for `rows` rows of A, which has n columns; x and s are n x 8. No row has a gap.

@@ -7,7 +7,7 @@
 
 namespace qrtool::scan {
 
-/// The same source compiled for one instruction set.
+/// The functions of scan_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   /// Returns the larger of `largest` and the largest |from[i]|, as bits. NaN counts as larger than

@@ -205,7 +205,8 @@ template <int Rows, int N, class Ahead>
   }
 }
 
-/// The lines of memory in a run of two strips, and those that are loaded during one of its tiles.
+/// Counts the lines of memory in a run of two strips, and the lines that are loaded during one of
+/// its tiles.
 constexpr index_t numbers_per_line = 8;
 constexpr index_t lines_of_strip = blocked::sum_rows * width / numbers_per_line;
 constexpr index_t tiles_of_run = width / tile * (width / (2 * lanes));
@@ -397,7 +398,8 @@ Int columns_of_lanes() {
 /// Returns x in the lanes of the mask, and 0 in the others.
 V select(Int mask, V x) { return reinterpret_cast<V>(reinterpret_cast<Int>(x) & mask); }
 
-/// Columns beyond those of the matrix are zero, and need no mask.
+/// Sums the squares of a square of V'C. Columns beyond those of the matrix are zero, and need no
+/// mask.
 double square_squares(const Square& f) {
   const Int column = columns_of_lanes();
   V twice[2] = {}, once{};

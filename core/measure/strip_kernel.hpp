@@ -26,7 +26,7 @@ struct Rows {
   const T* from;
   index_t ld, rows, columns;
   double half, rest;   // the factors that every entry is multiplied by
-  double* to;          // the first of these rows in the first strip
+  double* to;          // the place of the first row in the first strip
   index_t strip_size;  // from one strip to the next
 };
 
@@ -69,7 +69,7 @@ struct Triangle {
   index_t strip_size, columns, first, end;
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of strip_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   /// Packs rows, followed by rows of zeros up to a multiple of `unit`. Returns the sum of the

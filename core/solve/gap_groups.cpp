@@ -35,7 +35,7 @@ std::vector<std::span<const index_t>> group_by_mask(std::vector<index_t>& gaps,
       ends.push_back(sorted.size());
     }
   };
-  // First those of masks that many have, and then all others.
+  // Masks that many right sides have come first, and then all others.
   for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
     same.clear();
     for (; end < order.size() && std::ranges::equal(masks[order[first]], masks[order[end]]); ++end)

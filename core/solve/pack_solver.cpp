@@ -14,7 +14,7 @@
 namespace qrtool {
 namespace {
 
-/// Where x from A'A is as good as its type.
+/// Up to this condition x from A'A is as good as its type.
 template <class T>
 constexpr double most_gram_condition = sizeof(T) == 4 ? 4096 : least_refined_condition;
 
@@ -284,7 +284,7 @@ void PackSolver<T>::finish(const RightSideBlock<T>& block) {
   while (!put_off_.empty()) solve_put_off(block);
 }
 
-/// By reflectors.
+/// Solves the systems that were put off, by reflectors.
 template <class T>
 void PackSolver<T>::solve_put_off(const RightSideBlock<T>& block) {
   const auto count = std::min<std::ptrdiff_t>(std::ssize(put_off_), routine_.lanes);

@@ -36,8 +36,8 @@ class PackSolver {
   index_t lanes() const { return routine_.lanes; }
   static std::size_t workspace_bytes(const SolveProblem& problem, index_t p);
 
-  /// Solves at most lanes() systems, or puts off those that A'A cannot solve. The findings of a
-  /// matrix go to its first right side's place.
+  /// Solves at most lanes() systems. A system that A'A cannot solve is put off. The findings of a
+  /// matrix go to the place of its first right side.
   void run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   /// Solves what run() has put off.
   void finish(const RightSideBlock<T>& block);

@@ -52,8 +52,8 @@ struct SolveProblem {
   }
 };
 
-/// Where vectors lie in an array: entry i of vector s is at
-/// (s / group) group_stride + (s % group) stride + i step.
+/// Says where vectors lie in an array: entry i of vector s is at (s / group) group_stride + (s %
+/// group) stride + i step.
 struct VectorPlaces {
   index_t group = 1, group_stride = 0, stride = 0, step = 1;
 
@@ -64,8 +64,8 @@ struct VectorPlaces {
   static VectorPlaces rows(index_t m) { return {1, m, 0, 1}; }
 };
 
-/// Right sides in memory, and the places of what is found out about them. Data of one vector of
-/// weights for all right sides have w_places {1, 0, 0, step}.
+/// Right sides in memory, and the places for what is found out about each. If one vector of weights
+/// serves all right sides, w_places is {1, 0, 0, step}.
 template <class T>
 struct RightSideBlock {
   index_t count = 0;

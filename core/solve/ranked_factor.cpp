@@ -158,7 +158,7 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   Matrix scaled = Matrix::Zero(r_.rows, r_.cols);
   for (index_t i = 0; i < r_.rows; ++i)
     for (index_t j = i; j < r_.cols; ++j) scaled(i, j) = std::ldexp(r_(i, j), -exponents[j]);
-  // Of a wide matrix the last diagonal entry is wanted, for its condition.
+  // The condition of a wide matrix needs the last diagonal entry.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
       Complete{TruncatedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});

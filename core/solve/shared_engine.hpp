@@ -60,7 +60,7 @@ class SharedEngine {
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
   std::vector<index_t> collect_gaps();
   std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);
-  /// Of A alone, whatever b holds.
+  /// Whether A has too few rows that count, whatever b holds.
   bool has_few_rows() const { return rows_used_ < problem_.least_rows(); }
   void refuse_all(const RightSideBlock<T>& block) const;
 

@@ -48,7 +48,8 @@ class SystemEngine {
     Batch<double> z;
   };
 
-  /// Where packs are solved, they compute R themselves, or they take the backend's.
+  /// Says whether systems are solved in packs, and whether packs compute R themselves or take the
+  /// backend's.
   enum class Packs { none, own_factor, given_factor };
   static Packs packs_for(const SolveProblem& problem, const Plan& plan);
   SolveSeconds run_packs(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);

@@ -44,7 +44,8 @@ MatrixFindings SystemSolver<T>::findings() const {
           .scaled_condition = factor_.scaled_condition()};
 }
 
-/// x 2^shift is what is stored: it is rounded to T, and c.x is that number.
+/// Makes a candidate of x. x 2^shift is rounded to T, because that number is stored, and c.x is the
+/// rounded number.
 template <class T>
 typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector<double>& x,
                                                                int shift) const {

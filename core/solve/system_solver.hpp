@@ -43,7 +43,7 @@ struct MatrixFindings {
 /// The problems of one shape, and how they are solved.
 struct SolveRules {
   ElementType type = ElementType::float64;  // of X
-  index_t m = 0, n = 0;                     // as the bar counts them
+  index_t m = 0, n = 0;                     // rows and columns as the bar counts them
   RankRule rank;
   bool wants_se = false;
   bool only_checks = false;  // solve() takes X as it is and checks it
@@ -67,7 +67,7 @@ class SystemRows {
 
   /// Sums for the right sides first .. first + x.cols - 1. x is n x p, packed.
   virtual void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) = 0;
-  /// The same for one right side in twice the precision. Only for float64.
+  /// Sums for one right side in twice the precision. Only for float64.
   virtual void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
                                     double& r_squares) = 0;
   /// R of A (k x n) and z = Q'b (k) by reflectors in float64. False where the rows have no such

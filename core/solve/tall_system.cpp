@@ -3,22 +3,16 @@
 #include "core/solve/tall_system.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "core/clock.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// The squares of numbers up to 2^most_unscaled_exponent can be summed within the range of float64.
 constexpr int most_unscaled_exponent = 300;

@@ -65,7 +65,7 @@ void TruncatedQr::choose_by_blocks() {
 /// diagonal is too small.
 bool TruncatedQr::factor_block(const Eigen::VectorXi& chosen, Matrix& sample) {
   const index_t left = s_.cols() - steps_, rows = s_.rows() - steps_;
-  // Where the columns are that were chosen and then moved by a swap.
+  // A swap may have moved a chosen column: `place` says where each column is now.
   Eigen::VectorXi place = Eigen::VectorXi::LinSpaced(left, 0, static_cast<int>(left) - 1);
   Eigen::VectorXi column = place;
   for (int j = 0; j < block; ++j) {

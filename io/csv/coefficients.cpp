@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -253,7 +252,7 @@ std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec) {
 }
 
 bool begins_as_coefficients(const std::string& path) {
-  if (!has_text_ending(path) || !exists(path)) return false;
+  if (!has_text_ending(path) || !file_exists(path)) return false;
   try {
     const std::string header = header_of(path), separator(1, separator_of(path));
     return header.starts_with("term" + separator + "x") ||
@@ -266,7 +265,7 @@ bool begins_as_coefficients(const std::string& path) {
 bool is_coefficient_table(const std::string& path) {
   if (!begins_as_coefficients(path)) return false;
   for (const char* name : set_names)
-    if (name != std::string("covariance") && exists(factor_file(path, name))) return false;
+    if (name != std::string("covariance") && file_exists(factor_file(path, name))) return false;
   try {
     return !attributes_of_set(path, {mark}).front().empty();
   } catch (const InputError&) {

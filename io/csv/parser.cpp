@@ -63,7 +63,7 @@ std::string list_without(std::size_t column, index_t width) {
   return "--columns " + list;
 }
 
-/// Whether it begins with a letter. A typographic minus sign is none.
+/// Whether a text begins with a letter. A typographic minus sign is none.
 bool is_word(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.empty() ? 0 : text[0]);
   return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first >= 0xe3 ||
@@ -188,7 +188,8 @@ bool CsvParser::stands_above_numbers(std::size_t column, std::size_t names,
   return false;
 }
 
-/// Whether it is ",2018,2019" above names: an index without a name, and columns with numbers.
+/// Whether a header is like ",2018,2019" above names: an index without a name, and columns with
+/// numbers.
 bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
                                 const std::vector<std::string>& below) const {
   if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;
@@ -409,8 +410,8 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
   last_index_ = index;
 }
 
-/// Sees in all fields of a row what decides about the first row, also in those that are not read.
-/// Returns the number in the first, or NaN.
+/// Looks at all fields of a row, also of columns that are not read, for what decides about the
+/// first row. Returns the number in the first field, or NaN.
 double CsvParser::look_below(std::string_view line) {
   double first = std::numeric_limits<double>::quiet_NaN(), value = 0;
   const bool is_later = lines_.number() > first_line_;

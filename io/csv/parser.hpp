@@ -51,7 +51,7 @@ class CsvParser {
   /// Returns the table with all columns of the text.
   const Table& table() const { return table_; }
   char separator() const { return separator_; }
-  /// The options, and what was found where they left something open.
+  /// Returns the options, completed by what was found where they left something open.
   const CsvOptions& found() const { return found_; }
   /// Returns what the user should know about the text, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -44,7 +44,7 @@ struct Table {
   std::uint64_t matrix_start = 0;
   NumberHash hash;                       // of the matrix that is being written
   std::vector<std::uint64_t> checksums;  // of complete matrices that the report does not have yet
-  index_t last_complete = -1;            // the matrix of the last of them
+  index_t last_complete = -1;            // the last matrix that is complete
 };
 
 /// Returns comments that say how the input was read, where another reader would not find it out by

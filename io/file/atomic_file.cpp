@@ -232,7 +232,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
       fchmod(descriptor_, 0600);  // the umask may forbid even the owner to write
       flock(descriptor_, LOCK_EX | LOCK_NB);
       if (is_same_file(descriptor_, temporary_path_)) return;
-      unlink(temporary_path_.c_str());  // it is still there where its status cannot be read
+      unlink(temporary_path_.c_str());  // the file is still there if its status cannot be read
       close(descriptor_);
     }
     release_slot(slot_);

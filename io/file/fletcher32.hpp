@@ -7,6 +7,9 @@
 
 namespace qrtool {
 
+/// The bytes that the filter adds to a chunk.
+inline constexpr std::size_t fletcher32_bytes = sizeof(std::uint32_t);
+
 /// Fletcher's checksum in the version of HDF5's filter. For N big-endian 16-bit words w_i (a last
 /// odd byte is the upper half of a word)
 ///

@@ -12,6 +12,9 @@ namespace qrtool {
 
 enum class Content { hdf5, npy, zip, gzip, text, utf16, matrix_market, binary };
 
+/// Whether a file of any kind has this name.
+bool file_exists(const std::string& path);
+
 /// The end of the name from its last dot on, in lower case; empty where it has none.
 std::string ending_of(const std::string& path);
 /// Whether the name ends in .csv, .tsv or .txt (in any case).

@@ -107,8 +107,8 @@ bool note_index(const H5FD_t* file, std::span<const std::byte> bytes) {
   return false;
 }
 
-/// Whether HDF5 can work with what it has read from `found_at`. Where it cannot, this is HDF5's
-/// error.
+/// Whether HDF5 can work with the bytes that it has read from `found_at`. Where it cannot, this
+/// function sets HDF5's error.
 bool is_sound(const H5FD_t* file, hid_t transfer, haddr_t found_at,
               std::span<const std::byte> bytes) {
   const bool is_start = is_superblock(bytes), is_global = is_global_heap(bytes);

@@ -181,7 +181,7 @@ class Hdf5Reader final : public Reader, public PartReader {
   bool can_be_read(index_t matrix);
   /// Whether stored numbers are decoded that a float does not hold exactly.
   bool is_wide() const { return !dataset_.variable.is_plain() && !dataset_.variable.is_single; }
-  /// Whether they are integers of 64 bits, and of which sign.
+  /// Whether the stored numbers are integers of 64 bits, and whether they are unsigned.
   bool is_long() const { return !dataset_.variable.is_plain() && dataset_.variable.is_long; }
   bool is_stored_unsigned() const {
     return dataset_.variable.is_unsigned != dataset_.variable.reverses_sign;
@@ -650,9 +650,9 @@ hdf5::OrderEvidence stated_order(const InputFile& file, const Dataset& dataset) 
   return dataset.order;
 }
 
-/// Where factors are in a file, and how they are read.
+/// Says where factors are in a file, and how they are read.
 struct Place {
-  std::string name;  // in an output of several datasets; empty: the file holds those of one
+  std::string name;  // of one of several datasets; empty: the file holds factors of one
   Order order = Order::row;
   int threads = 1;
 };

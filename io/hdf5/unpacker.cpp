@@ -56,8 +56,8 @@ std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& d
   return unpacker;
 }
 
-/// A thread has a chunk before and after a filter. Chunks of the last call are given up only when
-/// those of the present one are complete.
+/// Returns the memory of the unpacker. A thread has a chunk before and after a filter. Chunks of
+/// the last call are given up only when the chunks of the present one are complete.
 std::size_t Unpacker::workspace_bytes(ElementType type) const {
   const std::size_t of_threads = 2 * storage_.chunk_bytes() * static_cast<std::size_t>(threads_);
   return of_threads + 2 * most_kept_ + (dataset_.stored_bytes > size_of(type) ? wide_bytes : 0);
@@ -156,8 +156,7 @@ void Unpacker::copy(const Part& part, const std::byte* elements, const Box& box)
   } while (advance(index, first, last));
 }
 
-/// Keeps a chunk for the next call, and gives up those that were kept first where there are too
-/// many.
+/// Keeps a chunk for the next call, and gives up the oldest chunks where there are too many.
 void Unpacker::keep(const Part& part, Bytes bytes) {
   if (bytes.size() + kept_overhead > most_kept_) return;
   for (kept_bytes_ += bytes.size() + kept_overhead; kept_bytes_ > most_kept_; kept_.pop_front()) {

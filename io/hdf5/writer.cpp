@@ -358,7 +358,7 @@ void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
   if (!scales.finish(handle_)) fail();
 }
 
-/// Creates the groups that lead to `path`. HDF5 would store the time in those that it creates
+/// Creates the groups that lead to `path`. HDF5 would store the time in groups that it creates
 /// itself.
 void Hdf5Writer::create_groups(const std::string& path) {
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);

@@ -27,8 +27,8 @@ struct OpenFile {
   FileStamp stamp;     // of the moment when it was opened
 };
 
-/// Where the numbers of an array lie, one after another: in a scratch file, or in the array's own
-/// file from `start` on.
+/// Says where the numbers of an array lie, one after another: in a scratch file, or in the array's
+/// own file from `start` on.
 struct Place {
   ScratchFile scratch;  // none: in the array's own file
   std::uint64_t start = 0;

@@ -3,7 +3,6 @@
 #include "io/npy/factors.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "core/measure/checksum.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/input_file.hpp"
 #include "io/npy/archive.hpp"
 #include "io/npy/array_writer.hpp"
 #include "io/npy/reader.hpp"
@@ -125,7 +125,7 @@ StoredFactors open_npy_factors(const std::string& path, int threads) {
   factors.file = path;
   for (const char* name : factor_names) {
     const std::string file = factor_file(path, name);
-    if (!exists(file)) continue;
+    if (!file_exists(file)) continue;
     const InputSpec spec{.path = file, .dataset = {}, .threads = threads, .scratch = {}};
     const bool is_vector = is_vector_factor(name);
     factor_of(factors, name) = read_array(open_array(file), "", is_vector, spec);

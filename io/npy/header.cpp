@@ -313,7 +313,7 @@ void set_type(Header& header, const Descr& descr) {
   header.problem_hint = problem.hint;
 }
 
-std::uint32_t little_endian(std::string_view bytes) {
+std::uint32_t number_of(std::string_view bytes) {
   std::uint32_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;)
     value = value << 8 | static_cast<unsigned char>(bytes[i]);
@@ -371,7 +371,7 @@ Header parse_header(std::string_view first_bytes, std::uint64_t array_bytes,
   }
   const std::size_t length_bytes = major == 1 ? 2 : 4;
   const std::size_t begin = version_end + length_bytes;
-  const std::uint64_t length = little_endian(first_bytes.substr(version_end, length_bytes));
+  const std::uint64_t length = number_of(first_bytes.substr(version_end, length_bytes));
   if (begin + length > most_header_bytes) {
     throw InputError(fmt::format("{}: damaged header: it claims {} bytes", shown, length));
   }

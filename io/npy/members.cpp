@@ -49,7 +49,8 @@ index_t find_only(Archive& archive, bool takes_vectors) {
                      fmt::format("choose one, as in {}:{}", file, escape(names.front())));
   }
   std::vector<std::string> matrices, others;
-  // Where vectors are taken, right sides or weights are meant, and most of these are vectors.
+  // The example is a member of one dimension where these are allowed: then right sides or weights
+  // are meant, and most of them are vectors.
   index_t last = -1, example = -1;
   bool has_vector = false;
   for (std::size_t i = 0; i < names.size(); ++i) {

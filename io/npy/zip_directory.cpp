@@ -30,7 +30,7 @@ std::string read_some(const OpenFile& file, std::uint64_t position, std::size_t 
   return read;
 }
 
-/// Where the directory lies.
+/// Says where the directory lies in the file.
 struct Directory {
   std::uint64_t position = 0, bytes = 0;
 };

@@ -9,13 +9,14 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 import pandas
 
-QRTOOL, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
+from tool import QRTOOL, FolderTest
+
+ROOT = pathlib.Path(sys.argv[2])
 LONGLEY = str(ROOT / "samples/strd/longley.csv")
 R_SUMMARY = """
 options(digits = 17)
@@ -50,13 +51,9 @@ def r_says(script, *args):
     return done.stdout
 
 
-class Coefficients(unittest.TestCase):
+class Coefficients(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-coefficients-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
+        super().setUp()
         self.random = np.random.default_rng(5)
 
     def compare_with_r(self, table):

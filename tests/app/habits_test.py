@@ -10,10 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-QRTOOL, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+from tool import QRTOOL, FolderTest
+
+ROOT = pathlib.Path(sys.argv[2]).resolve()
 QRTOOL_MPI = QRTOOL + "-mpi"
 DIGITS = str(ROOT / "samples/digits.h5") + ":/images"
 COMMANDS = ("factor", "solve", "verify", "generate", "info", "devices", "bench")
@@ -52,14 +53,7 @@ def on_terminal(*args, status=0, **variables):
     return shown.decode()
 
 
-class Habits(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-habits-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-
+class Habits(FolderTest):
     def factor(self, *options, **variables):
         return json.loads(run("factor", DIGITS, "q.h5", "-f", "--json", *options,
                               **variables).stdout)

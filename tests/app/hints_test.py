@@ -7,16 +7,15 @@ A case is a Hint: the files, the command, a part of the message, and the options
 that follow from the hint. They are taken out of the hint's text, so that a hint that changes is
 followed as it stands."""
 import dataclasses
-import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 import unittest
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest
+
 
 
 @dataclasses.dataclass
@@ -102,14 +101,7 @@ def run(command, text=None):
                           check=False, timeout=120, input=text)
 
 
-class Hints(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-hints-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-
+class Hints(FolderTest):
     def follow(self, hint):
         pathlib.Path("x.csv").write_text(hint.text, encoding="utf-8", newline="")
         text = hint.text if hint.standard_input else None

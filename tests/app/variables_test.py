@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
@@ -14,7 +13,8 @@ import netCDF4
 import numpy
 import xarray
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest
+
 
 
 def qrtool(*args):
@@ -36,17 +36,16 @@ def write_netcdf(name, numbers, dtype, fill_value=None, dimensions=("t", "y"), *
         variable[:] = numbers
 
 
-class Variables(unittest.TestCase):
+class VariableTest(FolderTest):
     def setUp(self):
+        super().setUp()
         self.rng = numpy.random.default_rng(3)
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-variables-")
-        self.addCleanup(folder.cleanup)
-        os.chdir(folder.name)
-        self.addCleanup(os.chdir, "/")
         self.v = numpy.vander(numpy.arange(30.0), 3, increasing=True)
         numpy.save("V.npy", self.v)
         self.u = self.rng.integers(0, 255, (30, 2)).astype("u1")
 
+
+class Variables(VariableTest):
     def solve(self, *args, code=0):
         found, out, err = qrtool("solve", *args)
         self.assertEqual(found, code, out + err)
@@ -187,9 +186,7 @@ class Variables(unittest.TestCase):
         self.assertEqual(qrtool("verify", "A.npy", "p.csv")[0], 0)
 
 
-class Orders(unittest.TestCase):
-    setUp = Variables.setUp
-
+class Orders(VariableTest):
     def write(self, name, **attributes):
         """A and b as h5write of MATLAB, Julia and R stores them, without a mark."""
         self.a, self.b = self.rng.standard_normal((6, 6)), self.rng.standard_normal(6)

@@ -142,7 +142,7 @@ const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels) {
   }
 }
 
-/// Forms R of some matrices of every family from A'A with one set of kernels. Those that are not
+/// Forms R of some matrices of every family from A'A with one set of kernels. Every R that is not
 /// refused must be accurate by column: 17 2^-24 is the largest error here, where sums have a bias,
 /// and in float64 the reference has an error of its own.
 template <class T>

@@ -130,7 +130,7 @@ TEST(Ratios, JudgesRAloneByItsGramMatrix) {
             Status::above_bar);
 }
 
-/// ||A'A - R'R|| / ||A||^2 in long double.
+/// Computes ||A'A - R'R|| / ||A||^2 in long double.
 double exact_r_residual(const Batch<double>& a, const Batch<double>& r) {
   const MatrixView<double> x = a.view()[0], y = r.view()[0];
   long double squares = 0, norm = 0;
@@ -192,7 +192,7 @@ struct Tall {
   const double r[9] = {3, -1, 2, 0, 2, 0.5, 0, 0, 1};
 
   Tall() : a(m * n), q(m * n) {
-    // Columns of a discrete cosine transform.
+    // Q has columns of a discrete cosine transform.
     const double pi = std::acos(-1.0);
     for (index_t i = 0; i < m; ++i) {
       for (index_t j = 0; j < n; ++j) {
@@ -288,7 +288,7 @@ TEST(Ratios, SumAMillionEqualTermsWithoutBias) {
   EXPECT_LE(errors.residual, 8 * 0x1p-52);
 }
 
-/// ||I - Q'Q|| in long double.
+/// Computes ||I - Q'Q|| in long double.
 double exact_orthogonality(const std::vector<double>& q, index_t m, index_t n) {
   long double squares = 0;
   for (index_t i = 0; i < n; ++i) {

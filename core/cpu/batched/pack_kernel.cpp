@@ -141,7 +141,8 @@ class Factorization : Columns<T, C> {
     return largest;
   }
 
-  /// The same, but with lower(...) left of the diagonal.
+  /// Computes the N entries from (i, j) on as upper_entries() does, but with lower(...) left of the
+  /// diagonal.
   template <int N, class Lower>
   [[gnu::always_inline]] void upper_row(index_t i, index_t j, V sign, VT* x, Lower lower) {
     constexpr int step = N < width ? N : width;

@@ -37,7 +37,7 @@ struct Pack {
   std::int64_t count = 0;
   Strided<const T> a;           // m x n
   Strided<T> q, r, v, tau;      // m x q_cols, r_rows x n, m x n, 1 x k
-  Outcome* outcomes = nullptr;  // `count` of them
+  Outcome* outcomes = nullptr;  // `count` outcomes
 };
 
 /// Factors matrices that are stored in T. The computation is in T or in float64.
@@ -49,7 +49,7 @@ struct Routine {
   void (*factor)(const Shape&, const Pack<T>&, std::byte* workspace);
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   Routine<float> in_float, float_in_double;

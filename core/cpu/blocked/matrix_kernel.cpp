@@ -465,7 +465,7 @@ class Factorization : Lanes<T, C> {
   const Shape s_;
   const bool uses_tiles_;
   const index_t rows_;                // m with the padding
-  const index_t strips_, panels_;     // all strips of A, and those that have reflectors
+  const index_t strips_, panels_;     // all strips of A, and the strips with reflectors
   const index_t own_strips_;          // of a worker: the most strips of a group
   std::size_t bytes_ = 0;             // of the workspace
   C* strip_;                          // V\R, rows_ x 32 for every panel

@@ -44,11 +44,11 @@ struct Routine {
   void (*factor)(const Shape&, const Matrix<T>&, std::byte* workspace, const Team&);
   /// The outcome, to be called after every worker has returned.
   Outcome (*outcome)(const Shape&, std::byte* workspace, int size);
-  /// Whether products are those of parts in bfloat16. Null: never.
+  /// Whether products are computed from bfloat16 parts. Null: never.
   bool (*uses_parts)(const Shape&);
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   Routine<float> in_float, float_in_double;

@@ -26,7 +26,7 @@
 namespace qrtool::blocked {
 namespace {
 
-/// Where there are no tiles for type C.
+/// Stands in for types that have no tiles.
 template <class C>
 struct TileProducts {
   static constexpr bool exist = false;

@@ -37,7 +37,7 @@ struct Pack {
   const double *half, *rest;  // of each lane
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of lane_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   int lanes;

@@ -55,8 +55,8 @@ struct Reflector {
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  // Where squares of tiny entries would lose digits to underflow, x is multiplied by a power of
-  // two.
+  // Squares of tiny entries would lose digits to underflow, so that x is then multiplied by a power
+  // of two.
   using Limits = std::numeric_limits<C>;
   const C largest = x.cwiseAbs().maxCoeff();
   int exponent = 0;

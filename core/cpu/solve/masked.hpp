@@ -32,7 +32,7 @@ class MaskedEquations : SolveArithmetic<T> {
   V mask(index_t i) const { return mask_[i]; }
   /// Returns entry i of the scaled right sides.
   V b(index_t i) const { return b_[i]; }
-  /// The number of rows that count, without those of a penalty.
+  /// Returns the number of rows that count, without the rows of a penalty.
   V rows_used() const { return used_; }
 
   /// b_ := b 2^-e, and mask_ := 1 in the rows that count, 0 in all others.

@@ -218,7 +218,8 @@ class RightSides : SolveArithmetic<T> {
 
   // ---- solutions
 
-  /// The scaled solution solves A 2^-scale x = b 2^-e; what is stored is x 2^(e - scale).
+  /// Rounds x as it will be stored. The scaled solution solves A 2^-scale x = b 2^-e, and x 2^(e -
+  /// scale) is stored.
   void round_x() {
     for (int v = 0; v < vectors; ++v) {
       const Int shift = exponent_[v] - a_.scale;

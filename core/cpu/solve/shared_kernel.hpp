@@ -16,7 +16,7 @@ struct Matrix {
   std::int64_t m = 0, n = 0, data_rows = 0;
   const double *a = nullptr, *q = nullptr;  // m x n
   const double* r = nullptr;                // n x n
-  const double* row_factors = nullptr;      // of the right sides, data_rows of them
+  const double* row_factors = nullptr;      // of the data_rows rows of right sides
   const double* row_norms = nullptr;        // of R^-1; null: no standard errors
   double norm = 0;                          // ||R||
   double freedom = 0;                       // rows that count, less n

@@ -94,7 +94,7 @@ class Systems : SolveArithmetic<T> {
     row_norms_ = workspace.take(s_.n);
   }
 
-  /// R and what is known of it.
+  /// Computes R and what the checks need to know about it.
   void prepare(const Rules& rules, const Pack<T>& pack) {
     columns_.clear();
     if (s_.is_masked) {

@@ -48,7 +48,7 @@ struct Matrix {
 struct SharedMatrix {
   const double* a = nullptr;
   std::int64_t ld = 0;
-  const double* row_factors = nullptr;  // of b, data_rows of them; a row with 0 is left out
+  const double* row_factors = nullptr;  // of the data_rows rows of b; 0 leaves a row out
 };
 
 /// `count` systems, at most `lanes`; more where is_masked and all right sides leave out the same
@@ -69,7 +69,7 @@ struct Pack {
   Matrix* matrices = nullptr;     // count
 };
 
-/// Of a system in the pack, and the exponent by which its R is scaled.
+/// The lane of a system in the pack, and the exponent by which its R is scaled.
 struct Place {
   int lane = 0, scale = 0;
 };

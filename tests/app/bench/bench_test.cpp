@@ -236,7 +236,7 @@ TEST(BenchData, RepeatsWhatItDrew) {
   EXPECT_NEAR(data.norms()[0], std::sqrt(1.5e6), 10);
 }
 
-/// A result of two cases. Of the second one only a baseline was measured.
+/// Returns a result of two cases. Of the second one only a baseline was measured.
 BenchResult example() {
   BenchResult result;
   result.header = {.backend = "opencl",
@@ -538,7 +538,7 @@ TEST(BenchSolve, LapackIsNamedAndTimed) {
   }
 }
 
-/// Which columns of Q'A a solver gets right: x of a system with a known solution.
+/// Expects that a method finds x of a system with a known solution. `w` is its workspace.
 template <class T>
 void expect_known_solution(typename LapackSolver<T>::Workspace w, const LapackSolver<T>& solver,
                            bool (LapackSolver<T>::*solve)(const SystemSize&, T*, T*,

@@ -436,7 +436,7 @@ TEST_F(Verify, OrderAndDatasetAreThoseThatTheFactorsRecord) {
   EXPECT_EQ(other.exit_code, 1) << "explicit options win";
   EXPECT_EQ(other.err, "qrtool: note: " + q_ + " was made from the order column, not from row\n");
 
-  // A file with two datasets: the recorded one is taken.
+  // Of a file with two datasets the recorded one is taken.
   ASSERT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
   ASSERT_EQ(run_tool({"factor", q_ + ":/R", foreign_, "-fq"}).exit_code, 0);
   const ToolResult chosen = run_tool({"verify", q_, foreign_});
@@ -456,7 +456,7 @@ TEST_F(Verify, AnotherFileThanTheRecordedOneIsMentioned) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "qrtool: note: " + q_ + " was made from the file a.h5, not from copy.h5\n");
   EXPECT_EQ(run_tool({"verify", copy, q_, "-q"}).err, "");
-  // The same numbers under another name, and as text.
+  // The numbers of Q stand under another name, and as text.
   ASSERT_EQ(run_tool({"factor", q_ + ":/Q", foreign_, "-fq"}).exit_code, 0);
   const Stored q = read_dataset(q_, "/Q");
   write_matrices<double>(copy, {count}, q.view());

@@ -88,7 +88,7 @@ void expect_all(const std::array<std::string, ranks>& messages, const std::strin
   for (const std::string& message : messages) EXPECT_EQ(message, expected);
 }
 
-/// The options that rank 0 and 1 share, and those of rank 2.
+/// Returns the error where ranks 0 and 1 have the options `all`, and rank 2 the options `last`.
 std::string refusal_of(std::vector<GivenOption> all, std::vector<GivenOption> last) {
   const auto messages = messages_of<UsageError>(
       [&](Comm& comm) { agree_on_options(comm, comm.rank() == 2 ? last : all); });
@@ -144,8 +144,8 @@ TEST(Agreement, DifferentParametersAreRefusedOnAllRanks) {
              "rank 0 would run made-up/one with the parameters GROUP=256, rank 1 with GROUP=128");
 }
 
-/// What factor_on_ranks does: choose, agree, plan, agree, work, and all of it once more on the CPU
-/// where a device fails.
+/// The test does what factor_on_ranks does: choose, agree, plan, agree, work, and all of it once
+/// more on the CPU where a device fails.
 TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
   for (const int failing : {0, 1, 2}) {
     std::atomic<int> done_by_cpu = 0, done_by_device = 0;

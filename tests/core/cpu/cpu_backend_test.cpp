@@ -50,7 +50,7 @@ struct Run {
   static constexpr std::string_view variant = V::variant;
 };
 
-/// A batch and its poisoned outputs, with padding around every row and matrix.
+/// A batch and its outputs, which are filled with NaN, with padding around every row and matrix.
 template <class Run>
 struct Case {
   using T = typename Run::Element;

@@ -55,7 +55,7 @@ struct Matrices {
   BatchView<T> view_r() { return view(r, problem.count, problem.r_rows(), problem.n); }
   int scale(index_t b) { return magnitude_of<T>(view_a()[b]).scale(); }
 
-  /// Of the matrices from `first` on, as one pack.
+  /// Measures the matrices from `first` on as one pack.
   std::vector<Errors> in_lanes(const check_lanes::Kernels& kernels, index_t first, index_t count) {
     LaneMeter<T> meter(problem, kernels);
     std::vector<Errors> errors(static_cast<std::size_t>(count));

@@ -256,7 +256,7 @@ TEST(Plan, OverlapsTheStagesWhereMemoryAllows) {
 }
 
 TEST(Plan, GoesDownToOneBufferAndOneThreadBeforeItRefuses) {
-  // One 512 x 512 float32 matrix: A, Q and R take 3 MiB, its workspace 1 MiB.
+  // Of one 512 x 512 float32 matrix A, Q and R take 3 MiB, and its workspace 1 MiB.
   const Plan plan = plan_for({10, 512, 512}, 4 * mib + 4096, 8);
   EXPECT_EQ(plan.threads, 1);
   EXPECT_EQ(plan.buffers, 1);

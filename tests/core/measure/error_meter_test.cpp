@@ -142,7 +142,8 @@ Factored<T> of_equal_terms(index_t m, index_t n) {
   return f;
 }
 
-/// Columns of equal magnitude with the signs of a Walsh matrix: every term is +-1/m.
+/// Makes a Q whose columns have equal magnitude and the signs of a Walsh matrix: every term of Q'Q
+/// is +-1/m.
 template <class T>
 Factored<T> of_walsh_functions(index_t m, index_t n) {
   Factored<T> f(m, n);

@@ -167,7 +167,8 @@ TYPED_TEST(ErrorProbeTest, GoodFactorsGetTheEstimate) {
 
 TYPED_TEST(ErrorProbeTest, WhatTheBoundDoesNotExcludeIsMeasured) {
   using T = TypeParam;
-  // In units of the bar. The first passes in spite of its bound, the second does not.
+  // The sizes are in units of the bar. The first one passes although its bound is above the bar,
+  // the second one does not.
   for (const double size : {0.5, 3.0}) {
     Case<T> c(256, 256);
     add_rank_one<T>(c.q.view()[0], size * c.bars({}).orthogonality, 7);
@@ -175,7 +176,7 @@ TYPED_TEST(ErrorProbeTest, WhatTheBoundDoesNotExcludeIsMeasured) {
     EXPECT_EQ(found.orthogonality, measured.orthogonality);
     EXPECT_EQ(found.residual, measured.residual);
   }
-  // An error of the residual alone: it is below its bar, and its bound is above.
+  // The residual alone has an error, which is below its bar, while its bound is above.
   Case<T> c(256, 256);
   const double norm = std::ldexp(c.measure().norm, c.scale());
   add_rank_one<T>(c.view_a(), 0.2 * c.bars({}).residual * norm, 8);

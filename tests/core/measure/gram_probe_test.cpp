@@ -41,7 +41,7 @@ Errors probe(const Batch<T>& a, const Batch<T>& r, int threads = 1) {
   return probe.finish(r.view()[0], magnitude_of<T>(rows).scale());
 }
 
-/// All of A'A - R'R.
+/// Measures all of A'A - R'R.
 template <class T>
 Errors measure(const Batch<T>& a, const Batch<T>& r) {
   const MatrixView<T> rows = a.view()[0];
@@ -65,7 +65,7 @@ TEST(GramProbe, LeavesOfZerosBesideTinyNumbersAreZeros) {
   expect_passes(a, factor(a));
 }
 
-/// Damage of every kind: one entry, a column, a rank-one change, a lost row, a factor.
+/// Damages R in every way: one entry, a column, a rank-one change, a lost row, a factor.
 template <class T>
 std::vector<Batch<T>> damaged(const Batch<T>& r, double size) {
   const index_t k = r.view().rows, n = r.view().cols;
@@ -173,7 +173,7 @@ TEST(GramProbe, GapsBetweenRowsChangeNothing) {
   expect_equal(make<double>("gauss", m, n));
 }
 
-/// A million equal terms: a plain sum of them would be further off than the bar.
+/// A plain sum of a million equal terms would be further off than the bar.
 TEST(GramProbe, ManyEqualTermsPass) {
   Batch<double> a(1, 1000000, 1), r(1, 1, 1);
   std::fill_n(a.view().data, 1000000, 0.1);

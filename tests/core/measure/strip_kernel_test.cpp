@@ -16,7 +16,7 @@ namespace {
 
 using strips::width;
 
-/// Gaussian entries where mask(i, j), zeros elsewhere.
+/// Makes a batch with Gaussian entries where mask(i, j), and zeros elsewhere.
 template <class T, class Mask>
 Batch<T> make(index_t m, index_t n, Mask mask) {
   Batch<T> batch(1, m, n);
@@ -27,7 +27,7 @@ Batch<T> make(index_t m, index_t n, Mask mask) {
   return batch;
 }
 
-/// A matrix in strips. What no caller may read is NaN.
+/// A matrix in strips. Numbers that no caller may read are NaN.
 struct Packed {
   index_t strip_size;
   HostMemory memory;
@@ -88,7 +88,7 @@ TEST(StripKernelTest, PackingScalesAndPads) {
   }
 }
 
-/// Of all columns of one strip with those of another.
+/// Compares the products of all columns of one strip with those of another.
 void expect_gram(const strips::Kernels& kernels, const Packed& x, MatrixView<const double> view,
                  index_t run, bool on_diagonal, bool is_one_tile) {
   const index_t t = on_diagonal ? 0 : 1, columns = on_diagonal ? 32 : view.cols - width;
@@ -190,7 +190,7 @@ TEST(StripKernelTest, SquareIsCountedWithItsMirrorImage) {
             expected += (on_diagonal && i == j ? 1 : 2) * e * e;
           }
         }
-        // What is left of the diagonal is not defined.
+        // The entries left of the diagonal are not defined.
         for (index_t i = 0; i < n && on_diagonal; ++i)
           std::fill_n(&x.view()[0](i, 0), i, std::numeric_limits<double>::quiet_NaN());
         EXPECT_NEAR(kernels->square_squares({.x = x.view().data,

@@ -66,8 +66,8 @@ TEST(TruncatedQr, BlocksFindTheRankThatSingleColumnsFind) {
     index_t m, n, rank;
     double smallest;
   };
-  // Few columns; a rank that is full, that ends in a block, between two, and in the columns that
-  // are left for the end; wide matrices.
+  // The cases have few columns; a rank that is full, that ends in a block, between two, and in the
+  // columns that are left for the end; and wide matrices.
   for (const Case& c : {Case{100, 100, 99, 1}, Case{300, 300, 300, 1e-3}, Case{400, 400, 399, 1e-6},
                         Case{400, 400, 192, 1e-3}, Case{400, 400, 70, 1e-8}, Case{400, 400, 5, 1},
                         Case{300, 420, 300, 1e-3}, Case{300, 420, 111, 1e-3}}) {
@@ -82,8 +82,8 @@ TEST(TruncatedQr, BlocksFindTheRankThatSingleColumnsFind) {
   }
 }
 
-/// Singular values around the tolerance: nothing above it stays behind, and what is taken is well
-/// conditioned enough that U^-1 is of use.
+/// Singular values lie around the tolerance: nothing above it stays behind, and what is taken is
+/// well conditioned enough that U^-1 is of use.
 TEST(TruncatedQr, DecayAcrossTheToleranceLeavesNothingLarger) {
   const double tolerance = 1e-6;
   const Matrix s = of_rank(500, 500, 500, 1e-12);

@@ -13,7 +13,8 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-/// The definition: after each addition the carry is added to the lower 16 bits.
+/// Computes the checksum by its definition: after each addition the carry is added to the lower 16
+/// bits.
 std::uint32_t by_definition(const Bytes& data) {
   std::uint32_t s1 = 0, s2 = 0;
   const auto add = [](std::uint32_t a, std::uint32_t b) {

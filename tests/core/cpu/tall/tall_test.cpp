@@ -89,8 +89,8 @@ bool same_bits(const Batch<T>& x, const Batch<T>& y) {
   return a.rows == b.rows && a.cols == b.cols && std::memcmp(a.data, b.data, bytes) == 0;
 }
 
-/// Heights with a last block of one row, of few rows, and of one row less than a whole block; of
-/// one leaf; of one leaf and one row; and of several leaves.
+/// Returns heights with a last block of one row, of few rows, and of one row less than a whole
+/// block; of one leaf; of one leaf and one row; and of several leaves.
 std::vector<index_t> heights(index_t n) {
   const TallShape shape(1, n);
   const index_t block = shape.block_rows(), leaf = shape.leaf_rows();
@@ -413,7 +413,7 @@ Errors factor_by_rows(Comm& comm, const Plan& plan, Case<T>& c, const Batch<T>& 
   return total.finish();
 }
 
-/// Q and R by rows on `ranks` ranks with so much memory, in the same bits as in memory.
+/// Factors by rows on `ranks` ranks with so much memory, and expects the bits of Q and R in memory.
 template <class T>
 void expect_same_by_rows(Case<T>& whole, std::size_t host_bytes, int ranks) {
   const Problem& p = whole.problem;
