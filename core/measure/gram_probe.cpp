@@ -18,7 +18,7 @@ namespace {
 
 constexpr index_t lanes = gram_probe_vectors;
 static_assert(lanes == probe::vectors);
-constexpr std::uint64_t probe_seed = 0x9e0be, probe_stream = 1;
+constexpr std::uint64_t gram_probe_seed = 0x9e0be, probe_stream = 1;
 
 /// The rows of a plain sum, before Kahan's sum takes over. As in core/ratios: equal terms bias a
 /// plain sum by up to its length in units of float64.
@@ -34,7 +34,7 @@ std::vector<double> make_vectors(index_t n) {
   for (index_t i = 0; i < n; ++i) {
     for (index_t l = 0; l < lanes; ++l) {
       const auto at = static_cast<std::size_t>(i * lanes + l);
-      x[at] = n > lanes ? normal(probe_seed, probe_stream, at) : i == l ? 1.0 : 0.0;
+      x[at] = n > lanes ? normal(gram_probe_seed, probe_stream, at) : i == l ? 1.0 : 0.0;
     }
   }
   return x;

@@ -24,7 +24,7 @@
 namespace qrtool {
 namespace {
 
-constexpr index_t piece_bytes = index_t{1} << 20;
+constexpr index_t usual_piece_bytes = index_t{1} << 20;
 
 /// Refuses a `spec` that chooses what an input of this format does not offer. Errors: UsageError.
 void refuse_choices(const Format& format, const InputSpec& spec) {
@@ -94,7 +94,7 @@ void require_consistent(StoredFactors& factors) {
 
 index_t Reader::most_piece_rows() const {
   const index_t row_bytes = source_.n * static_cast<index_t>(size_of(source_.type));
-  return std::max<index_t>(piece_bytes / std::max<index_t>(row_bytes, 1), 1);
+  return std::max<index_t>(usual_piece_bytes / std::max<index_t>(row_bytes, 1), 1);
 }
 
 index_t Reader::piece_end(index_t, index_t first_row) const {
