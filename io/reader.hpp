@@ -9,7 +9,7 @@
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 #include "io/dimension.hpp"
 #include "io/table.hpp"
 

@@ -13,9 +13,9 @@
 
 #include "core/batch.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
-#include "io/number_hash.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {

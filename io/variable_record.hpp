@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 
 namespace qrtool {
 

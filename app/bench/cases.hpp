@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/options.hpp"
+#include "app/options/bench_options.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -59,10 +59,6 @@ BenchSchedule schedule_of(const BenchOptions& options);
 void forget_threads(std::vector<BenchCase>& cases);
 
 Problem problem_of(const BenchCase& size, ElementType type, Mode mode);
-
-/// Counts the operations of the whole batch as LAPACK does: 2 m n^2 - 2 n^3 / 3 for R (with m and n
-/// exchanged where m < n), and the same again, with k columns, for Q (m x k).
-double bench_flops(const Problem& problem);
 
 /// Returns the operations of a case. For least squares these are those of LAPACK's gels: R, Q'B,
 /// and x from R.

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "app/bench/choice.hpp"
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -9,8 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "app/run/join.hpp"
+#include "app/cli/describe_bench.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/file/scratch_file.hpp"

@@ -11,6 +11,7 @@
 
 #include "app/cli/completion.hpp"
 #include "app/cli/option_values.hpp"
+#include "app/options/print_options.hpp"
 
 namespace qrtool {
 

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "app/cli/describe_bench.hpp"
 #include "app/cli/option_values.hpp"
-#include "app/run/join.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"

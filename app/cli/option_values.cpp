@@ -9,7 +9,7 @@
 #include <limits>
 #include <optional>
 
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

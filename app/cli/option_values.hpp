@@ -47,11 +47,6 @@ std::int64_t parse_whole(std::string_view option, const std::string& text, std::
 /// A finite number >= least.
 double parse_number(std::string_view option, const std::string& text, double least);
 
-/// An option of the command line with its value as it was written; a flag has the value "".
-struct GivenOption {
-  std::string name, value;
-};
-
 struct Shape {
   std::vector<index_t> leading;
   index_t m = 0, n = 0;

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/run/join.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/join.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
 

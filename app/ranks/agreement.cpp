@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/run/join.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/file/content_hash.hpp"
 

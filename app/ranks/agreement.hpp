@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/option_values.hpp"
+#include "app/options/print_options.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
 #include "core/plan.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/pipeline.hpp"
 #include "app/run/verdict.hpp"
 #include "core/backend.hpp"

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "app/bench/cases.hpp"
 #include "app/run/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/cpu_rates.hpp"
+#include "core/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -99,7 +99,8 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   if (plan.route != SolveRoute::shared)
     cost.compute_seconds *= solutions_by_r(factored, plan.group_size, backend);
   else if (!factored.is_empty())
-    cost.compute_seconds *= 1 + product_flops(inputs, p) / std::max(bench_flops(factored), 1.0);
+    cost.compute_seconds *=
+        1 + product_flops(inputs, p) / std::max(lapack_operations(factored), 1.0);
   enter_output(run.output_spec(), cost);
   return cost;
 }

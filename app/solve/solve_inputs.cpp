@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
 #include "io/part_reader.hpp"

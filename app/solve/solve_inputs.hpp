@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/problem.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"

@@ -7,10 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 
@@ -204,7 +204,7 @@ Inference SolveResult::inference(std::size_t term, std::size_t response) const {
 
 void SolveVerdict::Worst::include(double measured, double bar, index_t of_solution) {
   if (std::isnan(measured)) return;
-  const double its_ratio = measured == 0 ? 0 : measured / bar;
+  const double its_ratio = in_bars(measured, bar);
   if (solution >= 0 && !(its_ratio > ratio)) return;
   *this = {measured, its_ratio, of_solution};
 }
@@ -245,18 +245,12 @@ std::string worst_line(const SolveVerdict& verdict, std::span<const index_t> dim
 
 std::string verdict_line(const SolveVerdict& verdict) {
   const index_t passed = verdict.count(Status::ok), all = verdict.solutions();
-  if (passed == all)
-    return all == 1 ? "the solution passes" : fmt::format("all {} pass", format_count(all));
-  std::string text = fmt::format("{} of {} pass", format_count(passed), format_count(all));
-  const std::pair<Status, std::string_view> others[] = {
-      {Status::above_bar, "above the bar"},
-      {Status::non_finite, "not finite"},
-      {Status::r_overflows, "overflow in X"},
-      {Status::too_few_rows, "NaN: too few rows"}};
-  for (const auto& [status, name] : others)
-    if (verdict.count(status) > 0)
-      text += fmt::format(", {} {}", format_count(verdict.count(status)), name);
-  return text;
+  if (passed == 1 && all == 1) return "the solution passes";
+  const NamedCount others[] = {{verdict.count(Status::above_bar), "above the bar"},
+                               {verdict.count(Status::non_finite), "not finite"},
+                               {verdict.count(Status::r_overflows), "overflow in X"},
+                               {verdict.count(Status::too_few_rows), "NaN: too few rows"}};
+  return passed_text(passed, all, others);
 }
 
 Json input_json(const Source& source) {

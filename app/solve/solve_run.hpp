@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"

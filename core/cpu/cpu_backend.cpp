@@ -13,6 +13,8 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/row_parts.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {

@@ -15,6 +15,7 @@
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/check/checker.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 

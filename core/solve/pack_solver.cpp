@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/cpu/instruction_sets.hpp"
+#include "core/simd/instruction_sets.hpp"
 #include "core/solve/routines.hpp"
 
 namespace qrtool {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 #include "core/solve/system.hpp"
 
 namespace qrtool {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/solve/pivoted_qr.hpp"
+#include "core/solve/truncated_qr.hpp"
 
 namespace qrtool {
 namespace {
@@ -47,8 +47,8 @@ Vector scaled(const Vector& v, int exponent) {
 /// The complete orthogonal decomposition S P = Q T Z, or for basic solutions its first half, S P =
 /// Q T.
 struct RankedFactor::Complete {
-  PivotedQr pivoted;  // of R D^-1
-  Matrix u;           // U: T Z = [U 0]; for basic solutions the leading block of T
+  TruncatedQr pivoted;  // of R D^-1
+  Matrix u;             // U: T Z = [U 0]; for basic solutions the leading block of T
   /// The reflectors of Z, one for each row of T: their entries after the first, which belong to the
   /// columns past the rank. No rows for basic solutions.
   Matrix tails;
@@ -135,7 +135,7 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>(Complete{PivotedQr({}, 0, false), {}, {}, {}});
+    complete_ = std::make_unique<Complete>(Complete{TruncatedQr({}, 0, false), {}, {}, {}});
     return;
   }
   const std::vector<int> exponents = column_exponents();
@@ -161,7 +161,7 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   // The condition of a wide matrix needs the last diagonal entry.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
-      Complete{PivotedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
+      Complete{TruncatedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
   rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();

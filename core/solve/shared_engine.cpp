@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/instruction_sets.hpp"
+#include "core/simd/instruction_sets.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/routines.hpp"
 #include "core/solve/team.hpp"

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
+#include "core/cpu/tall/tall.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/system_engine.hpp"
-#include "core/tall.hpp"
 #include "core/tall_shape.hpp"
 
 namespace qrtool {

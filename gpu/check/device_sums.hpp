@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // device_sums.hpp: checksums that show whether data arrived on the device and came back as they
-// were sent (sums.cl). The host's are in core/checksum.hpp.
+// were sent (sums.cl). The host's are in core/measure/checksum.hpp.
 #pragma once
 
 #include <array>

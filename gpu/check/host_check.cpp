@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "core/cpu/reference/form_q.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 
 namespace qrtool {
 

@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
-#include "io/csv/number.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,10 +8,10 @@
 
 #include "core/problem.hpp"
 #include "io/csv/lines.hpp"
-#include "io/csv/number.hpp"
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/table.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 

@@ -15,8 +15,8 @@
 #include "core/text.hpp"
 #include "io/csv/parser.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/number_hash.hpp"
 
 namespace qrtool {
 namespace {

@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,6 +24,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/free_bytes.hpp"
 
 namespace qrtool {
 namespace {
@@ -132,12 +132,6 @@ std::string mount_point(const std::string& path) {
     here = here.parent_path();
   }
   return here.string();
-}
-
-std::uint64_t free_bytes(int descriptor) {
-  struct statvfs info {};
-  if (fstatvfs(descriptor, &info) != 0) return UINT64_MAX;
-  return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
 mode_t default_mode() {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "io/file/fletcher32.hpp"
 #include "io/file/prepare_and_write.hpp"
-#include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 

@@ -12,8 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
+#include "io/file/fletcher32.hpp"
 #include "io/file/read_write_at.hpp"
-#include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 namespace {

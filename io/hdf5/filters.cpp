@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 #include "io/hdf5/lzf.hpp"
 #include "io/hdf5/plugin.hpp"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/error.hpp"
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 namespace {

@@ -13,9 +13,9 @@
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/mtx/reader.hpp"
-#include "io/number_hash.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {

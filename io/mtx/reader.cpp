@@ -16,10 +16,10 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/number.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {

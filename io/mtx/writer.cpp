@@ -14,10 +14,10 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
-#include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 #include "io/solution_report.hpp"
 

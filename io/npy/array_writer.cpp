@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/checksum.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
 #include "core/parallel.hpp"
 #include "io/file/prepare_and_write.hpp"
 #include "io/npy/header.hpp"

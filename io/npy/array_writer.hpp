@@ -53,8 +53,8 @@ class ArrayWriter {
   /// Goes back to row 0 of a matrix, the last of which anything was written.
   void restart(index_t matrix);
 
-  /// The checksums (core/checksum.hpp) of the next `matrices` matrices that are complete, where the
-  /// array has checksums.
+  /// The checksums (core/measure/checksum.hpp) of the next `matrices` matrices that are complete,
+  /// where the array has checksums.
   std::vector<std::uint64_t> take_checksums(std::size_t matrices);
 
  private:

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/checksum.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"

@@ -13,6 +13,7 @@
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/gram_leaf.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/backward_error.hpp"
 

@@ -9,7 +9,11 @@
 #include <limits>
 #include <vector>
 
+#include "core/cpu/reference/form_q.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
+#include "core/measure/row_parts.hpp"
 #include "tests/support/householder.hpp"
 
 namespace qrtool {
@@ -351,6 +355,27 @@ TEST(Ratios, HaveTheBarsOfTheDefinition) {
   // ||A|| = 2^-140: rounding to float32's denormals alone may cost 4 * 2^-149 / 2^-140.
   errors.scale = -140;
   EXPECT_EQ(standard_bars(4, 4, single_precision, errors).residual, 16 * 0x1p-23 + 4 * 0x1p-9);
+}
+
+TEST(Ratios, AReportHasTheBarsItWasHeldTo) {
+  const Problem mixed{.count = 1, .m = 4, .n = 4, .arithmetic = Arithmetic::mixed};
+  Problem strict = mixed;
+  strict.arithmetic = Arithmetic::strict;
+  const Errors errors{
+      .residual = 0x1p-7, .orthogonality = 0x1p-8, .lower = 0, .norm = 1, .scale = -140};
+  MatrixReport line;
+  EXPECT_TRUE(std::isnan(line.bars.residual));
+  enter_errors(strict, errors, line);
+  EXPECT_EQ(line.status, Status::above_bar);
+  EXPECT_EQ(line.bars.residual, 16 * 0x1p-23 + 4 * 0x1p-9);
+  EXPECT_EQ(line.bars.orthogonality, 16 * 0x1p-23);
+  EXPECT_EQ(line.bars.lower, 4 * 0x1p-23);
+  // Mixed precision allows more for rounding, but the same for denormal numbers.
+  judge_again(mixed, line);
+  EXPECT_EQ(line.status, Status::ok);
+  EXPECT_EQ(line.bars.residual, 16 * 0x1p-10 + 4 * 0x1p-9);
+  EXPECT_EQ(line.bars.orthogonality, 16 * 0x1p-10);
+  EXPECT_EQ(line.bars.lower, 4 * 0x1p-10);
 }
 
 TEST(Ratios, NanNeverPasses) {

@@ -18,9 +18,11 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/factor/second_try.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/ratios.hpp"
-#include "core/second_try.hpp"
 #include "core/text.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/opencl_backend.hpp"

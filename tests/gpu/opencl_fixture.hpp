@@ -12,7 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/reference/form_q.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"
 #include "gpu/host/device.hpp"

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "core/cpu/cpu_backend.hpp"
+#include "core/measure/magnitude.hpp"
 #include "gpu/tuning.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // columns.hpp: loads as many matrices as a SIMD vector has lanes into panels of four columns, and
-// factors them. Method: core/cpu/batched/kernel.cpp. Private to core/cpu, compiled once for every
-// instruction set (simd.hpp).
+// factors them. Method: core/cpu/batched/pack_kernel.cpp. Private to core/cpu, compiled once for
+// every instruction set (simd.hpp).
 #pragma once
 
 #include <cstddef>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 #include "core/cpu/batched/panel.hpp"
 #include "core/cpu/batched/tiles.hpp"
 

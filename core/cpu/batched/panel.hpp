@@ -4,7 +4,7 @@
 // to core/cpu, compiled once for every instruction set (simd.hpp).
 #pragma once
 
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool::batched {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-#include "core/cpu/batched/kernel.hpp"
-#include "core/cpu/transpose.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
+#include "core/simd/transpose.hpp"
 
 namespace qrtool::batched {
 namespace {

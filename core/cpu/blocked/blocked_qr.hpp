@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "core/cpu/blocked/kernel.hpp"
+#include "core/cpu/blocked/matrix_kernel.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/problem.hpp"
 
@@ -26,7 +26,7 @@ bool blocked_multiplies_parts(const Problem& problem);
 /// object.
 ///
 /// Scaling, signs and the type of the computation are the same as in EigenQr. Method:
-/// core/cpu/blocked/kernel.cpp.
+/// core/cpu/blocked/matrix_kernel.cpp.
 template <class T>
 class BlockedQr {
  public:

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "core/cpu/blocked/leaf_columns.hpp"
-#include "core/cpu/blocked/products.hpp"
+#include "core/simd/products.hpp"
 
 namespace qrtool::blocked {
 namespace {

@@ -20,8 +20,8 @@
 #include <immintrin.h>
 #endif
 
-#include "core/cpu/blocked/products.hpp"
-#include "core/cpu/transpose.hpp"
+#include "core/simd/products.hpp"
+#include "core/simd/transpose.hpp"
 
 namespace qrtool::blocked {
 namespace {

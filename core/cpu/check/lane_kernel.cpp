@@ -8,7 +8,7 @@
 #include "core/cpu/check/lane_kernel.hpp"
 
 #include "core/cpu/batched/tiles.hpp"
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool::check_lanes {
 namespace {

@@ -5,7 +5,7 @@
 //
 //   R'^T R' = A'^T A', R'^T z = A'^T b'   sums over rows, less those over the rows of R' above
 //
-// A tile of 4 x 4 entries of R' is computed at a time. Errors: kernel.cpp.
+// A tile of 4 x 4 entries of R' is computed at a time. Errors: solution_kernel.cpp.
 #pragma once
 
 #include "core/cpu/solve/arithmetic.hpp"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 
 namespace qrtool::shared {
 

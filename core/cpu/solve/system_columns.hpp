@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // system_columns.hpp: R' and z of as many systems as a SIMD vector has lanes, in panels of four
-// columns, and how A and b come into them. Names: core/cpu/solve/kernel.cpp. Private to core/cpu,
-// compiled once for every instruction set (simd.hpp).
+// columns, and how A and b come into them. Names: core/cpu/solve/solution_kernel.cpp. Private to
+// core/cpu, compiled once for every instruction set (simd.hpp).
 #pragma once
 
 #include "core/cpu/batched/columns.hpp"
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 
 namespace qrtool::systems {
 namespace {

@@ -2,7 +2,7 @@
 // gram_kernel.cpp: computes A'A tile by tile, compiled once for every instruction set.
 #include "core/cpu/tall/gram_kernel.hpp"
 
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool::gram {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/cpu/instruction_sets.hpp"
 #include "core/cpu/tall/gram_kernel.hpp"
+#include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {

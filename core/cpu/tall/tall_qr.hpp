@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/tall.hpp"
+#include "core/cpu/tall/tall.hpp"
 
 namespace qrtool {
 

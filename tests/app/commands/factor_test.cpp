@@ -11,6 +11,8 @@
 #include <tuple>
 
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "io/hdf5/file.hpp"
 #include "io/reader.hpp"

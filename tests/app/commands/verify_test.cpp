@@ -471,6 +471,24 @@ TEST_F(Verify, FactorsAreNotNamedInTheirFile) {
       << result.err;
 }
 
+TEST_F(Verify, DenormalNumbersHaveTheBarsThatFactorHeldThemTo) {
+  const Batch<float> denormal = make_matrices<float>("gauss", count, m, n);
+  for (index_t b = 0; b < count; ++b) {
+    for (index_t i = 0; i < m * n; ++i) denormal.view()[b].data[i] *= 1e-42F;
+  }
+  write_matrices<float>(a_, {count}, denormal.view());
+  const ToolResult factored = run_tool({"factor", a_, q_, "-f", "--json"});
+  const ToolResult verified = run_tool({"verify", a_, q_, "--json"});
+  ASSERT_EQ(factored.exit_code + verified.exit_code, 0) << factored.err << verified.err;
+  const auto worst_of = [](const ToolResult& result) {
+    return nlohmann::json::parse(result.out)["check"]["worst"]["residual"];
+  };
+  const auto ours = worst_of(factored), theirs = worst_of(verified);
+  EXPECT_EQ(ours["matrix"], theirs["matrix"]);
+  EXPECT_NEAR(ours["ratio"].get<double>(), theirs["ratio"].get<double>(),
+              1e-6 * theirs["ratio"].get<double>());
+}
+
 TEST_F(Verify, AnOutputThatLacksFactorsOfItsModeIsRefused) {
   for (const auto& [mode, name] : {std::pair("reduced", "Q"), std::pair("complete", "R"),
                                    std::pair("raw", "tau"), std::pair("r", "R")}) {

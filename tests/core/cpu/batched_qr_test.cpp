@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {

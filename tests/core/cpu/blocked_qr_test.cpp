@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {

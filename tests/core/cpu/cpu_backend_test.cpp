@@ -13,6 +13,8 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/error.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/householder.hpp"
 

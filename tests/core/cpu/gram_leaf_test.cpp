@@ -11,6 +11,7 @@
 
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lane_meter_test.cpp: small matrices are measured as by ErrorMeter, whatever their neighbours are.
-// tests/core/error_meter_test.cpp compares the sums with sums in twice the precision.
+// tests/core/measure/error_meter_test.cpp compares the sums with sums in twice the precision.
 #include "core/cpu/check/lane_meter.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,8 @@
 
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {

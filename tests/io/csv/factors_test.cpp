@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "io/number_hash.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/writer.hpp"
 #include "tests/io/file_test.hpp"
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 #include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 
