@@ -505,7 +505,7 @@ void CsvParser::note_columns() {
     const auto [first, is_new] = seen.emplace(name, column);
     if (is_new) continue;
     notes_.push_back(fmt::format("the columns {} and {} have the same name, {}", first->second + 1,
-                                 column + 1, quoted(name)));
+                                 column + 1, quoted_text(name)));
     return;
   }
 }
@@ -568,7 +568,7 @@ void CsvParser::observe(std::string_view text, std::size_t column) {
   has_point_ = has_point_ || has_point;
   if (has_point && may_be_thousands_) may_be_thousands_ = may_have_thousands(text, '.');
   if (is_decimal_guessed_ && text.find(',') != std::string_view::npos) {
-    if (thousands_place_.empty()) thousands_place_ = place(column) + quoted(text) + ": ";
+    if (thousands_place_.empty()) thousands_place_ = place(column) + quoted_text(text) + ": ";
     is_decimal_confirmed_ = is_decimal_confirmed_ || !may_have_thousands(text);
   }
   if (lines_.number() > first_line_ && is_whole_number(text)) has_later_whole_number_ = true;
@@ -603,7 +603,7 @@ double CsvParser::number_of(const Field& field, std::string_view line, ElementTy
   }
   if (is_missing(field.text)) return note_missing(field, column);
   if (parsed == Parsed::other) throw_not_a_number(field, line);
-  throw InputError(fmt::format("{}{} is too large for {}", place(field.column), quoted(field.text),
+  throw InputError(fmt::format("{}{} is too large for {}", place(field.column), quoted_text(field.text),
                                name_of(type)),
                    type == ElementType::float32 ? "use --precision double" : "");
 }
@@ -657,7 +657,7 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
 // ---- messages -----------------------------------------------------------------------------------
 
 void CsvParser::throw_not_a_number(const Field& field, std::string_view line) const {
-  const std::string what = place(field.column) + quoted(field.text);
+  const std::string what = place(field.column) + quoted_text(field.text);
   if (is_complex_number(field.text))
     throw InputError(what + " is a complex number", "only real matrices can be factored");
   const bool is_first_row = lines_.number() == first_line_;
@@ -707,7 +707,7 @@ std::string CsvParser::hint_without(const Field& field, std::string_view line) c
   if (list.empty() && lines_.number() == first_line_)
     return fmt::format("if line {} holds the names: --skip-rows {}", first_line_, first_line_ - 1);
   if (list.empty()) return "";
-  return fmt::format("leave the column {} out: --columns {}", quoted(name), list);
+  return fmt::format("leave the column {} out: --columns {}", quoted_text(name), list);
 }
 
 void CsvParser::throw_ragged(std::size_t column, index_t found) const {

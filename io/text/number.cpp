@@ -114,7 +114,7 @@ std::string hint_for_number(std::string_view text) {
   return {};
 }
 
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   constexpr std::size_t longest = 40;
   if (text.size() <= longest) return fmt::format("'{}'", escape(text));
   std::size_t cut = longest;  // between two characters of UTF-8

@@ -34,6 +34,6 @@ bool is_complex_number(std::string_view text);
 std::string hint_for_number(std::string_view text);
 
 /// A text in quotes, cut where it is long, for messages.
-std::string quoted(std::string_view text);
+std::string quoted_text(std::string_view text);
 
 }  // namespace qrtool
