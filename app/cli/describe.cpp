@@ -266,7 +266,7 @@ constexpr std::pair<std::string_view, std::string_view> statistics[] = {
     {"--by", "write a file for each group, and run solve once for each"},
     {"--dummies",
      "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
-    {"--p-values", "solve writes standard errors; t is X / se"},
+    {"--p-values", "with --response and OUT.csv, t and p stand beside each coefficient"},
     {"--formula",
      "--response names b, --columns the columns that are read, --intercept adds ones"}};
 

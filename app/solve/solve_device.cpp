@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/process/console.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/make_backend.hpp"
 #include "core/error.hpp"
 #include "core/solve/system_device.hpp"
 #include "core/text.hpp"

@@ -40,9 +40,9 @@ bool is_same_name(const std::string& one, const std::string& other) {
 /// of one.
 void refuse_wrong_name(const std::string& output) {
   constexpr std::string_view foreign[] = {
-      ".mat",  ".mm",  ".parquet", ".feather", ".arrow", ".json", ".xlsx",        ".xls",
-      ".ods",  ".rds", ".rda",     ".rdata",   ".pkl",   ".pt",   ".safetensors", ".tif",
-      ".tiff", ".png", ".jpg",     ".gz",      ".bz2",   ".xz",   ".zst",         ".zip"};
+      ".mat", ".mm",  ".parquet", ".feather", ".arrow", ".json",        ".xlsx", ".xls",  ".ods",
+      ".rds", ".rda", ".rdata",   ".pkl",     ".pt",    ".safetensors", ".tif",  ".tiff", ".png",
+      ".jpg", ".gz",  ".bz2",     ".xz",      ".zst",   ".zip",         ".zarr"};
   const std::string ending = ending_of(output);
   if (std::find(std::begin(foreign), std::end(foreign), ending) != std::end(foreign)) {
     const std::string rest = output.substr(0, output.size() - ending.size());

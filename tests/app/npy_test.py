@@ -9,14 +9,14 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 import zipfile
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest
+
 REALS = [order + kind for kind in ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8")
          for order in "<>"]
 REALS += ["|i1", "|u1", "|b1"]
@@ -39,16 +39,10 @@ def dictionary(shape="(2, 3)", descr="'<f8'", order="False"):
     return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
 
 
-class NumPyFiles(unittest.TestCase):
+class NumPyFiles(FolderTest):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="qrtool-npy-")
-        self.before = os.getcwd()
-        os.chdir(self.folder)
+        super().setUp()
         self.random = np.random.default_rng(7)
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder)
 
     def numbers(self, shape, kind="f8"):
         if kind[-2] in "fc":
