@@ -4,11 +4,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.hpp"
 
 namespace qrtool {
+namespace {
+
+/// The largest work-group in which the device runs a kernel. It runs one that was built for groups
+/// of its own (reqd_work_group_size) in these, whatever it says of others: NVIDIA's driver says 256
+/// of kernels that it has built for 512 work-items, and runs.
+std::size_t most_items_of(const cl::Kernel& kernel, const cl::Device& device) {
+  const auto built_for = kernel.getWorkGroupInfo<CL_KERNEL_COMPILE_WORK_GROUP_SIZE>(device);
+  return std::max(kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device), built_for[0]);
+}
+
+}  // namespace
 
 LimitedKernel& Launcher::kernel_of(const char* name) {
   auto found = kernels_->find(name);
@@ -21,8 +33,7 @@ LimitedKernel& Launcher::kernel_of(const char* name) {
 
 LimitedKernel::LimitedKernel(cl::Kernel made, const cl::CommandQueue& queue)
     : kernel(std::move(made)),
-      most_items(
-          kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(queue.getInfo<CL_QUEUE_DEVICE>())) {}
+      most_items(most_items_of(kernel, queue.getInfo<CL_QUEUE_DEVICE>())) {}
 
 void LimitedKernel::require(const char* name, int group_size) const {
   if (static_cast<std::size_t>(group_size) <= most_items) return;

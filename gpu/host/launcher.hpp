@@ -17,7 +17,7 @@
 namespace qrtool {
 
 /// A kernel, and the largest work-group in which the device runs it: registers may allow fewer
-/// work-items than the device's own limit.
+/// work-items than the device's own limit, except where the kernel was built for its size.
 struct LimitedKernel {
   LimitedKernel(cl::Kernel made, const cl::CommandQueue& queue);
   /// Errors: DeviceError.

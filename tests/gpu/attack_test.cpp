@@ -154,7 +154,7 @@ TEST(AlikeRowsInGram, EveryMatrixMeetsItsBar) {
 
 /// In Q1'Q1 of a row that repeats, every step of the sums on the diagonal may round the same way.
 /// The worst of these matrices then had 0.99 of the bar in its second pass in `gram`, and 1.5 bars
-/// in `gram_twice`. With sums in parts they have a ninth of it.
+/// in `gram_twice`. With sums in parts all of them stay below half of the bar.
 class AlikeRowsInFloat64 : public testing::TestWithParam<AttackCase> {};
 
 TEST_P(AlikeRowsInFloat64, TheSecondPassIsFarBelowTheBar) {

@@ -6,7 +6,8 @@
 // QRTOOL_FLIP_CL=NAME:N:BIT    the Nth clEnqueueWriteBuffer or clEnqueueReadBuffer copies one bit
 //                              wrong
 // QRTOOL_SKIP_CL=KERNEL        the kernel of this name never runs
-// QRTOOL_GROUP_CL=N            the device runs every kernel in work-groups of at most N work-items
+// QRTOOL_GROUP_CL=N            the device runs every kernel in work-groups of at most N work-items,
+//                              and builds none for groups of its own size
 // QRTOOL_END_CL=NAME:N         the Nth call ends the process as drivers do: N > 0 exit(1), N < 0
 //                              abort() in call -N
 #include <CL/cl_layer.h>
@@ -118,6 +119,7 @@ static cl_int CL_API_CALL get_kernel_work_group_info(cl_kernel kernel, cl_device
   const cl_int error =
       target->clGetKernelWorkGroupInfo(kernel, device, what, size, value, size_needed);
   if (most_items && what == CL_KERNEL_WORK_GROUP_SIZE && value) *(size_t*)value = most_items;
+  if (most_items && what == CL_KERNEL_COMPILE_WORK_GROUP_SIZE && value) memset(value, 0, size);
   return error;
 }
 

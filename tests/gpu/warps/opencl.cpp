@@ -9,6 +9,7 @@
 #include <CL/cl.h>
 #include <dlfcn.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -35,6 +36,7 @@ struct _cl_kernel {
   qrtool::test::LocalMemory local;
   std::vector<bool> is_buffer;
   std::vector<std::vector<char>> values;
+  std::size_t required_items;  // of a group; 0: any number
 };
 struct _cl_program {
   std::string text, log;
@@ -115,15 +117,15 @@ std::string options_for_clang(const char* options) {
   return all;
 }
 
-/// For each kernel a function that takes the addresses of its arguments, and which of them are
-/// buffers. `text` is preprocessed.
+/// For each kernel a function that takes the addresses of its arguments, one that returns the size
+/// of a group that it requires, and which of its arguments are buffers. `text` is preprocessed.
 std::string callers_of(const std::string& text, std::map<std::string, std::vector<bool>>& kernels) {
   static const std::regex kernel(
-      R"(__kernel\s+(?:__attribute__\s*\(\(.*?\)\)\)\s*)?void\s+(\w+)\s*\(([^)]*)\))");
+      R"(__kernel\s+(?:__attribute__\s*\(\(.*?\((.*?),\s*1,\s*1\)\)\)\s*)?void\s+(\w+)\s*\(([^)]*)\))");
   std::string callers;
   for (std::sregex_iterator at(text.begin(), text.end(), kernel), end; at != end; ++at) {
-    const std::string name = (*at)[1];
-    std::istringstream arguments((*at)[2]);
+    const std::string required = (*at)[1], name = (*at)[2];
+    std::istringstream arguments((*at)[3]);
     std::string argument, passed;
     std::vector<bool>& is_buffer = kernels[name];
     while (std::getline(arguments, argument, ',')) {
@@ -136,6 +138,8 @@ std::string callers_of(const std::string& text, std::map<std::string, std::vecto
                                  : "*(" + type + "*)arguments[" + number + "]";
     }
     callers += "void call_" + name + "(void** arguments) { " + name + "(" + passed + "); }\n";
+    callers += "size_t items_of_" + name + "(void) { return " +
+               (required.empty() ? "0" : required) + "; }\n";
   }
   return callers;
 }
@@ -465,17 +469,23 @@ cl_kernel clCreateKernel(cl_program program, const char* name, cl_int* error) {
   const bool exists = found != program->kernels.end();
   if (error != nullptr) *error = exists ? CL_SUCCESS : CL_INVALID_KERNEL_NAME;
   if (!exists) return nullptr;
-  return new _cl_kernel{function_of<void(void**)>(program->library, "call_" + std::string(name)),
-                        {function_of<char*()>(program->library, "first_of_local_memory")(),
-                         function_of<char*()>(program->library, "end_of_local_memory")()},
-                        found->second,
-                        std::vector<std::vector<char>>(found->second.size())};
+  return new _cl_kernel{
+      function_of<void(void**)>(program->library, "call_" + std::string(name)),
+      {function_of<char*()>(program->library, "first_of_local_memory")(),
+       function_of<char*()>(program->library, "end_of_local_memory")()},
+      found->second,
+      std::vector<std::vector<char>>(found->second.size()),
+      function_of<std::size_t()>(program->library, "items_of_" + std::string(name))()};
 }
 cl_int clReleaseKernel(cl_kernel) { return CL_SUCCESS; }
-cl_int clGetKernelWorkGroupInfo(cl_kernel, cl_device_id, cl_kernel_work_group_info what,
+/// As NVIDIA's driver, which says 256 even of kernels that it has built for larger groups.
+cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id, cl_kernel_work_group_info what,
                                 std::size_t room, void* to, std::size_t* size) {
-  if (what != CL_KERNEL_WORK_GROUP_SIZE) return CL_INVALID_VALUE;
-  return Answer{room, to, size}.value(std::size_t{1024});
+  const Answer answer{room, to, size};
+  if (what == CL_KERNEL_WORK_GROUP_SIZE) return answer.value(std::size_t{256});
+  if (what != CL_KERNEL_COMPILE_WORK_GROUP_SIZE) return CL_INVALID_VALUE;
+  const std::size_t items = kernel->required_items, other = items == 0 ? 0 : 1;
+  return answer.value(std::array{items, other, other});
 }
 cl_int clSetKernelArg(cl_kernel kernel, cl_uint number, std::size_t bytes, const void* value) {
   if (number >= kernel->values.size()) return CL_INVALID_ARG_INDEX;
