@@ -603,8 +603,8 @@ double CsvParser::number_of(const Field& field, std::string_view line, ElementTy
   }
   if (is_missing(field.text)) return note_missing(field, column);
   if (parsed == Parsed::other) throw_not_a_number(field, line);
-  throw InputError(fmt::format("{}{} is too large for {}", place(field.column), quoted_text(field.text),
-                               name_of(type)),
+  throw InputError(fmt::format("{}{} is too large for {}", place(field.column),
+                               quoted_text(field.text), name_of(type)),
                    type == ElementType::float32 ? "use --precision double" : "");
 }
 

@@ -83,7 +83,8 @@ void MtxText::read_banner() {
            fmt::format("make it dense: python3 -c \"import scipy.io as s; s.mmwrite('dense.mtx', "
                        "s.mmread('{}').toarray())\"",
                        file));
-  if (format != "array") throw InputError(place(1) + quoted_text(words[2]) + " is no format; array is");
+  if (format != "array")
+    throw InputError(place(1) + quoted_text(words[2]) + " is no format; array is");
   if (field == "complex") refuse("complex numbers", "only real matrices can be factored");
   if (kind == "hermitian") refuse("a hermitian matrix", "only real matrices can be factored");
   if (field == "pattern")
@@ -157,7 +158,8 @@ double MtxText::number_of(std::string_view line) const {
     const std::size_t blank = text.find_first_of(" \t");
     if (blank != std::string_view::npos)
       throw InputError(place(first + blank + 2) + "more than one number in a line");
-    throw InputError(place(first + 1) + quoted_text(text) + " is not a number", hint_for_number(text));
+    throw InputError(place(first + 1) + quoted_text(text) + " is not a number",
+                     hint_for_number(text));
   }
   if (is_integer && !is_whole_number(text))
     throw InputError(place(first + 1) + quoted_text(text) +
