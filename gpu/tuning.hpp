@@ -375,6 +375,13 @@ inline constexpr std::int64_t gram_tiles_tall_rows = 4096;
 /// Bytes of the matrices that are factored at a time. R of 5000 matrices of 256 x 128 takes 2.23 ms
 /// in seven waves, and 1.92 ms in two waves with 3.4 times the memory.
 inline constexpr std::size_t gram_tiles_bytes = std::size_t{256} << 20;
+/// From so many matrices on a group measures Q of a whole matrix, in one launch; an H200 has so
+/// many multiprocessors. 2000 of 176 x 176, of which one in seven is measured, took 5 % longer with
+/// two launches for each wave and a group for 16 rows. Not yet measured in this form.
+inline constexpr std::int64_t gram_tiles_measured_batch = 132;
+/// Of fewer matrices all are measured, and before the guard, which saves a launch, if they have
+/// less than so many times as many rows as columns: the guard leaves Q of Gaussian ones in doubt.
+inline constexpr std::int64_t gram_tiles_doubtful = 2;
 
 // ---- gram_twice (variants/gram_twice/gram_twice.cl). NVIDIA H200, driver 580, 2026-11.
 

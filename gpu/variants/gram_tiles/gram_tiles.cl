@@ -15,10 +15,11 @@
 //   form_q             Q = A X, rounded once
 //   finish             T bounds ||I - Q'Q||, and S the error of R (gram_guard.clh). Where T is too
 //                      large for Q, or S for R alone, routes[matrix] says so
-//   probe_q            where T is too large, but not S: ||I - Q'Q|| is measured (probe.clh)
-//   settle_q           the route of these. Householder reflectors factor matrices again whose error
-//                      is too large. There is no second pass as in gram.cl, because it would repeat
-//                      all these launches.
+//   probe_q, settle_q  where T is too large, but not S, ||I - Q'Q|| is measured and gives the
+//   or measure_q       route (probe.clh). For a few matrices that are nearly square, of which most
+//                      need it, probe_q comes before `finish`, which then gives all routes.
+//                      Householder reflectors factor matrices again whose error is too large. There
+//                      is no second pass as in gram.cl, because it would repeat all these launches.
 //
 //          l<b   b   >b           G is below the diagonal. A panel moves its results to the other
 //        +-----+---+-----+        side of the diagonal: L(c, b) is in tile (b, c) until X(b, c)
@@ -401,6 +402,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void form_panel
 }
 
 #include "gpu/variants/gram_tiles/gram_tiles_q.clh"
+#include "gpu/variants/gram_tiles/probe.clh"
 
 // ---- finish
 
@@ -420,8 +422,10 @@ INLINE float sum_of_block_rows(float x) {
 }
 
 // Sums, for each block row of X, the squares of D X, and those of H X or of D X's diagonal block.
+// *most: the largest (h_j / a_j)^2.
 INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread, __local float* plain,
-                           __local float* other) {
+                           __local float* other, __local int* most) {
+  float largest = 0;
   const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
   for (int first = 0; first < rows; first += GROUP_SIZE * SUMMED_ROWS) {
     const int start = first + at->item * SUMMED_ROWS;
@@ -431,6 +435,7 @@ INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread, _
       for (int b = i / SIDE; b < across; ++b) of_row += (float)slot.guards[i * across + b];
       const float ratio = has_spread && i < n ? (float)(slot.spread[i] / slot.squares[i]) : 0.0f;
       sum += of_row;
+      largest = fmax(largest, ratio);
       second += has_spread ? of_row * ratio : (float)slot.diagonal[i];
     }
     sum = sum_of_block_rows(sum);
@@ -440,13 +445,15 @@ INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread, _
       other[start / 16] = second;
     }
   }
+  if (has_spread) atomic_max(most, as_int(largest));
   sync_group();
 }
 
 // T / (g u), or the upper bound that needs no H.
 INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, float share,
-                            __local float* plain, __local float* other, __local double* sums) {
-  sum_block_rows(at, slot, n, has_spread, plain, other);
+                            __local float* plain, __local float* other, __local double* sums,
+                            __local int* most) {
+  sum_block_rows(at, slot, n, has_spread, plain, other, most);
   const int rows = (n + 15) / 16;
   double guard = 0;
   for (int i = at->item; i < rows; i += GROUP_SIZE) {
@@ -460,30 +467,26 @@ INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, 
 }
 
 // Returns S / (g u), the error of R (gram_guard.clh). It is called after guard_of_slot with H.
-INLINE float error_of_slot(const Place* at, Slot slot, int n, float share,
-                           __local const float* plain, __local const float* other,
-                           __local double* sums, __local int* most) {
+INLINE float error_of_slot(const Place* at, int n, float share, __local const float* plain,
+                           __local const float* other, __local double* sums,
+                           __local const int* most) {
   double of_x = 0, of_h = 0;
-  float ratio = 0;
   for (int i = at->item; i < (n + 15) / 16; i += GROUP_SIZE) {
     of_x += plain[i];
     of_h += other[i];
   }
-  for (int j = at->item; j < n; j += GROUP_SIZE) {
-    ratio = fmax(ratio, (float)(slot.spread[j] / slot.squares[j]));
-  }
-  atomic_max(most, as_int(ratio));
   of_x = sum_over_group(at, of_x, sums);
   of_h = sum_over_group(at, of_h, sums);
-  sync_group();
   const double root = sqrt((double)n), largest = as_float(*most);
   return (float)(sqrt(of_x) / root + share / 2 * root * (sqrt(largest * of_x) + sqrt(of_h)));
 }
 
-// Groups: one per matrix. The route of a matrix whose Q is to be measured is that of a second pass.
+// Groups: one per matrix. The route of a matrix whose Q is to be measured is that of a second pass,
+// unless probe_q was before: then most_probed, the largest mean of d^2, is not negative.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     __global float* q, __global float* r, __global int* magnitudes, __global int* routes,
-    __global double* work, FactorShape shape, int first, FactorLimits limits) {
+    __global double* work, FactorShape shape, int first, FactorLimits limits,
+    double most_probed) {
   __local double pivots[(SIDE_BLOCKS + 2) * BLOCK_ROOM] __attribute__((aligned(16)));
   __local float plain[MOST_COLUMNS / 16], other[MOST_COLUMNS / 16];
   __local double sums[WARPS], room[32];
@@ -493,20 +496,27 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
   const Slot slot = slot_at(work, shape, get_group_id(0));
   const index_t matrix = first + get_group_id(0);
   if (at.item == 0) most_spread = 0;
+  sync_group();
   // With one square, h is computed only if it is needed.
   const bool has_spread = tiles > 2;
-  double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums);
+  double guard = guard_of_slot(&at, slot, shape.n, has_spread, limits.share, plain, other, sums,
+                               &most_spread);
   if (!has_spread && !(guard <= limits.most)) {
     spread_square(&at, pivots, slot, r + matrix * shape.n * shape.n, shape.n, 0);
     barrier(CLK_GLOBAL_MEM_FENCE);
-    guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums);
+    guard = guard_of_slot(&at, slot, shape.n, true, limits.share, plain, other, sums,
+                          &most_spread);
   }
   int route = ROUTE_FIRST_PASS;
   if (!(guard <= limits.most)) {
     const float error =
-        error_of_slot(&at, slot, shape.n, limits.share, plain, other, sums, &most_spread);
+        error_of_slot(&at, shape.n, limits.share, plain, other, sums, &most_spread);
     if (shape.q_cols > 0) route = ROUTE_SECOND_PASS;
     if (!(error <= limits.most_of_r)) route = ROUTE_REFLECTORS;
+  }
+  if (route == ROUTE_SECOND_PASS && most_probed >= 0) {
+    const bool is_good = is_orthogonal_by_strips(&at, pivots, slot, shape.m, most_probed);
+    route = is_good ? ROUTE_FIRST_PASS : ROUTE_REFLECTORS;
   }
   double trace = 0;
   for (int j = at.item; j < shape.n; j += GROUP_SIZE) trace += slot.squares[j];
@@ -525,5 +535,3 @@ __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void finish(
     }
   }
 }
-
-#include "gpu/variants/gram_tiles/probe.clh"

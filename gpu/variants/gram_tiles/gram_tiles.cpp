@@ -120,8 +120,19 @@ void enqueue_squares(const FactorJob& job, Launcher& launch, const FactorShape& 
 
 /// strips_of in probe.clh.
 index_t probe_strips(const Problem& p) {
-  constexpr index_t rows = 16, most = 512;  // PROBE_ROWS, MOST_STRIPS
+  constexpr index_t rows = 16, most = 500;  // PROBE_ROWS, MOST_STRIPS
   return std::min(most, ceil_divide(p.m, rows));
+}
+
+/// When Q is measured where the guard leaves it in doubt (probe.clh): before the guard, for all
+/// matrices; after it; or after all matrices, by a group for each.
+enum class Measurement { none, before, after, at_the_end };
+
+Measurement measurement(const Problem& p, index_t count) {
+  if (!p.wants_q()) return Measurement::none;
+  if (count >= tuning::gram_tiles_measured_batch) return Measurement::at_the_end;
+  const bool is_square = p.m < tuning::gram_tiles_doubtful * p.n;
+  return is_square ? Measurement::before : Measurement::after;
 }
 
 /// The largest mean of the squared results of the probes with which Q is kept.
@@ -145,10 +156,17 @@ void enqueue_wave(const FactorJob& job, Launcher& launch, cl_int first, cl_int c
   if (p.wants_q()) {
     launch("form_q", count * rows * n, group_size, job.a, job.q, work, shape, first);
   }
+  const Measurement when = measurement(p, job.count);
+  const auto probe = [&](cl_int every) {
+    launch("probe_q", count * probe_strips(p), group_size, job.q, routes, work, shape, first,
+           every);
+  };
+  if (when == Measurement::before) probe(1);
   launch("finish", count, group_size, job.q, job.r, job.magnitudes, routes, work, shape, first,
-         gram_limits(job));
-  if (p.wants_q()) {
-    launch("probe_q", count * probe_strips(p), group_size, job.q, routes, work, shape, first);
+         gram_limits(job),
+         static_cast<cl_double>(when == Measurement::before ? most_probed(p) : -1));
+  if (when == Measurement::after) {
+    probe(0);
     launch("settle_q", count, group_size, routes, work, shape, first,
            static_cast<cl_double>(most_probed(p)));
   }
@@ -161,6 +179,10 @@ void enqueue(const FactorJob& job, Launcher& launch) {
   for (index_t first = 0; first < job.count; first += most) {
     enqueue_wave(job, launch, static_cast<cl_int>(first),
                  static_cast<cl_int>(std::min(most, job.count - first)));
+  }
+  if (measurement(job.problem, job.count) == Measurement::at_the_end) {
+    launch("measure_q", job.count, warps * warp_lanes(job.params), job.q, job.work.front(),
+           factor_shape(job.problem, job.count), static_cast<cl_double>(most_probed(job.problem)));
   }
 }
 
