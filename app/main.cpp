@@ -139,7 +139,7 @@ std::string line_of(int argc, char** argv) {
   return line;
 }
 
-/// What the ranks of a run must have in common: the command, and the options that decide.
+/// Returns what the ranks of a run must have in common: the command, and the options that decide.
 std::vector<GivenOption> shared_part_of(const Command& command) {
   return std::visit(
       [](const auto& options) -> std::vector<GivenOption> {

@@ -22,14 +22,14 @@ struct Factors {
   BatchView<double> p = {};  // 1 x n per matrix, the numbers of P; only RankedBackend fills it
 };
 
-/// The places of matrices first .. first + count - 1.
+/// Returns the part of `all` that belongs to the matrices first .. first + count - 1.
 template <class T>
 Factors<T> slice(const Factors<T>& all, index_t first, index_t count) {
   return {all.q.slice(first, count), all.r.slice(first, count), all.v.slice(first, count),
           all.tau.slice(first, count), all.p.slice(first, count)};
 }
 
-/// The wall time that each step of a chunk took, in seconds.
+/// The wall time, in seconds, that each step of a chunk took.
 struct ChunkSeconds {
   double factor = 0, check = 0, upload = 0, download = 0;
 

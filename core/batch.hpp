@@ -12,7 +12,7 @@ namespace qrtool {
 
 using index_t = std::int64_t;
 
-/// One row-major matrix: A(i, j) = data[i * ld + j], ld >= cols.
+/// A view of a row-major matrix: A(i, j) = data[i * ld + j], ld >= cols.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -39,7 +39,7 @@ struct BatchView {
 
   MatrixView<T> operator[](index_t b) const { return {data + b * stride, rows, cols, ld}; }
 
-  /// The view of `matrices` matrices, beginning with matrix `first`.
+  /// Returns a view of `matrices` matrices, beginning with matrix `first`.
   BatchView slice(index_t first, index_t matrices) const {
     return {data + first * stride, matrices, rows, cols, ld, stride};
   }
@@ -51,7 +51,7 @@ struct BatchView {
   }
 };
 
-/// A view of `data` as a packed batch: ld = cols, stride = rows * cols.
+/// Views `data` as a batch without gaps: ld = cols, stride = rows * cols.
 template <class T>
 BatchView<T> packed(T* data, index_t count, index_t rows, index_t cols) {
   return {data, count, rows, cols, cols, rows * cols};

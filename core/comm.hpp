@@ -32,7 +32,7 @@ class Comm {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The number of ranks on this machine.
+  /// Returns the number of ranks on this machine.
   virtual int local_size() const { return 1; }
   /// Rank 0 alone writes and prints.
   bool is_root() const { return rank() == 0; }
@@ -47,7 +47,7 @@ class Comm {
   virtual std::optional<Failure> agree(const std::optional<Failure>& mine) = 0;
 };
 
-/// The only rank of a single process.
+/// A Comm of one rank, for a process that runs alone.
 class SingleComm final : public Comm {
  public:
   int rank() const override { return 0; }

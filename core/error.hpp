@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// Exit codes of the process (qrtool(1), EXIT STATUS).
+/// The exit codes of the process (qrtool(1), EXIT STATUS).
 enum class ExitCode {
   good = 0,
   answer_is_no = 1,  // done, but a matrix is above its bar or not finite, or verify says no

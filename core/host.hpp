@@ -16,14 +16,14 @@ namespace qrtool {
 /// memory limits of the control groups, and the room under the limit of the address space.
 std::size_t free_memory_bytes();
 
-/// Cores that this process may run on: those that it is bound to, but no more than the quotas of
-/// its control groups pay for.
+/// Returns the number of cores that this process is bound to, but no more than the quotas of its
+/// control groups pay for.
 int available_cores();
 
 /// Cores of the machine, whether this process may run on them or not.
 int machine_cores();
 
-/// The user's --memory and --threads (0: not given), or half of the free memory and all cores.
+/// Returns --memory and --threads (0: not given), or half of the free memory and all cores.
 Limits host_limits(std::optional<std::uint64_t> memory_bytes, int threads);
 
 /// Of what reading and writing files take, the bytes that count as a part of --memory: all but the
@@ -34,12 +34,12 @@ std::size_t counted_file_bytes(std::size_t bytes, std::size_t memory_bytes);
 /// A rank's share of the machine, unless the user has said what each rank may use.
 Limits rank_limits(std::optional<std::uint64_t> memory_bytes, int threads, const Comm& comm);
 
-/// The least room, in bytes, between `<directory>/memory.max` and memory.current over `directory`
-/// and its parents up to `root` (control groups, version 2; version 1's file names count too).
+/// Returns the least of memory.max - memory.current, in bytes, over `directory` and its parents up
+/// to `root` (control groups, version 2; version 1's file names count too).
 std::size_t cgroup_room_bytes(const std::string& root, const std::string& directory);
 
-/// The cores that the quota in `<directory>/cpu.max`, or in a parent's up to `root`, pays for,
-/// rounded up; INT_MAX where there is none. Version 1's file names count too.
+/// Returns the cores that the quota in `<directory>/cpu.max`, or in a parent's up to `root`, pays
+/// for, rounded up; INT_MAX where there is none. Version 1's file names count too.
 int cgroup_cores(const std::string& root, const std::string& directory);
 
 }  // namespace qrtool

@@ -17,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a good hash of a counter.
+/// Returns a good hash of a counter: SplitMix64's finaliser (Steele, Lea, Flood 2014).
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -25,7 +25,7 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// A uniform number in (0, 1), never 0.
+/// Returns a uniform number in (0, 1), never 0.
 double uniform(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
   const std::uint64_t bits = mix(mix(mix(seed) ^ stream) ^ index);
   return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
@@ -41,7 +41,8 @@ struct Entry {
   double gauss(index_t row, index_t col) const {
     return normal(request.seed, b, static_cast<std::uint64_t>(row * n + col));
   }
-  /// A geometric sequence from 1 at position 0 to 1 / cond at the last position.
+  /// Returns entry `position` of a geometric sequence from 1 at position 0 to 1 / cond at the last
+  /// position.
   double grade(index_t position, index_t extent) const {
     if (extent < 2) return 1;
     return std::pow(request.cond, -static_cast<double>(position) / static_cast<double>(extent - 1));

@@ -36,8 +36,8 @@ struct MatrixRequest {
 template <class T>
 void fill_matrix(const MatrixRequest& request, index_t b, MatrixView<T> a);
 
-/// The rows first .. first + rows - 1 of such a matrix, of a kind whose entries do not depend on
-/// one another: all but the one with singular values of its own.
+/// Fills the rows first .. first + rows - 1 of a matrix whose kind computes each entry alone: all
+/// kinds but the one with singular values of its own.
 template <class T>
 void fill_rows(const MatrixRequest& request, index_t b, MatrixView<T> a, index_t first,
                index_t rows);

@@ -8,11 +8,24 @@
 
 namespace qrtool {
 
-/// The floating-point operations of Householder's method for R, and as many again for a reduced Q.
+/// Returns the floating-point operations of Householder's method for R, and as many again for a
+/// reduced Q.
 inline double operations(const Problem& p) {
   const auto rows = static_cast<double>(std::max(p.m, p.n)), k = static_cast<double>(p.k());
   const double r = 2 * rows * k * k - 2.0 / 3.0 * k * k * k;
   return static_cast<double>(p.count) * (p.wants_q() ? 2 * r : r);
+}
+
+/// Counts the operations of R, of a matrix m x n with m >= n, as LAPACK does.
+inline double operations_of_r(double m, double n) { return 2 * m * n * n - 2.0 / 3.0 * n * n * n; }
+
+/// Counts the operations of the whole batch as LAPACK does: 2 m n^2 - 2 n^3 / 3 for R (with m and n
+/// exchanged where m < n), and the same again, with k columns, for Q (m x k).
+inline double lapack_operations(const Problem& p) {
+  const auto k = static_cast<double>(p.k());
+  double flops = operations_of_r(static_cast<double>(std::max(p.m, p.n)), k);
+  if (p.wants_q()) flops += operations_of_r(static_cast<double>(p.m), k);
+  return flops * static_cast<double>(p.count);
 }
 
 }  // namespace qrtool

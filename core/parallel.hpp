@@ -22,7 +22,7 @@ class SharedLoop {
  protected:
   /// Runs the loop on this thread, as worker 0, and on helpers. Returns when all have ended.
   void run();
-  /// The next index. Others follow as long as it is below count().
+  /// Returns the next index. There are more as long as it is below count().
   index_t take() { return next_.fetch_add(1); }
   index_t count() const { return count_; }
   void stop() { next_ = count_; }

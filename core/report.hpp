@@ -42,6 +42,11 @@ enum class Route : std::uint8_t {
 
 inline constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
+/// The largest value that each error of a matrix may have. Definitions: core/ratios.hpp.
+struct Bars {
+  double residual = not_measured, orthogonality = not_measured, lower = not_measured;
+};
+
 /// One matrix's line of the report. Definitions: core/ratios.hpp.
 struct MatrixReport {
   double residual = not_measured;
@@ -55,6 +60,7 @@ struct MatrixReport {
   std::uint8_t tries = 1;  // 2: a second try made the factors, or a part of them; 0: not known
   std::int32_t rank = -1;  // numerical rank; -1: not asked for, or there are no factors
   double condition = not_measured;  // an estimate of the condition number of A
+  Bars bars = {};                   // that the errors were held to; NaN where none were measured
 };
 
 /// How many finite matrices took each route. Those of a second try are counted apart from the

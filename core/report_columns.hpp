@@ -32,7 +32,7 @@ struct ReportColumn {
 
 /// Describes residual, orthogonality, lower, diagonal_ratio, status, scale and tries, in this
 /// order, and then rank and condition where they are asked for, for matrices that are factored in
-/// this way. Definitions: core/ratios.hpp, core/ranked_backend.hpp.
+/// this way. Definitions: core/ratios.hpp, core/factor/ranked_backend.hpp.
 std::vector<ReportColumn> report_columns(const Problem& problem);
 
 }  // namespace qrtool

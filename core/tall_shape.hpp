@@ -52,7 +52,7 @@ class TallShape {
   index_t stacked_rows(index_t rows, index_t block_rows) const {
     return rows / block_rows * n_ + std::min(rows % block_rows, n_);
   }
-  /// The same for the leaves of the whole matrix.
+  /// Returns the rows of all R factors of the leaves of the whole matrix.
   index_t stacked_rows() const { return stacked_rows(m_, leaf_rows()); }
 
   /// Whether blocks are narrow enough to be factored together, one per SIMD lane.

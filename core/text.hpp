@@ -15,7 +15,7 @@ namespace qrtool {
 /// and those that are no UTF-8, become \xNN.
 std::string escape(std::string_view text);
 
-/// "512 B", "1.4 KiB", "2.0 GiB": three significant digits, binary units.
+/// Formats bytes with three significant digits and binary units: "512 B", "1.4 KiB", "2.0 GiB".
 std::string format_bytes(std::uint64_t bytes);
 
 /// "2x3x64x64".
@@ -24,7 +24,7 @@ std::string format_shape(std::span<const index_t> leading, index_t rows, index_t
 /// "15,000".
 std::string format_count(index_t count);
 
-/// "0.35 ms", "12.4 s".
+/// Formats seconds: "0.35 ms", "12.4 s".
 std::string format_seconds(double seconds);
 
 /// Returns the candidate that the user may have meant by `word`, or nothing. Upper and lower case

@@ -38,7 +38,7 @@ class ColumnReader final : public Reader {
   void read_matrices(index_t first, BatchView<T> out) {
     for (index_t b = 0; b < out.count; ++b) read_some(first + b, 0, out[b]);
   }
-  /// All columns of a few rows at a time.
+  /// Reads all columns of a few rows at a time.
   template <class T>
   void read_some(index_t matrix, index_t first_row, MatrixView<T> out) {
     const index_t all = reader_->source().n, step = std::max<index_t>(1, at_once_ / all);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 
 namespace qrtool {
 
@@ -27,7 +27,7 @@ bool has_datasets(const std::string& file);
 /// the file cannot be read.
 std::vector<Entry> list_entries(const std::string& file);
 
-/// A column of the stored report: one number for each matrix or solution, NaN where none was
+/// One column of the stored report: a number for each matrix or solution, NaN where none was
 /// measured.
 struct ReportNumbers {
   std::string name;                // "residual", "status", ...
@@ -36,7 +36,7 @@ struct ReportNumbers {
   double bar = 0;  // the largest that passes; 0: not stored
 };
 
-/// What an output of this tool says of itself.
+/// What an output of this tool says about itself.
 struct StoredOutput {
   std::string dataset = {};   // the one it was made from, in an output of several
   TextPairs attributes = {};  // as they are stored; numbers as text

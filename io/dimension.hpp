@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 
 namespace qrtool {
 

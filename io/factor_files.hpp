@@ -13,34 +13,36 @@ namespace qrtool {
 
 /// The datasets that factors of any --mode may have.
 inline constexpr std::array factor_names{"Q", "R", "P", "V", "tau"};
-/// Those of one dimension.
+/// Whether a dataset of factors has one dimension.
 inline bool is_vector_factor(std::string_view name) { return name == "tau" || name == "P"; }
-/// Those and the datasets of solutions, each in a file of its own.
+/// The names of the datasets of factors and of solutions, each of which has a file of its own.
 inline constexpr std::array set_names{"Q", "R", "P", "V", "tau", "X", "se", "covariance"};
 
-/// The file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of dataset
-/// "A" has the name itself.
+/// Returns the file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of
+/// dataset "A" has the name itself.
 std::string factor_file(const std::string& path, const std::string& dataset);
 
-/// The file of the report: out.report.csv for out.tsv and ".csv".
+/// Returns the file of the report: out.report.csv for out.tsv and ".csv".
 std::string report_file(const std::string& path, std::string_view ending);
 
 /// All files that a set with a report in JSON may have.
 std::vector<std::string> files_of_set(const std::string& path);
 
-/// The files that an earlier run with another --mode may have left and that would contradict those
-/// that `spec` writes. Errors: OutputError where there is one and `spec.force` is not set.
+/// Returns the files that an earlier run with another --mode may have left and that would
+/// contradict the files of `spec`. Errors: OutputError where there is one and `spec.force` is not
+/// set.
 std::vector<std::string> find_obsolete(const OutputSpec& spec);
 
-/// Says that files of one set come from several runs. `names` are those of the files, escaped.
+/// Throws the error that files of one set come from several runs. `names` are their names, escaped.
 [[noreturn]] void throw_two_runs(const std::string& set, const std::vector<std::string>& names);
-/// The same where a matrix of these files is not the one that the report describes.
+/// Throws the error that a matrix of these files is not the one that the report describes.
 [[noreturn]] void throw_not_described(const std::string& set, std::size_t matrix,
                                       const std::vector<std::string>& names,
                                       const std::string& report);
 
-/// What to do where a set is not there: for a path that names one file of a set, such as out.Q.csv,
-/// to name the set; for another path it says for which files the name stands.
+/// Returns a hint for where no set of files is found. For a path that names one file of a set, such
+/// as out.Q.csv, the hint is to name the set; for another path it says for which files the name
+/// stands.
 std::string hint_for_missing_set(const std::string& path);
 
 }  // namespace qrtool

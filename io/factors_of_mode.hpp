@@ -8,7 +8,7 @@
 
 namespace qrtool {
 
-/// What an output records of how it was made.
+/// What an output records about how it was made.
 struct RecordedMode {
   std::string mode;         // empty: not recorded
   bool is_pivoted = false;  // with --pivot

@@ -15,13 +15,14 @@
 
 namespace qrtool {
 
-/// How a format's files are known, and the functions that open and create them. Each format's
-/// folder defines one.
+/// A file format: how its files are known, and the functions that open and create them. Each
+/// format's folder defines one.
 struct Format {
   std::string_view name;                      // in messages, before "file"
   std::span<const std::string_view> endings;  // of outputs, with the dot, in lower case
   bool has_datasets = false;                  // an input may hold several; FILE:NAME chooses one
-  /// Where an output of one file holds Q and the report, for messages: "/Q", and "/report".
+  /// Messages say with these words where an output of one file holds Q and the report: "/Q", and
+  /// "/report".
   std::string_view before_dataset = "/", report_place = "/report";
   bool selects = false;            // open_input() reads a part of a dataset by itself
   bool is_text = false;            // numbers are written as decimal text
@@ -29,7 +30,8 @@ struct Format {
   /// Why --order column means nothing for an input; empty where it means something.
   std::string_view own_order;
 
-  /// Whether it reads this input. `content` is what the first bytes are, and text for "-".
+  /// Whether the format reads this input. `content` is found from the first bytes; it is text for
+  /// "-".
   bool (*is_input)(const std::string& file, Content content);
   /// `spec.path` is the file alone. Where `selects`, `spec.dataset` may end in a selection;
   /// otherwise reader.cpp takes it off and reads through selected_reader.hpp. Errors: InputError,

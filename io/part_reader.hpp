@@ -11,7 +11,7 @@ namespace qrtool {
 class PartReader {
  public:
   virtual ~PartReader() = default;
-  /// Whether it can, as its source is stored by rows.
+  /// Whether parts of rows can be read: the source is stored by rows.
   virtual bool can_read_parts() const = 0;
   /// Reads numbers first .. first + count - 1, counted in the order of matrices, rows and columns,
   /// all of one row. Errors: as Reader::read_rows.
@@ -19,7 +19,7 @@ class PartReader {
   virtual void read_part(index_t first, index_t count, double* out) = 0;
 };
 
-/// That side of a reader; null where it cannot read parts of rows.
+/// Returns the PartReader that a reader also is, or null where it cannot read parts of rows.
 inline PartReader* part_reader_of(Reader& reader) {
   auto* const parts = dynamic_cast<PartReader*>(&reader);
   return parts != nullptr && parts->can_read_parts() ? parts : nullptr;

@@ -9,7 +9,7 @@
 
 #include "core/batch.hpp"
 #include "core/problem.hpp"
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 #include "io/dimension.hpp"
 #include "io/table.hpp"
 
@@ -56,7 +56,7 @@ struct Source {
   // numbers have the same order.
   std::vector<index_t> array_dims = {};
   Table table = {};                        // the columns of text
-  std::vector<Dimension> dimensions = {};  // those of dims_of(); empty where none has a name
+  std::vector<Dimension> dimensions = {};  // of dims_of(); empty where none has a name
 
   index_t count() const {
     index_t product = 1;
@@ -89,8 +89,8 @@ class Reader {
   /// it was opened. Errors: InputError.
   virtual void require_unchanged() const = 0;
 
-  /// The most memory that reading takes in addition to what it reads into, for numbers that are
-  /// read as `type`.
+  /// Returns the most memory that reading takes besides the numbers themselves, which are read as
+  /// `type`.
   virtual std::size_t workspace_bytes(ElementType) const { return 0; }
 
   /// Creates a reader of the same data for another thread. It is fastest when it reads piece by
@@ -119,10 +119,10 @@ bool takes_csv_options(const std::string& path);
 /// Whether an input is HDF5: InputSpec::order and raw_values mean something for it. Errors: as
 /// above.
 bool takes_order(const std::string& path);
-/// Errors: UsageError, which says that an input of another format has no raw values.
+/// Throws a UsageError, which says that an input of another format has no raw values.
 [[noreturn]] void refuse_raw_values(const std::string& path);
 
-/// The dimensions of an array, without those that an index of its selection drops.
+/// Returns the dimensions of an array, without those that an index of its selection drops.
 std::vector<index_t> dims_of(const Source& source);
 
 /// Chosen columns of each matrix of another reader, with a column of ones before them where
@@ -175,8 +175,8 @@ StoredFactors open_factors(const std::string& path, Order order, int threads = 1
 /// an HDF5 file or a .npz; out.X.csv for out.csv (also .npy, .mtx), or the file itself.
 std::unique_ptr<Reader> open_solutions(const std::string& path, int threads = 1,
                                        std::size_t memory_bytes = SIZE_MAX);
-/// The named attributes that an output of this tool records; empty texts for those that it does not
-/// record, and where another program wrote the file. CSV records few.
+/// Returns the named attributes that an output of this tool records; empty texts for those that it
+/// does not record, and where another program wrote the file. CSV records few.
 std::vector<std::string> recorded_attributes(const std::string& path,
                                              const std::vector<const char*>& names);
 

@@ -3,8 +3,8 @@
 #include "io/repeated_reader.hpp"
 
 #include "core/text.hpp"
+#include "io/file/fletcher32.hpp"
 #include "io/file/input_file.hpp"
-#include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool {
 

@@ -12,6 +12,7 @@
 #include "core/batch.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
@@ -59,9 +60,8 @@ class JsonReport final : public ReportFile {
   JsonReport(const std::string& path, bool force, std::vector<ReportColumn> columns,
              const ReportOfSet* set)
       : output_(path, force), columns_(std::move(columns)), has_checksums_(set != nullptr) {
-    std::string head = R"({"schema":"qrtool.report/1",)";
-    if (set) head += fmt::format("\"qrtool\":{},\n", to_json(set->attributes));
-    output_.buffer().append(head + R"("matrices":[)");
+    if (set) attributes_ = set->attributes;
+    output_.buffer().append(std::string_view(R"({"schema":"qrtool.report/1","matrices":[)"));
   }
 
   void write(std::span<const MatrixReport> report,
@@ -78,8 +78,14 @@ class JsonReport final : public ReportFile {
     }
   }
 
+  void add_attribute(const std::string& name, const std::string& value) override {
+    attributes_.emplace_back(name, value);
+  }
+
   void finish(FileSet& files) override {
-    output_.buffer().append(std::string_view("\n]}\n"));
+    const std::string attributes =
+        has_checksums_ ? fmt::format(",\n\"qrtool\":{}", to_json(attributes_)) : "";
+    output_.buffer().append(fmt::format("\n]{}}}\n", attributes));
     output_.finish(files);
   }
 
@@ -97,10 +103,17 @@ class JsonReport final : public ReportFile {
   TextOutput output_;
   std::vector<ReportColumn> columns_;
   bool has_checksums_;
+  Attributes attributes_;  // of a set
   index_t next_ = 0;
 };
 
 }  // namespace
+
+Attributes attributes_of_report(const OutputSpec& spec) {
+  Attributes attributes = spec.attributes;
+  attributes.emplace_back(described_ending, ending_of(spec.path));
+  return attributes;
+}
 
 std::string to_json(const Attributes& attributes) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();

@@ -22,11 +22,13 @@ namespace qrtool {
 class ReportFile {
  public:
   virtual ~ReportFile() = default;
-  /// The next matrices. `checksums`: one for each of them, or none.
+  /// Adds the next matrices. `checksums` has one for each of them, or none.
   virtual void write(std::span<const MatrixReport> report,
                      std::span<const std::uint64_t> checksums = {}) = 0;
   /// Writes what is left and adds the file to `files`, which are committed together.
   virtual void finish(FileSet& files) = 0;
+  /// One more attribute of the factors, where the report has them.
+  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
   void commit();
 };
 
@@ -36,10 +38,17 @@ inline constexpr std::string_view checksum_column = "checksum";
 /// With 0x no program takes the checksum for a number.
 std::string checksum_text(std::uint64_t checksum);
 
-/// Errors: UsageError where the name of a report ends neither in .csv nor in .json.
+/// The attribute of a report in JSON with the ending of the files that the report describes:
+/// out.npy and out.mtx would have one report.
+inline constexpr const char* described_ending = "described_ending";
+/// What the report in JSON of an output says of the output: the attributes of the root, and the
+/// ending of its files.
+Attributes attributes_of_report(const OutputSpec& spec);
+
+/// Refuses a report whose name ends neither in .csv nor in .json. Errors: UsageError.
 void check_report_ending(const std::string& path);
 
-/// One JSON object in ASCII.
+/// Returns one JSON object in ASCII.
 std::string to_json(const Attributes& attributes);
 
 /// What the report of a set of files holds besides: a checksum of each matrix, and in JSON the

@@ -32,7 +32,7 @@ class ReportSax : public nlohmann::json_sax<nlohmann::json> {
   }
 
  protected:
-  /// In the array or object `section` of the report, so many levels below it.
+  /// Whether the parser is in the array or object `section` of the report, so many levels below it.
   bool is_in(const char* section, int levels) const {
     return depth_ == 1 + levels && section_ == section;
   }

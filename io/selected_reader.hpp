@@ -11,9 +11,9 @@
 
 namespace qrtool {
 
-/// A reader of the selected matrices, rows and columns of `inner`; `inner` itself where the
-/// selection is empty. Of an array (open_array) an index may drop any dimension. It reads the whole
-/// rows of which it needs some columns. Errors: as resolve().
+/// Returns a reader of the selected matrices, rows and columns of `inner`, or `inner` itself where
+/// the selection is empty. Of an array (open_array) an index may drop any dimension. It reads the
+/// whole rows of which it needs some columns. Errors: as resolve().
 std::unique_ptr<Reader> select(std::unique_ptr<Reader> inner, const Selection& selection,
                                bool is_array = false);
 

@@ -72,8 +72,8 @@ class SelectionParser {
   const std::string& text_;
 };
 
-/// The selection without the blanks beside its signs. One between two numbers may stand for a
-/// comma.
+/// Returns the selection without the blanks beside its signs. A blank between two numbers may stand
+/// for a comma.
 std::string without_blanks(const std::string& text, const std::string& part) {
   std::string kept;
   bool follows_blank = false;
@@ -90,7 +90,7 @@ std::string without_blanks(const std::string& text, const std::string& part) {
 }
 
 Range range_of(const Slice& slice, index_t extent) {
-  // Python's rule: a bound outside the dimension is its nearest end.
+  // As in Python, a bound outside the dimension means the nearest end.
   const auto bound = [extent](std::optional<index_t> given, index_t usual) {
     if (!given) return usual;
     const index_t from_begin = *given < 0 ? std::max(*given, -extent) + extent : *given;
@@ -101,7 +101,7 @@ Range range_of(const Slice& slice, index_t extent) {
   return {.first = count > 0 ? first : 0, .count = count, .step = count > 1 ? slice.step : 1};
 }
 
-/// "dimension 0, of 5", for messages.
+/// Names a dimension for messages: "dimension 0, of 5".
 std::string dimension_text(std::size_t dimension, index_t extent) {
   return fmt::format("dimension {}, of {}", dimension, extent);
 }

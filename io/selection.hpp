@@ -11,7 +11,8 @@
 
 namespace qrtool {
 
-/// What was written for one dimension. An absent number is that of Python: the begin, the end.
+/// What a selection says about one dimension. An absent number means what it means in Python: the
+/// begin, the end.
 struct Slice {
   std::optional<index_t> first = {}, end = {};
   index_t step = 1;

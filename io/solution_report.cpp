@@ -16,7 +16,7 @@
 namespace qrtool {
 
 SolutionReport::SolutionReport(const std::string& path, const OutputSpec& spec)
-    : output_(path, spec.force), attributes_(spec.attributes) {
+    : output_(path, spec.force), attributes_(attributes_of_report(spec)) {
   for (const MatrixDataset& dataset : spec.datasets) datasets_.push_back({dataset.name, {}});
   for (const NumberDataset& described : spec.numbers) {
     Column column{.described = described, .count = 1};

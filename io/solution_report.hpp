@@ -13,9 +13,9 @@
 
 #include "core/batch.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
-#include "io/number_hash.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {
@@ -31,12 +31,12 @@ class SolutionReport {
   /// The name ends in .csv or .json. Of `spec` it takes numbers, attributes and force.
   SolutionReport(const std::string& path, const OutputSpec& spec);
 
-  /// Numbers of a dataset of solutions, in the order of its file. Their checksum binds the files of
-  /// a run together.
+  /// Adds numbers of a dataset of solutions to its checksum, in the order of its file. The checksum
+  /// binds the files of a run together.
   template <class T>
   void add(std::string_view dataset, BatchView<const T> values);
 
-  /// The next numbers of a NumberDataset.
+  /// Writes the next numbers of a NumberDataset.
   void write(std::string_view name, std::span<const double> values);
   /// Writes the text and adds the file to `files`, which are committed together.
   void finish(FileSet& files);

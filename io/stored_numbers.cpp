@@ -21,6 +21,7 @@
 #include "io/file/text_lines.hpp"
 #include "io/report_file.hpp"
 #include "io/report_sax.hpp"
+#include "io/stored_report.hpp"
 
 namespace qrtool {
 namespace {
@@ -111,6 +112,7 @@ std::vector<StoredOutput> read_json_output(const std::string& set) {
     throw InputError(fmt::format("{}: damaged: it is not the JSON of a report", escape(name)),
                      "write it again with factor or solve and --force");
   if (handler.output.attribute("format") != "qrtool") return {};
+  if (is_of_other_files(handler.output.attribute(described_ending), set)) return {};
   shape_as_lists(handler.output);
   return {std::move(handler.output)};
 }

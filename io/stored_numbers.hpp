@@ -9,14 +9,14 @@
 
 namespace qrtool {
 
-/// What out.report.json says, of factors or of solutions; nothing where there is no such file.
+/// Reads what out.report.json says about factors or solutions; nothing where there is no such file.
 /// Errors: InputError where it is damaged.
 std::vector<StoredOutput> read_json_output(const std::string& set);
 
-/// The same for out.report.csv. `attributes`: what the files of the set record.
+/// Reads what out.report.csv says. `attributes`: what the files of the set record.
 std::vector<StoredOutput> read_csv_output(const std::string& set, TextPairs attributes);
 
-/// The attributes in a JSON object, in its order; numbers as text.
+/// Returns the attributes in a JSON object, in its order, with numbers as text.
 TextPairs attributes_in(std::string_view json);
 
 }  // namespace qrtool

@@ -12,6 +12,7 @@
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/factors_of_mode.hpp"
+#include "io/file/input_file.hpp"
 #include "io/report_file.hpp"
 #include "io/report_sax.hpp"
 #include "io/variable_record.hpp"
@@ -76,9 +77,16 @@ StoredReport read_report(const std::string& path) {
   return std::move(handler.report);
 }
 
+bool is_of_other_files(const std::string& described, const std::string& set) {
+  return !described.empty() && described != ending_of(set);
+}
+
 StoredReport read_report_of_set(const std::string& set) {
   const std::string name = report_file(set, ".json");
-  return std::filesystem::exists(name) ? read_report(name) : StoredReport{};
+  if (!std::filesystem::exists(name)) return {};
+  StoredReport report = read_report(name);
+  return is_of_other_files(value_of(report.record, described_ending), set) ? StoredReport{}
+                                                                           : std::move(report);
 }
 
 std::vector<std::string> values_of(const Record& record, const std::vector<const char*>& names) {

@@ -16,28 +16,34 @@ namespace qrtool {
 /// The attributes that are strings.
 using Record = std::map<std::string, std::string>;
 
-/// What out.report.json holds, of factors or of solutions.
+/// The content of out.report.json, for factors or for solutions.
 struct StoredReport {
   Record record;
   std::vector<std::uint8_t> tries;       // of factors: one for each matrix
   std::vector<std::uint64_t> checksums;  // the same; empty where the report has none
 };
 
-/// Errors: InputError where the file cannot be read or is no report.
+/// Reads a report. Errors: InputError where the file cannot be read or is no report.
 StoredReport read_report(const std::string& path);
 
-/// The report beside the files of `set`, such as out.npy; empty where there is none.
+/// Whether a report was written beside other files than those of `set`: with the record of out.mtx,
+/// out.report.json is not that of out.npy.
+bool is_of_other_files(const std::string& described, const std::string& set);
+
+/// The report beside the files of `set`, such as out.npy; empty where there is none, or one of
+/// other files.
 StoredReport read_report_of_set(const std::string& set);
 /// Some attributes of that report, as recorded_attributes() gives them.
 std::vector<std::string> attributes_of_set(const std::string& set,
                                            const std::vector<const char*>& names);
-/// The values of these attributes; empty texts for those that this tool has not recorded.
+/// Returns the values of these attributes, with empty texts for those that this tool has not
+/// recorded.
 std::vector<std::string> values_of(const Record& record, const std::vector<const char*>& names);
 
-/// The attributes in a JSON string; none where it is something else.
+/// Returns the attributes in a JSON string, or none where it is something else.
 Record parse_record(std::string_view json);
 
-/// What the record says of the matrices that the factors were made from.
+/// Returns what the record says about the matrices that the factors were made from.
 RecordedInput recorded_input(const Record& record);
 
 /// Enters what the record says of the factors. Errors: InputError where factors of the recorded

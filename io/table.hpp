@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// What becomes of a column: it is read, or something leaves it out.
+/// Says what happens to a column: it is read, or something leaves it out.
 enum class ColumnRole { read, index, not_listed, not_selected };
 
 struct TableColumn {

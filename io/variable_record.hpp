@@ -7,11 +7,12 @@
 #include <string>
 #include <string_view>
 
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 
 namespace qrtool {
 
-/// What changed the stored numbers, and what the user chose.
+/// The attributes of an output that record what changed the stored numbers, and what the user
+/// chose.
 inline constexpr std::array variable_names{"netcdf_missing_value", "netcdf_default_fill",
                                            "netcdf_unsigned",      "netcdf_scale_factor",
                                            "netcdf_add_offset",    "netcdf_raw_values"};

@@ -26,7 +26,7 @@ struct MatrixDataset {
   ElementType type = ElementType::float32;
   index_t rows = 0, cols = 0;
   bool is_vector = false;
-  /// Batch dimensions of its own; not given: those of the output.
+  /// Batch dimensions of this dataset alone; not given: the dimensions of the output.
   std::optional<std::vector<index_t>> leading = {};
   bool is_whole = false;                     // indices from 0, given as float64 and stored as int32
   std::string description = {};              // of what it is not clear from the name
@@ -55,7 +55,7 @@ struct NumberDataset {
 /// term, x and what `se` says of it. With several responses the first column names them.
 struct CoefficientTable {
   std::vector<std::string> terms;      // n: the columns of A
-  std::vector<std::string> responses;  // p: those of B
+  std::vector<std::string> responses;  // p names, those of B's columns
   double confidence = 0;               // of the limits; 0: none
 };
 
@@ -71,16 +71,17 @@ struct OutputSpec {
   std::vector<MatrixDataset> datasets;
   bool with_report = false;                 // the /report group, or out.report.csv
   std::vector<NumberDataset> numbers = {};  // in its place, of solutions
-  /// Where X (terms x responses) and se are those of a table. Only text takes notice of it.
+  /// Says that X (terms x responses) and se belong to a table. Only text takes notice of it.
   std::optional<CoefficientTable> coefficients = {};
   /// What the datasets of the report say about themselves, where there is one; text has no place
   /// for it.
   std::vector<ReportColumn> report_columns = {};
-  /// Those that datasets name. Where the leading ones have names, `leading_dimensions` has them.
+  /// The dimensions that datasets name. Where the leading ones have names, `leading_dimensions` has
+  /// them.
   std::vector<Dimension> dimensions = {};
   std::vector<std::string> leading_dimensions = {};
   Attributes attributes;                 // of the root
-  std::vector<std::string> stated = {};  // names of those that the command line gave
+  std::vector<std::string> stated = {};  // names of options that the command line gave
   int threads = 1;                       // the most that write at once
 };
 
@@ -116,6 +117,9 @@ class Writer {
 
   /// The files that commit() creates, for messages.
   virtual std::vector<std::string> files() const = 0;
+
+  /// One more attribute of the root, which the work itself gave. Text has no place for it.
+  virtual void add_attribute(const std::string& /*name*/, const std::string& /*value*/) {}
 };
 
 /// Creates the temporary file and reserves its space. The endings .csv, .tsv and .txt give CSV, and
@@ -153,7 +157,7 @@ void refuse_same_file(const std::string& input, const std::string& output);
 /// UsageError, also where its name ends neither in .csv nor in .json.
 void check_report_name(const std::string& factors, const std::string& report);
 
-/// Errors: OutputError where there is a file of this name.
+/// Refuses to replace a file of this name. Errors: OutputError.
 void refuse_existing(const std::string& name);
 
 /// Checks the names of a run before any work. Errors: UsageError where the ending of `output` is

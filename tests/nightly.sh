@@ -6,6 +6,7 @@
 #   tsan         thread sanitizer
 #   no-opencl    a build without OpenCL
 #   no-mpi       a build without MPI
+#   long         the release's tests with the label `long`, which tests/run.sh leaves out
 #   portable     the release's tests of gpu with the kernel bodies of any device
 #
 # Without a name it takes all of them. It goes on after a failure, says at the end what failed and what was skipped,
@@ -13,7 +14,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 step=${QRTOOL_NIGHTLY_STEP:-test}
-[ $# -gt 0 ] || set -- clang asan-ubsan tsan no-opencl no-mpi portable
+[ $# -gt 0 ] || set -- clang asan-ubsan tsan no-opencl no-mpi long portable
 jobs=$(nproc)
 
 configure() {
@@ -21,6 +22,7 @@ configure() {
     clang | asan-ubsan | tsan) cmake --preset "$1" -DQRTOOL_TESTS=ON ;;
     no-opencl) cmake --preset release -B build/no-opencl -DQRTOOL_TESTS=ON -DQRTOOL_OPENCL=OFF ;;
     no-mpi) cmake --preset release -B build/no-mpi -DQRTOOL_TESTS=ON -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON ;;
+    long) cmake --preset release -B build/long -DQRTOOL_TESTS=ON ;;
     portable) cmake --preset release -B build/portable -DQRTOOL_TESTS=ON ;;
     *) echo "nightly.sh: there is no $1" >&2 && return 2 ;;
   esac
@@ -29,6 +31,7 @@ configure() {
 run_tests() {
   case $1 in
     tsan) export TSAN_OPTIONS=ignore_noninstrumented_modules=1 ;;
+    long) set -- "$1" -L long ;;
     portable) export QRTOOL_TEST_PORTABLE=1 && set -- "$1" -R '^gpu/' ;;
   esac
   name=$1

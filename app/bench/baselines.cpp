@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "app/bench/cases.hpp"
+#include "app/bench/choice.hpp"
 #include "app/bench/data.hpp"
 #include "app/bench/device.hpp"
 #include "app/bench/lapack.hpp"
@@ -224,5 +225,22 @@ std::vector<std::unique_ptr<Contestant>> make_variants(const BenchSetup& setup) 
 }
 
 std::span<const Baseline> baselines() { return all_baselines; }
+
+const Baseline* find_baseline(std::string_view name) {
+  const auto found =
+      std::ranges::find_if(baselines(), [&](const Baseline& each) { return each.name == name; });
+  return found == baselines().end() ? nullptr : &*found;
+}
+
+std::vector<const Baseline*> baselines_of(const BenchOptions& o) {
+  if (o.against && !o.against->empty()) return *o.against;
+  if (o.sweep_kind == SweepKind::shapes && o.backend.asks_for_device() &&
+      (!o.against || o.against_variants)) {
+    std::vector<const Baseline*> both;
+    for (const std::string_view name : baselines_of_choice()) both.push_back(find_baseline(name));
+    return both;
+  }
+  return o.against.value_or(std::vector{find_baseline(o.solve ? "gels" : "eigen")});
+}
 
 }  // namespace qrtool

@@ -16,7 +16,7 @@
 
 namespace qrtool {
 
-/// One column of the table.
+/// A contestant is one column of the table: the tool itself or a baseline.
 class Contestant {
  public:
   virtual ~Contestant() = default;
@@ -50,5 +50,10 @@ struct Baseline {
   std::unique_ptr<Contestant> (*make)(const BenchSetup& setup);
 };
 std::span<const Baseline> baselines();
+/// Null where there is none of this name.
+const Baseline* find_baseline(std::string_view name);
+
+/// --against, or by default Eigen, which every build has, and gels for least squares.
+std::vector<const Baseline*> baselines_of(const BenchOptions& options);
 
 }  // namespace qrtool

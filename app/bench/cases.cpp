@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -31,9 +32,6 @@ void add_grid(std::vector<BenchCase>& cases, const Shapes& shapes,
   for (const auto& [m, n] : shapes)
     for (const index_t batch : batches) cases.push_back({.m = m, .n = n, .batch = batch});
 }
-
-/// Counts the operations of R for m >= n.
-double flops_of_r(double m, double n) { return 2 * m * n * n - 2.0 / 3.0 * n * n * n; }
 
 }  // namespace
 
@@ -151,18 +149,11 @@ Problem problem_of(const BenchCase& size, ElementType type, Mode mode) {
   return {.count = size.batch, .m = size.m, .n = size.n, .type = type, .mode = mode};
 }
 
-double bench_flops(const Problem& p) {
-  const auto k = static_cast<double>(p.k());
-  double flops = flops_of_r(static_cast<double>(std::max(p.m, p.n)), k);
-  if (p.wants_q()) flops += flops_of_r(static_cast<double>(p.m), k);
-  return flops * static_cast<double>(p.count);
-}
-
 double case_flops(const BenchCase& size, Mode mode, BenchTask task) {
   const Problem problem = problem_of(size, ElementType::float64, mode);
-  if (task == BenchTask::factor) return bench_flops(problem);
+  if (task == BenchTask::factor) return lapack_operations(problem);
   const auto m = static_cast<double>(size.m), n = static_cast<double>(size.n);
-  const double of_r = flops_of_r(std::max(m, n), std::min(m, n)), of_x = 4 * m * n - n * n;
+  const double of_r = operations_of_r(std::max(m, n), std::min(m, n)), of_x = 4 * m * n - n * n;
   const auto batch = static_cast<double>(size.batch);
   return of_r * (task == BenchTask::solve_shared ? 1 : batch) + of_x * batch;
 }
@@ -170,7 +161,8 @@ double case_flops(const BenchCase& size, Mode mode, BenchTask task) {
 index_t systems_at_once(const Problem& p, BenchTask task, const Limits& limits) {
   constexpr std::size_t target_bytes = std::size_t{64} << 20;
   const bool is_shared = task == BenchTask::solve_shared;
-  // A: what is drawn, and two copies by columns, or one for each thread. The vectors: b twice, x.
+  // The memory has A as it is drawn, and two copies by columns, or one copy for each thread. The
+  // vectors are b twice, and x.
   const std::size_t of_vectors =
       size_of(p.type) * static_cast<std::size_t>(2 * std::max(p.m, p.n) + p.m + p.n);
   const std::size_t fixed =

@@ -7,28 +7,30 @@
 #include <string>
 #include <vector>
 
-#include "app/bench/options.hpp"
+#include "app/options/bench_options.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
 
-/// What is measured: factors; one least-squares problem for each matrix; or one matrix for all
+/// Says what is measured: factors; one least-squares problem for each matrix; or one matrix for all
 /// right sides.
 enum class BenchTask { factor, solve, solve_shared };
-/// The word of CSV and JSON: the mode for factors, else "solve" or "solve-shared".
+/// Returns the word of CSV and JSON for a task: the mode for factors, else "solve" or
+/// "solve-shared".
 std::string_view name_of(BenchTask task, Mode mode);
 
-/// `batch` matrices m x n; of solve_shared, right sides.
+/// A case has `batch` matrices of m x n, or, of solve_shared, `batch` right sides.
 struct BenchCase {
   index_t m = 0, n = 0, batch = 0;
   int threads = 0;  // of the tool on the CPU; 0: as many as it may use
   bool operator==(const BenchCase&) const = default;
 };
 
-/// The published table: four shapes in batches of 100 to 15000, three large ones in 1 to 32.
+/// Returns the cases of the published table: four shapes in batches of 100 to 15000, three large
+/// ones in 1 to 32.
 std::vector<BenchCase> standard_sweep();
-/// Tall and narrow matrices: 1600 rows of few columns on 1 to 32 threads, heights of 4 to 16384,
-/// and four large matrices.
+/// Returns tall and narrow cases: 1600 rows of few columns on 1 to 32 threads, heights of 4 to
+/// 16384, and four large matrices.
 std::vector<BenchCase> tall_sweep();
 /// Square, tall and wide shapes, one matrix of each and as many as have a million entries: where
 /// one variant becomes faster than another.
@@ -36,7 +38,7 @@ std::vector<BenchCase> shapes_sweep();
 /// The part of the published table that two CPU cores can measure within a minute.
 std::vector<BenchCase> quick_sweep();
 
-/// The same for least squares. quick: the part for a minute.
+/// Returns the cases of a sweep of least squares; with `quick` those that take a minute.
 std::vector<BenchCase> solve_sweep(BenchTask task, bool quick);
 
 /// The number of runs that are not timed, and then of those that are.
@@ -58,14 +60,12 @@ void forget_threads(std::vector<BenchCase>& cases);
 
 Problem problem_of(const BenchCase& size, ElementType type, Mode mode);
 
-/// Counts the operations of the whole batch as LAPACK does: 2 m n^2 - 2 n^3 / 3 for R (with m and n
-/// exchanged where m < n), and the same again, with k columns, for Q (m x k).
-double bench_flops(const Problem& problem);
-
-/// The operations of a case. For least squares those of LAPACK's gels: R, Q'B, and x from R.
+/// Returns the operations of a case. For least squares these are those of LAPACK's gels: R, Q'B,
+/// and x from R.
 double case_flops(const BenchCase& size, Mode mode, BenchTask task);
 
-/// How many right sides are in memory at a time: about 64 MiB with all copies. Errors: LimitError.
+/// Returns how many right sides are in memory at a time: about 64 MiB with all copies. Errors:
+/// LimitError.
 index_t systems_at_once(const Problem& problem, BenchTask task, const Limits& limits);
 
 /// Says why a device cannot hold a whole batch; empty where it can. The batch is made in host

@@ -27,10 +27,10 @@ std::optional<double> whole_seconds(const BenchRow& row, const BenchHeader& head
   return (*timing)->median() + (*timing)->check_seconds;
 }
 
-/// What the devices of this process took, with what earlier ones kept.
+/// Returns what the devices of this process took, and what was kept of earlier processes.
 Timings all_timings() {
   Timings timings = Timings::load();
-  // Twice: what was built now will be in the driver's cache.
+  // Each program is entered twice: what was built now will be in the driver's cache next time.
   for (int turn = 0; turn < 2; ++turn)
     for (const DeviceTimes& times : opencl_times()) {
       DeviceTimes again = times;
@@ -79,7 +79,7 @@ std::optional<BenchChoice> choice_of_variant(const BenchRow& row, const BenchHea
     if (name.find('/') == std::string::npos || !row.baselines[i]) continue;
     has_variants = true;
     const double seconds = row.baselines[i]->median();
-    // The same variant once more differs by chance.
+    // A second run of the chosen variant differs only by chance.
     if (seconds < choice.best_seconds && name != row.variant) {
       choice.best = name;
       choice.best_seconds = seconds;

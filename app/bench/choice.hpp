@@ -12,13 +12,13 @@
 
 namespace qrtool {
 
-/// How many times as long as the best what was chosen may take.
+/// The tool's choice may take so many times as long as the best one.
 constexpr double most_behind = 1.25;
 
-/// What --backend auto takes for one case, and the faster one of the CPU and the device, by the
-/// time of a run from host memory to host memory with the check, the device's start and its
-/// programs, which were built before. None where one of them was not measured, or the device is a
-/// CPU.
+/// Returns what --backend auto takes for one case, and which of the CPU and the device is faster,
+/// by the time of a run from host memory to host memory with the check, the device's start and its
+/// programs, which were built before. Returns nothing where one of them was not measured, or the
+/// device is a CPU.
 std::optional<BenchChoice> choice_of_backend(const BenchRow& row, const BenchHeader& header,
                                              const BenchSetup& setup);
 

@@ -28,7 +28,7 @@ class BenchData {
   std::vector<double> norms_;
 };
 
-/// The seed of the right sides of matrices with this seed.
+/// Returns the seed of the right sides that belong to matrices with this seed.
 constexpr std::uint64_t seed_of_b(std::uint64_t seed) { return seed ^ 0x9e3779b97f4a7c15; }
 
 /// Adds the report of the first report.size() matrices of a batch. `norms`: BenchData::norms().

@@ -16,12 +16,13 @@ namespace qrtool {
 /// Errors: DeviceError, LimitError.
 std::unique_ptr<TimedRun> make_resident_run(Backend& backend, Plan plan, std::uint64_t seed);
 
-/// The same for least squares: one right side for each of plan.problem.count matrices, whose R the
-/// plan computes unless x is had by normal equations.
+/// Makes a run of least squares with resident data: one right side for each of plan.problem.count
+/// matrices, whose R the plan computes unless x comes from normal equations.
 std::unique_ptr<TimedRun> make_resident_systems(Backend& backend, Plan plan, SystemRoute route,
                                                 std::uint64_t seed);
 
-/// The same for one matrix of problem.m x problem.n and problem.count right sides.
+/// Makes a run with resident data of one matrix of problem.m x problem.n and problem.count right
+/// sides.
 std::unique_ptr<TimedRun> make_resident_shared(Backend& backend, const Problem& problem,
                                                std::uint64_t seed);
 

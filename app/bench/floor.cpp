@@ -14,7 +14,8 @@
 namespace qrtool {
 namespace {
 
-/// Of one side of the copy: more than caches hold. Half of what may be used is enough for both.
+/// One side of the copy has so many bytes, more than caches hold. Half of the memory that may be
+/// used is enough for both sides.
 constexpr std::size_t copied_bytes = std::size_t{256} << 20;
 constexpr index_t pieces = 64;
 

@@ -2,7 +2,7 @@
 // gemm.hpp: `qrtool bench --gemm` times the matrix products that opencl/large uses.
 #pragma once
 
-#include "app/bench/options.hpp"
+#include "app/options/bench_options.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {

@@ -89,7 +89,7 @@ class LapackRun final : public TimedRun {
     return std::clamp<index_t>(static_cast<index_t>(room / bytes), 1, p.count);
   }
 
-  /// Column-major: row j of the view is column j of the matrix.
+  /// Stores matrix b by columns: row j of the view is column j of the matrix.
   void transpose(MatrixView<const T> a, index_t b) const {
     const MatrixView<T> columns = input_.view()[b];
     for (index_t i = 0; i < a.rows; ++i)

@@ -13,7 +13,7 @@
 namespace qrtool {
 namespace {
 
-/// "OpenBLAS 0.3.21 DYNAMIC_ARCH ...": the first two words.
+/// Returns the first two words of a text such as "OpenBLAS 0.3.21 DYNAMIC_ARCH ...".
 std::string first_two_words(const std::string& text) {
   const std::size_t first = text.find(' ');
   return first == std::string::npos ? text : text.substr(0, text.find(' ', first + 1));

@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// The functions of one library with 32-bit sizes; it stays loaded.
+/// The functions of one library, which takes sizes of 32 bits. The library stays loaded.
 struct LapackLibrary {
   std::string file;                        // empty: none was found
   std::string version;                     // "OpenBLAS 0.3.21", "LAPACK 3.11.0"

@@ -172,7 +172,7 @@ class LapackSystemsRun final : public TimedRun {
     library_threads_ = by_system ? 1 : threads_;
   }
 
-  /// Column-major: row j of the view is column j of the matrix.
+  /// Stores matrix i by columns: row j of the view is column j of the matrix.
   void transpose(MatrixView<const T> a, index_t i) {
     const MatrixView<T> columns = a_.view()[i];
     for (index_t row = 0; row < a.rows; ++row)

@@ -13,7 +13,7 @@
 
 namespace qrtool {
 
-/// One system: A is m x n, and there are p right sides.
+/// The size of one system: A is m x n, and there are p right sides.
 struct SystemSize {
   int m, n, p;
   /// The rows of the array that holds B and then X.
@@ -26,14 +26,15 @@ struct SystemSize {
 template <class T>
 class LapackSolver {
  public:
-  /// `library` outlives the solver. Errors: DeviceError where a function is missing.
+  /// Finds the functions in `library`, which outlives the solver. Errors: DeviceError where one is
+  /// missing.
   explicit LapackSolver(const LapackLibrary& library);
 
   struct Workspace {
     std::vector<T> work, gram;
     std::vector<int> pivots;
   };
-  /// Enough for each function and at most p right sides.
+  /// Returns a workspace that is enough for each function and at most p right sides.
   Workspace workspace(const SystemSize& size) const;
 
   bool gels(const SystemSize& size, T* a, T* b, Workspace& workspace) const;
@@ -59,7 +60,7 @@ class LapackSolver {
   void (*potrs_)(const char*, const int*, const int*, const T*, const int*, T*, const int*, int*);
 };
 
-/// The methods as columns of the table.
+/// The methods of LAPACK, each a column of the table.
 enum class LapackMethod { gels, gelsy, normal_equations };
 
 /// Loads the library `file`, as make_lapack() does. Where there is none, prepare() throws.

@@ -24,7 +24,7 @@ std::string number(bool is_known, double value) {
   return is_known ? fmt::format("\t{:.6g}", value) : "\tNaN";
 }
 
-/// One line for each case, with a heading. Columns are separated by tabs.
+/// Writes one line for each case, below a heading. Columns are separated by tabs.
 std::string times_of(const BenchResult& result, double bytes_per_second) {
   std::string table = "$times << END\ncase\tqrtool";
   for (const auto& baseline : result.header.baselines)

@@ -105,7 +105,7 @@ class TypedShare final : public Share {
   void copy_r(std::span<std::byte> to) const override { copy_first_bytes(r_, to); }
 
  private:
-  /// The longest times of all ranks. `slowest` begins as the times of rank 0.
+  /// Returns the longest times of all ranks. `slowest` begins as the times of rank 0.
   RankSeconds slowest_rank(RankSeconds slowest) {
     for (int from = 1; from < comm_.size(); ++from) {
       RankSeconds theirs;
@@ -137,13 +137,13 @@ std::unique_ptr<Share> make_share(Contestant& tool, const Problem& whole, Comm& 
   return std::make_unique<TypedShare<double>>(tool, whole, comm);
 }
 
-enum class Order : std::uint64_t { prepare, run, leave };
+enum class Task : std::uint64_t { prepare, run, leave };
 
-void give(Comm& comm, Order order) { broadcast(comm, &order, 1); }
-Order take(Comm& comm) {
-  Order order{};
-  broadcast(comm, &order, 1);
-  return order;
+void give(Comm& comm, Task task) { broadcast(comm, &task, 1); }
+Task take(Comm& comm) {
+  Task task{};
+  broadcast(comm, &task, 1);
+  return task;
 }
 
 class RankedRun final : public TimedRun {
@@ -152,7 +152,7 @@ class RankedRun final : public TimedRun {
 
   std::string variant() const override { return share_->variant(); }
   RunSeconds run() override {
-    give(comm_, Order::run);
+    give(comm_, Task::run);
     return {share_->run(), 0};
   }
   void copy_r(std::span<std::byte> to) const override { share_->copy_r(to); }
@@ -165,7 +165,7 @@ class RankedRun final : public TimedRun {
 class RankedTool final : public Contestant {
  public:
   RankedTool(const BenchSetup& setup, Comm& comm) : tool_(make_tool(setup)), comm_(comm) {}
-  ~RankedTool() override { give(comm_, Order::leave); }
+  ~RankedTool() override { give(comm_, Task::leave); }
   RankedTool(const RankedTool&) = delete;
   RankedTool& operator=(const RankedTool&) = delete;
 
@@ -177,7 +177,7 @@ class RankedTool final : public Contestant {
   std::unique_ptr<TimedRun> prepare(const Problem& problem, int) override {
     if (problem.count != 1 || problem.mode != Mode::r || problem.m < comm_.size())
       throw UsageError("over ranks R of one matrix is timed, with rows for each: --mode r");
-    give(comm_, Order::prepare);
+    give(comm_, Task::prepare);
     Problem whole = problem;
     broadcast(comm_, &whole, 1);
     return std::make_unique<RankedRun>(comm_, make_share(*tool_, whole, comm_));
@@ -197,9 +197,9 @@ std::unique_ptr<Contestant> make_ranked_tool(const BenchSetup& setup, Comm& comm
 void serve_ranked_tool(const BenchSetup& setup, Comm& comm) {
   const std::unique_ptr<Contestant> tool = make_tool(setup);
   std::unique_ptr<Share> share;
-  for (Order order = take(comm); order != Order::leave; order = take(comm)) {
+  for (Task task = take(comm); task != Task::leave; task = take(comm)) {
     try {
-      if (order == Order::run) {
+      if (task == Task::run) {
         share->run();
         continue;
       }

@@ -24,11 +24,12 @@
 namespace qrtool {
 namespace {
 
-/// Gaussian systems in host memory, solved and checked. Every chunk uses the same chunk of input.
+/// Times Gaussian systems in host memory, which are solved and checked. Every chunk uses the same
+/// chunk of input.
 template <class T>
 class HostSystems : public TimedRun {
  public:
-  /// matrices: of a chunk of `sides` right sides.
+  /// A chunk has `matrices` matrices and `sides` right sides.
   HostSystems(const Problem& problem, index_t matrices, index_t sides, const BenchSetup& setup,
               int threads)
       : problem_(problem),
@@ -59,7 +60,7 @@ class HostSystems : public TimedRun {
   }
 
  protected:
-  /// What a run does once, and what it does for every chunk.
+  /// begin() is called once in a run, and solve() for every chunk.
   virtual void begin() {}
   virtual void solve(const RightSideBlock<T>& block) = 0;
 
@@ -88,7 +89,7 @@ class HostSystems : public TimedRun {
   Accuracy accuracy_;
 };
 
-/// A matrix for each right side, or one matrix with a few right sides.
+/// Times systems that have a matrix for each right side, or one matrix with a few right sides.
 template <class T>
 class EachSystem final : public HostSystems<T> {
  public:

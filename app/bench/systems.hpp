@@ -10,10 +10,11 @@
 
 namespace qrtool {
 
-/// The systems of a case: default rank tolerance, no standard errors.
+/// Returns the systems of a case, with the default rank tolerance and without standard errors.
 SolveProblem systems_of(const Problem& problem);
 
-/// The tool on the CPU or on the device of setup.backend. `variant`: of R, or empty.
+/// Makes the tool a contestant, on the CPU or on the device of setup.backend. `variant` is the
+/// variant that computes R, or empty.
 std::unique_ptr<Contestant> make_solver(const BenchSetup& setup, std::string name,
                                         std::string variant);
 

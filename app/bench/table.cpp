@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "app/bench/choice.hpp"
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -91,7 +91,8 @@ void add_baseline_columns(std::vector<Column>& columns, const BenchResult& resul
   }
 }
 
-/// What was chosen, what was the fastest, and how many times as long the choice took.
+/// Adds columns for the tool's choice, for the fastest, and for how many times as long the choice
+/// took.
 void add_choice_columns(std::vector<Column>& columns, const std::string& taken,
                         std::optional<BenchChoice> BenchRow::*choice) {
   const auto add = [&](std::string heading, std::size_t width, bool is_text, auto cell) {
@@ -182,7 +183,7 @@ std::string task_text(const BenchHeader& h) {
   }
 }
 
-/// The lines of the header, each with its label.
+/// Returns the lines of the header, each with its label.
 std::vector<std::pair<std::string, std::string>> header_lines(const BenchHeader& h) {
   const std::string threads = fmt::format("{} thread{}", h.threads, h.threads == 1 ? "" : "s");
   const std::string arithmetic = h.arithmetic == Arithmetic::any

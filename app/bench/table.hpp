@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// The description above the table.
+/// The description that stands above the table.
 struct BenchHeader {
   struct Baseline {
     std::string name, text;
@@ -38,14 +38,15 @@ struct BenchHeader {
   bool has_error() const { return task != BenchTask::factor || mode != Mode::r; }
 };
 
-/// What the tool chose for a case, and what was the fastest.
+/// The tool's choice for a case, and what was the fastest.
 struct BenchChoice {
   std::string taken, best;
   double taken_seconds = 0, best_seconds = 0;
   double behind() const { return taken_seconds / best_seconds; }
 };
 
-/// One case. A cell without a timing was skipped, and a note says why.
+/// One line of the table, which is one case. A cell without a timing was skipped, and a note says
+/// why.
 struct BenchRow {
   BenchCase size;
   std::string variant;
@@ -60,7 +61,7 @@ struct BenchRow {
 struct BenchResult {
   BenchHeader header;
   std::vector<BenchCase> cases;  // all that were asked for
-  std::vector<BenchRow> rows;    // those that are done
+  std::vector<BenchRow> rows;    // the cases that are done
   std::vector<std::string> notes;
 
   /// Adds a note to a row; the same text keeps its number.
@@ -81,9 +82,9 @@ std::string text_notes(const BenchResult& result);
 std::string to_markdown(const BenchResult& result);
 /// A page that needs no other file. `picture`: an <svg> element; empty: the page has none.
 std::string to_html(const BenchResult& result, const std::string& picture);
-/// One line per case; a skipped cell is empty.
+/// Returns the table as CSV, with one line for each case; a skipped cell is empty.
 std::string to_csv(const BenchResult& result);
-/// Schema qrtool.bench/1; times in seconds.
+/// Returns the table as JSON of the schema qrtool.bench/1, with times in seconds.
 std::string to_json(const BenchResult& result);
 
 }  // namespace qrtool

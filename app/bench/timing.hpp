@@ -20,8 +20,8 @@ struct RunSeconds {
   double factor = 0, check = 0;
 };
 
-/// ||QR - A||_F, or the backward error of x, over a batch, how many of them failed, and the routes
-/// that the matrices took.
+/// The accuracy of a batch: ||QR - A||_F, or the backward error of x, how many matrices failed, and
+/// the routes that the matrices took.
 struct Accuracy {
   index_t matrices = 0, failed = 0;
   index_t left_to_cpu = 0;  // systems that the device does not answer for
@@ -39,7 +39,7 @@ struct Accuracy {
 class TimedRun {
  public:
   virtual ~TimedRun() = default;
-  /// "opencl/small"; for a library its name.
+  /// Returns the variant that runs, such as "opencl/small", or the name of a library.
   virtual std::string variant() const = 0;
   /// Errors: DeviceError, LimitError.
   virtual RunSeconds run() = 0;
@@ -68,7 +68,7 @@ struct Timing {
   double median() const;
   double fastest() const;
   double slowest() const;
-  /// The slowest took more than twice the median.
+  /// Whether the slowest run took more than twice the median.
   bool has_outlier() const { return slowest() > 2 * median(); }
 };
 

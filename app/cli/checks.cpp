@@ -9,8 +9,9 @@
 #include <string_view>
 #include <utility>
 
-#include "app/run/join.hpp"
+#include "app/cli/describe_bench.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/file/scratch_file.hpp"
@@ -144,7 +145,7 @@ void check(const GenerateOptions& o) {
         "--kind haar: {}x{} has more columns than rows; they cannot be orthonormal", o.m, o.n));
 }
 
-/// What a run writes under names of its own.
+/// Return the files that a command writes under names that the user gave.
 std::vector<std::string> outputs_of(const FactorOptions& o) { return {o.output, o.report}; }
 std::vector<std::string> outputs_of(const SolveOptions& o) { return {o.output}; }
 std::vector<std::string> outputs_of(const VerifyOptions& o) { return {o.report}; }

@@ -2,7 +2,7 @@
 // checks.hpp: options that do not go together.
 #pragma once
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 
 namespace qrtool {
 

@@ -32,6 +32,9 @@ std::string wrap(std::string_view text, std::size_t column, std::size_t indent) 
   return out + "\n";
 }
 
+/// What stands between the values of a repeated option, which CLI11 passes on together.
+constexpr char between_values = '\n';
+
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
 }  // namespace
@@ -108,20 +111,24 @@ void CommandLine::optional_value(const std::string& name, const std::string& pla
 
 void CommandLine::list(const std::string& name, const std::string& placeholder,
                        const std::string& help, const Setter& set) {
-  parser_->add(name, placeholder, help, set)->join(',');
+  // At a comma CLI11 would take the list apart and drop its empty items.
+  const auto set_joined = [set](std::string text) {
+    std::replace(text.begin(), text.end(), between_values, ',');
+    set(text);
+  };
+  parser_->add(name, placeholder, help, set_joined)->join(between_values);
 }
 
 void CommandLine::repeated(const std::string& name, const std::string& placeholder,
                            const std::string& help, const Setter& set) {
-  constexpr char between = '\n';  // CLI11 passes the values on together
   const auto set_each = [set](const std::string& text) {
     for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(between, at), text.size());
+      const std::size_t end = std::min(text.find(between_values, at), text.size());
       set(text.substr(at, end - at));
       at = end + 1;
     }
   };
-  parser_->add(name, placeholder, help, set_each)->join(between);
+  parser_->add(name, placeholder, help, set_each)->join(between_values);
 }
 
 void CommandLine::suggest(const std::string& name, std::function<std::vector<Candidate>()> list) {
@@ -224,7 +231,7 @@ bool CommandLine::parse(Args args) {
     args[i] += "=--";
     args.erase(args.begin() + static_cast<std::ptrdiff_t>(i) + 1);
   }
-  std::reverse(args.begin(), args.end());  // CLI11 takes them from the back
+  std::reverse(args.begin(), args.end());  // CLI11 takes arguments from the back
   try {
     parser_->app.parse(args);
   } catch (const CLI::CallForHelp&) {

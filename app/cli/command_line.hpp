@@ -11,6 +11,7 @@
 
 #include "app/cli/completion.hpp"
 #include "app/cli/option_values.hpp"
+#include "app/options/print_options.hpp"
 
 namespace qrtool {
 
@@ -18,7 +19,8 @@ using Args = std::vector<std::string>;
 /// Takes the text of an option's value.
 using Setter = std::function<void(const std::string&)>;
 
-/// What follows the program's name on the command line, and the name that it was started by.
+/// The words that follow the program's name on the command line, and the name that it was started
+/// by.
 struct Invocation {
   std::string program;  // "qrtool", "qrtool-mpi"
   Args args;
@@ -98,8 +100,8 @@ class CommandLine {
 
   std::string help() const;
 
-  /// What may stand at the end of a line: values of the option `before`, or options where `typed`
-  /// begins one. Empty: names of files, or nothing that is known.
+  /// Returns what may stand at the end of a line: values of the option `before`, or options where
+  /// `typed` begins one. An empty list means names of files, or nothing that is known.
   std::vector<Candidate> complete(const std::string& before, const std::string& typed) const;
 
  private:

@@ -8,12 +8,12 @@
 
 namespace qrtool {
 
-/// A word, and what it means; the second may be empty.
+/// A word that may follow, and its meaning, which may be empty.
 struct Candidate {
   std::string word, description = {};
 };
 
-/// The values of --device and --variant on this machine.
+/// Return the values that --device and --variant may have on this machine.
 std::vector<Candidate> device_candidates();
 std::vector<Candidate> variant_candidates();
 

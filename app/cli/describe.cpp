@@ -9,9 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "app/cli/describe_bench.hpp"
 #include "app/cli/option_values.hpp"
-#include "app/run/join.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/matrices.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
@@ -68,7 +69,7 @@ char parse_delimiter(const std::string& text) {
   throw not_one_of("--delimiter", text, names);
 }
 
-/// How a CSV file is written.
+/// Adds the options that say how a CSV file is written.
 void add_csv_options(CommandLine& line, CsvOptions& csv) {
   line.value("--delimiter", "C",
              "CSV: comma, semicolon, tab, space, pipe, or the character; default: what separates "
@@ -134,7 +135,7 @@ void add_backend_options(CommandLine& line, BackendRequest& request) {
              "name, ranks take them in turn; all: a batch is spread over the GPUs that are like "
              "the first; default: the first GPU",
              [&request](const std::string& text) { request.device = text; });
-  line.value("--variant", "NAME", "BACKEND/NAME forces a variant; --explain names the planned one",
+  line.value("--variant", "BACKEND/NAME", "forces a variant; --explain names the planned one",
              [&request](const std::string& text) { request.variant = text; });
   line.suggest("--device", device_candidates);
   line.suggest("--variant", variant_candidates);
@@ -171,7 +172,7 @@ void add_report_options(CommandLine& line, Options& o) {
   line.flag("-f,--force", o.force, "replace existing files");
 }
 
-/// The options of every command, in its help the last.
+/// Adds the options of every command. Its help shows them last.
 void add_print_options(CommandLine& line, PrintOptions& o) {
   line.flag("--json", o.json, "the result as one JSON document");
   line.flag("-q,--quiet", o.quiet, "print errors only");
@@ -256,7 +257,7 @@ void add_system_options(CommandLine& line, SystemOptions& o) {
       });
 }
 
-/// What statistics programs have, and how its users get there with what `solve` has.
+/// Options that statistics programs have, and how their users get there with `solve`.
 constexpr std::pair<std::string_view, std::string_view> statistics[] = {
     {"--residuals", "residuals are B - A X: in NumPy b - a @ x"},
     {"--fitted", "fitted values are A X: in NumPy a @ x"},
@@ -265,7 +266,7 @@ constexpr std::pair<std::string_view, std::string_view> statistics[] = {
     {"--by", "write a file for each group, and run solve once for each"},
     {"--dummies",
      "write a column of 0 and 1 for each category: pandas.get_dummies(frame, dtype=int)"},
-    {"--p-values", "solve writes standard errors; t is X / se"},
+    {"--p-values", "with --response and OUT.csv, t and p stand beside each coefficient"},
     {"--formula",
      "--response names b, --columns the columns that are read, --intercept adds ones"}};
 

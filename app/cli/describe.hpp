@@ -3,7 +3,7 @@
 #pragma once
 
 #include "app/cli/command_line.hpp"
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 
 namespace qrtool {
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <optional>
 
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -49,7 +49,7 @@ std::string_view our_word(std::string_view option, std::string_view word) {
   struct Alias {
     std::string_view option, word, ours;
   };
-  // NumPy's types; SciPy's, MATLAB's and Octave's modes.
+  // NumPy has these names of types, and SciPy, MATLAB and Octave these names of modes.
   constexpr Alias aliases[] = {
       {"--precision", "float32", "single"}, {"--precision", "float64", "double"},
       {"--mode", "economic", "reduced"},    {"--mode", "economy", "reduced"},

@@ -15,7 +15,8 @@
 
 namespace qrtool {
 
-/// `--mode: 'reducd' is not one of reduced, complete, r, raw; did you mean 'reduced'?`
+/// Returns the error `--mode: 'reducd' is not one of reduced, complete, r, raw; did you mean
+/// 'reduced'?`
 UsageError not_one_of(std::string_view option, std::string_view value,
                       std::span<const std::string_view> allowed);
 
@@ -35,7 +36,8 @@ T choose(std::string_view option, const std::string& text,
   throw not_one_of(option, text, names);
 }
 
-/// Bytes: "4096", "512MiB", "2GiB", "1.5GB", "8G" (K, M, G and T alone are binary).
+/// Parses a number of bytes: "4096", "512MiB", "2GiB", "1.5GB", "8G" (K, M, G and T alone are
+/// binary).
 std::uint64_t parse_size(std::string_view option, const std::string& text);
 
 /// A whole number, least <= number <= most.
@@ -44,11 +46,6 @@ std::int64_t parse_whole(std::string_view option, const std::string& text, std::
 
 /// A finite number >= least.
 double parse_number(std::string_view option, const std::string& text, double least);
-
-/// An option of the command line with its value as it was written; a flag has the value "".
-struct GivenOption {
-  std::string name, value;
-};
 
 struct Shape {
   std::vector<index_t> leading;

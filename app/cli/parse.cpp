@@ -11,8 +11,9 @@
 
 #include "app/cli/checks.hpp"
 #include "app/cli/describe.hpp"
-#include "app/run/join.hpp"
+#include "app/cli/describe_bench.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 
 namespace qrtool {
 

@@ -44,7 +44,7 @@ class Exports {
     if (!csv_.empty()) write(csv_, to_csv(result));
     if (!markdown_.empty()) write(markdown_, to_markdown(result));
     if (!html_.empty()) write(html_, to_html(result, ""));
-    force_ = true;  // from now on the files are those of this run
+    force_ = true;  // from now on the files belong to this run
   }
 
   /// Pictures are drawn once, when all cases are done.

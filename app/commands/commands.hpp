@@ -2,7 +2,7 @@
 // commands.hpp: one function per command. Each prints its result and returns the exit code.
 #pragma once
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/comm.hpp"
 #include "core/error.hpp"
 

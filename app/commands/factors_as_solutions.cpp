@@ -52,7 +52,8 @@ bool is_orthonormal(Reader& q) {
   return true;
 }
 
-/// Whether they are m x k and k x n for each A, k columns from 2 on, of A's least dimension or m.
+/// Whether q and r are m x k and k x n for each A, k columns from 2 on, of A's least dimension or
+/// m.
 bool have_shapes_of_factors(const Source& a, const Source& q, const Source& r) {
   const index_t k = q.n, least = std::min(a.m, a.n);
   return q.array_dims.empty() && r.array_dims.empty() && q.leading == a.leading &&

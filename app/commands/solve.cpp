@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "app/commands/commands.hpp"
-#include "app/process/console.hpp"
+#include "app/run/attempts.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/solve/solve_dry_run.hpp"
 #include "app/solve/solve_notes.hpp"
@@ -25,33 +25,21 @@ void check_names(const SolveOptions& o) {
   check_output_names(o.output, /*report=*/"", o.force);
 }
 
-SolveResult solve_systems(SolveRun& run) {
-  run.make_plan();
-  run.create_output();
-  run.run_stages();
-  run.commit();
-  return run.finish();
-}
-
-/// The CPU does it where the tool has chosen a device, and that fails.
-SolveResult solve_with_fallback(const SolveOptions& o, const SolveInputs& inputs,
-                                const Limits& limits, const Stopwatch& watch) {
-  const auto on_cpu = [&](const Error& error) {
-    print_message(fmt::format("note: {}; the CPU does it", error.what()));
+SolveResult solve_systems(const SolveOptions& o, const SolveInputs& inputs, const Limits& limits,
+                          const Stopwatch& watch) {
+  for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
     SolveOptions options = o;
-    options.backend.name = "cpu";
+    options.backend = attempts.request();
     SolveRun run(options, inputs, limits, watch);
-    return solve_systems(run);
-  };
-  SolveRun run(o, inputs, limits, watch);
-  try {
-    return solve_systems(run);
-  } catch (const DeviceError& error) {
-    if (!o.backend.is_automatic()) throw;
-    return on_cpu(error);
-  } catch (const LimitError& error) {
-    if (!o.backend.is_automatic() || !run.has_device()) throw;
-    return on_cpu(error);
+    try {
+      run.make_plan();
+      run.create_output();
+      run.run_stages();
+      run.commit();
+      return run.finish();
+    } catch (const Error& error) {
+      attempts.go_on(error, run.has_device());
+    }
   }
 }
 
@@ -76,7 +64,7 @@ ExitCode run_solve(const SolveOptions& o) {
   if (!o.quiet) print_notes(inputs, o.verbose);
   fit_weights(inputs, o.precision.value_or(type_of(inputs)));
   if (o.dry_run) return dry_run(o, inputs, limits, watch);
-  const SolveResult result = solve_with_fallback(o, inputs, limits, watch);
+  const SolveResult result = solve_systems(o, inputs, limits, watch);
   print_result(o, result);
   return result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
 }

@@ -11,18 +11,20 @@
 #include <vector>
 
 #include "app/commands/commands.hpp"
+#include "app/commands/verify_answer.hpp"
 #include "app/commands/verify_solutions.hpp"
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/measure.hpp"
 #include "app/run/several.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/host.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/open/solution_set.hpp"
 #include "io/report_file.hpp"
 #include "io/writer.hpp"
 
@@ -31,9 +33,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t listed_failures = 10;
-
-/// The verdict, and with --all every matrix.
+/// The verdict, and with --all the errors of every matrix.
 struct VerifyResult {
   const VerifyOptions& options;
   const FactoredInput& input;
@@ -51,7 +51,7 @@ struct VerifyResult {
   std::span<const index_t> leading() const { return input.a.source().leading; }
 };
 
-/// What OUT records of matrix b; 0 where it records nothing.
+/// Returns how many tries OUT records for matrix b, or 0 where it records nothing.
 std::uint8_t recorded_tries(const StoredFactors& factors, index_t b) {
   return std::cmp_less(b, factors.tries.size()) ? factors.tries[static_cast<std::size_t>(b)] : 0;
 }
@@ -69,7 +69,8 @@ MatrixReport report_line(const Measurement& m, const StoredFactors& factors) {
           .diagonal_ratio = m.errors.diagonal_ratio,
           .status = m.status,
           .scale = m.errors.scale,
-          .tries = recorded_tries(factors, m.matrix)};
+          .tries = recorded_tries(factors, m.matrix),
+          .bars = m.bars};
 }
 
 std::string unit_text(Precision precision) {
@@ -93,18 +94,14 @@ std::string stored_shapes(const StoredFactors& f) {
 /// "matrix 12 fails: residual 3.1e-03 (8.7e+11 of its bar), orthogonality ..."
 std::string line_of(const Measurement& m, const VerifyResult& result) {
   const std::string name = "matrix " + matrix_name(result.leading(), m.matrix);
-  if (m.status == Status::non_finite) return name + " fails: it holds NaN or Inf\n";
-  if (std::isnan(m.errors.residual)) return name + " fails: its factors hold NaN or Inf\n";
-  const auto one = [](const char* error_name, double error, double bar, const char* of_its_bar) {
-    return fmt::format("{} {:.2g} ({:.2g}{})", error_name, error, error == 0 ? 0 : error / bar,
-                       of_its_bar);
-  };
+  if (m.status == Status::non_finite) return name + " fails: it holds NaN or Inf";
+  if (std::isnan(m.errors.residual)) return name + " fails: its factors hold NaN or Inf";
   std::string text =
       fmt::format("{} {}: {}", name, m.status == Status::ok ? "passes" : "fails",
-                  one("residual", m.errors.residual, m.bars.residual, " of its bar"));
+                  error_text("residual", m.errors.residual, m.bars.residual, " of its bar"));
   if (result.input.has_q())
-    text += ", " + one("orthogonality", m.errors.orthogonality, m.bars.orthogonality, "");
-  return text + ", " + one("lower", m.errors.lower, m.bars.lower, "") + "\n";
+    text += ", " + error_text("orthogonality", m.errors.orthogonality, m.bars.orthogonality, "");
+  return text + ", " + error_text("lower", m.errors.lower, m.bars.lower, "");
 }
 
 std::string verdict_line(const VerifyResult& result) {
@@ -119,27 +116,26 @@ std::string verdict_line(const VerifyResult& result) {
                      escape(result.input.factors.file), answer);
 }
 
-std::string text_of(const VerifyResult& result) {
-  std::string text;
+VerifyAnswer answer_of(const VerifyResult& result) {
+  VerifyAnswer answer;
   const FactoredInput& input = result.input;
-  if (input.factors.p) text += "pivoted: A[:, P] is compared with the factors\n";
-  if (!input.has_q()) text += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
+  if (input.factors.p) answer.worst += "pivoted: A[:, P] is compared with the factors\n";
+  if (!input.has_q())
+    answer.worst += "R alone: the residual is ||A'A - R'R|| / ||A||^2, a weaker check\n";
   if (const std::string worst = worst_line(result.verdict, result.leading()); !worst.empty())
-    text += fmt::format("{}{}\n", worst,
-                        result.options.criteria == Criteria::m_eps
-                            ? "; bars m 2^-23"
-                            : fmt::format("; u = {}", unit_text(input.precision())));
+    answer.worst += fmt::format("{}{}\n", worst,
+                                result.options.criteria == Criteria::m_eps
+                                    ? "; bars m 2^-23"
+                                    : fmt::format("; u = {}", unit_text(input.precision())));
   if (result.check == Check::probe)
-    text += "these errors are estimates, except those of matrices close to a bar\n";
-  for (const Measurement& m : result.listed()) text += line_of(m, result);
+    answer.worst += "these errors are estimates, except those of matrices close to a bar\n";
+  for (const Measurement& m : result.listed()) answer.listed.push_back(line_of(m, result));
   if (const index_t count = second_tries(input.factors); count > 0)
-    text += fmt::format("{} {} from a second try\n", format_count(count),
-                        count == 1 ? "matrix came" : "matrices came");
-  const auto left = result.verdict.failed() - std::ssize(result.listed());
-  if (!result.options.all && left > 0)
-    text += fmt::format("and {} more; --all lists them\n", format_count(left));
-  const std::string last = verdict_line(result);
-  return text + (result.verdict.failed() > 0 ? in_red(last) : last) + "\n";
+    answer.after_list = fmt::format("{} {} from a second try\n", format_count(count),
+                                    count == 1 ? "matrix came" : "matrices came");
+  answer.verdict = verdict_line(result);
+  answer.failed = result.verdict.failed();
+  return answer;
 }
 
 Json to_json(const VerifyResult& result) {
@@ -175,13 +171,6 @@ Json to_json(const VerifyResult& result) {
             {"check", result.stages.work},
             {"total", result.total_seconds}}},
           {"exit", result.verdict.failed() > 0 ? 1 : 0}};
-}
-
-void print_text(const VerifyResult& result) {
-  if (result.verdict.matrices() == 0)
-    print_message(fmt::format("{}: 0 matrices", escape(result.input.a.source().file)));
-  if (!result.options.json && !result.options.quiet) write_stdout(text_of(result));
-  if (result.options.quiet && result.verdict.failed() > 0) print_failure(verdict_line(result));
 }
 
 void print_notes(const VerifyResult& result, const MeasurePlan& plan) {
@@ -295,7 +284,8 @@ struct JsonAnswer {
   ExitCode code = ExitCode::good;
 };
 
-/// `source`: one of the datasets that OUT records, or empty where it holds the factors of one.
+/// Verifies the factors of one dataset. `source` is one of the datasets that OUT records, or empty
+/// where OUT holds the factors of one.
 JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
   const Stopwatch watch;
   const Limits limits = host_limits(o.memory_bytes, o.threads);
@@ -323,9 +313,11 @@ JsonAnswer verify_one(const VerifyOptions& o, const std::string& source) {
     if (*factor) (*factor)->require_unchanged();
   if (report) report->commit();
   result.total_seconds = watch.seconds();
-  print_text(result);
-  const ExitCode code = result.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
-  return {o.json ? to_json(result) : Json(), code};
+  if (result.verdict.matrices() == 0)
+    print_message(fmt::format("{}: 0 matrices", escape(a->source().file)));
+  const VerifyAnswer answer = answer_of(result);
+  print_answer(o, answer);
+  return {o.json ? to_json(result) : Json(), answer.exit_code()};
 }
 
 /// The datasets in an output of several that the options name; all where they name none.
@@ -378,6 +370,7 @@ ExitCode verify_several(const VerifyOptions& o, const std::vector<std::string>& 
 }  // namespace
 
 ExitCode run_verify(const VerifyOptions& o) {
+  require_own_report(o.solutions.empty() ? o.factors : o.solutions);
   if (!o.solutions.empty()) return verify_solutions(o);
   if (const auto table = with_table(o)) return verify_solutions(*table);
   if (!o.report.empty()) check_report(o);

@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "app/commands/factors_as_solutions.hpp"
+#include "app/commands/verify_answer.hpp"
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
-#include "app/run/join.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/run/verdict_text.hpp"
@@ -19,6 +19,7 @@
 #include "app/solve/solve_stages.hpp"
 #include "app/solve/weight_scale.hpp"
 #include "core/host.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/variable_record.hpp"
 
@@ -27,9 +28,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t listed_failures = 10;
-
-/// What OUT records of the run that made it; empty texts where another program wrote it.
+/// What OUT records about the run that made it. The texts are empty where another program wrote it.
 struct Recorded {
   std::string rows, solution, rank_tolerance, missing, ridge, weights, response, intercept,
       least_norm, weights_are;
@@ -50,7 +49,7 @@ std::optional<double> number_of(const std::string& text) {
   return value;
 }
 
-/// The options of the command line, and where they are silent those that OUT records.
+/// Returns the options of the command line, completed by the options that OUT records.
 SystemOptions options_of(const VerifyOptions& o, const Recorded& recorded) {
   SystemOptions options = o.system;
   // b of a table is a column, whatever B was.
@@ -112,7 +111,7 @@ SolveInputs open_inputs(const VerifyOptions& o, const SolveFiles& files,
   }
 }
 
-/// What was doubtful when the systems were solved is so now.
+/// Prints what was doubtful when the systems were solved, because it is doubtful still.
 void print_doubts(const VerifyOptions& o, const SolveFiles& files, const SolveInputs& inputs) {
   print_notes(inputs, o.verbose);
   print_other_reading(o.solutions, files.recorded_a, inputs.a->source());
@@ -179,38 +178,32 @@ VerifiedSolutions verify_typed(const VerifyOptions& o, const SolveJob& job) {
 std::string line_of(const Listed& one, const Dims& dims) {
   const SolutionReport& r = one.report;
   const std::string name = "solution " + matrix_name(dims, one.solution);
-  if (r.status == Status::non_finite) return name + " fails: A or b holds NaN or Inf\n";
+  if (r.status == Status::non_finite) return name + " fails: A or b holds NaN or Inf";
   if (r.status == Status::too_few_rows)
-    return name + " passes: it is NaN, and too few rows count for it\n";
+    return name + " passes: it is NaN, and too few rows count for it";
   if (std::isnan(r.backward_error))
-    return name + " fails: it holds numbers, and too few rows count for it\n";
-  if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf\n";
-  std::string text = fmt::format("{} {}: backward error {:.2g} ({:.2g} of its bar)", name,
-                                 r.status == Status::ok ? "passes" : "fails", r.backward_error,
-                                 r.backward_error == 0 ? 0 : r.backward_error / r.bar);
+    return name + " fails: it holds numbers, and too few rows count for it";
+  if (!std::isfinite(r.backward_error)) return name + " fails: it holds NaN or Inf";
+  std::string text =
+      fmt::format("{} {}: {}", name, r.status == Status::ok ? "passes" : "fails",
+                  error_text("backward error", r.backward_error, r.bar, " of its bar"));
   if (!std::isnan(r.least_norm_error))
-    text += fmt::format(", least norm {:.2g} ({:.2g})", r.least_norm_error,
-                        r.least_norm_error == 0 ? 0 : r.least_norm_error / r.bar);
-  return text + fmt::format(", residual norm {:.6g}\n", r.residual_norm);
+    text += ", " + error_text("least norm", r.least_norm_error, r.bar, "");
+  return text + fmt::format(", residual norm {:.6g}", r.residual_norm);
 }
 
-std::string verified_line(const VerifiedSolutions& found, const std::string& file) {
-  return fmt::format("verified {} solution{} of {}: {}", format_count(found.verdict.solutions()),
-                     found.verdict.solutions() == 1 ? "" : "s", escape(file),
-                     verdict_line(found.verdict));
-}
-
-void print_text(const VerifyOptions& o, const VerifiedSolutions& found, const Dims& dims,
-                ElementType type) {
-  std::string text;
+VerifyAnswer answer_of(const VerifiedSolutions& found, const std::string& file, const Dims& dims,
+                       ElementType type) {
+  VerifyAnswer answer;
   if (const std::string worst = worst_line(found.verdict, dims); !worst.empty())
-    text += fmt::format("{}; u = {}\n", worst, type == ElementType::float32 ? "2^-23" : "2^-52");
-  for (const Listed& one : found.listed) text += line_of(one, dims);
-  const auto left = found.verdict.failed() - std::ssize(found.listed);
-  if (!o.all && left > 0)
-    text += fmt::format("and {} more; --all lists them\n", format_count(left));
-  const std::string last = verified_line(found, o.solutions);
-  write_stdout(text + (found.verdict.failed() > 0 ? in_red(last) : last) + "\n");
+    answer.worst =
+        fmt::format("{}; u = {}\n", worst, type == ElementType::float32 ? "2^-23" : "2^-52");
+  for (const Listed& one : found.listed) answer.listed.push_back(line_of(one, dims));
+  answer.verdict = fmt::format(
+      "verified {} solution{} of {}: {}", format_count(found.verdict.solutions()),
+      found.verdict.solutions() == 1 ? "" : "s", escape(file), verdict_line(found.verdict));
+  answer.failed = found.verdict.failed();
+  return answer;
 }
 
 void print_json(const VerifyOptions& o, const VerifiedSolutions& found, const SolveInputs& inputs,
@@ -254,7 +247,7 @@ ExitCode verify_solutions(const VerifyOptions& o) {
   fit_weights(inputs, type_of_solutions(x->source()));
   SolveProblem problem = solve_problem(inputs, options, type_of_solutions(x->source()));
   problem.only_checks = true;
-  // Only this tool promises the least norm.
+  // Another program's solutions are not held to the least norm, which only this tool promises.
   problem.rank.is_basic = recorded.solution != "least-norm";
   const Limits limits =
       limits_beside_files(inputs, problem.type, x->workspace_bytes(problem.type), all);
@@ -266,14 +259,14 @@ ExitCode verify_solutions(const VerifyOptions& o) {
                                       : verify_typed<double>(o, job);
   inputs.require_unchanged();
   x->require_unchanged();
+  const VerifyAnswer answer =
+      answer_of(found, o.solutions, inputs.sides.solution_dims, problem.type);
   if (o.json) {
     print_json(o, found, inputs, watch.seconds());
-  } else if (!o.quiet) {
-    print_text(o, found, inputs.sides.solution_dims, problem.type);
-  } else if (found.verdict.failed() > 0) {
-    print_failure(verified_line(found, o.solutions));
+  } else {
+    print_answer(o, answer);
   }
-  return found.verdict.failed() > 0 ? ExitCode::answer_is_no : ExitCode::good;
+  return answer.exit_code();
 }
 
 }  // namespace qrtool

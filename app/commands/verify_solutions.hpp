@@ -2,7 +2,7 @@
 // verify_solutions.hpp: the part of `qrtool verify` that takes three files.
 #pragma once
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
@@ -42,7 +42,7 @@ std::uint64_t size_of_file(const std::string& file) {
 /// Why the stored dimensions are read in this order.
 std::string reason_of(const Source& source, const Format& format, Order asked) {
   if (asked != Order::automatic) return "as --order says";
-  // Without the way out, in parentheses, for those who want another order.
+  // The text is cut before the parentheses, which tell those who want another order what to do.
   if (&format != formats().back())
     return std::string(format.own_order.substr(0, format.own_order.find(" (")));
   if (!source.order_is_stated)
@@ -100,7 +100,7 @@ void list_datasets(const InfoOptions& o, FileContents& contents) {
   }
 }
 
-/// What `factor` does with the file.
+/// Opens the file as `factor` would, and keeps what it says.
 void try_to_read(const InfoOptions& o, FileContents& contents) {
   try {
     contents.read = open_input(spec_of(o))->source();

@@ -29,11 +29,11 @@ struct FileContents {
   std::vector<std::string> files = {};  // of a set; empty: it is one file
   std::vector<FoundDataset> datasets = {};
   std::optional<Source> read = {};        // what `factor` reads where nothing else is said
-  std::string objection = {}, hint = {};  // why it reads nothing, and what to do; empty
+  std::string objection = {}, hint = {};  // why `factor` reads nothing, and what to do
   std::vector<OutputSummary> outputs = {};
 };
 
-/// Errors: InputError where the file, or what was named in it, cannot be read.
+/// Looks into a file. Errors: InputError where the file, or what was named in it, cannot be read.
 FileContents look_into(const InfoOptions& options);
 
 }  // namespace qrtool

@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// Of several errors over the same intervals.
+/// The histograms of several errors over the same intervals.
 struct Histogram {
   struct Column {
     std::string_view name;
@@ -26,7 +26,7 @@ struct Histogram {
   double to(std::size_t i) const;
 };
 
-/// The ratios of one error. Those that are NaN count nowhere.
+/// The ratios of one error to its bars. A ratio that is NaN counts nowhere.
 struct Ratios {
   std::string_view name;
   std::vector<double> values;
@@ -35,7 +35,7 @@ struct Ratios {
 /// where a ratio is above it.
 Histogram count_ratios(std::span<const Ratios> errors);
 
-/// A table with a line for each interval, and bars of '#'.
+/// Returns a table with a line for each interval, and bars of '#'.
 std::string to_text(const Histogram& histogram);
 
 /// "0.02", "5e-06"

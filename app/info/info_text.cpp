@@ -7,9 +7,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/run/join.hpp"
 #include "app/run/source_notes.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/join.hpp"
 #include "core/report.hpp"
 #include "core/text.hpp"
 
@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_listed = 40;
 
-/// "20 matrices of 8x3", "a matrix of 8x3".
+/// Names the matrices of a source: "20 matrices of 8x3", "a matrix of 8x3".
 std::string matrices_text(const Source& source) {
   const std::string of =
       source.leading.size() > 1
@@ -46,7 +46,7 @@ std::string short_problem(const FileContents& contents, const Entry& entry) {
 std::string meaning_of(const FileContents& contents, const FoundDataset& dataset) {
   if (!contents.outputs.empty()) return "";
   if (dataset.source) {
-    // Of the one dataset that would be read, a line of its own says it.
+    // A dataset that would be read has a line of its own for its details.
     const std::string details = contents.read ? "" : details_text(*dataset.source);
     return fmt::format("{}, by {}s ({}){}{}", matrices_text(*dataset.source),
                        name_of(dataset.source->order), dataset.order_reason,
@@ -64,7 +64,8 @@ bool is_of_report(const Entry& entry) {
          entry.name == "qrtool";
 }
 
-/// What is worth a line: of an output the factors or solutions, as the report follows in words.
+/// Returns the datasets that get a line: of an output the factors or solutions, since words
+/// describe its report.
 std::vector<const FoundDataset*> shown_datasets(const FileContents& contents) {
   std::vector<const FoundDataset*> shown;
   for (const FoundDataset& each : contents.datasets)
@@ -121,7 +122,8 @@ std::string reading_text(const FileContents& contents, bool verbose) {
   return text;
 }
 
-/// The attributes in the words of a sentence; those that a file does not record are left out.
+/// Puts the attributes into the words of a sentence. Attributes that a file does not record are
+/// left out.
 std::string origin_text(const StoredOutput& stored, bool has_solutions) {
   const auto word = [&](const char* name) { return escape(stored.attribute(name)); };
   const auto place = [&](const char* file, const char* dataset) {
@@ -139,6 +141,7 @@ std::string origin_text(const StoredOutput& stored, bool has_solutions) {
   add("arithmetic ", word("arithmetic"));
   add("", word("solution"));
   add("by ", word("variant"));
+  add("", word("way"));
   add("on ", word("device"));
   add("check ", word("check"));
   return parts.empty() ? "CSV does not say how they were made" : join(parts, ", ");

@@ -14,7 +14,7 @@
 
 namespace qrtool {
 
-/// One of the errors in the report.
+/// The summary of one error of the report.
 struct ErrorSummary {
   std::string name;
   double worst = 0;
@@ -35,8 +35,8 @@ struct OutputSummary {
   index_t failed() const { return count - status[0] - status[4] - status[5]; }
 };
 
-/// `entries`: the datasets of the output, whose shapes give the bars where none is stored. The name
-/// of each is that of a factor: Q, /Q, R, ...
+/// Sums up a report. `entries` are the datasets of the output, whose shapes give the bars where
+/// none is stored. The name of each is that of a factor: Q, /Q, R, ...
 OutputSummary sum_up(StoredOutput stored, std::span<const Entry> entries);
 
 }  // namespace qrtool

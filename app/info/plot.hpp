@@ -9,11 +9,11 @@
 
 namespace qrtool {
 
-/// A script for gnuplot: for each error of each output how many results have it in which part of
-/// the bar.
+/// Returns a script for gnuplot that shows, for each error of each output, how many results have it
+/// in which part of the bar.
 std::string plot_script(std::span<const OutputSummary> outputs, const std::string& file);
 
-/// How many histograms that are.
+/// Returns how many histograms the picture has.
 int histograms_of(std::span<const OutputSummary> outputs);
 
 }  // namespace qrtool

@@ -28,7 +28,7 @@ void write_stderr(std::string_view text);
 
 /// Writes one line: `qrtool: message`.
 void print_message(std::string_view message);
-/// The same for a failure, which is red on a terminal.
+/// Prints a failure, which is red on a terminal.
 void print_failure(std::string_view message);
 
 /// The text, red where standard output is a terminal that shows colours. The environment variable
@@ -41,7 +41,7 @@ std::string in_red(std::string_view text);
 void open_log(const std::string& path, const std::string& command);
 /// Writes the last line of the log, where there is one.
 void close_log(int exit_code);
-/// Errors: OutputError where a line of the log could not be written.
+/// Ends the log. Errors: OutputError where a line of it could not be written.
 void finish_log();
 
 /// Writes one line, `hint: action`; nothing where `action` is empty.

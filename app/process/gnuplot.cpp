@@ -33,7 +33,7 @@ constexpr const char* how_to_install =
   throw OutputError(fmt::format("gnuplot cannot draw: {}", why));
 }
 
-/// Where a program is that the PATH leads to; empty where there is none.
+/// Returns where the PATH leads to a program, or an empty text.
 std::string find_program(const char* name) {
   const char* path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "" : path;
@@ -95,7 +95,7 @@ pid_t start_gnuplot(int input, int output, int errors) {
   return child;
 }
 
-/// What gnuplot writes to its standard output.
+/// Runs a script, and returns what gnuplot writes to its standard output.
 std::string run_gnuplot(const std::string& script) {
   if (!has_gnuplot()) throw OutputError("gnuplot is not installed", how_to_install);
   const Descriptor input = file_with(script), errors = file_with("");

@@ -15,7 +15,7 @@ bool has_gnuplot();
 /// `force`.
 void check_picture(const std::string& path, bool force);
 
-/// A picture's size in pixels.
+/// The size of a picture in pixels.
 struct PictureSize {
   int width = 900, height = 640;
 };
@@ -24,7 +24,7 @@ struct PictureSize {
 /// as check_picture(); OutputError where gnuplot fails.
 void draw_picture(const std::string& path, bool force, PictureSize size, const std::string& script);
 
-/// The same as an SVG document.
+/// Draws the picture of a script as an SVG document.
 std::string draw_svg(PictureSize size, const std::string& script);
 
 /// A text as gnuplot quotes it, without characters that begin something else.

@@ -29,8 +29,8 @@ std::atomic<bool> is_one_of_several = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 std::atomic<bool> is_exit_ours = false;
 
-/// Of several ranks, the one that removes rank 0's files prints the message for all, since rank 0
-/// itself may have been killed.
+/// Chooses the message. Of several ranks, the one that removes rank 0's files prints it for all,
+/// since rank 0 itself may have been killed.
 const char* choose_text(Removed removed) {
   const char* own = message.load();
   if (!is_one_of_several || removed == Removed::none) return own;
@@ -121,7 +121,7 @@ void clean_up_at_exit() {
   _exit(static_cast<int>(ExitCode::limit));
 }
 
-/// For an exception that nothing catches, as one in a destructor.
+/// Ends the process after an exception that nothing catches, such as one in a destructor.
 [[noreturn]] void end_with_uncaught_exception() {
   remove_temporary_files();
   try {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "app/run/join.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/file/content_hash.hpp"
 
@@ -42,7 +42,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The first of `lines` that `others` do not hold, and what they hold of that option instead.
+/// Returns the first of `lines` that `others` do not hold, and the line that they have for that
+/// option.
 std::optional<std::pair<std::string, std::string>> first_difference(
     const std::vector<std::string>& lines, const std::vector<std::string>& others) {
   const auto name_of = [](const std::string& line) { return line.substr(0, line.find(' ')); };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/option_values.hpp"
+#include "app/options/print_options.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
 #include "core/plan.hpp"
@@ -14,7 +14,7 @@
 
 namespace qrtool {
 
-/// The text of rank 0 on every rank.
+/// Returns the text of rank 0 on every rank.
 std::string text_of_root(Comm& comm, std::string text);
 
 /// `options` begin with the command (its name as an option's). Errors: UsageError where ranks were
@@ -26,7 +26,7 @@ void agree_on_options(Comm& comm, const std::vector<GivenOption>& options);
 /// `path`: as the rank was given it. Errors: InputError where two ranks differ.
 void agree_on_source(Comm& comm, const Reader& input, const std::string& path);
 
-/// Errors: DeviceError where the ranks have chosen different backends.
+/// Compares the backends of the ranks. Errors: DeviceError where they differ.
 void agree_on_backend(Comm& comm, const Backend& backend);
 
 /// Gives every rank the variant and the sizes of rank 0's plan. A rank's own plan may differ, as

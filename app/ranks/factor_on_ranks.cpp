@@ -8,6 +8,7 @@
 #include <string>
 
 #include "app/ranks/agreement.hpp"
+#include "app/run/attempts.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/file/atomic_file.hpp"
@@ -16,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-/// What rank 0 says on every rank.
+/// Returns the answer of rank 0 on every rank.
 bool answer_of_root(Comm& comm, bool answer) {
   std::uint64_t number = answer ? 1 : 0;
   broadcast(comm, &number, 1);
@@ -26,14 +27,12 @@ bool answer_of_root(Comm& comm, bool answer) {
 /// Each rank chooses for itself, since each has a device of its own or none. Results of two
 /// backends are never mixed: where the choices differ, this is a failure of all, after which `auto`
 /// takes the CPU on all.
-BackendChoice choose_together(const FactorOptions& o, const Problem& problem, const Limits& limits,
-                              Comm& comm) {
-  BackendRequest request = o.backend;
+BackendChoice choose_together(BackendRequest request, const Problem& problem, const Limits& limits,
+                              bool says_why, Comm& comm) {
   request.rank = comm.rank();
   request.ranks = comm.size();
   BackendChoice choice;
-  together(comm,
-           [&] { choice = choose_backend(request, problem, limits, o.verbose || o.explain); });
+  together(comm, [&] { choice = choose_backend(request, problem, limits, says_why); });
   agree_on_backend(comm, *choice.backend);
   return choice;
 }
@@ -67,6 +66,26 @@ FactorResult factor_together(FactorRun run, Comm& comm) {
   return run.finish();
 }
 
+namespace {
+
+FactorResult factor_input_together(const FactorOptions& o, Reader& input, const Limits& limits,
+                                   const Stopwatch& watch, Comm& comm) {
+  const Problem problem = problem_of(input.source(), o);
+  const bool is_automatic = answer_of_root(comm, o.backend.is_automatic());
+  for (Attempts attempts(o.backend, is_automatic);;) {
+    BackendChoice choice;
+    try {
+      const bool says_why = attempts.is_first() && (o.verbose || o.explain);
+      choice = choose_together(attempts.request(), problem, limits, says_why, comm);
+      return factor_together(FactorRun(o, input, *choice.backend, watch), comm);
+    } catch (const Error& error) {
+      attempts.go_on(error, choice.is_device());
+    }
+  }
+}
+
+}  // namespace
+
 ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   const Stopwatch watch;
   Limits limits = rank_limits(o.memory_bytes, o.threads, comm);
@@ -88,14 +107,7 @@ ExitCode factor_on_ranks(const FactorOptions& o, Comm& comm) {
   });
   agree_on_source(comm, *input, o.input);
   limits = limits_beside_files(o, *input, limits);
-  const auto choose = [&] {
-    return choose_together(o, problem_of(input->source(), o), limits, comm);
-  };
-  const auto factor_on = [&](Backend& backend) {
-    return factor_together(FactorRun(o, *input, backend, watch), comm);
-  };
-  const bool is_automatic = answer_of_root(comm, o.backend.is_automatic());
-  const FactorResult result = factor_with_fallback(is_automatic, limits, choose, factor_on);
+  const FactorResult result = factor_input_together(o, *input, limits, watch, comm);
   const bool has_failed = answer_of_root(comm, result.verdict.failed() > 0);
   print_result(o, result);
   return has_failed ? ExitCode::answer_is_no : ExitCode::good;

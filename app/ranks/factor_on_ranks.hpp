@@ -2,7 +2,7 @@
 // factor_on_ranks.hpp: the steps of `qrtool factor`, taken by several ranks together.
 #pragma once
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/factor_run.hpp"
 #include "core/comm.hpp"
 #include "core/error.hpp"

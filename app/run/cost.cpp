@@ -12,14 +12,14 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "app/bench/cases.hpp"
-#include "app/cli/print_options.hpp"
+#include "app/options/print_options.hpp"
 #include "app/process/console.hpp"
 #include "app/run/factor_matrices.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
 #include "core/matrices.hpp"
+#include "core/operations.hpp"
 #include "core/text.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
@@ -40,7 +40,7 @@ constexpr std::size_t factor_sample_bytes = std::size_t{32} << 20;
 // One matrix's line of a report: as numbers, and as text.
 constexpr std::uint64_t line_bytes = 38, line_text_bytes = 180;
 
-double flops_of(const Problem& problem) { return std::max(bench_flops(problem), 1.0); }
+double flops_of(const Problem& problem) { return std::max(lapack_operations(problem), 1.0); }
 
 /// A part of the matrices; or one matrix of the same form, but smaller.
 Problem sample_of(Problem problem) {

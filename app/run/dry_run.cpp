@@ -4,24 +4,26 @@
 
 #include <fmt/format.h>
 
-#include "app/process/console.hpp"
+#include "app/run/attempts.hpp"
 #include "app/run/cost.hpp"
 #include "app/run/factor_run.hpp"
-#include "core/cpu/cpu_backend.hpp"
+#include "core/factor/ranked_backend.hpp"
 #include "core/host.hpp"
-#include "core/ranked_backend.hpp"
 
 namespace qrtool {
 namespace {
 
 /// The backend of the run; the CPU where the tool has chosen a device that cannot start.
 BackendChoice choose(const FactorOptions& o, const Problem& problem, const Limits& limits) {
-  try {
-    return choose_backend(o.backend, problem, limits, o.verbose);
-  } catch (const DeviceError& error) {
-    if (!o.backend.is_automatic()) throw;
-    print_message(fmt::format("note: {}; the CPU does it", error.what()));
-    return {.backend = std::make_unique<CpuBackend>(limits), .reason = "the device cannot start"};
+  for (Attempts attempts(o.backend, o.backend.is_automatic());;) {
+    try {
+      const bool says_why = attempts.is_first() && o.verbose;
+      BackendChoice choice = choose_backend(attempts.request(), problem, limits, says_why);
+      if (!attempts.is_first()) choice.reason = "the device cannot start";
+      return choice;
+    } catch (const Error& error) {
+      attempts.go_on(error, /*had_device=*/false);
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 // dry_run.hpp: `qrtool factor --dry-run`.
 #pragma once
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/error.hpp"
 
 namespace qrtool {

@@ -55,17 +55,8 @@ MatrixChunk<T> allocate_matrices(Backend& backend, const Plan& plan) {
 void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                     std::span<const MatrixReport> lines) {
   for (const MatrixReport& line : lines) {
-    // The report does not hold ||A||, for which the bars allow; scaled, it is at least 1/2.
-    const Errors errors{.residual = line.residual,
-                        .orthogonality = line.orthogonality,
-                        .lower = line.lower,
-                        .diagonal_ratio = line.diagonal_ratio,
-                        .norm = 0.5,
-                        .scale = line.scale};
-    verdict.add({.matrix = first++,
-                 .status = line.status,
-                 .errors = errors,
-                 .bars = standard_bars(problem.m, problem.n, precision_of(problem), errors)});
+    verdict.add(
+        {.matrix = first++, .status = line.status, .errors = errors_of(line), .bars = line.bars});
     verdict.add_route(line);
     verdict.add_rank(line, problem.k());
   }

@@ -29,7 +29,7 @@ Factors<T> factors_of(const MatrixChunk<T>& chunk);
 template <class T>
 std::span<MatrixReport> lines_of(MatrixChunk<T>& chunk);
 
-/// Adds the lines of the report from matrix `first` on, each with the bars of its problem.
+/// Adds the lines of the report from matrix `first` on, each with its bars.
 void add_to_verdict(Verdict& verdict, const Problem& problem, index_t first,
                     std::span<const MatrixReport> lines);
 

@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
-#include "app/ranks/share_stages.hpp"
 #include "app/run/leaf_stream.hpp"
 #include "app/run/row_passes.hpp"
-#include "core/backend_leaves.hpp"
+#include "app/run/share_stages.hpp"
+#include "core/cpu/tall/backend_leaves.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/gram_probe.hpp"
-#include "core/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/gram_probe.hpp"
 #include "core/ratios.hpp"
 #include "io/file/scratch_file.hpp"
 
@@ -130,7 +131,7 @@ struct RowFactor<T>::State {
   TallTree<T> tree;
   std::optional<GramProbe<T>> probe;    // for R alone
   std::optional<ErrorProbe> estimator;  // for Q and R
-  std::optional<PivotedR> pivoted;      // where rank or condition are asked for
+  std::optional<RankAndOrder> pivoted;  // where rank or condition are asked for
   const std::unique_ptr<LeafQr<T>> leaves;
   Batch<T> r;
   const std::unique_ptr<LeafStream<T>> stream;  // for R alone, where the file allows it
@@ -371,7 +372,7 @@ template <class T>
 MatrixReport RowFactor<T>::try_again(index_t matrix, const MatrixReport& first) {
   remake(true, matrix);
   MatrixReport second = state_->factor(matrix);
-  if (is_better(state_->problem, second, first)) {
+  if (is_better(state_->problem.mode, second, first)) {
     second.route = Route::reflectors;
     second.tries = 2;
     return second;

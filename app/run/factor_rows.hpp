@@ -8,8 +8,8 @@
 
 #include "app/run/pipeline.hpp"
 #include "core/comm.hpp"
-#include "core/second_try.hpp"
-#include "core/tall.hpp"
+#include "core/cpu/tall/tall.hpp"
+#include "core/factor/second_try.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 

@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "app/process/console.hpp"
-#include "app/ranks/share_stages.hpp"
 #include "app/run/factor_matrices.hpp"
 #include "app/run/factor_rows.hpp"
 #include "app/run/name_dimensions.hpp"
+#include "app/run/share_stages.hpp"
 #include "app/run/source_notes.hpp"
-#include "core/cpu/cpu_backend.hpp"
 #include "core/host.hpp"
 #include "core/text.hpp"
 #include "io/repeated_reader.hpp"
@@ -215,9 +214,10 @@ void FactorRun::factor_by_matrices(Comm& comm, ProgressMode mode) {
   });
   result_.start_seconds = watch_.seconds();
   Progress progress("factor", plan().problem.count, mode);
+  Backend& backend = plan().problem.ranks() ? static_cast<Backend&>(ranks_) : tries_;
   MatrixSteps<T> steps{.plan = plan(),
                        .input = input_,
-                       .backend = ranks_,
+                       .backend = backend,
                        .outputs = outputs_,
                        .verdict = result_.verdict,
                        .seconds = result_.chunks,
@@ -271,6 +271,8 @@ void FactorRun::run_stages(Comm& comm) {
 
 void FactorRun::commit() {
   const Stopwatch sync;
+  if (const std::string way = way_text(result_); !way.empty())
+    outputs_.factors->add_attribute("way", way);
   outputs_.commit();
   result_.sync_seconds = sync.seconds();
 }
@@ -280,52 +282,6 @@ FactorResult FactorRun::finish() {
     print_message(fmt::format("note: {}; the CPU made the second try", trouble));
   result_.total_seconds = watch_.seconds();
   return std::move(result_);
-}
-
-FactorResult factor_one(const FactorOptions& o, Reader& input, const Limits& all,
-                        const Stopwatch& watch, OutputFile* shared) {
-  const Limits limits = limits_beside_files(o, input, all);
-  const auto choose = [&] {
-    return choose_backend(o.backend, problem_of(input.source(), o), limits, o.verbose || o.explain);
-  };
-  const auto factor_on = [&](Backend& backend) {
-    SingleComm alone;
-    FactorRun run(o, input, backend, watch);
-    run.make_plan();
-    run.say_plan();
-    run.create_outputs(shared);
-    run.run_stages(alone);
-    run.commit();
-    return run.finish();
-  };
-  return factor_with_fallback(o.backend.is_automatic(), limits, choose, factor_on);
-}
-
-FactorResult factor_with_fallback(bool is_automatic, const Limits& limits,
-                                  const std::function<BackendChoice()>& choose,
-                                  const std::function<FactorResult(Backend&)>& factor_on) {
-  const auto fall_back = [&](const Error& error) {
-    print_message(fmt::format("note: {}; the CPU does it", error.what()));
-    CpuBackend cpu(limits);
-    return factor_on(cpu);
-  };
-  BackendChoice choice;
-  try {
-    choice = choose();
-  } catch (const DeviceError& error) {
-    if (!is_automatic) throw;
-    return fall_back(error);
-  }
-  const bool may_fall_back = is_automatic && choice.backend->name() != "cpu";
-  try {
-    return factor_on(*choice.backend);
-  } catch (const DeviceError& error) {
-    if (!may_fall_back) throw;
-    return fall_back(error);
-  } catch (const LimitError& error) {
-    if (!may_fall_back) throw;
-    return fall_back(error);
-  }
 }
 
 }  // namespace qrtool

@@ -2,18 +2,17 @@
 // factor_run.hpp: the steps of `qrtool factor`, from the open input to the committed output.
 #pragma once
 
-#include <functional>
 #include <memory>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/factor_summary.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/outputs.hpp"
 #include "app/run/stopwatch.hpp"
 #include "core/backend.hpp"
 #include "core/comm.hpp"
-#include "core/ranked_backend.hpp"
-#include "core/second_try.hpp"
+#include "core/factor/ranked_backend.hpp"
+#include "core/factor/second_try.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -70,16 +69,5 @@ class FactorRun {
 std::vector<std::pair<std::string, AttributeValue>> common_attributes(const Source& source);
 /// The datasets that a run writes, without what only the plan knows.
 OutputSpec planned_output(const Source& source, const Problem& problem);
-
-/// All steps of a run by one process, on the backend that the options choose. `shared`: the file of
-/// several datasets that gets the factors; null: they get a file of their own.
-FactorResult factor_one(const FactorOptions& options, Reader& input, const Limits& limits,
-                        const Stopwatch& watch, OutputFile* shared = nullptr);
-
-/// factor_on(backend) on the backend that choose() gives. Where `is_automatic` and the device
-/// fails, the CPU does everything again: results of two backends are never mixed.
-FactorResult factor_with_fallback(bool is_automatic, const Limits& limits,
-                                  const std::function<BackendChoice()>& choose,
-                                  const std::function<FactorResult(Backend&)>& factor_on);
 
 }  // namespace qrtool

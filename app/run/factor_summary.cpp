@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
-#include "core/gram_probe.hpp"
+#include "core/join.hpp"
+#include "core/measure/gram_probe.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 #include "io/format.hpp"
@@ -61,21 +61,15 @@ std::string written_files(const FactorResult& result) {
 std::string verdict_line(const Verdict& verdict) {
   const index_t passed = verdict.count(Status::ok);
   if (passed == 1 && verdict.matrices() == 1) return "the matrix passes";
-  if (passed == verdict.matrices()) return fmt::format("all {} pass", format_count(passed));
   const index_t unchecked = verdict.count(Status::unchecked);
   if (unchecked == 1 && verdict.matrices() == 1) return "the matrix is unchecked";
-  if (unchecked == verdict.matrices())
+  if (unchecked == verdict.matrices() && unchecked > 0)
     return fmt::format("all {} unchecked", format_count(unchecked));
-  std::string text =
-      fmt::format("{} of {} pass", format_count(passed), format_count(verdict.matrices()));
-  const std::pair<Status, std::string_view> others[] = {{Status::above_bar, "above the bar"},
-                                                        {Status::non_finite, "not finite"},
-                                                        {Status::r_overflows, "overflow in R"},
-                                                        {Status::unchecked, "unchecked"}};
-  for (const auto& [status, name] : others)
-    if (verdict.count(status) > 0)
-      text += fmt::format(", {} {}", format_count(verdict.count(status)), name);
-  return text;
+  const NamedCount others[] = {{verdict.count(Status::above_bar), "above the bar"},
+                               {verdict.count(Status::non_finite), "not finite"},
+                               {verdict.count(Status::r_overflows), "overflow in R"},
+                               {unchecked, "unchecked"}};
+  return passed_text(passed, verdict.matrices(), others);
 }
 
 std::string rate(std::size_t bytes_per_matrix, index_t count, double seconds) {
@@ -94,16 +88,6 @@ std::string times_of(const FactorResult& result) {
                      format_seconds(result.stages.write),
                      rate(problem.output_bytes(), problem.count, result.stages.write),
                      format_seconds(result.sync_seconds), format_seconds(result.total_seconds));
-}
-
-/// The way that the matrices went where it is not the variant's usual one; else empty.
-std::string way_text(const FactorResult& result) {
-  const RouteCounts& routes = result.verdict.routes();
-  const index_t slow = routes.reflectors + routes.second_try;
-  const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
-  if (slow == 0 || !routes.has_choice()) return "";
-  return slow == all ? fmt::format("all {} by reflectors", format_count(all))
-                     : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
 }
 
 std::string variant_text(const FactorResult& result) {
@@ -163,6 +147,15 @@ Json condition_json(const FactorResult& result) {
 }
 
 }  // namespace
+
+std::string way_text(const FactorResult& result) {
+  const RouteCounts& routes = result.verdict.routes();
+  const index_t slow = routes.reflectors + routes.second_try;
+  const index_t all = routes.only + routes.first_pass + routes.second_pass + slow;
+  if (slow == 0 || !routes.has_choice()) return "";
+  return slow == all ? fmt::format("all {} by reflectors", format_count(all))
+                     : fmt::format("{} of {} by reflectors", format_count(slow), format_count(all));
+}
 
 std::string summary(const FactorResult& result, bool verbose) {
   const Plan& plan = result.plan;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/pipeline.hpp"
 #include "app/run/verdict.hpp"
 #include "core/backend.hpp"
@@ -36,6 +36,9 @@ struct FactorResult {
 /// Prints bad matrices to standard error, and then the result to standard output in the form that
 /// the options ask for.
 void print_result(const FactorOptions& options, const FactorResult& result);
+
+/// The way that the matrices went where it is not the variant's usual one; else empty.
+std::string way_text(const FactorResult& result);
 
 /// Describes the run in a few lines for standard output. `verbose` adds the routes.
 std::string summary(const FactorResult& result, bool verbose);

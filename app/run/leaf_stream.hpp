@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "core/cpu/tall/tall.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
-#include "core/gram_probe.hpp"
-#include "core/tall.hpp"
+#include "core/measure/gram_probe.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {

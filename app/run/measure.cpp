@@ -6,11 +6,12 @@
 
 #include <algorithm>
 
-#include "app/run/join.hpp"
 #include "app/run/measure_ways.hpp"
 #include "core/error.hpp"
+#include "core/factor/rank_and_order.hpp"
 #include "core/host.hpp"
-#include "core/pivoted_r.hpp"
+#include "core/join.hpp"
+#include "core/measure/error_meter.hpp"
 #include "core/text.hpp"
 #include "io/format.hpp"
 

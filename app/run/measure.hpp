@@ -9,7 +9,7 @@
 
 #include "app/run/pipeline.hpp"
 #include "app/run/verdict.hpp"
-#include "core/error_probe.hpp"
+#include "core/measure/error_probe.hpp"
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
 #include "io/reader.hpp"

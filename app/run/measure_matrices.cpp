@@ -6,8 +6,10 @@
 #include "app/run/chunk.hpp"
 #include "app/run/measure_ways.hpp"
 #include "app/run/stages.hpp"
+#include "core/cpu/reference/form_q.hpp"
+#include "core/factor/rank_and_order.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
-#include "core/pivoted_r.hpp"
 
 namespace qrtool {
 namespace {

@@ -6,7 +6,9 @@
 
 #include "app/run/measure_ways.hpp"
 #include "app/run/stopwatch.hpp"
-#include "core/pivoted_r.hpp"
+#include "core/factor/rank_and_order.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -74,11 +73,15 @@ struct StageSeconds {
   double read = 0, work = 0, write = 0;
 };
 
-/// Passes the buffers through read, work and write, again and again, until read(buffer) returns
-/// false and leaves its buffer empty. Every stage takes the buffers in the same order. `work` runs
-/// on the calling thread. The first exception of any stage stops all stages and is rethrown here.
-template <class Buffer, class Read, class Work, class Write>
-StageSeconds run_pipeline(std::vector<Buffer>& buffers, Read read, Work work, Write write) {
+/// Passes the buffers through the steps of `stages`, again and again, until read(buffer) returns
+/// false and leaves its buffer empty:
+///
+///     bool read(buffer)   work(buffer)   write(buffer)
+///
+/// Every step takes the buffers in the same order. work() runs on the calling thread. The first
+/// exception of any step stops all of them and is rethrown here.
+template <class Buffer, class Stages>
+StageSeconds run_pipeline(std::vector<Buffer>& buffers, Stages& stages) {
   BoundedQueue<Buffer*> free(buffers.size()), filled(buffers.size()), done(buffers.size());
   for (Buffer& buffer : buffers) free.push(&buffer);
 
@@ -100,12 +103,9 @@ StageSeconds run_pipeline(std::vector<Buffer>& buffers, Read read, Work work, Wr
       for (auto* queue : {&free, &filled, &done}) queue->cancel();
     }
   };
-  const auto always = [](auto& step) {
-    return [&step](Buffer& buffer) {
-      step(buffer);
-      return true;
-    };
-  };
+  const auto read = [&](Buffer& buffer) { return stages.read(buffer); };
+  const auto work = [&](Buffer& buffer) { return stages.work(buffer), true; };
+  const auto write = [&](Buffer& buffer) { return stages.write(buffer), true; };
 
   // If the second thread cannot be started, the first one must not wait for it.
   struct CancelAtExit {
@@ -117,10 +117,10 @@ StageSeconds run_pipeline(std::vector<Buffer>& buffers, Read read, Work work, Wr
   };
   StageSeconds seconds;
   {
-    const std::jthread reader([&] { run_stage(free, filled, std::ref(read), seconds.read); });
+    const std::jthread reader([&] { run_stage(free, filled, read, seconds.read); });
     const CancelAtExit cancel{free, filled};
-    const std::jthread writer([&] { run_stage(done, free, always(write), seconds.write); });
-    run_stage(filled, done, always(work), seconds.work);
+    const std::jthread writer([&] { run_stage(done, free, write, seconds.write); });
+    run_stage(filled, done, work, seconds.work);
   }
   if (first_error) std::rethrow_exception(first_error);
   return seconds;

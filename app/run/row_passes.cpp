@@ -6,6 +6,7 @@
 
 #include "app/run/stopwatch.hpp"
 #include "core/comm.hpp"
+#include "core/measure/row_parts.hpp"
 
 namespace qrtool {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/variable_record.hpp"
 

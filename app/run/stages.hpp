@@ -9,6 +9,23 @@
 
 namespace qrtool {
 
+/// The steps of a run as stages of the pipeline, for chunks 0 .. count - 1.
+template <class Chunk, class Steps>
+struct NumberedStages {
+  index_t count;
+  Steps& steps;
+  index_t next = 0;
+
+  bool read(Chunk& chunk) {
+    if (next == count) return false;
+    steps.begin(chunk, next++);
+    steps.read(chunk);
+    return true;
+  }
+  void work(Chunk& chunk) { steps.work(chunk); }
+  void write(Chunk& chunk) { steps.keep(chunk); }
+};
+
 /// Passes chunks 0 .. count - 1 through the steps of a run, which are
 ///
 ///     begin(chunk, number)   says which matrices or rows the chunk holds
@@ -19,16 +36,8 @@ namespace qrtool {
 /// They overlap as in run_pipeline; keep() has its own thread.
 template <class Chunk, class Steps>
 StageSeconds run_stages(index_t count, std::vector<Chunk>& buffers, Steps& steps) {
-  index_t next = 0;
-  const auto read = [&](Chunk& chunk) {
-    if (next == count) return false;
-    steps.begin(chunk, next++);
-    steps.read(chunk);
-    return true;
-  };
-  const auto work = [&](Chunk& chunk) { steps.work(chunk); };
-  const auto keep = [&](Chunk& chunk) { steps.keep(chunk); };
-  return run_pipeline(buffers, read, work, keep);
+  NumberedStages<Chunk, Steps> stages{count, steps};
+  return run_pipeline(buffers, stages);
 }
 
 }  // namespace qrtool

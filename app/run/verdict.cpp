@@ -7,8 +7,7 @@
 namespace qrtool {
 
 void WorstError::include(double measured, double bar, index_t of_matrix) {
-  // No error can be better than 0, also where the bar is 0 (a matrix without columns).
-  const double measured_ratio = measured == 0 ? 0 : measured / bar;
+  const double measured_ratio = in_bars(measured, bar);
   if (matrix >= 0 && measured_ratio <= ratio) return;
   if (matrix >= 0 && std::isnan(ratio)) return;
   *this = {.error = measured, .ratio = measured_ratio, .matrix = of_matrix};

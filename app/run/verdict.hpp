@@ -12,6 +12,10 @@
 
 namespace qrtool {
 
+/// An error in units of its bar. No error can be better than 0, also where the bar is 0 (a matrix
+/// without columns).
+inline double in_bars(double error, double bar) { return error == 0 ? 0 : error / bar; }
+
 /// The error with the largest ratio to its bar so far. NaN is worse than any number.
 struct WorstError {
   double error = 0, ratio = 0;
@@ -25,7 +29,7 @@ struct Measurement {
   index_t matrix = 0;
   Status status = Status::unchecked;
   Errors errors;
-  Bars bars{};
+  Bars bars = {};
 };
 
 /// What is known of the rank and the condition of the matrices, where it was asked for.

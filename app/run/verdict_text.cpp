@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/run/join.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -38,6 +38,19 @@ std::string worst_line(const Verdict& verdict, std::span<const index_t> leading)
   return line + ", " + one("lower", verdict.lower(), "");
 }
 
+std::string error_text(std::string_view name, double error, double bar,
+                       std::string_view of_its_bar) {
+  return fmt::format("{} {:.2g} ({:.2g}{})", name, error, in_bars(error, bar), of_its_bar);
+}
+
+std::string passed_text(index_t passed, index_t all, std::span<const NamedCount> others) {
+  if (passed == all) return fmt::format("all {} pass", format_count(passed));
+  std::string text = fmt::format("{} of {} pass", format_count(passed), format_count(all));
+  for (const auto& [count, name] : others)
+    if (count > 0) text += fmt::format(", {} {}", format_count(count), name);
+  return text;
+}
+
 std::string route_text(const RouteCounts& routes) {
   return fmt::format(
       "{} by A'A in one pass, {} in two passes, {} by reflectors, {} in a second try",
@@ -55,7 +68,7 @@ Json to_json(const RouteCounts& routes) {
 
 Json to_json(const Measurement& measured, bool has_q) {
   const auto one = [](double error, double bar) -> Json {
-    return {{"error", error}, {"ratio", error == 0 ? 0 : error / bar}};
+    return {{"error", error}, {"ratio", in_bars(error, bar)}};
   };
   const auto& [matrix, status, errors, bars] = measured;
   return {{"matrix", matrix},

@@ -19,7 +19,7 @@ struct RowsChunk {
   Batch<T> a, b, w, ab;
 };
 
-/// The rows of one system with a few right sides, swept from the files or from memory.
+/// Sweeps over the rows of one system with a few right sides, from the files or from memory.
 template <class T>
 class RowSweeper {
  public:
@@ -34,7 +34,7 @@ class RowSweeper {
                          Batch<T>(1, job.inputs.w ? rows : 0, 1), Batch<T>(1, rows, shape_.n())});
   }
 
-  /// The system of this group; its right sides are columns first_column, ...
+  /// Goes to the system of this group. Its right sides are the columns first_column, ...
   void go_to(index_t group, index_t first_column) {
     group_ = group;
     column_ = first_column;
@@ -51,7 +51,7 @@ class RowSweeper {
   void pack(RowsChunk<T>& chunk, const RowScales& scales, SweepFindings& found);
   bool is_single() const { return job_.plan.divides_items(job_.inputs.sides); }
   index_t group_size() const { return std::max<index_t>(job_.plan.group_size, 1); }
-  /// The number of the group's first entry of b in its file.
+  /// Returns the number of the group's first entry of b in its file.
   index_t first_of_b() const {
     const index_t item = is_single() ? group_ : job_.inputs.sides.b_of(group_);
     return item * job_.problem.m * group_size();

@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// The shapes of the columns and the bar of the errors.
+/// The shapes of the columns of a report, and the bar of the errors.
 struct SolveColumns {
   const Dims& of_solutions;
   const Dims& of_matrices;

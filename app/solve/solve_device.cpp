@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "app/process/console.hpp"
-#include "app/run/opencl.hpp"
+#include "app/run/make_backend.hpp"
 #include "core/error.hpp"
 #include "core/solve/system_device.hpp"
 #include "core/text.hpp"
@@ -13,7 +13,7 @@
 namespace qrtool {
 namespace {
 
-/// One A for all right sides, so many that products with its Q pay.
+/// Whether one A serves all right sides, and there are so many that products with its Q pay.
 bool is_shared(const SolveInputs& inputs, const SolvePlan& plan) {
   return inputs.sides.shares_a() && plan.route == SolveRoute::shared;
 }

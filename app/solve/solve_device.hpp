@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/solve/solve_plan.hpp"
 #include "core/backend.hpp"
 #include "core/solve/system_device.hpp"

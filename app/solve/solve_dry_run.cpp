@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "app/bench/cases.hpp"
 #include "app/run/opencl.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/cpu_rates.hpp"
+#include "core/operations.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {
@@ -38,8 +38,8 @@ Problem factored_problem(const SolveInputs& inputs, const SolveProblem& p, const
           .mode = Mode::r};
 }
 
-/// How many times as long as R with its check the solutions take with theirs, by the tables of
-/// --backend auto.
+/// Returns how many times as long as R with its check the solutions take with their check, by the
+/// tables of --backend auto.
 double solutions_by_r(const Problem& factored, index_t sides, const Backend& backend) {
   if (factored.is_empty()) return 1;
   for (const DeviceTimes& times : opencl_times()) {
@@ -99,7 +99,8 @@ Cost cost_of(const SolveOptions& o, const SolveInputs& inputs, const Limits& lim
   if (plan.route != SolveRoute::shared)
     cost.compute_seconds *= solutions_by_r(factored, plan.group_size, backend);
   else if (!factored.is_empty())
-    cost.compute_seconds *= 1 + product_flops(inputs, p) / std::max(bench_flops(factored), 1.0);
+    cost.compute_seconds *=
+        1 + product_flops(inputs, p) / std::max(lapack_operations(factored), 1.0);
   enter_output(run.output_spec(), cost);
   return cost;
 }

@@ -7,8 +7,8 @@
 
 namespace qrtool {
 
-/// What a run that has a plan would need and take. The time is that of factoring [A b], or A and
-/// of the products with all b.
+/// Estimates what a run that has a plan would need and take. The time is that of factoring [A b],
+/// or of factoring A and of the products with all b.
 Cost cost_of(const SolveOptions& options, const SolveInputs& inputs, const Limits& limits,
              SolveRun& run);
 

@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
 #include "io/part_reader.hpp"
@@ -35,7 +35,7 @@ void require_file_of_weights(const std::string& weights, const Source& table) {
                    fmt::format("its columns are {}", escape(join(labels, ", "))));
 }
 
-/// What the columns of a table are for; places in a row that is read.
+/// Says what the columns of a table are for. The numbers are places in a row that is read.
 struct TableRoles {
   std::vector<index_t> responses = {}, weights = {}, others = {};
 };
@@ -134,7 +134,7 @@ SystemShapes shapes_of(const SolveInputs& inputs) {
           .is_column = inputs.b_is_column};
 }
 
-/// What --order column would make of shapes that do not fit; empty where they still do not, or
+/// Returns the hint that --order column makes the shapes fit; empty where they still would not, or
 /// where the order is known.
 std::string hint_of_order(const SolveInputs& inputs, RowsOfB asked) {
   const Source &a = inputs.a->source(), &b = inputs.b->source();
@@ -175,7 +175,7 @@ std::string hint_of_order(const SolveInputs& inputs, RowsOfB asked) {
   throw UsageError(text, hint);
 }
 
-/// Errors: UsageError where there are options of CSV and none of the files is one.
+/// Refuses options of CSV where none of the files is CSV. Errors: UsageError.
 void require_csv(const SolveFiles& files, const std::string& weights) {
   if (files.csv == CsvOptions{}) return;
   for (const std::string& file : {files.a, files.b, weights})
@@ -183,7 +183,7 @@ void require_csv(const SolveFiles& files, const std::string& weights) {
   refuse_csv_options(files.csv, escape(files.a));
 }
 
-/// Errors: UsageError where --raw-values changes nothing in any of the files.
+/// Refuses --raw-values where it changes nothing in any of the files. Errors: UsageError.
 void require_hdf5(const SolveFiles& files, const std::string& weights) {
   if (!files.raw_values) return;
   for (const std::string& file : {files.a, files.b, weights})
@@ -207,7 +207,7 @@ RecordedInput recorded_weights(const SolveFiles& files) {
   return weights;
 }
 
-/// A file with numbers of any shape.
+/// Describes a file with numbers of any shape.
 InputSpec array_spec(const std::string& file, const Limits& limits) {
   return {.path = file,
           .dataset = {},
@@ -217,7 +217,7 @@ InputSpec array_spec(const std::string& file, const Limits& limits) {
           .takes_vectors = true};
 }
 
-/// m numbers, or as many as B in its shape.
+/// Checks that there are m weights, or as many as B has, in its shape.
 void check_weights(SolveInputs& inputs) {
   const Dims w = dims_of(inputs.w->source()), b = dims_of(inputs.b->source());
   const index_t m = inputs.m();

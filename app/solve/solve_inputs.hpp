@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "core/problem.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/shapes.hpp"
@@ -33,16 +33,18 @@ struct SolveInputs {
 /// The files that a run reads.
 struct SolveFiles {
   std::string a, b;         // b: empty where A is a table
-  CsvOptions csv;           // of those that are CSV
-  bool raw_values = false;  // of those that are HDF5
-  // What the solutions to verify record of A and B.
+  CsvOptions csv;           // for the files that are CSV
+  bool raw_values = false;  // for the files that are HDF5
+  // These members hold what the solutions to verify record about A and B.
   RecordedInput recorded_a = {}, recorded_b = {};
 };
 
-/// What each of the files may take, of which a run has four at the most: A, B, weights, and X.
+/// Returns the memory that each file may take, of which a run has four at the most: A, B, weights,
+/// and X.
 inline std::size_t memory_of_file(const Limits& limits) { return limits.host_bytes / 4; }
 
-/// Errors: InputError where the shapes do not fit; UsageError where they fit in two ways.
+/// Opens A, B and the weights. Errors: InputError where the shapes do not fit; UsageError where
+/// they fit in two ways.
 SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& options, Order order,
                               const Limits& limits);
 
@@ -51,7 +53,7 @@ SolveInputs open_solve_inputs(const SolveFiles& files, const SystemOptions& opti
 Limits limits_beside_files(const SolveInputs& inputs, ElementType type, std::size_t other_bytes,
                            Limits limits);
 
-/// What is solved for each A. The type is that of X.
+/// Returns what is solved for each A. `type` is the type of X.
 SolveProblem solve_problem(const SolveInputs& inputs, const SystemOptions& options,
                            ElementType type);
 

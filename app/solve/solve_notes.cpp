@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/source_notes.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 
 namespace qrtool {

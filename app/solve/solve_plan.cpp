@@ -16,9 +16,9 @@
 namespace qrtool {
 namespace {
 
-/// Bytes of a chunk, at the least and usually: they stay in the last cache.
+/// A chunk has at least, and usually, so many bytes: they stay in the last cache.
 constexpr std::size_t chunk_target_bytes = std::size_t{8} << 20;
-/// The same for a device, which cuts them again: several parts overlap.
+/// A chunk for a device has so many bytes. The device cuts it again into parts that overlap.
 constexpr std::size_t device_target_bytes = std::size_t{256} << 20;
 
 template <class F>
@@ -26,7 +26,8 @@ auto by_type(ElementType type, F f) {
   return type == ElementType::float32 ? f(float()) : f(double());
 }
 
-/// What a group takes in a chunk: A where it has its own, b, weights, x and its error, the report.
+/// Returns the bytes of a group in a chunk: A where the group has its own, b, weights, x and its
+/// error, and the report.
 std::size_t group_bytes(const SolveInputs& inputs, const SolveProblem& p, const SolvePlan& plan) {
   const index_t of_a = plan.route == SolveRoute::shared ? 0 : p.m * p.n;
   const index_t of_b = p.m * plan.group_size * (inputs.w && !inputs.w_is_shared ? 2 : 1);
@@ -63,8 +64,8 @@ void fit_chunks(const SolveInputs& inputs, const SolveProblem& problem, const Li
   plan.host_bytes = std::min(buffers + engine, limits.host_bytes);
 }
 
-/// What a tall matrix takes besides its rows, of which there are two copies: as they are read, and
-/// packed.
+/// Returns the bytes that a tall matrix takes besides its rows. There are two copies of the rows:
+/// as they are read, and packed.
 std::size_t tree_bytes(const Problem& factored, const Limits& limits) {
   for (const Variant& variant : cpu_variants()) {
     if (!variant.fits(factored, limits).ok) continue;
@@ -109,7 +110,7 @@ SolvePlan plan_solve(const SolveInputs& inputs, const SolveProblem& problem, con
   SolvePlan plan;
   plan.threads = limits.threads;
   plan.splits = has_own_weights || problem.skips_missing;
-  // Of one A, right sides that are rows may be taken one by one.
+  // Right sides of one A that are rows in the file may be taken one by one.
   const bool are_single = sides.shares_a() && sides.as_rows && (shares || plan.splits);
   plan.groups = are_single ? all : sides.items();
   plan.group_size = are_single ? 1 : sides.p;

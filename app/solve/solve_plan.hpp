@@ -7,13 +7,13 @@
 
 namespace qrtool {
 
-/// each: R of [A b] for every system; shared: one QR of A, and products for all right sides; tall:
-/// one system after another, all threads on its rows.
+/// The way of a run. each: R of [A b] for every system; shared: one QR of A, and products for all
+/// right sides; tall: one system after another, all threads on its rows.
 enum class SolveRoute { each, shared, tall };
 std::string_view name_of(SolveRoute route);
 
-/// A group is what is read and written together: the right sides of one place of the batch, or one
-/// right side where those of one A are rows in the file.
+/// A group is read and written together: the right sides of one place of the batch, or one right
+/// side where the right sides of one A are rows in the file.
 struct SolvePlan {
   SolveRoute route = SolveRoute::each;
   Plan factor;  // of [A b], for the routes each and tall, and for right sides with gaps
@@ -31,8 +31,8 @@ struct SolvePlan {
   }
 };
 
-/// How the CPU factors [A b] of `systems` systems with p right sides each. `forced` as below.
-/// Errors: as plan_solve().
+/// Plans how the CPU factors [A b] of `systems` systems with p right sides each. `forced` as in
+/// plan_solve(), and so are the errors.
 Plan plan_factor(const SolveProblem& problem, index_t systems, index_t p, const Limits& limits,
                  std::string_view forced);
 

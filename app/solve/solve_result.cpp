@@ -7,10 +7,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/process/console.hpp"
-#include "app/run/join.hpp"
 #include "app/run/verdict_text.hpp"
+#include "core/join.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
 
@@ -21,7 +21,7 @@ using Json = nlohmann::ordered_json;
 
 std::string shape_text(const Dims& dims) { return dims.empty() ? "1" : join(dims, "x"); }
 
-/// "residual standard deviation 304.854, 9 degrees of freedom", of each response.
+/// Describes each response: "residual standard deviation 304.854, 9 degrees of freedom".
 std::string deviations_of(const SolveResult& result) {
   std::string text;
   for (std::size_t r = 0; r < result.freedoms.size(); ++r) {
@@ -65,7 +65,7 @@ std::string table_of(const SolveResult& result) {
   return text;
 }
 
-/// What x is where it is not the only solution, or there is none.
+/// Says which x was chosen where it is not the only solution, or that there is none.
 std::string choice_text(const SolveResult& result) {
   const SolveVerdict& v = result.verdict;
   const char* kind = result.is_basic ? "a basic solution" : "of least norm";
@@ -128,7 +128,7 @@ std::string text_of(const SolveResult& result, bool verbose) {
   return shows_table ? text + table_of(result) : text;
 }
 
-/// One object for each coefficient.
+/// Returns one JSON object for each coefficient.
 Json coefficients_json(const SolveResult& result) {
   if (!result.is_table()) return nullptr;
   const std::size_t responses = result.table.responses.size();
@@ -204,7 +204,7 @@ Inference SolveResult::inference(std::size_t term, std::size_t response) const {
 
 void SolveVerdict::Worst::include(double measured, double bar, index_t of_solution) {
   if (std::isnan(measured)) return;
-  const double its_ratio = measured == 0 ? 0 : measured / bar;
+  const double its_ratio = in_bars(measured, bar);
   if (solution >= 0 && !(its_ratio > ratio)) return;
   *this = {measured, its_ratio, of_solution};
 }
@@ -245,18 +245,12 @@ std::string worst_line(const SolveVerdict& verdict, std::span<const index_t> dim
 
 std::string verdict_line(const SolveVerdict& verdict) {
   const index_t passed = verdict.count(Status::ok), all = verdict.solutions();
-  if (passed == all)
-    return all == 1 ? "the solution passes" : fmt::format("all {} pass", format_count(all));
-  std::string text = fmt::format("{} of {} pass", format_count(passed), format_count(all));
-  const std::pair<Status, std::string_view> others[] = {
-      {Status::above_bar, "above the bar"},
-      {Status::non_finite, "not finite"},
-      {Status::r_overflows, "overflow in X"},
-      {Status::too_few_rows, "NaN: too few rows"}};
-  for (const auto& [status, name] : others)
-    if (verdict.count(status) > 0)
-      text += fmt::format(", {} {}", format_count(verdict.count(status)), name);
-  return text;
+  if (passed == 1 && all == 1) return "the solution passes";
+  const NamedCount others[] = {{verdict.count(Status::above_bar), "above the bar"},
+                               {verdict.count(Status::non_finite), "not finite"},
+                               {verdict.count(Status::r_overflows), "overflow in X"},
+                               {verdict.count(Status::too_few_rows), "NaN: too few rows"}};
+  return passed_text(passed, all, others);
 }
 
 Json input_json(const Source& source) {

@@ -52,7 +52,7 @@ class SolveVerdict {
   Worst backward_error_, least_norm_error_;
 };
 
-/// What a run of `solve`, or of `verify` for solutions, has found.
+/// The result of a run of `solve`, or of `verify` for solutions.
 struct SolveResult {
   const Source &a, &b;
   const RightSides& sides;
@@ -66,7 +66,8 @@ struct SolveResult {
   StageSeconds stages = {};
   SolveSeconds seconds = {};
   double sync_seconds = 0, total_seconds = 0;
-  /// Of a table: x and standard errors (terms x responses), and what belongs to each response.
+  /// These members belong to a table: x and standard errors (terms x responses), and what belongs
+  /// to each response.
   CoefficientTable table = {};
   std::vector<double> x = {}, se = {}, residual_norms = {}, freedoms = {};
 

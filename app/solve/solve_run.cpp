@@ -12,13 +12,13 @@
 #include "app/process/console.hpp"
 #include "app/process/progress.hpp"
 #include "app/process/signals.hpp"
-#include "app/run/join.hpp"
 #include "app/run/make_backend.hpp"
 #include "app/run/name_dimensions.hpp"
 #include "app/solve/solve_columns.hpp"
 #include "app/solve/solve_stages.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/join.hpp"
 #include "core/ratios.hpp"
 #include "core/text.hpp"
 #include "io/file/text_output.hpp"
@@ -28,8 +28,8 @@ namespace {
 
 std::string without_directory(const std::string& file) { return file.substr(file.rfind('/') + 1); }
 
-/// X or se. Right sides that are rows in the file give rows of n; the last two dimensions of all
-/// others are written as a matrix.
+/// Describes the dataset X or se. Right sides that are rows in the file give rows of n; the last
+/// two dimensions of all others are written as a matrix.
 MatrixDataset solutions_dataset(const char* name, const RightSides& sides, ElementType type) {
   Dims leading = sides.x_dims;
   const index_t cols = leading.back();
@@ -122,7 +122,8 @@ std::string SolveRun::device() const {
   return device_ ? device_->backend->device() : CpuBackend(limits_).device();
 }
 
-/// One place for A, for each place of the batch, or for each right side.
+/// Returns the dimensions of findings about A: one place for A, one for each place of the batch, or
+/// one for each right side.
 Dims SolveRun::findings_dims() const {
   if (plan_.splits) return inputs_.sides.solution_dims;
   return inputs_.sides.shares_a() && plan_.route == SolveRoute::shared ? Dims{}
@@ -190,7 +191,7 @@ void SolveRun::create_output() {
   result_.files = output_->files();
 }
 
-/// X, or its standard errors, of some groups; null: there are none.
+/// Writes X, or its standard errors, of some groups; null: there are none.
 template <class T>
 void SolveRun::write_groups(const char* name, index_t group, index_t groups, const T* values) {
   const MatrixDataset shape = solutions_dataset("X", inputs_.sides, problem_.type);

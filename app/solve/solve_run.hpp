@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "app/cli/options.hpp"
+#include "app/options/options.hpp"
 #include "app/run/stopwatch.hpp"
 #include "app/solve/solve_device.hpp"
 #include "app/solve/solve_inputs.hpp"
@@ -30,7 +30,7 @@ class SolveRun {
   /// Whether a device solves, once there is a plan.
   bool has_device() const { return device_.has_value(); }
 
-  /// What is known once there is a plan. device: null where the CPU solves.
+  /// These functions may be called once there is a plan. device: null where the CPU solves.
   const SolveProblem& problem() const { return problem_; }
   const SolvePlan& plan() const { return plan_; }
   SolveDevice* device() { return device_ ? &*device_ : nullptr; }

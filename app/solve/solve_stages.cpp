@@ -17,7 +17,7 @@
 namespace qrtool {
 namespace {
 
-/// Some groups: what is read of them, and what is found.
+/// Holds some groups: what is read for them, and what is found.
 template <class T>
 struct GroupChunk {
   index_t first = 0, count = 0;
@@ -214,7 +214,8 @@ class GroupSteps {
     seconds.solve += solving.seconds();
     if (!gaps.empty()) seconds += solve_systems(chunk, gaps);
   }
-  /// The CPU keeps matrices whose solutions need more care than products give.
+  /// Without factors (rank or range in doubt) each solution is computed one by one on the CPU, so
+  /// that the device is not used.
   void take_to_device(const RightSideBlock<T>& block) {
     const auto factors = shared_->factors();
     if (job_.device == nullptr || !factors) return;
@@ -277,7 +278,7 @@ class GroupSteps {
   MatrixFindings findings_;
 };
 
-/// One tall system after another.
+/// Solves one tall system after another.
 template <class T>
 SolveTimes solve_tall(const SolveJob& job, const SolveSink<T>& sink) {
   const SolveProblem& p = job.problem;

@@ -12,21 +12,21 @@
 
 namespace qrtool {
 
-/// What becomes of solved groups; numbers of solutions and groups ascend without gaps.
+/// Takes what is found. Numbers of solutions and groups ascend without gaps.
 template <class T>
 struct SolveSink {
-  /// X and standard errors of `groups` groups; se may be null.
+  /// Takes X and standard errors of `groups` groups; se may be null.
   std::function<void(index_t first_group, index_t groups, const T* x, const T* se)> keep_x;
   std::function<void(index_t first_solution, std::span<const SolutionReport>)> keep_reports;
   /// One for all (shared), for each group, or for each right side (splits).
   std::function<void(index_t first, std::span<const MatrixFindings>)> keep_findings;
-  /// n x n for each solution; only where the problem wants covariances.
+  /// Takes n x n numbers for each solution. It is called only where the problem wants covariances.
   std::function<void(index_t first_solution, index_t solutions, const T* values)> keep_covariance =
       {};
 };
 
-/// x: where the solutions of `verify` come from; null for `solve`, which writes them. device: null
-/// for the CPU.
+/// What a run has to do. x: where the solutions of `verify` come from; null for `solve`, which
+/// writes them. device: null for the CPU.
 struct SolveJob {
   const SolveInputs& inputs;
   const SolveProblem& problem;

@@ -34,7 +34,7 @@ void read_by_rows(Reader& reader, Use use) {
   }
 }
 
-/// The least and the largest of the weights above zero; what is no weight is left to the reader.
+/// The least and the largest of the weights above zero. The reader refuses what is no weight.
 struct WeightRange {
   double least = std::numeric_limits<double>::infinity(), largest = 0;
 };

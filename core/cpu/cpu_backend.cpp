@@ -13,6 +13,8 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/cpu/cpu_workers.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/row_parts.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {
@@ -46,7 +48,8 @@ ChunkSeconds deal_out(std::span<Worker> workers, BatchView<const T> a, const Fac
   return mean_seconds(workers);
 }
 
-/// The same with threads of OpenMP, so that each worker may have a team of its own.
+/// Shares the matrices out to workers on threads of OpenMP, so that each worker may have a team of
+/// its own.
 template <class Worker, class T>
 ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Factors<T>& out,
                        std::span<MatrixReport> report) {
@@ -79,7 +82,7 @@ ChunkSeconds share_out(std::span<Worker> workers, BatchView<const T> a, const Fa
   return mean_seconds(workers);
 }
 
-/// `arguments`: of every worker, after the problem.
+/// Makes the workers of a plan. Every worker gets `arguments` after the problem.
 template <class Worker, class... Arguments>
 std::vector<Worker> make_workers(const Plan& plan, Arguments... arguments) {
   std::vector<Worker> workers;
@@ -88,7 +91,7 @@ std::vector<Worker> make_workers(const Plan& plan, Arguments... arguments) {
   return workers;
 }
 
-/// cpu/batched, cpu/eigen: a worker per thread.
+/// Factors chunks by cpu/batched or cpu/eigen, with one worker for each thread.
 template <class Worker, class T>
 class WorkerPerThread final : public ChunkFactor<T> {
  public:
@@ -103,8 +106,8 @@ class WorkerPerThread final : public ChunkFactor<T> {
   std::vector<Worker> workers_;
 };
 
-/// cpu/blocked: as many matrices at a time as there are workers; all threads share those that are
-/// left.
+/// Factors chunks by cpu/blocked: as many matrices at a time as there are workers, and all threads
+/// share the matrices that are left at the end.
 template <class T>
 class BlockedTeams final : public ChunkFactor<T> {
  public:
@@ -141,7 +144,7 @@ class BlockedTeams final : public ChunkFactor<T> {
   std::vector<BlockedWorker<T>> workers_;
 };
 
-/// cpu/tall: a matrix after another, all threads on each.
+/// Factors chunks by cpu/tall: one matrix after another, all threads on each.
 template <class T>
 class TallMatrices final : public ChunkFactor<T> {
  public:

@@ -10,10 +10,11 @@
 
 namespace qrtool {
 
-/// Variants of the CPU, in order of preference: cpu/batched, cpu/tall, cpu/blocked, cpu/eigen.
+/// Returns the variants of the CPU in order of preference: cpu/batched, cpu/tall, cpu/blocked,
+/// cpu/eigen.
 std::span<const Variant> cpu_variants();
 
-/// Not thread-safe: workspaces stay from chunk to chunk.
+/// Runs the CPU variants. It is not thread-safe, because workspaces stay from chunk to chunk.
 class CpuBackend : public Backend {
  public:
   /// limits.host_bytes and limits.threads are the user's.

@@ -10,18 +10,14 @@
 #include <vector>
 
 #include "core/backend.hpp"
+#include "core/clock.hpp"
 #include "core/cpu/batched/batched_qr.hpp"
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/check/checker.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
-
-using Clock = std::chrono::steady_clock;
-
-inline double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 template <class T>
 MatrixFactors<T> factors_of(const Factors<T>& all, index_t b) {

@@ -26,7 +26,7 @@ namespace qrtool {
 struct SolutionNorms {
   double a = 0, b = 0, x = 0, r = 0, g = 0;
 
-  /// e above; 0 for r = 0.
+  /// Returns e of the formula above, and 0 for r = 0.
   double consistent_error() const;
 };
 
@@ -37,7 +37,7 @@ double backward_error_bound(const SolutionNorms& norms, double transposed_norm);
 double karlson_walden(const SolutionNorms& norms, MatrixView<const double> r,
                       const std::vector<double>& g);
 
-/// The part of the bar up to which a bound says enough: a better one is not computed.
+/// Where a bound is below this part of the bar, no closer bound is computed.
 constexpr double clear_of_bar = 0.5;
 
 /// u min(max(m, 16), 30 min(m, n)), u = 2^-23 or 2^-52: the largest backward error that passes.

@@ -9,7 +9,7 @@
 namespace qrtool {
 namespace {
 
-/// The places of right sides, those with one mask beside each other.
+/// Returns the numbers of the right sides, sorted so that those with one mask are neighbours.
 std::vector<std::size_t> sort_by_mask(std::size_t sides, const GapMasks& masks) {
   std::vector<std::size_t> order(sides);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -35,7 +35,7 @@ std::vector<std::span<const index_t>> group_by_mask(std::vector<index_t>& gaps,
       ends.push_back(sorted.size());
     }
   };
-  // First those of masks that many have, and then all others.
+  // Masks that many right sides have come first, and then all others.
   for (std::size_t first = 0, end = 0; first < order.size(); first = end) {
     same.clear();
     for (; end < order.size() && std::ranges::equal(masks[order[first]], masks[order[end]]); ++end)

@@ -8,13 +8,13 @@
 #include <cmath>
 #include <limits>
 
-#include "core/cpu/instruction_sets.hpp"
+#include "core/simd/instruction_sets.hpp"
 #include "core/solve/routines.hpp"
 
 namespace qrtool {
 namespace {
 
-/// Where x from A'A is as good as its type.
+/// Up to this condition x from A'A is as good as its type.
 template <class T>
 constexpr double most_gram_condition = sizeof(T) == 4 ? 4096 : least_refined_condition;
 
@@ -75,7 +75,7 @@ PackSolver<T>::PackSolver(const SolveProblem& problem, index_t p, Factor factor,
       solutions_(shifts_.size()),
       matrices_(packed_.size()) {}
 
-/// Of both ways to R.
+/// Returns the workspace of the kernel, for the larger of its two ways to R.
 template <class T>
 std::size_t PackSolver<T>::kernel_bytes(const systems::Routine<T>& routine, systems::Shape shape) {
   const std::size_t bytes = routine.workspace_bytes(shape);
@@ -173,7 +173,7 @@ bool PackSolver<T>::needs_care(index_t lane) const {
   return false;
 }
 
-/// Those of the system's R.
+/// Returns the correlations of the solution's entries, from the system's R.
 template <class T>
 std::vector<double> PackSolver<T>::correlations_of(index_t lane) {
   const MatrixView<double> r = r_.view()[0];
@@ -284,7 +284,7 @@ void PackSolver<T>::finish(const RightSideBlock<T>& block) {
   while (!put_off_.empty()) solve_put_off(block);
 }
 
-/// By reflectors.
+/// Solves the systems that were put off, by reflectors.
 template <class T>
 void PackSolver<T>::solve_put_off(const RightSideBlock<T>& block) {
   const auto count = std::min<std::ptrdiff_t>(std::ssize(put_off_), routine_.lanes);

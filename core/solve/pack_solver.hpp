@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 #include "core/solve/system.hpp"
 
 namespace qrtool {
@@ -20,15 +20,15 @@ std::span<const systems::Kernels* const> systems_kernels();
 /// where factors alone would pay otherwise: packs copy no A, and measure nothing but x.
 bool pays_as_pack(const SolveProblem& problem, index_t systems, index_t p);
 
-/// Not thread-safe: each thread needs its own object. What is found about a system does not depend
-/// on its lane or on the other systems.
+/// Solves packs of systems. Not thread-safe: each thread needs its own object. What is found about
+/// a system does not depend on its lane or on the other systems.
 template <class T>
 class PackSolver {
  public:
-  /// How run() gets R: it computes R itself, or R is given.
+  /// Says how run() gets R: it computes R itself, or R is given.
   enum class Factor { own, given };
 
-  /// For systems of at least as many rows as columns, with p right sides each. `problem` outlives
+  /// Takes systems of at least as many rows as columns, with p right sides each. `problem` outlives
   /// the object.
   PackSolver(const SolveProblem& problem, index_t p, Factor factor = Factor::own,
              const systems::Kernels& kernels = *systems_kernels().front());
@@ -36,18 +36,18 @@ class PackSolver {
   index_t lanes() const { return routine_.lanes; }
   static std::size_t workspace_bytes(const SolveProblem& problem, index_t p);
 
-  /// Solves at most lanes() systems, or puts off those that A'A cannot solve. The findings of a
-  /// matrix go to its first right side's place.
+  /// Solves at most lanes() systems. A system that A'A cannot solve is put off. The findings of a
+  /// matrix go to the place of its first right side.
   void run(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);
   /// Solves what run() has put off.
   void finish(const RightSideBlock<T>& block);
 
-  /// Packed systems [A B] and R of them.
+  /// Systems that are packed as [A B], and R of each of them.
   struct Factored {
     BatchView<const T> ab, r;
     std::span<const PackedSystem> packed;
   };
-  /// The same with R given. Calls with_care(i) for every system i that is not solved.
+  /// Solves systems whose R is given. Calls with_care(i) for every system i that is not solved.
   template <class WithCare>
   void run_factored(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block,
                     const Factored& factored, WithCare with_care) {

@@ -23,7 +23,8 @@ void include(double x, double& largest) {
   if (!(size <= largest)) largest = std::isfinite(size) ? size : HUGE_VAL;
 }
 
-/// The largest |x_j|; infinite where an entry is not finite. Without branches, for vectors.
+/// Returns the largest |x_j|, and infinity where an entry is not finite. It has no branches, so
+/// that it runs in vectors.
 template <class T>
 double largest_of(const T* x, index_t count) {
   T largest = 0;

@@ -15,7 +15,7 @@
 
 namespace qrtool {
 
-/// What is solved for every A (m x n) of a run.
+/// Says what is solved for every A (m x n) of a run.
 struct SolveProblem {
   ElementType type = ElementType::float64;
   index_t m = 0, n = 0;
@@ -33,7 +33,7 @@ struct SolveProblem {
   /// The rows that are factored. The ridge is n rows sqrt(ridge) I below A, with zeros in b; the
   /// row of an intercept is zero.
   index_t packed_rows() const { return m + (ridge > 0 ? n : 0); }
-  /// The entry on the diagonal of row `j` of the ridge.
+  /// Returns the entry on the diagonal of row `j` of the ridge.
   double penalty(index_t j) const { return has_intercept && j == 0 ? 0 : std::sqrt(ridge); }
   index_t k() const { return std::min(packed_rows(), n); }
   /// The rows that must count for a right side, or it has no solution. With a ridge, or where A has
@@ -52,19 +52,20 @@ struct SolveProblem {
   }
 };
 
-/// Where vectors lie in an array: entry i of vector s is at
-/// (s / group) group_stride + (s % group) stride + i step.
+/// Says where vectors lie in an array: entry i of vector s is at (s / group) group_stride + (s %
+/// group) stride + i step.
 struct VectorPlaces {
   index_t group = 1, group_stride = 0, stride = 0, step = 1;
 
   index_t start(index_t s) const { return s / group * group_stride + s % group * stride; }
-  /// Columns of m x p matrices, one after another; and rows of m neighbours.
+  /// Return the places of the columns of m x p matrices, one after another, and of rows of m
+  /// neighbours.
   static VectorPlaces columns(index_t m, index_t p) { return {p, m * p, 1, p}; }
   static VectorPlaces rows(index_t m) { return {1, m, 0, 1}; }
 };
 
-/// Right sides in memory, and the places of what is found out about them. Data of one vector of
-/// weights for all right sides have w_places {1, 0, 0, step}.
+/// Right sides in memory, and the places for what is found out about each. If one vector of weights
+/// serves all right sides, w_places is {1, 0, 0, step}.
 template <class T>
 struct RightSideBlock {
   index_t count = 0;
@@ -87,7 +88,7 @@ class RowFactors {
 
   /// All rows count once.
   void reset();
-  /// w: m weights with a step, none of them negative.
+  /// Multiplies the rows by the roots of m weights, `step` apart. No weight is negative.
   template <class T>
   void weigh(const T* w, index_t step);
   /// Leaves out the rows in which A, or b, has a NaN.
@@ -130,7 +131,7 @@ template <class T>
 PackedScale pack_right_side(const SolveProblem& problem, const T* b, index_t step,
                             const RowFactors& rows, MatrixView<T> to, index_t column);
 
-/// A packed system in memory: A (rows x n) and B (rows x p).
+/// Reads a packed system in memory: A (rows x n) and B (rows x p).
 template <class T>
 class PackedRows final : public SystemRows {
  public:

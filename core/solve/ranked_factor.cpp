@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/solve/pivoted_qr.hpp"
+#include "core/solve/truncated_qr.hpp"
 
 namespace qrtool {
 namespace {
@@ -23,7 +23,7 @@ double frobenius(MatrixView<const double> r) {
   return std::sqrt(sum);
 }
 
-/// The e with the largest entry of v in [2^(e - 1), 2^e); 0 for a vector of zeros.
+/// Returns the e with the largest entry of v in [2^(e - 1), 2^e), and 0 for a vector of zeros.
 int exponent_of(const Vector& v) {
   int exponent = 0;
   std::frexp(v.lpNorm<Eigen::Infinity>(), &exponent);
@@ -44,10 +44,11 @@ Vector scaled(const Vector& v, int exponent) {
 
 }  // namespace
 
-/// The complete orthogonal decomposition, or for basic solutions its first half.
+/// The complete orthogonal decomposition S P = Q T Z, or for basic solutions its first half, S P =
+/// Q T.
 struct RankedFactor::Complete {
-  PivotedQr pivoted;  // of R D^-1
-  Matrix u;           // U: T Z = [U 0]; for basic solutions the leading block of T
+  TruncatedQr pivoted;  // of R D^-1
+  Matrix u;             // U: T Z = [U 0]; for basic solutions the leading block of T
   /// The reflectors of Z, one for each row of T: their entries after the first, which belong to the
   /// columns past the rank. No rows for basic solutions.
   Matrix tails;
@@ -114,7 +115,7 @@ double default_rank_tolerance(ElementType type, index_t n) {
   return u * std::max(16.0, 2 * static_cast<double>(n));
 }
 
-/// The e_j with the norm of column j in [2^(e_j - 1), 2^e_j).
+/// Returns, for each column j, the e_j with its norm in [2^(e_j - 1), 2^e_j).
 std::vector<int> RankedFactor::column_exponents() const {
   std::vector<int> exponents(static_cast<std::size_t>(r_.cols));
   for (index_t j = 0; j < r_.cols; ++j) {
@@ -134,7 +135,7 @@ void RankedFactor::set(MatrixView<const double> r, const RankRule& rule) {
   condition_ = scaled_condition_ = std::numeric_limits<double>::infinity();
   if (r.cols == 0) return;
   if (r.rows == 0) {
-    complete_ = std::make_unique<Complete>(Complete{PivotedQr({}, 0, false), {}, {}, {}});
+    complete_ = std::make_unique<Complete>(Complete{TruncatedQr({}, 0, false), {}, {}, {}});
     return;
   }
   const std::vector<int> exponents = column_exponents();
@@ -157,10 +158,10 @@ void RankedFactor::decompose(const std::vector<int>& exponents, const RankRule& 
   Matrix scaled = Matrix::Zero(r_.rows, r_.cols);
   for (index_t i = 0; i < r_.rows; ++i)
     for (index_t j = i; j < r_.cols; ++j) scaled(i, j) = std::ldexp(r_(i, j), -exponents[j]);
-  // Of a wide matrix the last diagonal entry is wanted, for its condition.
+  // The condition of a wide matrix needs the last diagonal entry.
   const bool is_wide = r_.rows < r_.cols;
   complete_ = std::make_unique<Complete>(
-      Complete{PivotedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
+      Complete{TruncatedQr(std::move(scaled), rule.tolerance, is_wide), {}, {}, {}});
   rank_ = complete_->pivoted.rank();
   if (rank_ == r_.cols) {
     complete_.reset();

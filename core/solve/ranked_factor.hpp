@@ -33,15 +33,15 @@ struct RankRule {
   bool is_basic = false;  // zeros in place of the solution of least norm
 };
 
-/// R of one matrix after another; each thread needs its own object. `r` must stay while the object
-/// is used.
+/// Decides the rank of one R after another, and solves with it. Each thread needs its own object.
+/// `r` must stay while the object is used.
 class RankedFactor {
  public:
   RankedFactor();
   ~RankedFactor();
   RankedFactor(RankedFactor&&) noexcept;
 
-  /// r: k x n, k = min(m, n), upper trapezoidal.
+  /// Takes the upper trapezoidal r (k x n), k = min(m, n).
   void set(MatrixView<const double> r, const RankRule& rule);
 
   index_t rank() const { return rank_; }
@@ -61,13 +61,13 @@ class RankedFactor {
   void solve(MatrixView<const double> z, MatrixView<double> x) const;
   /// g := the d that minimises ||A d - r||, for g = A'r; of least norm, or basic, like solve().
   void correct(std::vector<double>& g) const;
-  /// ||R^-T g||; infinite without full column rank.
+  /// Returns ||R^-T g||, and infinity without full column rank.
   double transposed_solution_norm(std::vector<double> g) const;
   /// ||x - A'w|| / (||A|| ||w||) for the w that makes it least. 0 with full column rank.
   double least_norm_error(const double* x) const;
-  /// The norm of each row of R^-1. Only with full column rank.
+  /// Returns the norm of each row of R^-1. R must have full column rank.
   std::vector<double> inverse_row_norms() const { return qrtool::inverse_row_norms(r_); }
-  /// inverse_row_correlations(R); empty without full column rank.
+  /// Returns inverse_row_correlations(R), or nothing without full column rank.
   std::vector<double> correlations() const {
     return complete_ ? std::vector<double>{} : inverse_row_correlations(r_);
   }

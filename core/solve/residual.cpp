@@ -13,7 +13,7 @@ namespace {
 constexpr index_t block_rows = 256;
 /// The right sides that are taken together: X and the gradient of 64 columns of A stay in the
 /// second-level cache.
-constexpr index_t tile = 32;
+constexpr index_t columns_at_once = 32;
 
 template <class T>
 void add_row(const T* a, index_t n, double b, const double* x, double* gradient, double& squares) {
@@ -31,7 +31,7 @@ template <class T>
 void add_block(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const double> x,
                index_t data_rows, ResidualSums& sums) {
   const index_t n = a.cols, p = b.cols;
-  double r[tile];
+  double r[columns_at_once];
   for (index_t i = 0; i < a.rows; ++i) {
     for (index_t c = 0; c < p; ++c) {
       r[c] = static_cast<double>(b(i, c));
@@ -89,7 +89,7 @@ struct Twofolds {
 /// The sums of a dot product that do not wait for each other.
 constexpr index_t dot_sums = 16;
 
-/// b - a'x in two parts, each rounded to float64.
+/// Returns b - a'x as the sum of two float64 numbers.
 std::pair<double, double> precise_residual(const double* a, const double* x, index_t n, double b) {
   double high[dot_sums] = {}, low[dot_sums] = {};
   const Twofolds sums{high, low};
@@ -128,8 +128,8 @@ void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const
                   index_t data_rows, ResidualSums& sums) {
   const index_t n = a.cols, p = b.cols;
   ResidualSums part;
-  for (index_t c = 0; c < p; c += tile) {
-    const index_t count = std::min(tile, p - c);
+  for (index_t c = 0; c < p; c += columns_at_once) {
+    const index_t count = std::min(columns_at_once, p - c);
     if (std::ssize(part.r_squares) != count) part = ResidualSums(n, count);
     for (index_t i = 0; i < a.rows; i += block_rows) {
       const index_t rows = std::min(block_rows, a.rows - i);

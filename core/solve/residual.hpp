@@ -28,8 +28,8 @@ template <class T>
 void add_residual(MatrixView<const T> a, MatrixView<const T> b, MatrixView<const double> x,
                   index_t data_rows, ResidualSums& sums);
 
-/// The same for one right side in twice the precision of float64, rounded at the end: r is accurate
-/// to the last bit even where b and A x nearly agree.
+/// Adds rows for one right side in twice the precision of float64, rounded at the end: r is
+/// accurate to the last bit even where b and A x nearly agree.
 void add_precise_residual(MatrixView<const double> a, const double* b, index_t b_step,
                           const double* x, std::vector<double>& gradient, double& r_squares);
 

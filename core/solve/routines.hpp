@@ -9,7 +9,7 @@
 
 namespace qrtool {
 
-/// Kernels: systems::Kernels or shared::Kernels.
+/// Returns the routine for T. Kernels: systems::Kernels or shared::Kernels.
 template <class T, class Kernels>
 const auto& routine_of(const Kernels& kernels) {
   if constexpr (sizeof(T) == 8) {

@@ -37,7 +37,7 @@ struct RightSides {
   bool shares_a() const { return a_leading.empty(); }
 };
 
-/// The number of places in these dimensions.
+/// Returns the product of the dimensions.
 index_t count_of(const Dims& dims);
 
 /// The shapes of A (leading x m x n) and of B as it is stored. is_column: the last two stored
@@ -57,7 +57,7 @@ std::vector<RightSides> readings(const SystemShapes& shapes, RowsOfB asked);
 /// Whether this many right sides of one A are taken by products with Q, not factored with A.
 bool pays_as_shared(index_t n, index_t right_sides);
 
-/// For messages: "m first, [m, ...]: 1200 right sides".
+/// Describes a reading of B for messages: "m first, [m, ...]: 1200 right sides".
 std::string describe(const RightSides& reading);
 
 }  // namespace qrtool

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "core/cpu/cpu_backend.hpp"
-#include "core/cpu/instruction_sets.hpp"
+#include "core/simd/instruction_sets.hpp"
 #include "core/solve/pack_solver.hpp"
 #include "core/solve/routines.hpp"
 #include "core/solve/team.hpp"
@@ -359,7 +359,7 @@ index_t SharedEngine<T>::rows_of(const T* b) const {
   return rows;
 }
 
-/// As many right sides as the kernel takes; those that are left stay in worker.gaps.
+/// Solves for as many right sides as the kernel takes. The other right sides stay in worker.gaps.
 template <class T>
 void SharedEngine<T>::solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block,
                                  Worker& worker) {
@@ -434,7 +434,7 @@ std::vector<index_t> SharedEngine<T>::run(const RightSideBlock<T>& block) {
   return finish_gaps(block);
 }
 
-/// A right side at a time: they are few.
+/// Solves for one right side at a time, since there are few of them.
 template <class T>
 std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
                                                std::span<const index_t> sides) {
@@ -446,7 +446,8 @@ std::vector<index_t> SharedEngine<T>::run_some(const RightSideBlock<T>& block,
   return finish_gaps(block);
 }
 
-/// Solves for the right sides with gaps, and returns those that are left.
+/// Solves for the right sides with gaps, and returns the right sides that it leaves to the CPU's
+/// slower way.
 template <class T>
 std::vector<index_t> SharedEngine<T>::finish_gaps(const RightSideBlock<T>& block) {
   std::vector<index_t> gaps = collect_gaps();

@@ -16,7 +16,7 @@
 
 namespace qrtool {
 
-/// Not thread-safe: it has threads of its own.
+/// Solves for many right sides of one A on the CPU. Not thread-safe: it has threads of its own.
 template <class T>
 class SharedEngine {
  public:
@@ -25,7 +25,8 @@ class SharedEngine {
   /// The host bytes that the engine takes at the most.
   static std::size_t workspace_bytes(const SolveProblem& problem, int threads);
 
-  /// a: m x n. w: m weights with a step; null: none. Both are copied. Returns what was found.
+  /// Takes a (m x n) and m weights w, which are `step` apart; null: no weights. Both are copied.
+  /// Returns what was found about A.
   MatrixFindings take_matrix(MatrixView<const T> a, const T* w, index_t step);
   /// A = QR for a device; none where some solutions would need more care than products give.
   std::optional<SharedFactors> factors() const;
@@ -33,7 +34,7 @@ class SharedEngine {
   /// sides with such entries are solved by Cholesky's method, with A'MA of their own; those that
   /// need more care are left out, and their numbers returned in ascending order.
   std::vector<index_t> run(const RightSideBlock<T>& block);
-  /// The same for some of them, in ascending order.
+  /// Does what run() does for the right sides with the numbers `sides`, in ascending order.
   std::vector<index_t> run_some(const RightSideBlock<T>& block, std::span<const index_t> sides);
 
  private:
@@ -59,7 +60,7 @@ class SharedEngine {
   void solve_gaps(std::span<const index_t> gaps, const RightSideBlock<T>& block, Worker& worker);
   std::vector<index_t> collect_gaps();
   std::vector<index_t> finish_gaps(const RightSideBlock<T>& block);
-  /// Of A alone, whatever b holds.
+  /// Whether A has too few rows that count, whatever b holds.
   bool has_few_rows() const { return rows_used_ < problem_.least_rows(); }
   void refuse_all(const RightSideBlock<T>& block) const;
 

@@ -15,7 +15,7 @@ struct SystemRef {
   index_t first;  // right side
 };
 
-/// What is found while a system is packed.
+/// What is found about a system while it is packed.
 struct PackedSystem {
   bool is_copy = false;  // as it is in memory, whatever it holds
   int scale_a = 0;
@@ -36,7 +36,7 @@ template <class T>
 void copy_system(const SolveProblem& problem, const SystemRef<T>& system,
                  const RightSideBlock<T>& block, MatrixView<T> ab, PackedSystem& packed);
 
-/// A packed system with a finite matrix: [A B], what was found, and z = Q'B (k x p).
+/// A packed system whose matrix is finite: [A B], what was found about it, and z = Q'B (k x p).
 template <class T>
 struct FactoredSystem {
   MatrixView<const T> ab;

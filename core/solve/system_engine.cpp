@@ -3,18 +3,12 @@
 #include "core/solve/system_engine.hpp"
 
 #include <algorithm>
-#include <chrono>
 
+#include "core/clock.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// Beyond these the plain sums of a pack would err by more than a small part of the bar, or R of a
 /// pack would outgrow the caches by far.
@@ -44,7 +38,7 @@ SystemEngine<T>::SystemEngine(const SolveProblem& problem, Backend& backend, con
                         Batch<double>(1, std::max<index_t>(problem.k(), 1), p_)});
 }
 
-/// Where R of [A B] would be computed in packs on the CPU, everything is.
+/// Systems are solved in packs where R of [A B] would be computed in packs on the CPU.
 template <class T>
 typename SystemEngine<T>::Packs SystemEngine<T>::packs_for(const SolveProblem& problem,
                                                            const Plan& plan) {

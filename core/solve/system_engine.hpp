@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// The seconds of packing and factoring, and of solving and checking.
+/// The seconds that packing and factoring took, and those of solving and checking.
 struct SolveSeconds {
   double factor = 0, solve = 0;
 
@@ -23,7 +23,8 @@ struct SolveSeconds {
   }
 };
 
-/// Not thread-safe: workspaces stay from call to call.
+/// Solves systems with a matrix each on the CPU. Not thread-safe: workspaces stay from call to
+/// call.
 template <class T>
 class SystemEngine {
  public:
@@ -47,7 +48,8 @@ class SystemEngine {
     Batch<double> z;
   };
 
-  /// Where packs are solved, they compute R themselves, or they take the backend's.
+  /// Says whether systems are solved in packs, and whether packs compute R themselves or take the
+  /// backend's.
   enum class Packs { none, own_factor, given_factor };
   static Packs packs_for(const SolveProblem& problem, const Plan& plan);
   SolveSeconds run_packs(std::span<const SystemRef<T>> systems, const RightSideBlock<T>& block);

@@ -11,7 +11,7 @@ namespace {
 
 int smallest_exponent(ElementType type) { return type == ElementType::float32 ? -149 : -1074; }
 
-/// The larger of the two errors; NaN is the worst.
+/// Returns the larger of two errors; NaN is the largest.
 double worse(double one, double other) {
   return std::isnan(one) || std::isnan(other) ? std::numeric_limits<double>::infinity()
                                               : std::max(one, other);
@@ -44,7 +44,8 @@ MatrixFindings SystemSolver<T>::findings() const {
           .scaled_condition = factor_.scaled_condition()};
 }
 
-/// x 2^shift is what is stored: it is rounded to T, and c.x is that number.
+/// Makes a candidate of x. x 2^shift is rounded to T, because that number is stored, and c.x is the
+/// rounded number.
 template <class T>
 typename SystemSolver<T>::Candidate SystemSolver<T>::candidate(const std::vector<double>& x,
                                                                int shift) const {
@@ -96,8 +97,8 @@ void SystemSolver<T>::measure(SystemRows& rows, index_t j, Candidate& c) const {
   judge(sums, 0, c);
 }
 
-/// One step of iterative refinement. It is kept where the gradient, as R sees it, has become
-/// smaller, and the check still passes.
+/// Takes one step of iterative refinement. It is kept where the gradient, as R sees it, has become
+/// smaller and the check still passes.
 template <class T>
 void SystemSolver<T>::refine(SystemRows& rows, index_t j, int shift, Candidate& best) const {
   std::vector<double> d(best.x.size(), 0.0);

@@ -23,7 +23,7 @@
 
 namespace qrtool {
 
-/// What is recorded about each solution.
+/// What the report says about each solution.
 struct SolutionReport {
   double residual_norm = not_measured;   // ||b - A x||, measured
   double backward_error = not_measured;  // of x as it is stored
@@ -34,7 +34,7 @@ struct SolutionReport {
   std::uint8_t tries = 1;             // 2: reflectors made x after another way had failed
 };
 
-/// What is recorded about each matrix A.
+/// What the report says about each matrix A.
 struct MatrixFindings {
   std::int32_t rank = -1;  // -1: A is not finite
   double condition = not_measured, scaled_condition = not_measured;
@@ -43,7 +43,7 @@ struct MatrixFindings {
 /// The problems of one shape, and how they are solved.
 struct SolveRules {
   ElementType type = ElementType::float64;  // of X
-  index_t m = 0, n = 0;                     // as the bar counts them
+  index_t m = 0, n = 0;                     // rows and columns as the bar counts them
   RankRule rank;
   bool wants_se = false;
   bool only_checks = false;  // solve() takes X as it is and checks it
@@ -67,7 +67,7 @@ class SystemRows {
 
   /// Sums for the right sides first .. first + x.cols - 1. x is n x p, packed.
   virtual void add_residual(index_t first, MatrixView<const double> x, ResidualSums& sums) = 0;
-  /// The same for one right side in twice the precision. Only for float64.
+  /// Sums for one right side in twice the precision. Only for float64.
   virtual void add_precise_residual(index_t j, const double* x, std::vector<double>& gradient,
                                     double& r_squares) = 0;
   /// R of A (k x n) and z = Q'b (k) by reflectors in float64. False where the rows have no such

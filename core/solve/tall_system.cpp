@@ -3,24 +3,18 @@
 #include "core/solve/tall_system.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "core/clock.hpp"
 #include "core/cpu/tall/tall_qr.hpp"
 #include "core/solve/team.hpp"
 
 namespace qrtool {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Exponents whose squares, summed, stay in the range of float64.
+/// The squares of numbers up to 2^most_unscaled_exponent can be summed within the range of float64.
 constexpr int most_unscaled_exponent = 300;
 
 /// The exponent to scale by: 0 where sums of squares need none.
@@ -64,8 +58,8 @@ LeafOutcome TallSystem<T>::factor(bool by_reflectors, MatrixView<T> r) {
   return outcome;
 }
 
-/// R of [A B] in the range of T. Rows whose R exceeds it, and right sides that are not finite, take
-/// another sweep.
+/// Computes R of [A B] in the range of T. Rows whose R exceeds the range, and right sides that are
+/// not finite, take another sweep.
 template <class T>
 LeafOutcome TallSystem<T>::factor_in_range(MatrixView<T> r) {
   LeafOutcome outcome = factor(/*by_reflectors=*/false, r);

@@ -6,9 +6,9 @@
 #include <functional>
 #include <vector>
 
+#include "core/cpu/tall/tall.hpp"
 #include "core/solve/packing.hpp"
 #include "core/solve/system_engine.hpp"
-#include "core/tall.hpp"
 #include "core/tall_shape.hpp"
 
 namespace qrtool {
@@ -29,7 +29,7 @@ struct RowScales {
 template <class T>
 using SweepRows = std::function<void(const RowScales& scales, const VisitRows<T>& visit)>;
 
-/// What the first sweep found of the rows.
+/// What the first sweep found out about the rows.
 struct SweepFindings {
   bool a_is_finite = true;
   std::vector<char> b_is_finite;
@@ -44,7 +44,7 @@ class TallSystem final : private SystemRows {
   TallSystem(const SolveProblem& problem, index_t p, int threads, SweepRows<T> sweep,
              const SweepFindings& found);
 
-  /// The cut of the rows; a visit brings whole leaves of it.
+  /// Returns how the rows are cut into leaves; a visit brings whole leaves.
   const TallShape& shape() const { return shape_; }
   static std::size_t workspace_bytes(const SolveProblem& problem, index_t p, int threads);
 

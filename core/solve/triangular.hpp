@@ -14,11 +14,11 @@ void solve_upper(MatrixView<const double> r, MatrixView<double> x);
 /// X := R^-T X.
 void solve_upper_transposed(MatrixView<const double> r, MatrixView<double> x);
 
-/// The norm of each row of R^-1.
+/// Returns the norm of each row of R^-1.
 std::vector<double> inverse_row_norms(MatrixView<const double> r);
 
-/// w_i'w_j / (||w_i|| ||w_j||) for the rows w_i of R^-1 (n x n): the correlations of the solution's
-/// entries, since their covariance is sigma^2 (R'R)^-1.
+/// Returns w_i'w_j / (||w_i|| ||w_j||) for the rows w_i of R^-1 (n x n). These are the correlations
+/// of the solution's entries, since their covariance is sigma^2 (R'R)^-1.
 std::vector<double> inverse_row_correlations(MatrixView<const double> r);
 
 /// sqrt(x'x), also where x'x would overflow or underflow.

@@ -40,7 +40,7 @@
 #define IS_WIDE_double 1
 #define IS_WIDE JOIN(IS_WIDE_, FACTOR)
 
-// Adjacent rows of a matrix. R is used as upper triangular.
+// Describes adjacent rows of a matrix. R is used as upper triangular.
 typedef struct {
   __global const FACTOR* x;
   int rows, cols;
@@ -100,9 +100,9 @@ __kernel GROUP void form_q_from_reflectors(__global const STORED* v, __global co
   }
 }
 
-// Tile number -> first row and column. Tiles are numbered by columns within BAND rows of tiles, so
-// that groups that run at the same time read few operands. Columns are numbered from the right,
-// because their sums are the longest.
+// Finds the first row and column of a tile by its number. Tiles are numbered by columns within BAND
+// rows of tiles, so that groups that run at the same time read few operands. Columns are numbered
+// from the right, because their sums are the longest.
 #define BAND 16
 INLINE void place_of_tile(int tile, CheckShape shape, int* row0, int* col0) {
   const int across = (shape.n + TILE - 1) / TILE, down = (shape.m + TILE - 1) / TILE;
@@ -146,7 +146,8 @@ __kernel GROUP void measure_residual(__global const STORED* a, __global const FA
   }
 }
 
-// Tile number -> first row and column, row by row of the upper triangle.
+// Finds the first row and column of a tile by its number, which counts row by row in the upper
+// triangle.
 INLINE void place_of_gram_tile(int tile, int size, int* row0, int* col0) {
   const int across = (size + TILE - 1) / TILE;
   int first = 0;
@@ -205,7 +206,7 @@ __kernel GROUP void measure_gram(__global const FACTOR* x, __global const FACTOR
   if (slabs == 1 && get_local_id(0) == 0) partial[get_group_id(0)] = squares;
 }
 
-// parts[matrix][slab] for slabs of shape.r_slab_rows rows of R.
+// Measures R in slabs of shape.r_slab_rows rows. Each slab's result goes to parts[matrix][slab].
 __kernel GROUP void measure_r(__global const FACTOR* r, __global const int* magnitudes,
                               __global RSummary* parts, CheckShape shape) {
   __local double scratch[GROUP_SIZE];

@@ -44,7 +44,8 @@
 
 #define ROWS (16 * WARPS)
 #define COLUMNS (16 * BLOCKS)
-// Distance of rows: with it products read from different banks, in pairs along a row of X.
+// Rows in local memory are so far apart that products read from different banks, in pairs along a
+// row of X.
 #define X_LD (COLUMNS + 8)
 #define R_LD (COLUMNS + 4)
 
@@ -76,7 +77,7 @@
 #define OWN 1
 #endif
 
-// The block columns of a warp's blocks, and their number.
+// Says which block columns the blocks of a warp are in, and how many blocks it has.
 typedef struct {
   int operands[3], own;
 } Share;
@@ -103,7 +104,7 @@ INLINE void copy_rows(__local float* to, const int ld, __global const float* fro
   }
 }
 
-// The measurements of R itself, before scaling.
+// What is measured of R itself, before it is scaled.
 typedef struct {
   double lower;
   float smallest, largest;
@@ -248,7 +249,7 @@ INLINE double add_squares(const Block x, double sum) {
 }
 
 #if WANT_Q
-// |A - QR||^2 of 16 rows. sum: -A; q and r are in local memory.
+// Adds the squares of A - QR in 16 rows. On entry `sum` is -A; q and r are in local memory.
 INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const float* q,
                            __local const float* r, double squares) {
 #pragma unroll 1
@@ -270,7 +271,7 @@ INLINE double add_residual(const Warp* at, Block sum[BLOCKS], __local const floa
 }
 #endif
 
-// The diagonal entries of X'X in the warp's blocks, summed.
+// Sums the diagonal entries of X'X that are in the warp's blocks.
 INLINE double trace_of(const Warp* at, Block own[OWN], const Share* share) {
   double trace = 0;
 #pragma unroll

@@ -29,7 +29,7 @@ INLINE double entry(const Matrix* m, int i, int j) {
              : 0.0;
 }
 
-// Entries (i, j), .., (i, j + 7), with zeros outside the matrix.
+// Returns the entries (i, j), .., (i, j + 7), with zeros outside the matrix.
 INLINE double8 entries(const Matrix* m, int i, int j) {
   __global const STORED* x = m->x + (index_t)i * m->columns + j;
   if (i < m->rows && j + COLUMNS <= m->columns)
@@ -44,7 +44,7 @@ INLINE double sum_of(double8 x) {
   return (y.x + y.y) + (y.z + y.w);
 }
 
-// ||A||^2 and ||A - QR||^2.
+// Returns ||A||^2 and ||A - QR||^2.
 INLINE double2 measure_residual_of_pack(const Matrix* a, const Matrix* q, const Matrix* r) {
   double norm = 0, norm_rest = 0, residual = 0, residual_rest = 0;
   for (int i = 0; i < a->rows; i += ROWS) {
@@ -118,7 +118,7 @@ INLINE double measure_gram_of_pack(const Matrix* x, const Matrix* z, bool is_ide
   return total;
 }
 
-// The measurements of R itself.
+// Measures R itself.
 INLINE void summarise_r(const Matrix* r, DeviceErrors* e) {
   double lower = 0, smallest = INFINITY, largest = 0;
   e->r_is_finite = 1;

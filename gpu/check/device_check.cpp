@@ -29,7 +29,7 @@ struct Layout {
 };
 
 bool is_raw(const Problem& p) { return p.mode == Mode::raw; }
-/// Raw results: Q and R are formed in float64.
+/// Whether Q and R are in float64. The check forms them so from V and tau.
 bool has_wide_factors(const Problem& p) { return is_raw(p) || p.type == ElementType::float64; }
 index_t q_cols(const Problem& p) { return is_raw(p) ? p.k() : p.q_cols(); }
 

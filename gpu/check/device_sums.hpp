@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // device_sums.hpp: checksums that show whether data arrived on the device and came back as they
-// were sent (sums.cl). The host's are in core/checksum.hpp.
+// were sent (sums.cl). The host's are in core/measure/checksum.hpp.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ class SumLayout {
   /// 0 where the problem has no such buffer.
   index_t words(Summed buffer) const { return words_[static_cast<std::size_t>(buffer)]; }
   SumShape shape(Summed buffer) const;
-  /// The device's checksum of one matrix; `sums` holds those of all matrices.
+  /// Returns the device's checksum of one matrix; `sums` holds the sums of all matrices.
   std::uint64_t checksum(std::span<const std::uint64_t> sums, index_t matrix, Summed buffer) const;
 
  private:

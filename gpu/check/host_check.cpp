@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "core/cpu/reference/form_q.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "gpu/tuning.hpp"
 
 namespace qrtool {
@@ -122,7 +125,7 @@ MatrixReport HostCheck<T>::measure(MatrixView<const T> a, const Factors<T>& out,
   return report_of(problem_, errors);
 }
 
-/// Q from the stored V and tau, and R from the upper part of V\R.
+/// Measures the errors of Q from the stored V and tau, and of R in the upper part of V\R.
 template <class T>
 Errors HostCheck<T>::measure_reflectors(MatrixView<const T> a, const Factors<T>& out, index_t b,
                                         int scale) {

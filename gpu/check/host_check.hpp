@@ -13,7 +13,7 @@
 
 namespace qrtool {
 
-/// The line of the report for the errors that the device measured.
+/// Returns the line of the report for the errors that the device measured.
 MatrixReport judge_device(const Problem& problem, const DeviceErrors& errors);
 
 /// The line of the report of matrix b where nothing is checked: it says only whether A and R are
@@ -22,8 +22,8 @@ template <class T>
 MatrixReport look_at(const Problem& problem, MatrixView<const T> a, const Factors<T>& out,
                      index_t b);
 
-/// Bytes of host memory for the measurement of one matrix; 0 if the host does not measure matrices
-/// of this size (tuning::host_sample_operations).
+/// Returns the bytes of host memory for the measurement of one matrix, or 0 if the host does not
+/// measure matrices of this size (tuning::host_sample_operations).
 std::size_t host_check_bytes(const Problem& problem);
 
 /// Measures matrices again with core's ErrorMeter, within a budget of operations.

@@ -12,8 +12,8 @@
 namespace qrtool {
 namespace {
 
-/// GRAM_SCRATCH. With matrix products it holds a ring of rows, and later the sums of all warps and
-/// those of b.
+/// Returns GRAM_SCRATCH. With matrix products this memory holds a ring of rows, and later the sums
+/// of all warps and those of b.
 int row_sums_scratch(const RowSums& sums) {
   const int n = static_cast<int>(sums.n), across = (n + 15) / 16;
   if (sums.body == 1) return 16 * 16 * across;

@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// GRAM_BODY on a device: 1 for plain sums, 2 for matrix products.
+/// Returns GRAM_BODY on a device: 1 for plain sums, 2 for matrix products.
 int row_sums_body(const Limits& limits);
 /// GRAM_GROUP, the work-items of a group, for n columns.
 int row_sums_group(index_t n, int body);
@@ -23,9 +23,9 @@ struct RowSums {
 };
 /// Why the sums are not there for them; empty where they are.
 std::string row_sums_objection(const RowSums& sums);
-/// Bytes of local memory of a group: GRAM_SCRATCH and one integer.
+/// Returns the bytes of local memory of a group: GRAM_SCRATCH and one integer.
 std::size_t row_sums_local_bytes(const RowSums& sums);
-/// The slabs of the m rows of a matrix.
+/// Returns how the m rows of a matrix are cut into slabs.
 SlabShape row_sums_slabs(index_t m, index_t n);
 
 }  // namespace qrtool

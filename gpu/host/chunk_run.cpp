@@ -9,9 +9,10 @@
 #include <bit>
 #include <chrono>
 
-#include "core/checksum.hpp"
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
 #include "gpu/host/copies.hpp"

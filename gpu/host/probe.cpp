@@ -18,7 +18,7 @@
 namespace qrtool {
 namespace {
 
-constexpr std::string_view file = "gpu/host/probe.cl";
+constexpr std::string_view probe_file = "gpu/host/probe.cl";
 constexpr int items = 512;  // of a launch
 /// Float64 counts as fast from this part of float32's rate on. Data-centre parts have 1/2 or 1,
 /// others at most 1/16.
@@ -31,7 +31,7 @@ class Probe {
       : context_(device),
         queue_(context_, device, CL_QUEUE_PROFILING_ENABLE),
         programs_(context_, device, info),
-        program_(programs_.get(file, defines, "the probe")) {}
+        program_(programs_.get(probe_file, defines, "the probe")) {}
 
   template <class T>
   cl::Buffer buffer(std::size_t entries) const {

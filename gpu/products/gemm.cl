@@ -99,7 +99,7 @@
 #ifndef WIDE_STAGES
 #define WIDE_STAGES 4
 #endif
-// Entries added to each row of a stage in local memory, for bodies without matrix units.
+// For bodies without matrix units each row of a stage in local memory has so many entries more.
 #define PAD 4
 #define SETTLE 64
 #define PARTS (PRODUCT_BODY == 1 ? 2 : 1)
@@ -119,7 +119,7 @@ INLINE real4 load_words(__global const REAL* x, int left, const int alignment) {
                  (REAL)0);
 }
 
-// The operation on entries of C.
+// Says what is done to entries of C.
 #define TAKE_NEGATIVE 0
 #define STORE 1
 #define STORE_NEGATIVE 2
@@ -183,7 +183,7 @@ INLINE float4 get_words(__local const ELEMENT* from) {
 }
 #elif HAS_UNITS
 #define ELEMENT ushort
-// hi: x cut to 11 bits; lo: the remainder.
+// Splits x: `hi` is x cut to 11 bits, and `lo` is the remainder.
 INLINE void store_split(real4 x, __local ushort* to, const int lo_offset) {
 #if PARTS == 2
   const float4 hi = as_float4(as_uint4(x) & 0xffffe000u), lo = x - hi;

@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// The bodies of the products (gemm.cl); a device runs one of them.
+/// The bodies of the products (gemm.cl). A device runs one of them.
 enum class ProductBody {
   fma = 0,
   three_halves = 1,
@@ -27,7 +27,7 @@ std::size_t product_local_bytes(ElementType real, const Params& params);
 
 enum class ProductKind { wide, narrow };
 
-/// Number of tiles of a rows x cols product.
+/// Returns how many tiles a rows x cols product has.
 index_t product_tiles(const Params& params, ProductKind kind, index_t rows, index_t cols);
 
 /// Powers of two that scale A and B to the range where halves are normal numbers; 1 with fma.
@@ -44,7 +44,8 @@ bool takes_packed(const Params& params);
 /// Whether a wide C -= A B needs A transposed, in the form that transpose_operand writes.
 bool takes_transposed(const Params& params);
 
-/// Number of blocks of a packed operand, padded to whole tiles, and the bytes of a block.
+/// Returns how many blocks a packed operand has, padded to whole tiles. A block has
+/// packed_block_bytes bytes.
 index_t packed_blocks(index_t entries);
 inline constexpr index_t packed_block_bytes = 1024;
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int repeats = 7, checked = 128, slabs = 4;
 
-/// The program of a body with A (rows x depth), B (depth x rows), C and Z (rows x rows).
+/// Times one body, with A (rows x depth), B (depth x rows), C and Z (rows x rows).
 template <class T>
 class Bench {
  public:
@@ -142,7 +142,7 @@ class Bench {
            seconds([&] { (*launch_)("peak", groups, 256, c_, steps, 0.0F); });
   }
 
-  /// The relative error of checked x checked entries of 0 - A B.
+  /// Returns the relative error of checked x checked entries of 0 - A B.
   double error() {
     ProductShape s = shape(depth());
     s.rows = s.cols = checked;

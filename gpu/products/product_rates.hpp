@@ -10,7 +10,7 @@
 
 namespace qrtool {
 
-/// The measurement of one body of gemm.cl. Rates are in operations per second by the device's
+/// What is measured of one body of gemm.cl. Rates are in operations per second by the device's
 /// clock. A body that computes one product by three counts it as one.
 struct ProductRate {
   std::string body;

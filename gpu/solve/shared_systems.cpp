@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "core/checksum.hpp"
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
 #include "core/solve/backward_error.hpp"
 #include "gpu/check/device_sums.hpp"
 #include "gpu/host/chunk_run.hpp"

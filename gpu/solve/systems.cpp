@@ -9,9 +9,9 @@
 #include <optional>
 #include <span>
 
-#include "core/checksum.hpp"
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
 #include "gpu/host/chunk_run.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <string_view>
 
 #include "core/error.hpp"
@@ -122,6 +121,7 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
 
 template <class T>
 void CoefficientWriter::keep(std::string_view dataset, index_t first, BatchView<const T> values) {
+  if (report_) report_->add(dataset, values);
   if (dataset == "covariance") {
     covariance_->write(dataset, first, values);
     return;
@@ -192,15 +192,10 @@ std::vector<std::string> CoefficientWriter::files() const {
   return names;
 }
 
-bool exists(const std::string& path) {
-  std::error_code error;
-  return std::filesystem::exists(path, error);
-}
-
-/// X of a table in memory.
+/// A column of a table, x or se, in memory.
 class CoefficientReader final : public Reader {
  public:
-  /// `inner`: the column of x, responses x terms one below the other.
+  /// `inner`: the column, responses x terms one below the other.
   CoefficientReader(std::unique_ptr<Reader> inner, const std::string& path, index_t responses,
                     bool is_single)
       : inner_(std::move(inner)), x_(1, inner_->source().m / responses, responses) {
@@ -231,29 +226,15 @@ class CoefficientReader final : public Reader {
   Batch<double> x_;
 };
 
-}  // namespace
-
-std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec) {
-  return std::make_unique<CoefficientWriter>(spec);
+/// The first line; empty where there is none.
+std::string header_of(const std::string& path) {
+  TextLines lines(open_rereadable(path), escape(path));
+  return lines.next() ? std::string(lines.text()) : "";
 }
 
-bool is_coefficient_table(const std::string& path) {
-  if (!has_text_ending(path) || !exists(path)) return false;
-  for (const char* name : set_names)
-    if (name != std::string("covariance") && exists(factor_file(path, name))) return false;
-  try {
-    if (attributes_of_set(path, {mark}).front().empty()) return false;
-    TextLines lines(open_rereadable(path), escape(path));
-    return lines.next() &&
-           (lines.text().starts_with("term") || lines.text().starts_with("response"));
-  } catch (const InputError&) {
-    return false;
-  }
-}
-
-std::unique_ptr<Reader> open_coefficients(const std::string& path) {
+std::unique_ptr<Reader> open_column(const std::string& path, const char* name) {
   const std::vector<std::string> texts = attributes_of_set(path, {"precision", mark});
-  CsvOptions options{.delimiter = separator_of(path), .header = Answer::yes, .columns = "x"};
+  CsvOptions options{.delimiter = separator_of(path), .header = Answer::yes, .columns = name};
   std::unique_ptr<Reader> column = open_csv(open_rereadable(path), path, options);
   const auto responses = static_cast<index_t>(std::max(1, std::atoi(texts[1].c_str())));
   if (column->source().m % responses != 0 || !column->source().leading.empty())
@@ -262,6 +243,45 @@ std::unique_ptr<Reader> open_coefficients(const std::string& path) {
                      "solve again with --force");
   return std::make_unique<CoefficientReader>(std::move(column), path, responses,
                                              texts[0] == "single");
+}
+
+}  // namespace
+
+std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec) {
+  return std::make_unique<CoefficientWriter>(spec);
+}
+
+bool begins_as_coefficients(const std::string& path) {
+  if (!has_text_ending(path) || !file_exists(path)) return false;
+  try {
+    const std::string header = header_of(path), separator(1, separator_of(path));
+    return header.starts_with("term" + separator + "x") ||
+           header.starts_with("response" + separator + "term" + separator + "x");
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+bool is_coefficient_table(const std::string& path) {
+  if (!begins_as_coefficients(path)) return false;
+  for (const char* name : set_names)
+    if (name != std::string("covariance") && file_exists(factor_file(path, name))) return false;
+  try {
+    return !attributes_of_set(path, {mark}).front().empty();
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+std::unique_ptr<Reader> open_coefficients(const std::string& path) {
+  return open_column(path, "x");
+}
+
+std::unique_ptr<Reader> open_standard_errors(const std::string& path) {
+  const char separator = separator_of(path);
+  const bool is_there =
+      header_of(path).find(fmt::format("{0}se{0}", separator)) != std::string::npos;
+  return is_there ? open_column(path, "se") : nullptr;
 }
 
 }  // namespace qrtool

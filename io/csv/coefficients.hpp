@@ -19,10 +19,15 @@ namespace qrtool {
 /// standard output, without a report. Errors: OutputError.
 std::unique_ptr<Writer> create_coefficients(const OutputSpec& spec);
 
+/// Whether a file begins as such a table does.
+bool begins_as_coefficients(const std::string& path);
+
 /// Whether a file is such a table, and its report lies beside it.
 bool is_coefficient_table(const std::string& path);
 
 /// X (terms x responses) of such a table. Errors: InputError.
 std::unique_ptr<Reader> open_coefficients(const std::string& path);
+/// The same for se; nothing where the table has no such column.
+std::unique_ptr<Reader> open_standard_errors(const std::string& path);
 
 }  // namespace qrtool

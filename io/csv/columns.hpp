@@ -10,13 +10,13 @@
 
 namespace qrtool {
 
-/// What an option says of columns: numbers from 1, ranges of them, and names.
+/// An option's list of columns: numbers from 1, ranges of them, and names.
 struct ColumnList {
   const char* option;
   std::string text;
 };
 
-/// Errors: UsageError where the list cannot mean columns of any file.
+/// Refuses a list that cannot mean columns of any file. Errors: UsageError.
 void check_columns(const ColumnList& list);
 
 /// Whether the list chooses one of these columns by its name.
@@ -34,10 +34,10 @@ bool is_name_of_column(const std::string& name, const Table& table);
 std::vector<index_t> choose_columns(const ColumnList& list, const Table& table,
                                     const std::string& place);
 
-/// How a list names this column alone; from 0.
+/// Returns the item of a list that names this column alone. Columns count from 0.
 std::string item_of(std::size_t column, const Table& table);
 
-/// Errors: InputError where one of the columns that the list chose is not read.
+/// Refuses a list that names a column which is not read. Errors: InputError.
 void require_read(const ColumnList& list, const std::vector<index_t>& columns, const Table& table,
                   const std::string& place);
 

@@ -3,7 +3,6 @@
 #include "io/csv/factors.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,20 +17,15 @@
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
-#include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 #include "io/stored_report.hpp"
 #include "io/variable_record.hpp"
 
 namespace qrtool {
 namespace {
-
-bool exists(const std::string& name) {
-  struct stat info {};
-  return stat(name.c_str(), &info) == 0;
-}
 
 /// The files of a set that exist, and the checksums that each of them gives its matrices.
 struct OpenSet {
@@ -41,7 +35,7 @@ struct OpenSet {
 
 std::unique_ptr<Reader> open_factor(const std::string& path, const char* dataset, OpenSet& set) {
   const std::string name = csv_name(path, dataset);
-  if (!exists(name)) return nullptr;
+  if (!file_exists(name)) return nullptr;
   require_text_file(name);
   CsvFactor factor = open_csv_factor(name);
   set.names.push_back(escape(name));
@@ -76,7 +70,7 @@ void require_one_run(const std::string& path, const StoredFactors& factors, cons
              has_reflectors = factors.v || factors.tau;
   if (has_qr && has_reflectors) throw_two_runs(path, set.names);
   const std::string report = csv_name(path, "report");
-  if (!exists(report)) return;
+  if (!file_exists(report)) return;
   const auto recorded = read_csv_checksums(report);
   if (!recorded) return;
   if (const auto matrix = find_difference(set, *recorded))
@@ -89,7 +83,7 @@ TextPairs comments_of_set(const std::string& path, std::string_view marker) {
   TextPairs pairs;
   for (const char* dataset : {"P", "R", "tau", "covariance", "se", "X"}) {
     const std::string name = csv_name(path, dataset);
-    if (!exists(name)) continue;
+    if (!file_exists(name)) continue;
     TextLines lines(open_rereadable(name), escape(name));
     while (lines.next() && lines.text().starts_with('#')) {
       const std::string_view text = lines.text();

@@ -12,7 +12,8 @@
 
 namespace qrtool {
 
-/// The first `most` checksums that a report in CSV records; nothing where it has no such column.
+/// Returns the first `most` checksums that a report in CSV records, or nothing where it has no such
+/// column.
 std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
                                                              std::size_t most = SIZE_MAX);
 
@@ -21,8 +22,8 @@ std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& 
 /// beside each other.
 StoredFactors open_csv_factors(const std::string& path);
 
-/// How the input was read, from the comments at the beginning of the last file of the set; nothing
-/// where they are not there.
+/// Returns how the input was read, from the comments at the beginning of the last file of the set,
+/// or nothing where these comments are not there.
 RecordedInput read_csv_recorded_input(const std::string& path);
 /// Does recorded_attributes (io/reader.hpp): what the comments say of solutions.
 std::vector<std::string> read_csv_attributes(const std::string& path,

@@ -26,7 +26,7 @@ bool is_text(const std::string& file, Content content) {
   return is_standard_input(file) || has_text_ending(file) || content == Content::gzip;
 }
 
-/// Errors: InputError for what R's save() and saveRDS() write.
+/// Refuses what R's save() and saveRDS() write. Errors: InputError.
 void refuse_file_of_r(const std::string& head, const std::string& shown) {
   for (const std::string_view begin :
        {std::string_view("RDX"), std::string_view("RDA"), std::string_view("X\n\0\0\0", 5)})
@@ -67,7 +67,7 @@ std::unique_ptr<Writer> create_text(const OutputSpec& spec) {
   return spec.coefficients ? create_coefficients(spec) : create_csv(spec);
 }
 
-/// Each file has a buffer that is written when it is full.
+/// Returns the memory of the writer: each file has a buffer that is written when it is full.
 std::size_t csv_workspace_bytes(const OutputSpec& spec) {
   return (spec.datasets.size() + 1) * 2 * TextOutput::full_bytes;
 }

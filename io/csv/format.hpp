@@ -6,7 +6,7 @@
 
 namespace qrtool {
 
-/// Text with the ending .csv, .tsv or .txt, and standard input.
+/// The format of text with the ending .csv, .tsv or .txt, and of standard input.
 extern const Format csv_format;
 
 }  // namespace qrtool

@@ -16,7 +16,7 @@ bool begins_with_error_of_excel(std::string_view text) {
                      [&](std::string_view error) { return text.starts_with(error); });
 }
 
-/// Where a comment begins; npos where there is none.
+/// Returns where a comment begins, or npos where there is none.
 std::size_t find_comment(std::string_view line) {
   // Nearly all lines have none of the two: memchr is the fastest way to see that.
   const bool may_have = std::memchr(line.data(), '#', line.size()) != nullptr ||

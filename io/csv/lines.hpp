@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 
 namespace qrtool {
 
@@ -18,14 +18,15 @@ enum class LineKind { blank, separators, comment, data };
 /// follows a blank. Within quotes, and in the errors of Excel (#N/A), they begin none.
 LineKind classify(std::string_view& line);
 
-/// The separator of a data line: the first of ';', tab, ',' and ' ' that occurs between its fields;
-/// 0 for a line with one field. A decimal comma is no separator.
+/// Returns the separator of a data line: the first of ';', tab, ',' and ' ' that occurs between its
+/// fields, or 0 for a line with one field. A decimal comma is no separator.
 char find_separator(std::string_view line, Decimal decimal = Decimal::automatic);
 
 /// The separator that Excel's first line "sep=;" states; else 0.
 char stated_separator(std::string_view line);
 
-/// The fields of a line, without their quotes and the blanks around them. It accepts every line.
+/// Returns the fields of a line, without their quotes and the blanks around them. It accepts every
+/// line.
 std::vector<std::string> names_of(std::string_view line, char separator);
 
 inline constexpr std::string_view blanks = " \t";

@@ -14,12 +14,12 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/columns.hpp"
-#include "io/csv/number.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {
 
-/// What NumPy, pandas, R and Excel write for a missing number, beside nan.
+/// The texts, beside nan, that NumPy, pandas, R and Excel write for a missing number.
 constexpr std::string_view usual_na_texts[] = {"",     "NA",   "N/A",  "n/a",  "#N/A",
                                                "NULL", "null", "None", "<NA>", "NaT"};
 
@@ -63,14 +63,15 @@ std::string list_without(std::size_t column, index_t width) {
   return "--columns " + list;
 }
 
-/// Whether it begins with a letter. A typographic minus sign is none.
+/// Whether a text begins with a letter. A typographic minus sign is none.
 bool is_word(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.empty() ? 0 : text[0]);
   return (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first >= 0xe3 ||
          (first >= 0xc3 && first < 0xe2);
 }
 
-/// What programs and people write where a number is missing, beside what is always one.
+/// The texts, beside those that always mean a missing number, that programs and people may write
+/// for one.
 constexpr std::string_view likely_na_texts[] = {"?", "-", "--", ".", "..", "*", "missing", "nil"};
 
 bool is_likely_missing(std::string_view text) {
@@ -78,21 +79,21 @@ bool is_likely_missing(std::string_view text) {
          std::end(likely_na_texts);
 }
 
-/// A number with a decimal point or comma.
+/// Whether a text is a number with a decimal point or comma.
 bool is_any_number(std::string_view text) {
   double value = 0;
   return parse_number(text, value) == Parsed::number ||
          parse_number(text, value, ElementType::float64, Decimal::comma) == Parsed::number;
 }
 
-/// "2020-01-31", "31/01/2020 12:00".
+/// Whether a text looks like a date: "2020-01-31", "31/01/2020 12:00".
 bool is_date(std::string_view text) {
   const auto is_sign = [](char c) { return c == '-' || c == '/' || c == ':'; };
   return begins_like_number(text) && std::count_if(text.begin(), text.end(), is_sign) >= 2 &&
          text.find_first_not_of("0123456789-/:. TZ+") == std::string_view::npos;
 }
 
-/// What programs write for a condition.
+/// Whether a text is what programs write for true or false.
 bool is_truth(std::string_view text) {
   constexpr std::string_view words[] = {"True", "False", "TRUE", "FALSE", "true", "false"};
   return std::find(std::begin(words), std::end(words), text) != std::end(words);
@@ -187,7 +188,8 @@ bool CsvParser::stands_above_numbers(std::size_t column, std::size_t names,
   return false;
 }
 
-/// Whether it is ",2018,2019" above names: an index without a name, and columns with numbers.
+/// Whether a header is like ",2018,2019" above names: an index without a name, and columns with
+/// numbers.
 bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
                                 const std::vector<std::string>& below) const {
   if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;
@@ -408,8 +410,8 @@ void CsvParser::check_row(std::string_view line, index_t row, const std::vector<
   last_index_ = index;
 }
 
-/// Sees in all fields of a row what decides about the first row, also in those that are not read.
-/// Returns the number in the first, or NaN.
+/// Looks at all fields of a row, also of columns that are not read, for what decides about the
+/// first row. Returns the number in the first field, or NaN.
 double CsvParser::look_below(std::string_view line) {
   double first = std::numeric_limits<double>::quiet_NaN(), value = 0;
   const bool is_later = lines_.number() > first_line_;
@@ -480,7 +482,7 @@ bool CsvParser::is_first_row_a_header(index_t rows) {
   return false;
 }
 
-/// What may be meant in another way.
+/// Adds notes on columns that may be meant in another way.
 void CsvParser::note_columns() {
   if (are_names_numbered_)
     throw InputError(header_place() +
@@ -503,7 +505,7 @@ void CsvParser::note_columns() {
     const auto [first, is_new] = seen.emplace(name, column);
     if (is_new) continue;
     notes_.push_back(fmt::format("the columns {} and {} have the same name, {}", first->second + 1,
-                                 column + 1, quoted(name)));
+                                 column + 1, quoted_text(name)));
     return;
   }
 }
@@ -566,7 +568,7 @@ void CsvParser::observe(std::string_view text, std::size_t column) {
   has_point_ = has_point_ || has_point;
   if (has_point && may_be_thousands_) may_be_thousands_ = may_have_thousands(text, '.');
   if (is_decimal_guessed_ && text.find(',') != std::string_view::npos) {
-    if (thousands_place_.empty()) thousands_place_ = place(column) + quoted(text) + ": ";
+    if (thousands_place_.empty()) thousands_place_ = place(column) + quoted_text(text) + ": ";
     is_decimal_confirmed_ = is_decimal_confirmed_ || !may_have_thousands(text);
   }
   if (lines_.number() > first_line_ && is_whole_number(text)) has_later_whole_number_ = true;
@@ -601,13 +603,13 @@ double CsvParser::number_of(const Field& field, std::string_view line, ElementTy
   }
   if (is_missing(field.text)) return note_missing(field, column);
   if (parsed == Parsed::other) throw_not_a_number(field, line);
-  throw InputError(fmt::format("{}{} is too large for {}", place(field.column), quoted(field.text),
-                               name_of(type)),
+  throw InputError(fmt::format("{}{} is too large for {}", place(field.column),
+                               quoted_text(field.text), name_of(type)),
                    type == ElementType::float32 ? "use --precision double" : "");
 }
 
-/// The usual case: a number without quotes that ends at a separator. Returns false, without
-/// moving `at`, for every other field.
+/// Takes a number without quotes that ends at a separator, which is the usual field. Returns false,
+/// without moving `at`, for every other field.
 bool CsvParser::take_number(std::string_view line, std::size_t& at, ElementType type,
                             double& number) {
   std::size_t begin = at;
@@ -655,7 +657,7 @@ void CsvParser::parse(std::string_view line, ElementType type, std::vector<doubl
 // ---- messages -----------------------------------------------------------------------------------
 
 void CsvParser::throw_not_a_number(const Field& field, std::string_view line) const {
-  const std::string what = place(field.column) + quoted(field.text);
+  const std::string what = place(field.column) + quoted_text(field.text);
   if (is_complex_number(field.text))
     throw InputError(what + " is a complex number", "only real matrices can be factored");
   const bool is_first_row = lines_.number() == first_line_;
@@ -705,7 +707,7 @@ std::string CsvParser::hint_without(const Field& field, std::string_view line) c
   if (list.empty() && lines_.number() == first_line_)
     return fmt::format("if line {} holds the names: --skip-rows {}", first_line_, first_line_ - 1);
   if (list.empty()) return "";
-  return fmt::format("leave the column {} out: --columns {}", quoted(name), list);
+  return fmt::format("leave the column {} out: --columns {}", quoted_text(name), list);
 }
 
 void CsvParser::throw_ragged(std::size_t column, index_t found) const {

@@ -8,10 +8,10 @@
 
 #include "core/problem.hpp"
 #include "io/csv/lines.hpp"
-#include "io/csv/number.hpp"
-#include "io/csv/options.hpp"
+#include "io/csv_options.hpp"
 #include "io/file/text_lines.hpp"
 #include "io/table.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 
@@ -22,7 +22,7 @@ class CsvParser {
   /// With `is_factor` nothing that looks like a row of numbers is taken for a header.
   CsvParser(const TextLines& lines, const CsvOptions& options, bool is_factor);
 
-  /// What the file itself states of its separator; an option wins.
+  /// Takes the separator that the file itself states; an option wins.
   void state_separator(char separator) {
     if (separator_ == 0) separator_ = separator;
   }
@@ -48,16 +48,16 @@ class CsvParser {
   void finish(index_t rows);
 
   index_t columns() const { return columns_; }
-  /// All columns of the text.
+  /// Returns the table with all columns of the text.
   const Table& table() const { return table_; }
   char separator() const { return separator_; }
-  /// The options, and what was found where they left something open.
+  /// Returns the options, completed by what was found where they left something open.
   const CsvOptions& found() const { return found_; }
-  /// What the user should know of, one sentence each.
+  /// Returns what the user should know about the text, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
   void add_note(const std::string& note) { notes_.push_back(note); }
 
-  /// "file:line:column: " for a place in the current line.
+  /// Returns "file:line:column: " for a place in the current line.
   std::string place(std::size_t column) const;
 
  private:
@@ -111,7 +111,7 @@ class CsvParser {
   std::vector<double> na_numbers_;
   std::vector<std::string> notes_;
 
-  // Of the first pass alone.
+  // These members are used in the first pass alone.
   bool is_first_pass_ = true, is_observing_ = true;
   bool index_must_count_ = false;     // only if its numbers are 0, 1, 2, ... it is an index
   double last_index_ = 0;             // the last that was read

@@ -15,8 +15,8 @@
 #include "core/text.hpp"
 #include "io/csv/parser.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/number_hash.hpp"
 
 namespace qrtool {
 namespace {
@@ -225,7 +225,8 @@ void CsvReader::compare_with_sizes(index_t row) {
   if (!is_entry) sizes_.clear();
 }
 
-/// Errors: InputError where the first row counts the others, as in Matrix Market.
+/// Refuses a text whose first row counts the others, as that of a Matrix Market file does. Errors:
+/// InputError.
 void CsvReader::refuse_lost_banner(index_t rows) const {
   if (sizes_.empty() || starts_.size() != 1) return;
   const double entries = sizes_.size() == 3 ? sizes_[2] : sizes_[0] * sizes_[1];
@@ -333,7 +334,8 @@ void CsvReader::go_to(index_t matrix, index_t row) {
   for (; next_row_ < row; ++next_row_) next_data_line();
 }
 
-/// Whether all of these numbers are kept, and none of them exceeds T, which parsing reports.
+/// Copies numbers that were kept when the text was parsed. Returns false where some were not kept,
+/// or where one exceeds T, which parsing again will report.
 template <class T>
 bool CsvReader::copy_kept(index_t matrix, index_t first_row, MatrixView<T> out) {
   if (!keeps_) return false;

@@ -16,13 +16,13 @@ namespace qrtool {
 /// the same bits.
 inline constexpr std::string_view csv_single_marker = "# float32";
 
-/// What a comment begins with that says how the input of these factors was written.
+/// A comment that says how the input of these factors was written begins with this text.
 inline constexpr std::string_view csv_dialect_marker = "# input: ";
 
-/// The same where it says how solutions were computed.
+/// A comment that says how solutions were computed begins with this text.
 inline constexpr std::string_view csv_solve_marker = "# solve: ";
 
-/// How a text is read.
+/// Says how a text is read.
 struct CsvReading {
   bool as_stored = false;      // it holds factors, whose type and numbers are taken as they are
   bool is_one_table = false;   // a blank line within it is skipped

@@ -14,8 +14,8 @@
 #include "core/text.hpp"
 #include "io/csv/reader.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/text_output.hpp"
-#include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 #include "io/solution_report.hpp"
 #include "io/variable_record.hpp"
@@ -44,10 +44,11 @@ struct Table {
   std::uint64_t matrix_start = 0;
   NumberHash hash;                       // of the matrix that is being written
   std::vector<std::uint64_t> checksums;  // of complete matrices that the report does not have yet
-  index_t last_complete = -1;            // the matrix of the last of them
+  index_t last_complete = -1;            // the last matrix that is complete
 };
 
-/// How the input was read, as comments, where another reader would not find it by itself.
+/// Returns comments that say how the input was read, where another reader would not find it out by
+/// itself.
 std::string dialect_comments(const OutputSpec& spec) {
   std::string comments;
   bool is_plain = true;
@@ -66,7 +67,7 @@ std::string dialect_comments(const OutputSpec& spec) {
   return is_plain ? "" : comments;
 }
 
-/// How a variable of HDF5 was read, as comments.
+/// Returns comments that say how a variable of HDF5 was read.
 std::string variable_comments(const OutputSpec& spec) {
   std::string comments;
   for (const auto& [name, value] : spec.attributes) {
@@ -77,7 +78,7 @@ std::string variable_comments(const OutputSpec& spec) {
   return comments;
 }
 
-/// What `verify` must know of solutions, as comments, where it is not the usual.
+/// Returns comments with what `verify` must know about solutions, where it is not the usual.
 std::string solve_comments(const OutputSpec& spec) {
   constexpr std::pair<std::string_view, std::string_view> usual[] = {
       {"response", ""},     {"intercept", "no"},  {"weights", ""}, {"weights_are", "none"},
@@ -201,7 +202,7 @@ void CsvWriter::append_row(Table& table, const T* row) const {
   buffer.push_back('\n');
 }
 
-/// The checksums of the next matrices, each of all their datasets.
+/// Returns the checksums of the next matrices; each covers all datasets of a matrix.
 std::vector<std::uint64_t> CsvWriter::take_checksums(std::size_t matrices) {
   std::vector<std::uint64_t> all(matrices);
   for (std::size_t b = 0; b < matrices; ++b) {
@@ -254,7 +255,7 @@ void CsvWriter::write_matrices(std::string_view dataset, index_t first, BatchVie
   const index_t pieces = table(dataset).dataset.rows / values.rows;
   for (index_t b = first; b < first + values.count; ++b)
     write_some(dataset, b / pieces, b % pieces * values.rows, values[b - first]);
-  // Those of solutions are in one checksum of all.
+  // All solutions have one checksum together.
   if (solution_report_) table(dataset).forget_checksums();
 }
 

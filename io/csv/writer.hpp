@@ -12,7 +12,7 @@ namespace qrtool {
 /// The name of the file for a dataset, or for the report, which is always out.report.csv.
 std::string csv_name(const std::string& path, const std::string& dataset);
 
-/// What separates the fields of such a file, from its ending.
+/// Returns what separates the fields of a file with this ending.
 char separator_of(const std::string& path);
 
 /// Does create_output for text, but for the coefficients of a table. Each number is the shortest

@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,6 +24,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/file/file_set.hpp"
+#include "io/file/free_bytes.hpp"
 
 namespace qrtool {
 namespace {
@@ -134,12 +134,6 @@ std::string mount_point(const std::string& path) {
   return here.string();
 }
 
-std::uint64_t free_bytes(int descriptor) {
-  struct statvfs info {};
-  if (fstatvfs(descriptor, &info) != 0) return UINT64_MAX;
-  return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
-}
-
 mode_t default_mode() {
   // The mask can only be read by setting it.
   const mode_t mask = umask(077);
@@ -232,7 +226,7 @@ AtomicFile::AtomicFile(const std::string& path, bool force)
       fchmod(descriptor_, 0600);  // the umask may forbid even the owner to write
       flock(descriptor_, LOCK_EX | LOCK_NB);
       if (is_same_file(descriptor_, temporary_path_)) return;
-      unlink(temporary_path_.c_str());  // it is still there where its status cannot be read
+      unlink(temporary_path_.c_str());  // the file is still there if its status cannot be read
       close(descriptor_);
     }
     release_slot(slot_);
@@ -334,7 +328,7 @@ void AtomicFile::withdraw() noexcept {
       name_ == Name::exchanged
           ? exchange_names(target_.c_str(), temporary_path_.c_str(), error) && error == 0
           : !replaced_rights_ && is_same_file(descriptor_, target_) && unlink(target_.c_str()) == 0;
-  // What cannot be undone stays as it is: the file is complete.
+  // Where the rename cannot be undone, the file stays as it is: it is complete.
   if (is_undone) {
     name_ = Name::temporary;
   } else {

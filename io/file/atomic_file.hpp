@@ -84,7 +84,7 @@ class NamesChange {
   sigset_t before_;
 };
 
-/// The directory of a file: "dir/", or ".".
+/// Returns the directory of a file: "dir/", or ".".
 std::string directory_of(const std::string& path);
 
 /// Finds out, and creates nothing, whether an AtomicFile could be created. Errors: OutputError.

@@ -14,8 +14,8 @@
 #include "core/text.hpp"
 #include "io/file/descriptor.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/read_write_at.hpp"
-#include "io/number_hash.hpp"
 
 namespace qrtool {
 namespace {

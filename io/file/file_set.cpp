@@ -19,7 +19,7 @@
 namespace qrtool {
 namespace {
 
-/// The same text for a directory, whatever the path.
+/// Returns one text for a directory, whatever path names it.
 std::string canonical_directory_of(const std::string& path) {
   const std::string directory = directory_of(path);
   std::error_code error;

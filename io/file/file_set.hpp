@@ -18,8 +18,8 @@ class FileSet {
   void add(AtomicFile& file) { files_.push_back(&file); }
   /// A file that the new ones make obsolete: commit() removes it, where it exists.
   void add_obsolete(const std::string& path) { obsolete_.push_back(path); }
-  /// Errors: OutputError. It is also thrown where everything is in place, but a directory cannot be
-  /// synced; the message says so.
+  /// Gives all files their names. Errors: OutputError. It is also thrown where everything is in
+  /// place, but a directory cannot be synced; the message says so.
   void commit();
 
  private:

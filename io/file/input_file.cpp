@@ -31,11 +31,6 @@ Descriptor open_if_readable(const std::string& path) {
   return Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
 }
 
-bool exists(const std::string& path) {
-  struct stat info {};
-  return stat(path.c_str(), &info) == 0;
-}
-
 bool is_directory(const std::string& path) {
   struct stat info {};
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
@@ -47,22 +42,22 @@ std::string hint_for_missing(const std::string& path) {
   const std::size_t join = path.find(":/");
   if (join != std::string::npos && is_directory(path.substr(0, join))) {
     const std::string joined = path.substr(0, join) + path.substr(join + 1);
-    return exists(split_location(joined).file) ? "write " + escape(joined) : "";
+    return file_exists(split_location(joined).file) ? "write " + escape(joined) : "";
   }
   const std::size_t bracket = path.find('[');
-  if (bracket != std::string::npos && exists(path.substr(0, bracket))) {
+  if (bracket != std::string::npos && file_exists(path.substr(0, bracket))) {
     return fmt::format("a colon comes before a selection: '{}:{}'", escape(path.substr(0, bracket)),
                        escape(path.substr(bracket)));
   }
   const std::size_t colon = path.rfind(':', bracket);
-  if (colon == std::string::npos || !exists(path.substr(0, colon))) return "";
+  if (colon == std::string::npos || !file_exists(path.substr(0, colon))) return "";
   if (path.substr(colon + 1).starts_with('/'))
     return "name the file alone: " + escape(path.substr(0, colon));
   return fmt::format("a dataset's path begins with a slash: {}:/{}", escape(path.substr(0, colon)),
                      escape(path.substr(colon + 1)));
 }
 
-/// At most `size` bytes; fewer at the end of the file, or where errno is not 0 afterwards.
+/// Reads at most `size` bytes: fewer at the end of the file, or where errno is not 0 afterwards.
 std::string bytes_at(int descriptor, std::uint64_t position, std::size_t size) {
   std::string bytes(size, '\0');
   const TwoParts parts{{{bytes.data(), size}, {nullptr, 0}}};
@@ -86,6 +81,11 @@ bool is_text_byte(char c) {
 }
 
 }  // namespace
+
+bool file_exists(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0;
+}
 
 std::string ending_of(const std::string& path) {
   const std::size_t dot = path.rfind('.'), slash = path.rfind('/');
@@ -171,7 +171,7 @@ void throw_changed(const std::string& shown) {
 }
 
 Location split_location(const std::string& path) {
-  if (exists(path)) return {path, ""};
+  if (file_exists(path)) return {path, ""};
   for (std::size_t at = path.find(':'); at != std::string::npos; at = path.find(':', at + 1)) {
     const std::string file = path.substr(0, at);
     if (ending_of(file) == ".npz" && !is_directory(file)) return {file, path.substr(at + 1)};
@@ -182,7 +182,7 @@ Location split_location(const std::string& path) {
     if (next != '/' && next != '[') continue;
     const std::string file = path.substr(0, at);
     if (is_directory(file)) continue;
-    if (exists(file)) return {file, path.substr(at + 1)};
+    if (file_exists(file)) return {file, path.substr(at + 1)};
     first = std::min(first, at);
   }
   if (first == std::string::npos) return {path, ""};

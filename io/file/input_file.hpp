@@ -12,22 +12,25 @@ namespace qrtool {
 
 enum class Content { hdf5, npy, zip, gzip, text, utf16, matrix_market, binary };
 
+/// Whether a file of any kind has this name.
+bool file_exists(const std::string& path);
+
 /// The end of the name from its last dot on, in lower case; empty where it has none.
 std::string ending_of(const std::string& path);
 /// Whether the name ends in .csv, .tsv or .txt (in any case).
 bool has_text_ending(const std::string& path);
 
-/// The size of a readable regular file in bytes. Other kinds of files are not opened, since opening
-/// a FIFO would block. Errors: InputError, also where the file is empty.
+/// Returns the size of a readable regular file in bytes. Other kinds of files are not opened, since
+/// opening a FIFO would block. Errors: InputError, also where the file is empty.
 std::uint64_t readable_size(const std::string& path);
 
-/// The kind of content, found from the first bytes. HDF5 may begin at byte 0, 512, 1024, 2048, ...
-/// (after the user block of MATLAB).
+/// Returns the kind of content, found from the first bytes. HDF5 may begin at byte 0, 512, 1024,
+/// 2048, ... (after the user block of MATLAB).
 Content sniff(const std::string& path);
-/// The same for an open file; `shown` is its name, escaped.
+/// Returns the kind of content of an open file; `shown` is its name, escaped.
 Content sniff(int descriptor, const std::string& shown);
 
-/// At most `size` bytes from the beginning of a file; fewer where it cannot be read.
+/// Returns at most `size` bytes from the beginning of a file, fewer where it cannot be read.
 std::string first_bytes(const std::string& path, std::size_t size);
 
 /// Whether a text with this first line is a Matrix Market file.
@@ -37,8 +40,8 @@ bool is_matrix_market(std::string_view first_line);
 /// InputError.
 [[noreturn]] void throw_changed(const std::string& shown);
 
-/// What shows that an open file was changed: its size, and the times of the last write and of the
-/// last change of its status.
+/// Shows whether an open file was changed: it compares the size, and the times of the last write
+/// and of the last change of its status.
 class FileStamp {
  public:
   explicit FileStamp(int descriptor);

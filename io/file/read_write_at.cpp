@@ -55,7 +55,7 @@ void begin_sync(int descriptor, const FileRange& range) {
   constexpr std::uint64_t page = 4096;
   const std::uint64_t position = range.position, end = (position + range.bytes) / page * page;
   if (end <= position) return;
-  // Only a hint: what fails to reach the disk is an error of fsync.
+  // The call is only a hint: fsync reports what does not reach the disk.
   sync_file_range(descriptor, static_cast<off_t>(position), static_cast<off_t>(end - position),
                   SYNC_FILE_RANGE_WRITE);
 }

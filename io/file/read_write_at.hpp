@@ -30,10 +30,10 @@ struct FileRange {
 /// is left out where more is to be written to it.
 void begin_sync(int descriptor, const FileRange& range);
 
-/// How many of `threads` threads are of use for writing one file, where one writes, one computes
-/// checksums and one has the system begin to sync (prepare_and_write).
+/// Returns how many of `threads` threads are of use for writing one file, where one writes, one
+/// computes checksums and one has the system begin to sync (prepare_and_write).
 int useful_writing_threads(int threads);
-/// The same for reading. Several copy faster out of the system's cache: io/NOTES.md has the times.
+/// Returns how many are of use for reading one from the system's cache (io/NOTES.md has the times).
 int useful_reading_threads(int threads);
 
 }  // namespace qrtool

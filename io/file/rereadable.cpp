@@ -71,7 +71,8 @@ void append_all(const std::string& shown, int descriptor, const char* bytes, std
 int open_rereadable(const std::string& path) {
   if (!is_standard_input(path)) return open_for_reading(path);
   static const Descriptor copy(spool_standard_input());
-  // Opened anew, and not duplicated: each descriptor has a position of its own.
+  // The file is opened anew, and the descriptor is not duplicated, so that each has its own
+  // position.
   return open_for_reading(fmt::format("/proc/self/fd/{}", static_cast<int>(copy)));
 }
 

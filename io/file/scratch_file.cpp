@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/free_bytes.hpp"
 #include "io/file/read_write_at.hpp"
 
 namespace qrtool {
@@ -25,13 +25,6 @@ namespace {
   throw OutputError(fmt::format("scratch directory '{}': cannot have {} there: {}",
                                 escape(directory), format_bytes(bytes), std::strerror(error)),
                     "name a directory with more room");
-}
-
-/// The bytes that can still be written to the disk of a file.
-std::uint64_t free_bytes(int file) {
-  struct statvfs info {};
-  if (fstatvfs(file, &info) != 0) return UINT64_MAX;
-  return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace qrtool {
 
-/// Errors: OutputError where no file can be created in `directory`.
+/// Checks that a file can be created in `directory`. Errors: OutputError.
 void require_scratch(const std::string& directory);
 
 /// The directory for scratch files where the user names none: $TMPDIR, or /tmp.

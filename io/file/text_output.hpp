@@ -22,7 +22,8 @@ inline bool is_standard_output(const std::string& path) {
 }
 /// Copies the first `bytes` bytes of a file to standard output. Errors: OutputError.
 void copy_to_standard_output(int descriptor, std::uint64_t bytes);
-/// A file without a name for what goes to standard output when it is complete. Errors: OutputError.
+/// Opens a file without a name for what goes to standard output when it is complete. Errors:
+/// OutputError.
 Descriptor keep_for_standard_output();
 
 /// The caller appends text to buffer(), and flush_if_full() writes it. Standard output, "-", gets
@@ -38,7 +39,7 @@ class TextOutput {
   /// Writes what is left and adds the file to `files`.
   void finish(FileSet& files);
   void commit();
-  /// The bytes of text so far, and going back to an earlier value of it.
+  /// Return how many bytes of text there are, and go back to an earlier value of that number.
   std::uint64_t position() const { return flushed_ + buffer_.size(); }
   void go_back(std::uint64_t position);
   const std::string& path() const { return path_; }

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <utility>
 
+#include "io/file/fletcher32.hpp"
 #include "io/file/prepare_and_write.hpp"
-#include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 
-constexpr std::size_t checksum_bytes = 4;
-// What is written before the system is told to bring it to the disk. Less would be told too often.
+// After so many bytes the system is told to bring them to the disk. With fewer it would be told too
+// often.
 constexpr std::size_t group_bytes = std::size_t{8} << 20;
 
 ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
@@ -30,7 +30,7 @@ ChunkWriter::ChunkWriter(hid_t dataset, int descriptor, const Layout& layout,
 bool ChunkWriter::allocate() {
   addresses_.reserve(static_cast<std::size_t>(chunks_.size()));
   for (index_t i = 0; i < chunks_.size(); ++i) {
-    const auto place = allocate_chunk(dataset_, chunks_.offset(i), chunk_bytes_ + checksum_bytes);
+    const auto place = allocate_chunk(dataset_, chunks_.offset(i), chunk_bytes_ + fletcher32_bytes);
     if (!place) return false;
     addresses_.push_back(place->address);
   }
@@ -109,13 +109,13 @@ void ChunkWriter::write(std::span<const Ready> chunks) {
 void ChunkWriter::write_group(std::span<const Ready> chunks) {
   static_assert(std::endian::native == std::endian::little);
   std::vector<std::uint32_t> checksums(chunks.size());
-  static_assert(sizeof checksums[0] == checksum_bytes);
+  static_assert(sizeof checksums[0] == fletcher32_bytes);
   prepare_and_write(
       std::ssize(chunks), threads_,
       [&](index_t i) { checksums[i] = fletcher32(chunks[i].bytes, chunk_bytes_); },
       [&](index_t i) {
         const TwoParts parts{{{const_cast<std::byte*>(chunks[i].bytes), chunk_bytes_},
-                              {&checksums[i], checksum_bytes}}};
+                              {&checksums[i], fletcher32_bytes}}};
         const int error = write_at(descriptor_, addresses_[chunks[i].chunk], parts);
         if (error != 0) throw FailedWrite(error);
       },
@@ -123,7 +123,7 @@ void ChunkWriter::write_group(std::span<const Ready> chunks) {
   const std::uint64_t first = addresses_[chunks.front().chunk];
   const std::uint64_t last = addresses_[chunks.back().chunk];
   written_ = {};
-  if (first < last) written_ = {first, last + chunk_bytes_ + checksum_bytes - first};
+  if (first < last) written_ = {first, last + chunk_bytes_ + fletcher32_bytes - first};
 }
 
 }  // namespace qrtool::hdf5

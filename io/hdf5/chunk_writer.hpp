@@ -51,7 +51,7 @@ class ChunkWriter {
   void finish();
 
  private:
-  /// A chunk with all its bytes.
+  /// A chunk that has all its bytes.
   struct Ready {
     index_t chunk = 0;
     const std::byte* bytes = nullptr;

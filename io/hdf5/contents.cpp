@@ -71,7 +71,7 @@ TextPairs attributes_of(const InputFile& file, const std::string& path) {
   return pairs;
 }
 
-/// The numbers of a column, whatever their type; status is an enumeration.
+/// Reads the numbers of a column of any type. The status is an enumeration.
 ReportNumbers read_numbers(const InputFile& file, Dataset dataset, const std::string& name) {
   const Handle type(H5Dget_type(dataset.handle), H5Tclose);
   const bool is_enum = H5Tget_class(type) == H5T_ENUM;
@@ -104,7 +104,7 @@ herr_t collect_dataset_name(hid_t group, const char* name, const H5L_info_t*, vo
   return 0;
 }
 
-/// The columns of the report in a group such as /report.
+/// Reads the columns of the report in a group such as /report.
 std::vector<ReportNumbers> read_report_group(const InputFile& file, const std::string& path) {
   // Factors of another program have no report.
   if (!hdf5::open_object(file, path)) return {};

@@ -7,8 +7,8 @@ namespace qrtool::hdf5 {
 /// Whether this thread is inside the library. Async-signal-safe.
 bool is_in_library() noexcept;
 
-/// Where messages go: standard error, also while the library starts, when nothing else may write
-/// there. Async-signal-safe.
+/// Returns the descriptor for messages: standard error, also while the library starts, when nothing
+/// else may write there. Async-signal-safe.
 int message_descriptor() noexcept;
 
 /// The name, escaped, of the HDF5 file that this thread was reading inside the library; null

@@ -428,7 +428,8 @@ Dataset describe_object(const InputFile& file, const std::string& path, Handle o
   return dataset;
 }
 
-/// The dataset of the value of an Octave variable, shown by the path of its group.
+/// Returns the dataset that holds the value of an Octave variable. Messages show the path of its
+/// group.
 Dataset value_of_octave(Dataset value, const std::string& path) {
   value.shown = escape(path);
   value.order = {Order::column, "Octave wrote it"};

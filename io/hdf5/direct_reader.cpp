@@ -12,8 +12,8 @@
 
 #include "core/error.hpp"
 #include "core/parallel.hpp"
+#include "io/file/fletcher32.hpp"
 #include "io/file/read_write_at.hpp"
-#include "io/hdf5/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
@@ -35,7 +35,7 @@ std::uint64_t elements_of(const Dataset& dataset) {
   return elements;
 }
 
-/// The bytes of the checksum after each chunk; nothing where there is another filter.
+/// Returns how many bytes of checksum follow each chunk, or nothing where there is another filter.
 std::optional<std::size_t> checksum_bytes_of(hid_t creation) {
   const int filters = H5Pget_nfilters(creation);
   if (filters == 0) return 0;

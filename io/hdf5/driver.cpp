@@ -56,8 +56,8 @@ struct File {
 
 H5FD_t* inner(const H5FD_t* file) { return reinterpret_cast<const File*>(file)->inner; }
 
-/// The functions of sec2. They are called directly, because the public functions (H5FDread, ...)
-/// would clear HDF5's list of errors.
+/// Returns the functions of HDF5's driver sec2. They are called directly, because the public
+/// functions (H5FDread, ...) would clear HDF5's list of errors.
 const H5FD_class_t& sec2(const H5FD_t* file) { return *inner(file)->cls; }
 
 /// The descriptor through which sec2 reads the file.
@@ -107,8 +107,8 @@ bool note_index(const H5FD_t* file, std::span<const std::byte> bytes) {
   return false;
 }
 
-/// Whether HDF5 can work with what it has read from `found_at`. Where it cannot, this is HDF5's
-/// error.
+/// Whether HDF5 can work with the bytes that it has read from `found_at`. Where it cannot, this
+/// function sets HDF5's error.
 bool is_sound(const H5FD_t* file, hid_t transfer, haddr_t found_at,
               std::span<const std::byte> bytes) {
   const bool is_start = is_superblock(bytes), is_global = is_global_heap(bytes);
@@ -141,7 +141,7 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std:
       result < 0) {
     return result;
   }
-  // What is being written may be in HDF5's memory yet.
+  // Bytes that are being written may still be in HDF5's memory, so that the file is not checked.
   if (!reinterpret_cast<const File*>(file)->is_read_only) return 0;
   const std::span<const std::byte> found(static_cast<const std::byte*>(to), bytes);
   if (type != H5FD_MEM_DRAW && !note_index(file, found)) return -1;

@@ -31,7 +31,7 @@ int descriptor_of(hid_t file);
 // The functions below take a chunked dataset in a file that was opened through this driver.
 // `offset` names a chunk by the index of its first element.
 
-/// What is stored for a chunk.
+/// What the file stores for a chunk.
 struct StoredChunk {
   Extent extent;
   std::uint32_t filters_left_out = 0;  // a bit for each filter that was not applied
@@ -43,8 +43,8 @@ struct StoredChunk {
 std::optional<StoredChunk> locate_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                         std::uint64_t file_bytes);
 
-/// The place of a chunk. Returns nothing where the chunk was never written, or was written without
-/// one of its filters.
+/// Returns the place of a chunk, or nothing where the chunk was never written, or was written
+/// without one of its filters.
 std::optional<Extent> find_chunk(hid_t dataset, std::span<const hsize_t> offset,
                                  std::uint64_t file_bytes);
 

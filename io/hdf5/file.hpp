@@ -82,9 +82,9 @@ class Handle {
   Close close_ = nullptr;
 };
 
-/// The texts of HDF5's last error, joined by "; ", with the outermost call first. Clears the error.
-/// Errors: LimitError where an allocation failed in this session, or in one before it since the
-/// last error.
+/// Returns the texts of HDF5's last error, joined by "; ", with the outermost call first, and
+/// clears the error. Errors: LimitError where an allocation failed in this session, or in one
+/// before it since the last error.
 std::string take_error();
 /// The last part of such a text, which names the cause.
 std::string innermost_error(const std::string& error);
@@ -102,7 +102,7 @@ herr_t keep_exception(std::exception_ptr& failure, Work&& work) noexcept {
   }
 }
 
-/// HDF5's type for T in memory.
+/// Returns HDF5's type for T in memory.
 template <class T>
 hid_t native_type() {
   if constexpr (std::is_same_v<T, float>) return H5T_NATIVE_FLOAT;

@@ -10,16 +10,15 @@
 #include <optional>
 #include <utility>
 
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 #include "io/hdf5/lzf.hpp"
 #include "io/hdf5/plugin.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
-constexpr H5Z_filter_t filter_lzf = 32000;  // registered by h5py
-constexpr std::uint64_t checksum_bytes = 4;
-// Before its numbers, the scale-offset filter stores their number of bits (4 bytes), the size of
+constexpr H5Z_filter_t filter_lzf = 32000;  // Before its numbers, the scale-offset filter stores
+                                            // their number of bits (4 bytes), the size of
 // their minimum (1) and that minimum (16).
 constexpr std::uint64_t scale_offset_header = 21;
 // The parameters of the scale-offset and the n-bit filter that state the elements of a chunk and
@@ -104,7 +103,7 @@ Filters::Filters(hid_t creation, std::uint64_t chunk_bytes) : chunk_bytes_(chunk
     filter.bytes = bytes;
     filter.number = std::min(filter.number, filter.values.size());
     if (!keeps_size(filter.id)) bytes = 0;
-    if (bytes > 0 && filter.id == H5Z_FILTER_FLETCHER32) bytes += checksum_bytes;
+    if (bytes > 0 && filter.id == H5Z_FILTER_FLETCHER32) bytes += fletcher32_bytes;
     filters_.push_back(filter);
   }
 }
@@ -121,7 +120,7 @@ std::string Filters::problem_of_size(std::uint64_t stored_bytes, std::uint32_t l
   for (std::size_t i = 0; i < filters_.size(); ++i) {
     if (filters_[i].id != H5Z_FILTER_FLETCHER32) continue;
     if (left_out >> i & 1) return "its checksum is missing";
-    needed += checksum_bytes;
+    needed += fletcher32_bytes;
   }
   return stored_bytes == needed ? "" : unlike(stored_bytes, needed);
 }
@@ -136,7 +135,7 @@ bool Filters::can_be_undone() const {
 std::string Filters::decompress(const Filter& filter, ChunkBytes& chunk) const {
   std::optional<std::size_t> size;
   if (compresses(filter.id)) {
-    // What another filter makes of a chunk is hardly larger than the chunk.
+    // The result of another filter is hardly larger than the chunk.
     constexpr std::uint64_t room = 4096;
     chunk.next.resize(filter.bytes > 0 ? filter.bytes : 2 * chunk_bytes_ + room);
     size = filter.id == filter_lzf ? decompress_lzf(chunk.now.view(), chunk.next)
@@ -153,8 +152,8 @@ std::string Filters::decompress(const Filter& filter, ChunkBytes& chunk) const {
 
 std::string Filters::undo(const Filter& filter, ChunkBytes& chunk) const {
   if (filter.id == H5Z_FILTER_FLETCHER32) {
-    if (chunk.now.size() < checksum_bytes) return "its checksum is missing";
-    const std::size_t bytes = chunk.now.size() - checksum_bytes;
+    if (chunk.now.size() < fletcher32_bytes) return "its checksum is missing";
+    const std::size_t bytes = chunk.now.size() - fletcher32_bytes;
     const std::uint32_t checksum = first_word(chunk.now.view().subspan(bytes));
     if (!matches_fletcher32(checksum, chunk.now.data(), bytes)) return "checksum mismatch";
     chunk.now.resize(bytes);

@@ -23,7 +23,8 @@ bool can_undo(H5Z_filter_t filter);
 /// Memory that grows and keeps its size.
 class Bytes {
  public:
-  /// Makes it `size` bytes long; what it held is lost where it grows beyond all sizes before.
+  /// Makes the memory `size` bytes long. Its content is lost where it grows beyond all sizes
+  /// before.
   void resize(std::size_t size);
   std::byte* data() { return data_.get(); }
   std::size_t size() const { return size_; }

@@ -12,7 +12,7 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// By descriptor.
+/// The numbers that were noted, by descriptor.
 std::map<int, std::set<std::uint64_t>>& noted() {
   static std::map<int, std::set<std::uint64_t>> entries;
   return entries;

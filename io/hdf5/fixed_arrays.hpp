@@ -16,7 +16,7 @@ namespace qrtool::hdf5 {
 /// of the file. Throws std::bad_alloc.
 void note_fixed_array(int descriptor, std::span<const std::byte> bytes);
 
-/// Forgets what was noted for a descriptor, which becomes that of another file.
+/// Forgets what was noted for a descriptor that now belongs to another file.
 void forget_fixed_arrays(int descriptor) noexcept;
 
 /// Whether an index with so many entries was read from the file. A thread that asks holds a

@@ -6,7 +6,8 @@
 
 namespace qrtool {
 
-/// Every file that no other format takes. Its reader says what a file is that is no HDF5.
+/// The format that takes every file that no other one takes. Its reader says what a file is that is
+/// not HDF5.
 extern const Format hdf5_format;
 
 }  // namespace qrtool

@@ -14,7 +14,8 @@
 namespace qrtool::hdf5 {
 namespace {
 
-constexpr std::string_view signature("GCOL\1\0\0\0", 8);  // with the version and what is reserved
+constexpr std::string_view global_heap_signature("GCOL\1\0\0\0",
+                                                 8);  // with the version and what is reserved
 constexpr std::size_t before_size = 8;  // of an object: its number, its users, and nothing
 
 /// Sizes are multiples of 8, as objects begin at multiples of 8.
@@ -31,10 +32,10 @@ class Walk {
  public:
   Walk(std::uint64_t address, const ReadBytes& read) : address_(address), read_(read) { begin(); }
 
-  /// The next object; nothing after the last one, and where problem() says why.
+  /// Returns the next object, or nothing after the last one, and where problem() says why.
   std::optional<Object> next();
   const std::string& problem() const { return problem_; }
-  /// The bytes before the content of an object.
+  /// Returns how many bytes stand before the content of an object.
   std::uint64_t head_bytes() const { return padded(before_size + length_); }
   std::uint64_t content_address(const Object& object) const {
     return address_ + object.at + head_bytes();
@@ -71,15 +72,15 @@ void Walk::begin() {
     return;
   }
   length_ = widths->length;
-  at_ = padded(signature.size() + length_);
-  std::array<std::byte, signature.size() + 8> start{};
-  const std::span<std::byte> head = std::span(start).first(signature.size() + length_);
+  at_ = padded(global_heap_signature.size() + length_);
+  std::array<std::byte, global_heap_signature.size() + 8> start{};
+  const std::span<std::byte> head = std::span(start).first(global_heap_signature.size() + length_);
   if (!read_(address_, head)) {
     problem_ = "a global heap is cut off";
   } else if (!is_global_heap(head)) {
     problem_ = fmt::format("there is no global heap at byte {}", address_);
   } else {
-    size_ = number_at(head.subspan(signature.size()));
+    size_ = number_at(head.subspan(global_heap_signature.size()));
     std::byte last{};
     if (size_ < at_ || size_ - 1 > UINT64_MAX - address_ ||
         !read_(address_ + size_ - 1, {&last, 1})) {
@@ -111,8 +112,8 @@ std::optional<Object> Walk::next() {
 }  // namespace
 
 bool is_global_heap(std::span<const std::byte> bytes) {
-  return bytes.size() >= signature.size() &&
-         std::equal(signature.begin(), signature.end(), bytes.begin(),
+  return bytes.size() >= global_heap_signature.size() &&
+         std::equal(global_heap_signature.begin(), global_heap_signature.end(), bytes.begin(),
                     [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
 }
 

@@ -61,7 +61,7 @@ std::vector<std::string> heap_texts(const InputFile& file, hid_t attribute, std:
   const ReadBytes read = reading(file);
   const std::optional<Widths> widths = read_widths(read);
   if (!widths) throw_damaged_text(file, "its superblock cannot be read");
-  // The length of a text, the address of its heap, and its number there.
+  // An entry is the length of a text, the address of its heap, and its number there.
   constexpr std::size_t word = 4;
   const std::size_t bytes = word + widths->address + word;
   if (count == 0) return {};

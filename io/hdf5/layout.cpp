@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "core/error.hpp"
+#include "io/file/fletcher32.hpp"
 
 namespace qrtool::hdf5 {
 namespace {
 
 constexpr std::uint64_t chunk_bytes = std::uint64_t{1} << 20;
-constexpr std::uint64_t checksum_bytes = 4;
 constexpr std::uint64_t index_bytes = 32;  // per chunk: address, size, mask, with room to spare
 
 /// The extent of each part when `whole` is cut into as few about equal parts as possible, none
@@ -44,7 +44,7 @@ Layout make_layout(std::span<const index_t> leading, std::span<const index_t> ma
     overflow |= __builtin_mul_overflow(bytes, layout.chunk[d], &bytes);
   }
   overflow |=
-      __builtin_mul_overflow(chunks, bytes + checksum_bytes + index_bytes, &layout.file_bytes);
+      __builtin_mul_overflow(chunks, bytes + fletcher32_bytes + index_bytes, &layout.file_bytes);
   if (overflow || layout.file_bytes > static_cast<std::uint64_t>(INT64_MAX)) {
     throw LimitError("the output would be larger than a file can be");
   }

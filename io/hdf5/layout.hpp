@@ -26,7 +26,7 @@ struct Layout {
 Layout make_layout(std::span<const index_t> leading, std::span<const index_t> matrix,
                    std::size_t element_bytes);
 
-/// The elements first .. first + count - 1 of the flat (row-major) order.
+/// The elements first .. first + count - 1 of a dataset in row-major order.
 struct Stretch {
   index_t first = 0, count = 0;
 };

@@ -12,7 +12,8 @@
 namespace qrtool::hdf5 {
 namespace {
 
-constexpr std::string_view signature("HEAP\0\0\0\0", 8);  // with the version and what is reserved
+constexpr std::string_view local_heap_signature("HEAP\0\0\0\0",
+                                                8);  // with the version and what is reserved
 constexpr std::uint64_t end_of_list = 1;
 
 }  // namespace
@@ -31,8 +32,8 @@ std::uint64_t number_at(std::span<const std::byte> bytes) {
 }
 
 bool is_local_heap(std::span<const std::byte> bytes) {
-  return bytes.size() >= signature.size() &&
-         std::equal(signature.begin(), signature.end(), bytes.begin(),
+  return bytes.size() >= local_heap_signature.size() &&
+         std::equal(local_heap_signature.begin(), local_heap_signature.end(), bytes.begin(),
                     [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
 }
 
@@ -40,8 +41,9 @@ std::string problem_of_local_heap(std::span<const std::byte> begin, const ReadBy
   const std::optional<Widths> widths = read_widths(read);
   if (!widths) return "its superblock cannot be read";
   const auto [address, length] = *widths;
-  if (begin.size() < signature.size() + 2 * length + address) return "a local heap is cut off";
-  begin = begin.subspan(signature.size());
+  if (begin.size() < local_heap_signature.size() + 2 * length + address)
+    return "a local heap is cut off";
+  begin = begin.subspan(local_heap_signature.size());
   const std::uint64_t size = number_at(begin.first(length));
   const std::uint64_t data = number_at(begin.subspan(2 * length, address));
   std::uint64_t place = number_at(begin.subspan(length, length));

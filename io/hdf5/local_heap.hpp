@@ -20,10 +20,10 @@ namespace qrtool::hdf5 {
 /// Returns false where they cannot be read.
 using ReadBytes = std::function<bool(std::uint64_t address, std::span<std::byte> to)>;
 
-/// The widths that the superblock states; nothing where it cannot be read.
+/// Returns the widths that the superblock states, or nothing where it cannot be read.
 std::optional<Widths> read_widths(const ReadBytes& read);
 
-/// A number in little-endian order.
+/// Returns a number that is stored in little-endian order.
 std::uint64_t number_at(std::span<const std::byte> bytes);
 
 /// Whether these bytes begin like a local heap.

@@ -77,7 +77,7 @@ struct FilterMemory {
 }  // namespace
 
 const H5Z_class2_t* find_plugin(H5Z_filter_t filter) {
-  if (filter < H5Z_FILTER_RESERVED) return nullptr;  // those of the library
+  if (filter < H5Z_FILTER_RESERVED) return nullptr;  // the library's own filters
   const Session session;
   static std::map<H5Z_filter_t, const H5Z_class2_t*> known;
   const auto found = known.find(filter);

@@ -116,7 +116,7 @@ class Hdf5Reader final : public Reader, public PartReader {
   /// row: the last dimension is a matrix of one row (tau); column: the only one that the selection
   /// leaves is a matrix of one column.
   enum class Vector { no, row, column };
-  /// What is read of a dataset, and how.
+  /// Says which part of a dataset is read, and how.
   struct Part {
     Order order = Order::row;
     Order stated = Order::row;      // what the source says; of an array only what it states
@@ -181,7 +181,7 @@ class Hdf5Reader final : public Reader, public PartReader {
   bool can_be_read(index_t matrix);
   /// Whether stored numbers are decoded that a float does not hold exactly.
   bool is_wide() const { return !dataset_.variable.is_plain() && !dataset_.variable.is_single; }
-  /// Whether they are integers of 64 bits, and of which sign.
+  /// Whether the stored numbers are integers of 64 bits, and whether they are unsigned.
   bool is_long() const { return !dataset_.variable.is_plain() && dataset_.variable.is_long; }
   bool is_stored_unsigned() const {
     return dataset_.variable.is_unsigned != dataset_.variable.reverses_sign;
@@ -650,9 +650,9 @@ hdf5::OrderEvidence stated_order(const InputFile& file, const Dataset& dataset) 
   return dataset.order;
 }
 
-/// Where factors are in a file, and how they are read.
+/// Says where factors are in a file, and how they are read.
 struct Place {
-  std::string name;  // in an output of several datasets; empty: the file holds those of one
+  std::string name;  // of one of several datasets; empty: the file holds factors of one
   Order order = Order::row;
   int threads = 1;
 };
@@ -693,7 +693,7 @@ SelectedPath split_unless_named(const InputFile& file, const std::string& text) 
   return split_selection(text);
 }
 
-/// The range of every dimension from its first to its last index.
+/// Returns the ranges of every dimension from its first to its last index, without steps.
 std::vector<Range> without_steps(std::vector<Range> ranges) {
   for (Range& range : ranges) {
     if (range.count > 0) range.count = (range.count - 1) * range.step + 1;

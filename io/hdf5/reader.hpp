@@ -29,7 +29,7 @@ StoredFactors open_hdf5_factors(const std::string& path, Order order, int thread
 /// Does read_recorded_input for HDF5. Errors: InputError where the file cannot be opened.
 RecordedInput read_hdf5_recorded_input(const std::string& path);
 
-/// The same for one dataset of an output of several, and their list.
+/// Of an output of several datasets: one of them, and the list of all.
 RecordedInput read_hdf5_recorded_input_of(const std::string& path, const std::string& source);
 StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& source, Order order,
                                    int threads);

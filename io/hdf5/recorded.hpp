@@ -19,16 +19,16 @@ struct Recorded {
   TextPairs details = {};  // how the text that was factored was read
 };
 
-/// What the attributes of a group say. HDF5 keeps no checksum of a text, so that a value that this
-/// tool does not write is damage, or comes from a newer version. Errors: InputError for such a
-/// value.
+/// Reads what the attributes of a group record. HDF5 keeps no checksum of a text, so that a value
+/// that this tool does not write is damage, or comes from a newer version. Errors: InputError for
+/// such a value.
 Recorded read_recorded(const InputFile& file, const std::string& group = "/");
 
 /// The datasets whose factors an output of several holds; empty for any other file. What is
 /// recorded about one of them stands at report_of() it.
 std::vector<std::string> read_source_datasets(const InputFile& file);
 
-/// "/report/A" for "/A", and "/report" for "".
+/// Returns the group of a dataset's report: "/report/A" for "/A", and "/report" for "".
 std::string report_of(const std::string& source);
 
 }  // namespace qrtool::hdf5

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_listed = 8;
 
-/// "a, b, c and 12 more".
+/// Joins items for a message: "a, b, c and 12 more".
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
   for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i) {
@@ -95,7 +95,8 @@ Dataset find_only(const InputFile& file, bool takes_vectors) {
     items.push_back(
         fmt::format("{} ({} {})", matrix.shown, shape_text(matrix.dims), matrix.stored_type));
   }
-  // Where vectors are taken, right sides or weights are meant, and most of these are vectors.
+  // The example is a dataset of one dimension where these are allowed: then right sides or weights
+  // are meant, and most of them are vectors.
   const auto vector = std::ranges::find_if(
       matrices, [](const Dataset& dataset) { return dataset.dims.size() == 1; });
   const Dataset& example = vector == matrices.end() ? matrices.front() : *vector;

@@ -14,11 +14,11 @@ namespace qrtool::hdf5 {
 /// datasets to choose from; LimitError for impossible sizes.
 Dataset find_matrices(const InputFile& file, const std::string& path);
 
-/// The same for numbers with one dimension or more.
+/// Finds a dataset of numbers with one dimension or more.
 Dataset find_array(const InputFile& file, const std::string& path);
 
-/// All datasets that hard links lead to, those that hold no matrices with a `problem`. One that
-/// is damaged has a problem, too. Errors: InputError where the groups cannot be read.
+/// Returns all datasets that hard links lead to. A dataset that holds no matrices, or is damaged,
+/// has a `problem`. Errors: InputError where the groups cannot be read.
 std::vector<Dataset> list_datasets(const InputFile& file);
 
 }  // namespace qrtool::hdf5

@@ -16,7 +16,7 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// The bits of a floating-point type, counted from the lowest.
+/// Where the fields of a floating-point type are. Bits count from the lowest.
 struct FloatFields {
   std::size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
 };
@@ -164,7 +164,7 @@ bool Storage::has_no_chunk() const {
   const std::vector<hsize_t> first(chunk_.size(), 0);
   const bool has_first = locate_chunk(dataset_.handle, first, file_end_).has_value();
   if (has_first || !take_error().empty()) return false;
-  // This walks over the index. (H5Dget_storage_size gives 0 where it cannot.)
+  // H5Dget_space_status walks over the index. (H5Dget_storage_size gives 0 where it cannot.)
   H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
   const bool is_known = H5Dget_space_status(dataset_.handle, &status) >= 0;
   take_error();
@@ -263,7 +263,7 @@ void Storage::require_chunks(std::span<const hsize_t> start, std::span<const hsi
       }
       if (std::ssize(to_decode) >= 4 * threads_) require_decodable(std::exchange(to_decode, {}));
     }
-    // The next index, the last dimension first.
+    // Goes to the next index; the last dimension moves first.
     for (d = rank; d > 0 && ++index[d - 1] > (start[d - 1] + count[d - 1] - 1) / chunk_[d - 1];
          --d) {
       index[d - 1] = start[d - 1] / chunk_[d - 1];

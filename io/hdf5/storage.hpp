@@ -19,8 +19,8 @@ namespace qrtool::hdf5 {
 /// with an exponent or a mantissa that is not like IEEE 754's. Errors: InputError.
 void require_sound_type(const InputFile& file, const Dataset& dataset);
 
-/// What is stored for a dataset. `file` and `dataset` must outlive it. One thread at a time may use
-/// it.
+/// Knows what a file stores for a dataset. `file` and `dataset` must outlive it. One thread at a
+/// time may use it.
 class Storage {
  public:
   /// Compares the sizes that belong to the dataset as a whole. Decompresses on at most `threads`
@@ -74,7 +74,7 @@ class Storage {
   std::vector<hsize_t> chunk_;  // extents; empty unless the dataset is chunked
   std::uint64_t chunk_bytes_ = 0;
   Filters filters_;
-  bool filters_partial_chunks_ = true;  // those with elements beyond the end
+  bool filters_partial_chunks_ = true;  // chunks with elements beyond the end
   bool has_fill_value_ = false;
   bool is_unwritten_ = false;   // no chunk is stored
   std::vector<bool> compared_;  // the chunks that need no second look; empty where there are many

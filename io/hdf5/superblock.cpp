@@ -11,7 +11,7 @@
 namespace qrtool::hdf5 {
 namespace {
 
-constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
+constexpr std::string_view hdf5_signature("\x89HDF\r\n\x1a\n", 8);
 
 bool is_width(std::size_t bytes) { return bytes == 2 || bytes == 4 || bytes == 8; }
 
@@ -38,7 +38,7 @@ std::optional<Widths> stated_widths(const SuperblockStart& start) {
 
 bool is_superblock(std::span<const std::byte> bytes) {
   return bytes.size() >= SuperblockStart{}.size() &&
-         std::equal(signature.begin(), signature.end(), bytes.begin(),
+         std::equal(hdf5_signature.begin(), hdf5_signature.end(), bytes.begin(),
                     [](char c, std::byte b) { return static_cast<std::byte>(c) == b; });
 }
 

@@ -12,15 +12,15 @@
 
 namespace qrtool::hdf5 {
 
-/// The bytes of an address and of a length in a file.
+/// How many bytes addresses and lengths have in a file.
 struct Widths {
   std::size_t address = 0, length = 0;
 };
 
-/// The bytes of a superblock that state them.
+/// The first bytes of a superblock, which state these widths.
 using SuperblockStart = std::array<std::byte, 16>;
 
-/// The widths; nothing where they are not 2, 4 or 8.
+/// Returns the widths, or nothing where they are not 2, 4 or 8.
 std::optional<Widths> stated_widths(const SuperblockStart& start);
 
 /// Whether these bytes hold the start of a superblock.

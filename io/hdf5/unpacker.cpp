@@ -15,7 +15,7 @@ namespace {
 
 // The bytes that are converted at a time where the stored elements are wider.
 constexpr std::size_t wide_bytes = std::size_t{8} << 20;
-// What a chunk that is kept takes besides its bytes: places in a list and in a table.
+// A chunk that is kept takes so many bytes besides its own: places in a list and in a table.
 constexpr std::size_t kept_overhead = 192;
 
 std::uint64_t product(std::span<const hsize_t> extents) {
@@ -56,8 +56,8 @@ std::unique_ptr<Unpacker> Unpacker::open(const InputFile& file, const Dataset& d
   return unpacker;
 }
 
-/// A thread has a chunk before and after a filter. Chunks of the last call are given up only when
-/// those of the present one are complete.
+/// Returns the memory of the unpacker. A thread has a chunk before and after a filter. Chunks of
+/// the last call are given up only when the chunks of the present one are complete.
 std::size_t Unpacker::workspace_bytes(ElementType type) const {
   const std::size_t of_threads = 2 * storage_.chunk_bytes() * static_cast<std::size_t>(threads_);
   return of_threads + 2 * most_kept_ + (dataset_.stored_bytes > size_of(type) ? wide_bytes : 0);
@@ -83,8 +83,8 @@ Unpacker::Progress Unpacker::begin(const Box& box) const {
   return progress;
 }
 
-/// The next chunks of a box, in ascending order. HDF5 knows their places. There may be millions of
-/// small ones, so that only some are cut at a time.
+/// Returns the next chunks of a box, in ascending order. HDF5 knows their places. There may be
+/// millions of small chunks, so that only some are returned at a time.
 std::vector<Unpacker::Part> Unpacker::cut(const Box& box, Progress& progress) {
   constexpr std::size_t most_at_once = 4096;
   const Session session(file_.shown);
@@ -111,7 +111,8 @@ std::vector<Unpacker::Part> Unpacker::cut(const Box& box, Progress& progress) {
   return parts;
 }
 
-/// The elements of a chunk, in chunk.now. Returns why it is damaged; empty where it is not.
+/// Unpacks the elements of a chunk to chunk.now. Returns why the chunk is damaged, or an empty
+/// text.
 std::string Unpacker::unpack(const Part& part, ChunkBytes& chunk) const {
   if (!part.stored) {
     chunk.now.resize(storage_.chunk_bytes());
@@ -155,8 +156,7 @@ void Unpacker::copy(const Part& part, const std::byte* elements, const Box& box)
   } while (advance(index, first, last));
 }
 
-/// Keeps a chunk for the next call, and gives up those that were kept first where there are too
-/// many.
+/// Keeps a chunk for the next call, and gives up the oldest chunks where there are too many.
 void Unpacker::keep(const Part& part, Bytes bytes) {
   if (bytes.size() + kept_overhead > most_kept_) return;
   for (kept_bytes_ += bytes.size() + kept_overhead; kept_bytes_ > most_kept_; kept_.pop_front()) {

@@ -43,14 +43,14 @@ class Unpacker {
     std::span<const hsize_t> start, count;
     std::byte* out;
   };
-  /// A chunk with elements of a box.
+  /// A chunk that holds elements of a box.
   struct Part {
     std::vector<hsize_t> offset;        // of its first element
     std::optional<StoredChunk> stored;  // nothing where it was never written
     const std::byte* kept = nullptr;    // its elements, where a call before has unpacked it
     bool is_kept = false;               // for the next call, which continues in it
   };
-  /// Chunks by their number, those that were kept first at the front.
+  /// The chunks that are kept, by their number. The oldest is at the front.
   using Kept = std::list<std::pair<std::uint64_t, Bytes>>;
 
   Unpacker(const InputFile& file, const Dataset& dataset, const Storage& storage,
@@ -62,11 +62,11 @@ class Unpacker {
         most_kept_(means.most_kept) {}
 
   void read_stored(const Box& box);
-  /// Where the chunks of a box begin and end, and the one that is next.
+  /// Says where the chunks of a box begin and end, and which one is next.
   struct Progress {
     std::vector<hsize_t> first, last, next;  // indices of chunks
     bool is_done = false;
-    std::size_t to_keep = 0;  // bytes of those that the next call may need
+    std::size_t to_keep = 0;  // bytes of chunks that the next call may need
   };
   Progress begin(const Box& box) const;
   std::vector<Part> cut(const Box& box, Progress& progress);
@@ -84,7 +84,7 @@ class Unpacker {
   Handle type_;                     // of the stored elements
   Bytes fill_;                      // one element that was never written
   std::vector<ChunkBytes> memory_;  // of each thread
-  Bytes wide_;                      // elements that are wider than those that were asked for
+  Bytes wide_;                      // elements that are wider than the wanted type
   std::size_t most_kept_ = 0, kept_bytes_ = 0;
   Kept kept_;
   std::unordered_map<std::uint64_t, Kept::iterator> find_kept_;

@@ -18,7 +18,7 @@
 namespace qrtool::hdf5 {
 namespace {
 
-/// How the elements of a dataset are stored.
+/// Says how the elements of a dataset are stored.
 struct StoredType {
   explicit StoredType(hid_t dataset) : type(H5Dget_type(dataset), H5Tclose) {
     is_integer = H5Tget_class(type) == H5T_INTEGER;
@@ -26,7 +26,8 @@ struct StoredType {
     bytes = H5Tget_size(type);
     bits = H5Tget_precision(type);
   }
-  /// 2^bits: the difference between a number and the other one of the same bits.
+  /// Returns 2^bits, the difference between a signed number and the unsigned one with the same
+  /// bits.
   double span() const { return std::ldexp(1.0, static_cast<int>(bits)); }
 
   Handle type;
@@ -85,7 +86,7 @@ std::vector<std::uint64_t> long_numbers(hid_t dataset, const char* name, std::si
 // Up to this number float64 holds every integer.
 constexpr double largest_exact = 9007199254740992.0;
 
-/// The bits of an integer of 64 bits.
+/// Returns the bits of an integer of 64 bits.
 std::uint64_t bits_of(double value) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
 }
@@ -121,7 +122,7 @@ void add_missing(const InputFile& file, hid_t dataset, const StoredType& stored,
   }
 }
 
-/// What netCDF stores where nothing was written; numbers of one byte have no such value.
+/// Returns what netCDF stores where nothing was written. Numbers of one byte have no such value.
 std::optional<double> default_fill_of(const StoredType& stored) {
   if (!stored.is_integer && (stored.bytes == 4 || stored.bytes == 8))
     return static_cast<double>(9.9692099683868690e+36F);
@@ -158,7 +159,8 @@ void add_default_fill(const InputFile& file, hid_t dataset, const StoredType& st
                                         : static_cast<std::uint64_t>(-2));
 }
 
-/// One number; nothing where there is no such attribute. Another attribute is the problem.
+/// Returns an attribute that is one number, or nothing where there is no such attribute. An
+/// attribute that is something else becomes the variable's problem.
 std::optional<double> one_number(const InputFile& file, hid_t dataset, const char* name,
                                  Variable& variable) {
   if (!has_attribute(dataset, name)) return {};

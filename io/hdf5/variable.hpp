@@ -59,13 +59,13 @@ OrderEvidence find_order(const InputFile& file, hid_t dataset);
 template <class T>
 void decode(const Variable& variable, T* numbers, index_t count);
 
-/// The same for stored integers of 64 bits (`is_long`), in their own place.
+/// Decodes stored integers of 64 bits (`is_long`), in their own place.
 void decode_long(const Variable& variable, double* numbers, index_t count);
 
 /// Rounds to float. Returns false where a finite number becomes infinite.
 bool narrow(const double* numbers, index_t count, float* out);
 
-/// What was applied, by the names of variable_names.
+/// Returns what was applied to the numbers, by the names of variable_names.
 TextPairs record_of(const Variable& variable);
 
 }  // namespace qrtool::hdf5

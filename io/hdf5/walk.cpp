@@ -112,7 +112,7 @@ void Walk::add_dataset(const Level& level, const Link& link) {
   }
 }
 
-/// Looks at what a link leads to; path_ is its path. A group becomes the next level.
+/// Follows a link; path_ is its path. A group becomes the next level.
 void Walk::follow(const Level& level, const Link& link) {
   if (link.type == H5L_TYPE_EXTERNAL) {
     count_path(path_.size());

@@ -18,8 +18,8 @@ struct Found {
   std::vector<std::string> external_links;  // their paths
 };
 
-/// Errors: InputError where a group cannot be read; LimitError where the paths have more than 64
-/// MiB.
+/// Finds all datasets of a file. Errors: InputError where a group cannot be read; LimitError where
+/// the paths have more than 64 MiB.
 Found find_all(const InputFile& file);
 
 }  // namespace qrtool::hdf5

@@ -18,7 +18,7 @@ std::atomic<StuckHandler> stuck_handler = nullptr;
 std::atomic<std::uint64_t> largest_file = 0;  // bytes
 std::atomic<bool> is_watching = false;
 
-// Of the thread that is in the library.
+// These variables describe the thread that is in the library.
 std::atomic<bool> is_inside = false;
 std::atomic<clockid_t> clock_inside = 0;
 std::atomic<const char*> file_inside = nullptr;

@@ -8,12 +8,12 @@
 
 namespace qrtool::hdf5 {
 
-/// What is to end the process. `file` is the name, escaped, of the file that is read, or null.
+/// A function that ends the process. `file` is the escaped name of the file that is read, or null.
 using StuckHandler = void (*)(const char* file);
 
-/// Sets what is called, from a thread of its own, where the library has used the processor for
-/// 1.5 s, and a second more for each 64 MiB of the file, without a sign of progress. Without a
-/// handler nothing is watched.
+/// Sets the function that is called, on a thread of its own, where the library has used the
+/// processor for 1.5 s, and a second more for each 64 MiB of the file, without a sign of progress.
+/// Without it nothing is watched.
 void set_stuck_handler(StuckHandler handler) noexcept;
 
 /// Begins to watch, where a handler is set. `file_bytes` is the size of the file that is opened.

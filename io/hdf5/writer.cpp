@@ -91,6 +91,7 @@ class Hdf5Writer final : public Writer {
   void restart(std::string_view dataset, index_t matrix) override;
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
+  void add_attribute(const std::string& name, const std::string& value) override;
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {file_.path()}; }
 
@@ -338,7 +339,8 @@ void Hdf5Writer::describe_matrices(const OutputSpec& spec) {
   }
 }
 
-/// Gives dimensions their names. Those of a matrix are stored reversed where the matrix is.
+/// Gives dimensions their names. The names of a matrix's dimensions are stored reversed where the
+/// matrix is.
 void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
   if (spec.dimensions.empty()) return;
   hdf5::DimensionScales scales;
@@ -356,7 +358,7 @@ void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
   if (!scales.finish(handle_)) fail();
 }
 
-/// Creates the groups that lead to `path`. HDF5 would store the time in those that it creates
+/// Creates the groups that lead to `path`. HDF5 would store the time in groups that it creates
 /// itself.
 void Hdf5Writer::create_groups(const std::string& path) {
   const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
@@ -612,6 +614,11 @@ void Hdf5Writer::append_numbers(Output& to, NumberKind kind, index_t first,
   } else {
     append(to, whole_numbers<std::uint8_t>(values).data(), count);
   }
+}
+
+void Hdf5Writer::add_attribute(const std::string& name, const std::string& value) {
+  const Session session;
+  create_attribute(is_part() ? report_group_ : handle_, name, value);
 }
 
 void Hdf5Writer::finish(FileSet& files) {

@@ -13,9 +13,9 @@
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/mtx/reader.hpp"
-#include "io/number_hash.hpp"
 #include "io/stored_report.hpp"
 
 namespace qrtool {
@@ -49,7 +49,7 @@ std::uint64_t hash_of(Reader& reader) {
   return hash.value();
 }
 
-/// What MtxWriter computes for the report.
+/// Computes the checksum that MtxWriter writes into the report.
 std::uint64_t checksum_of(const StoredFactors& factors) {
   NumberHash of_all;
   for (Reader* const reader :

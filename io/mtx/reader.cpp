@@ -16,10 +16,10 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
-#include "io/csv/number.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/rereadable.hpp"
 #include "io/file/text_lines.hpp"
+#include "io/text/number.hpp"
 
 namespace qrtool {
 namespace {
@@ -83,18 +83,19 @@ void MtxText::read_banner() {
            fmt::format("make it dense: python3 -c \"import scipy.io as s; s.mmwrite('dense.mtx', "
                        "s.mmread('{}').toarray())\"",
                        file));
-  if (format != "array") throw InputError(place(1) + quoted(words[2]) + " is no format; array is");
+  if (format != "array")
+    throw InputError(place(1) + quoted_text(words[2]) + " is no format; array is");
   if (field == "complex") refuse("complex numbers", "only real matrices can be factored");
   if (kind == "hermitian") refuse("a hermitian matrix", "only real matrices can be factored");
   if (field == "pattern")
     refuse("a pattern: it has no numbers", "only a file of the field real or integer has some");
   if (field != "real" && field != "double" && field != "integer")
-    throw InputError(place(1) + quoted(words[3]) + " is no field; real and integer are");
+    throw InputError(place(1) + quoted_text(words[3]) + " is no field; real and integer are");
   is_integer = field == "integer";
   if (kind == "symmetric") symmetry = Symmetry::symmetric;
   if (kind == "skew-symmetric") symmetry = Symmetry::skew;
   if (kind != "general" && symmetry == Symmetry::general)
-    throw InputError(place(1) + quoted(words[4]) +
+    throw InputError(place(1) + quoted_text(words[4]) +
                      " is no symmetry; general, symmetric and skew-symmetric are");
 }
 
@@ -107,7 +108,7 @@ void MtxText::read_sizes(std::string_view line) {
       if (!is_digit || __builtin_mul_overflow(value, 10, &value) ||
           __builtin_add_overflow(value, c - '0', &value))
         throw InputError(place(static_cast<std::size_t>(word.data() - line.data()) + 1) +
-                         quoted(word) + " is no number of rows or columns");
+                         quoted_text(word) + " is no number of rows or columns");
     }
     return value;
   };
@@ -151,16 +152,17 @@ double MtxText::number_of(std::string_view line) const {
   const Parsed parsed =
       parse_number(text, value, is_single ? ElementType::float32 : ElementType::float64);
   if (parsed == Parsed::too_large)
-    throw InputError(place(first + 1) + quoted(text) + " is too large for " +
+    throw InputError(place(first + 1) + quoted_text(text) + " is too large for " +
                      std::string(is_single ? "float32" : "float64"));
   if (parsed == Parsed::other) {
     const std::size_t blank = text.find_first_of(" \t");
     if (blank != std::string_view::npos)
       throw InputError(place(first + blank + 2) + "more than one number in a line");
-    throw InputError(place(first + 1) + quoted(text) + " is not a number", hint_for_number(text));
+    throw InputError(place(first + 1) + quoted_text(text) + " is not a number",
+                     hint_for_number(text));
   }
   if (is_integer && !is_whole_number(text))
-    throw InputError(place(first + 1) + quoted(text) +
+    throw InputError(place(first + 1) + quoted_text(text) +
                      " is no whole number, but the field is "
                      "integer");
   return value;

@@ -14,10 +14,10 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 #include "io/mtx/reader.hpp"
-#include "io/number_hash.hpp"
 #include "io/report_file.hpp"
 #include "io/solution_report.hpp"
 
@@ -46,7 +46,7 @@ class Table {
   void restart();
   template <class T>
   void write_text();
-  /// Of all numbers, row by row.
+  /// Returns the checksum of all numbers, row by row.
   std::uint64_t checksum() const { return hash_.value(); }
 
   TextOutput output;
@@ -147,6 +147,9 @@ class MtxWriter final : public Writer {
     lines_.assign(report.begin(), report.end());
   }
   void write_numbers(std::string_view name, index_t, std::span<const double> values) override;
+  void add_attribute(const std::string& name, const std::string& value) override {
+    if (report_) report_->add_attribute(name, value);
+  }
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override;
 
@@ -177,7 +180,7 @@ MtxWriter::MtxWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
     tables_.push_back(std::make_unique<Table>(spec, dataset));
   if (!spec.with_report && spec.numbers.empty()) return;
   report_path_ = report_file(spec.path, ".json");
-  const ReportOfSet set{.attributes = spec.attributes};
+  const ReportOfSet set{.attributes = attributes_of_report(spec)};
   if (spec.with_report)
     report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
   if (!spec.numbers.empty())

@@ -19,7 +19,7 @@
 namespace qrtool::npy {
 namespace {
 
-constexpr std::size_t piece_bytes = std::size_t{1} << 20;
+constexpr std::size_t spooled_bytes = std::size_t{1} << 20;
 constexpr std::string_view array_ending = ".npy";
 
 std::string without_ending(const std::string& name) {
@@ -141,7 +141,8 @@ void Archive::require_readable(const zip_stat_t& about, const std::string& shown
   }
   if (about.comp_method == ZIP_CM_STORE && about.size != about.comp_size)
     throw_damaged(shown, "a member that is not compressed has two sizes");
-  // Deflate cannot compress more than 1032 to 1: a larger ratio is an error or an attack.
+  // Deflate cannot compress by more than 1032 to 1: a member with a larger ratio is an error or an
+  // attack.
   constexpr std::uint64_t harmless_bytes = std::uint64_t{1} << 30, highest_ratio = 1100;
   if (about.size > harmless_bytes && about.size / highest_ratio > about.comp_size) {
     throw LimitError(fmt::format("{}: the member claims {}, packed into {}", shown,
@@ -226,9 +227,9 @@ std::string Archive::text(index_t member) {
 Place Archive::check_in_place(index_t member, const Header& header, const std::string& shown) {
   const std::lock_guard lock(mutex_);
   const OpenMember open = open_member(member, shown);
-  std::vector<std::byte> piece(piece_bytes), in_file(piece_bytes);
+  std::vector<std::byte> piece(spooled_bytes), in_file(spooled_bytes);
   std::uint64_t start = 0, done = 0;
-  while (const std::size_t got = read(open, piece.data(), piece_bytes, shown)) {
+  while (const std::size_t got = read(open, piece.data(), spooled_bytes, shown)) {
     if (done == 0) start = static_cast<std::uint64_t>(ftello(stream_)) - got;
     const TwoParts parts{{{in_file.data(), got}, {nullptr, 0}}};
     if (read_at(file_->descriptor, start + done, parts) != got ||
@@ -247,7 +248,7 @@ Place Archive::unpack(index_t member, const Header& header, const std::string& s
   const OpenMember open = open_member(member, shown);
   std::string before(header.bytes, '\0');
   bool is_whole = read(open, before.data(), before.size(), shown) == before.size();
-  std::vector<std::byte> piece(piece_bytes);
+  std::vector<std::byte> piece(spooled_bytes);
   for (std::uint64_t done = 0; is_whole && done < header.data_bytes(); done += piece.size()) {
     piece.resize(std::min<std::uint64_t>(piece.size(), header.data_bytes() - done));
     is_whole = read(open, piece.data(), piece.size(), shown) == piece.size();

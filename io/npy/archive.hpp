@@ -18,7 +18,8 @@ namespace qrtool::npy {
 /// An open archive. Several threads may use it.
 class Archive : public std::enable_shared_from_this<Archive> {
  public:
-  /// Errors: InputError where it is no sound archive, or two of its members have one name.
+  /// Opens an archive. Errors: InputError where it is no sound archive, or two of its members have
+  /// one name.
   static std::shared_ptr<Archive> open(const std::string& path, const std::string& scratch);
 
   const OpenFile& file() const { return *file_; }
@@ -27,9 +28,9 @@ class Archive : public std::enable_shared_from_this<Archive> {
   /// The member of this name, which may end in ".npy"; -1 where there is none.
   index_t find(const std::string& name) const;
 
-  /// The array of a member. Numbers that are not compressed are read where they are, after the
-  /// checksum of the member has been compared; compressed ones are unpacked to scratch memory. Both
-  /// happen before the first number is read. Errors: InputError, also where the member is
+  /// Returns the array of a member. Numbers that are not compressed are read where they are, after
+  /// the checksum of the member has been compared; compressed ones are unpacked to scratch memory.
+  /// Both happen before the first number is read. Errors: InputError, also where the member is
   /// encrypted, compressed by another method than deflate, or larger than its data can be.
   ArrayParts array(index_t member);
 

@@ -22,7 +22,7 @@
 namespace qrtool::npy {
 namespace {
 
-/// Errors: InputError, also for what is no regular file.
+/// Opens a regular file, or standard input. Errors: InputError, also for other kinds of files.
 Descriptor open_for_reading(const std::string& path) {
   if (!is_standard_input(path)) readable_size(path);
   return Descriptor(open_rereadable(path));
@@ -175,7 +175,8 @@ void StoredArray::separate_tile(const Tile& tile, const Place& interleaved,
   for (index_t l = 0; l < ls; ++l)
     transpose_on_threads<Word>({in.data() + l * fs, ps, fs, ls * fs},
                                {out.data() + l * ps, fs, ps, ls * ps}, means_.threads);
-  // What follows each other in the result: all, some matrices of one first index, or a part of one.
+  // So many numbers follow each other in the result: all, some matrices of one first index, or a
+  // part of one matrix.
   const bool has_whole = ps == table.elements;
   const index_t of_f = table.middle * table.last,
                 first_of_f = table.c_position(middle) * table.last;

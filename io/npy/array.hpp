@@ -27,14 +27,14 @@ struct OpenFile {
   FileStamp stamp;     // of the moment when it was opened
 };
 
-/// Where the numbers of an array lie, one after another: in a scratch file, or in the array's own
-/// file from `start` on.
+/// Says where the numbers of an array lie, one after another: in a scratch file, or in the array's
+/// own file from `start` on.
 struct Place {
   ScratchFile scratch;  // none: in the array's own file
   std::uint64_t start = 0;
 };
 
-/// What is to be known before any number is read, and the function that finds the numbers.
+/// What must be known before any number is read, and the function that finds the numbers.
 struct ArrayParts {
   std::shared_ptr<const OpenFile> file;
   std::string shown;  // "a.npy", "a.npz: x"
@@ -44,7 +44,7 @@ struct ArrayParts {
   bool needs_copy = false;  // that it does
 };
 
-/// What a copy of the numbers may use: threads, a directory (empty: $TMPDIR or /tmp), and memory.
+/// What copying the numbers may use: threads, a directory (empty: $TMPDIR or /tmp), and memory.
 struct CopyMeans {
   int threads = 1;
   std::string scratch = {};
@@ -91,7 +91,8 @@ class StoredArray {
   Place place_;
 };
 
-/// A scratch file for the numbers of an array. `shown` names it in messages. Errors: OutputError.
+/// Creates a scratch file for the numbers of an array. `shown` names it in messages. Errors:
+/// OutputError.
 ScratchFile scratch_for(const std::string& shown, const std::string& scratch, std::uint64_t bytes);
 
 /// Opens the array of a .npy file. Errors: InputError.

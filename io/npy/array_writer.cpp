@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/checksum.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
 #include "core/parallel.hpp"
 #include "io/file/prepare_and_write.hpp"
 #include "io/npy/header.hpp"
@@ -19,8 +19,9 @@ namespace qrtool::npy {
 namespace {
 
 // The bytes that one call writes: many enough that the cost of the call does not matter.
-constexpr index_t piece_bytes = index_t{1} << 20;
-// What is written before the system is told to bring it to the disk. Less would be told too often.
+constexpr index_t written_bytes = index_t{1} << 20;
+// After so many bytes the system is told to bring them to the disk. With fewer it would be told too
+// often.
 constexpr index_t group_bytes = index_t{8} << 20;
 
 static_assert(std::endian::native == std::endian::little, "headers say '<'");
@@ -82,7 +83,7 @@ void ArrayWriter::append(const T* values, index_t count) {
 /// While a group is written, the system begins to sync the one before it.
 template <class T>
 void ArrayWriter::append_group(const T* values, index_t count) {
-  constexpr auto element = static_cast<index_t>(sizeof(T)), step = piece_bytes / element;
+  constexpr auto element = static_cast<index_t>(sizeof(T)), step = written_bytes / element;
   const auto place_of = [&](index_t done) {
     return start_ + static_cast<std::uint64_t>((position_ + done) * element);
   };
@@ -103,7 +104,8 @@ void ArrayWriter::append_matrices(BatchView<const T> values,
                                   const std::function<void(index_t)>& sum_up) {
   constexpr auto element = static_cast<index_t>(sizeof(T));
   const index_t size = matrix_elements();
-  const index_t at_once = std::max<index_t>(piece_bytes / std::max<index_t>(size * element, 1), 1);
+  const index_t at_once =
+      std::max<index_t>(written_bytes / std::max<index_t>(size * element, 1), 1);
   const auto place_of = [&](index_t b) {
     return start_ + static_cast<std::uint64_t>((position_ + b * size) * element);
   };
@@ -121,7 +123,7 @@ void ArrayWriter::append_matrices(BatchView<const T> values,
                     [&] { begin_sync(file_.descriptor, written_); });
   const index_t bytes = values.count * size * element;
   written_ = {};
-  if (bytes >= piece_bytes) written_ = {place_of(0), static_cast<std::uint64_t>(bytes)};
+  if (bytes >= written_bytes) written_ = {place_of(0), static_cast<std::uint64_t>(bytes)};
   position_ += values.count * size;
 }
 

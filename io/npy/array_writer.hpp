@@ -20,7 +20,7 @@ struct OutputFile {
   std::string shown;
 };
 
-/// The size of an array with its header, in an output with these batch dimensions. Errors:
+/// Returns the size of an array with its header, in an output with these batch dimensions. Errors:
 /// LimitError where it is larger than a file can be.
 std::uint64_t array_bytes(const MatrixDataset& dataset, const std::vector<index_t>& leading);
 
@@ -33,7 +33,7 @@ void write_fully(const OutputFile& file, std::uint64_t position, const void* byt
 /// writer.
 class ArrayWriter {
  public:
-  /// What a dataset goes to.
+  /// A file that a dataset is written to.
   struct Target {
     OutputFile file;
     std::vector<index_t> leading;  // the batch dimensions of the output
@@ -53,8 +53,8 @@ class ArrayWriter {
   /// Goes back to row 0 of a matrix, the last of which anything was written.
   void restart(index_t matrix);
 
-  /// The checksums (core/checksum.hpp) of the next `matrices` matrices that are complete, where the
-  /// array has checksums.
+  /// The checksums (core/measure/checksum.hpp) of the next `matrices` matrices that are complete,
+  /// where the array has checksums.
   std::vector<std::uint64_t> take_checksums(std::size_t matrices);
 
  private:
@@ -77,7 +77,8 @@ class ArrayWriter {
   std::vector<std::uint64_t> checksums_;
 };
 
-/// One checksum for each matrix, from those of its arrays. The order of the arrays counts.
+/// Makes one checksum for each matrix from the checksums of its arrays. The order of the arrays
+/// counts.
 std::vector<std::uint64_t> join_checksums(std::span<const std::vector<std::uint64_t>> of_arrays,
                                           std::size_t matrices);
 

@@ -3,15 +3,15 @@
 #include "io/npy/factors.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "core/checksum.hpp"
 #include "core/error.hpp"
+#include "core/measure/checksum.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/file/input_file.hpp"
 #include "io/npy/archive.hpp"
 #include "io/npy/array_writer.hpp"
 #include "io/npy/reader.hpp"
@@ -22,12 +22,7 @@ namespace qrtool::npy {
 namespace {
 
 // The bytes of matrices that are summed up at a time.
-constexpr index_t piece_bytes = index_t{16} << 20;
-
-bool exists(const std::string& name) {
-  struct stat info {};
-  return stat(name.c_str(), &info) == 0;
-}
+constexpr index_t summed_bytes = index_t{16} << 20;
 
 std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name) {
   if (name == "Q") return factors.q;
@@ -36,7 +31,7 @@ std::unique_ptr<Reader>& factor_of(StoredFactors& factors, std::string_view name
   return name == "V" ? factors.v : factors.tau;
 }
 
-/// The checksums of the matrices as ArrayWriter computes them, whatever the order and the type in
+/// Computes the checksums of the matrices as ArrayWriter does, whatever the order and the type in
 /// which they are stored.
 template <class T>
 std::vector<std::uint64_t> checksums_of(Reader& reader) {
@@ -44,7 +39,7 @@ std::vector<std::uint64_t> checksums_of(Reader& reader) {
   const index_t m = source.m, n = source.n, count = source.count();
   std::vector<std::uint64_t> sums(static_cast<std::size_t>(count), 0);
   if (count == 0 || m == 0 || n == 0) return sums;
-  const index_t room = piece_bytes / static_cast<index_t>(sizeof(T)), size = m * n;
+  const index_t room = summed_bytes / static_cast<index_t>(sizeof(T)), size = m * n;
   if (size <= room) {
     const index_t at_once = std::min(room / size, count);
     const Batch<T> piece(at_once, m, n);
@@ -130,7 +125,7 @@ StoredFactors open_npy_factors(const std::string& path, int threads) {
   factors.file = path;
   for (const char* name : factor_names) {
     const std::string file = factor_file(path, name);
-    if (!exists(file)) continue;
+    if (!file_exists(file)) continue;
     const InputSpec spec{.path = file, .dataset = {}, .threads = threads, .scratch = {}};
     const bool is_vector = is_vector_factor(name);
     factor_of(factors, name) = read_array(open_array(file), "", is_vector, spec);

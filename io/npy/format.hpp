@@ -6,9 +6,9 @@
 
 namespace qrtool {
 
-/// One array in a file.
+/// The format of one array in a file.
 extern const Format npy_format;
-/// A zip archive of arrays.
+/// The format of a zip archive of arrays.
 extern const Format npz_format;
 
 }  // namespace qrtool

@@ -249,7 +249,7 @@ Problem type_problem(const std::string& descr, std::string_view rest) {
   return {.text = fmt::format("is of the unknown type '{}'", escape(descr)), .hint = {}};
 }
 
-/// The number of bytes; nothing where the type is no real number.
+/// Returns the type with its number of bytes, or nothing where the type is no real number.
 std::optional<NumberType> number_type(char order, std::string_view rest) {
   if (rest.size() != 2) return {};
   NumberType type;
@@ -280,7 +280,7 @@ std::string name_of(const NumberType& type) {
   return fmt::format("{}{}{}", type.is_swapped ? "big-endian " : "", kind, 8 * type.bytes);
 }
 
-/// The length of a string such as "<U12".
+/// Returns the length of a string type such as "<U12".
 std::size_t length_of(const std::string& descr) {
   std::size_t length = 0;
   if (descr.starts_with("<U"))
@@ -313,7 +313,7 @@ void set_type(Header& header, const Descr& descr) {
   header.problem_hint = problem.hint;
 }
 
-std::uint32_t little_endian(std::string_view bytes) {
+std::uint32_t number_of(std::string_view bytes) {
   std::uint32_t value = 0;
   for (std::size_t i = bytes.size(); i-- > 0;)
     value = value << 8 | static_cast<unsigned char>(bytes[i]);
@@ -371,7 +371,7 @@ Header parse_header(std::string_view first_bytes, std::uint64_t array_bytes,
   }
   const std::size_t length_bytes = major == 1 ? 2 : 4;
   const std::size_t begin = version_end + length_bytes;
-  const std::uint64_t length = little_endian(first_bytes.substr(version_end, length_bytes));
+  const std::uint64_t length = number_of(first_bytes.substr(version_end, length_bytes));
   if (begin + length > most_header_bytes) {
     throw InputError(fmt::format("{}: damaged header: it claims {} bytes", shown, length));
   }

@@ -37,7 +37,7 @@ struct Header {
   bool is_fortran = false;     // the first dimension is the fastest
   std::vector<index_t> dims;
 
-  /// The product of the dimensions.
+  /// Returns the product of the dimensions.
   index_t elements() const;
   std::uint64_t data_bytes() const { return static_cast<std::uint64_t>(elements()) * type.bytes; }
 };
@@ -48,8 +48,8 @@ struct Header {
 Header parse_header(std::string_view first_bytes, std::uint64_t array_bytes,
                     const std::string& shown);
 
-/// The header of an array in C order, with the numbers in little-endian order: version 1, padded to
-/// a multiple of 64 bytes. `descr` is NumPy's name of the type, such as "<f4".
+/// Makes the header of an array in C order, with the numbers in little-endian order: version 1,
+/// padded to a multiple of 64 bytes. `descr` is NumPy's name of the type, such as "<f4".
 std::string make_header(std::string_view descr, std::span<const index_t> dims);
 
 /// "1000x64x64", or "no dimensions".

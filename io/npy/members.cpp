@@ -19,7 +19,7 @@ constexpr std::size_t most_listed = 8;
 // Every member that is looked at must be unpacked a little.
 constexpr std::size_t most_looked_at = 1000;
 
-/// "a, b, c and 12 more".
+/// Joins items for a message: "a, b, c and 12 more".
 std::string list_text(const std::vector<std::string>& items) {
   std::string text;
   for (std::size_t i = 0; i < std::min(items.size(), most_listed); ++i)
@@ -49,7 +49,8 @@ index_t find_only(Archive& archive, bool takes_vectors) {
                      fmt::format("choose one, as in {}:{}", file, escape(names.front())));
   }
   std::vector<std::string> matrices, others;
-  // Where vectors are taken, right sides or weights are meant, and most of these are vectors.
+  // The example is a member of one dimension where these are allowed: then right sides or weights
+  // are meant, and most of them are vectors.
   index_t last = -1, example = -1;
   bool has_vector = false;
   for (std::size_t i = 0; i < names.size(); ++i) {

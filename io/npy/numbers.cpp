@@ -12,7 +12,7 @@
 namespace qrtool::npy {
 namespace {
 
-/// The bits of a stored number of N bytes.
+/// The unsigned type with the bits of a stored number of N bytes.
 template <std::size_t N>
 struct Bits;
 template <>
@@ -40,7 +40,7 @@ Word swapped(Word word) {
   return word;
 }
 
-/// The float32 of the same value. Half precision has 5 bits of exponent and 10 of mantissa.
+/// Returns the float32 of the same value. Half precision has 5 bits of exponent and 10 of mantissa.
 float widen_half(std::uint16_t half) {
   constexpr std::uint32_t sign = 0x8000, exponent = 0x7c00, infinite = 0x7f800000;
   // Shifted into place the number is 2^112 times too small; the product is exact, and it gives

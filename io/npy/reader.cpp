@@ -19,7 +19,7 @@
 namespace qrtool::npy {
 namespace {
 
-// The bytes of a piece: many enough that the cost of a call does not matter, and few enough for the
+// A piece has so many bytes: enough that the cost of a call does not matter, and few enough for the
 // cache of a core.
 constexpr index_t piece_bytes = index_t{1} << 20;
 

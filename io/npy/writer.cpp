@@ -25,7 +25,7 @@
 namespace qrtool::npy {
 namespace {
 
-/// What both kinds of output have: one array for each dataset.
+/// Does what both kinds of output share: it writes one array for each dataset.
 class ArraysWriter : public Writer {
  public:
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
@@ -55,7 +55,7 @@ class ArraysWriter : public Writer {
       throw InternalError(fmt::format("write: there is no dataset {}", dataset));
     return **found;
   }
-  /// The checksums of the next matrices, each of all their datasets.
+  /// Returns the checksums of the next matrices; each covers all datasets of a matrix.
   std::vector<std::uint64_t> take_checksums(std::size_t matrices) {
     std::vector<std::vector<std::uint64_t>> of_arrays;
     for (const auto& each : arrays_) of_arrays.push_back(each->take_checksums(matrices));
@@ -81,6 +81,9 @@ class NpyWriter final : public ArraysWriter {
     report_->write(report, take_checksums(report.size()));
   }
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
+  void add_attribute(const std::string& name, const std::string& value) override {
+    if (report_) report_->add_attribute(name, value);
+  }
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override;
 
@@ -105,7 +108,7 @@ NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
   }
   if (!spec.with_report && spec.numbers.empty()) return;
   report_path_ = report_file(spec.path, ".json");
-  const ReportOfSet set{.attributes = spec.attributes};
+  const ReportOfSet set{.attributes = attributes_of_report(spec)};
   if (spec.with_report)
     report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
   if (!spec.numbers.empty())
@@ -131,8 +134,8 @@ std::vector<std::string> NpyWriter::files() const {
   return names;
 }
 
-/// One array for standard output, without a report. It is kept in a file without a name until it is
-/// complete.
+/// Writes one array to standard output, without a report. The array is kept in a file without a
+/// name until it is complete.
 class StreamWriter final : public ArraysWriter {
  public:
   explicit StreamWriter(const OutputSpec& spec)
@@ -163,6 +166,9 @@ class NpzWriter final : public ArraysWriter {
 
   void write_report(index_t first, std::span<const MatrixReport> report) override;
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
+  void add_attribute(const std::string& name, const std::string& value) override {
+    attributes_.emplace_back(name, value);
+  }
   void finish(FileSet& files) override;
   std::vector<std::string> files() const override { return {file_.path()}; }
 
@@ -176,13 +182,14 @@ class NpzWriter final : public ArraysWriter {
   };
   Spool& add_spool(const std::string& member, std::uint64_t bytes);
   void add_column(const std::string& name, NumberKind kind, const std::vector<index_t>& dims);
-  void add_record(const Attributes& attributes);
+  void add_record();
   template <class T>
   void write_as(const Spool& spool, index_t first, std::span<const double> values);
 
   AtomicFile file_;
   std::string shown_, directory_;
   std::vector<ReportColumn> report_columns_;
+  Attributes attributes_;
   std::vector<Spool> spools_;  // in the order of the members
   std::uint64_t planned_bytes_ = 0;
 };
@@ -191,7 +198,8 @@ NpzWriter::NpzWriter(const OutputSpec& spec)
     : file_(spec.path, spec.force),
       shown_(escape(spec.path)),
       directory_(directory_of(spec.path)),
-      report_columns_(spec.report_columns) {
+      report_columns_(spec.report_columns),
+      attributes_(spec.attributes) {
   for (const MatrixDataset& dataset : spec.datasets) {
     const Spool& spool = add_spool(dataset.name, array_bytes(dataset, spec.leading));
     // The members have checksums of their own.
@@ -206,9 +214,8 @@ NpzWriter::NpzWriter(const OutputSpec& spec)
       add_column(std::string(column.name), column.kind, spec.leading);
   for (const NumberDataset& numbers : spec.numbers)
     add_column(numbers.name, numbers.kind, numbers.dims);
-  add_record(spec.attributes);
-  constexpr std::uint64_t directory_bytes = 4096;  // the entries of the members, with room to spare
-  file_.reserve(planned_bytes_ + directory_bytes);
+  constexpr std::uint64_t more_bytes = 16384;  // the record and the entries of the members
+  file_.reserve(planned_bytes_ + more_bytes);
 }
 
 NpzWriter::Spool& NpzWriter::add_spool(const std::string& member, std::uint64_t bytes) {
@@ -238,9 +245,9 @@ void NpzWriter::add_column(const std::string& name, NumberKind kind,
   spool.kind = kind;
 }
 
-/// A string of NumPy without dimensions: 4 bytes for each character.
-void NpzWriter::add_record(const Attributes& attributes) {
-  const std::string json = to_json(attributes);
+/// Adds the attributes as a string of NumPy without dimensions, with 4 bytes for each character.
+void NpzWriter::add_record() {
+  const std::string json = to_json(attributes_);
   const std::string header = make_header(fmt::format("<U{}", json.size()), {});
   const std::vector<std::uint32_t> characters(json.begin(), json.end());
   const std::size_t bytes = characters.size() * sizeof(std::uint32_t);
@@ -285,6 +292,7 @@ void NpzWriter::write_report(index_t first, std::span<const MatrixReport> report
 }
 
 void NpzWriter::finish(FileSet& files) {
+  add_record();
   std::vector<Member> members;
   for (const Spool& spool : spools_) members.push_back({spool.member + ".npy", spool.file});
   write_archive({file_.descriptor(), shown_}, members);

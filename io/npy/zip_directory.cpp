@@ -21,7 +21,7 @@ std::uint64_t little_endian(std::string_view bytes) {
   return value;
 }
 
-/// Bytes of the file; fewer at its end, and none where they cannot be read.
+/// Reads bytes of the file: fewer at its end, and none where they cannot be read.
 std::string read_some(const OpenFile& file, std::uint64_t position, std::size_t bytes) {
   if (position >= file.size) return {};
   std::string read(std::min<std::uint64_t>(bytes, file.size - position), '\0');
@@ -30,7 +30,7 @@ std::string read_some(const OpenFile& file, std::uint64_t position, std::size_t 
   return read;
 }
 
-/// Where the directory lies.
+/// Says where the directory lies in the file.
 struct Directory {
   std::uint64_t position = 0, bytes = 0;
 };
@@ -65,7 +65,7 @@ struct Entry {
   std::string name;
 };
 
-/// The entry at `at` of the directory's text; nothing where it is cut off.
+/// Returns the entry at `at` of the directory's text, or nothing where it is cut off.
 std::optional<Entry> entry_at(std::string_view text, std::size_t at) {
   constexpr std::size_t fixed_bytes = 46;
   if (text.size() - at < fixed_bytes || text.substr(at, 4) != "PK\x01\x02") return {};
@@ -82,7 +82,7 @@ std::optional<Entry> entry_at(std::string_view text, std::size_t at) {
   return entry;
 }
 
-/// What makes a member another one than it seems.
+/// Returns why a member is not what it seems to be, or an empty text.
 std::string problem_of(const OpenFile& file, const Entry& entry) {
   constexpr std::uint64_t patched = 1 << 5, strongly_encrypted = 1 << 6, hidden_names = 1 << 13;
   if (entry.name.find('\0') != std::string::npos) return "a member's name has a NUL";

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`solve TABLE OUT --response y` writes one table of coefficients, which pandas and R read as it is, and
-which agrees with R's summary(lm()). x goes through pipes, as text and as an array of NumPy."""
+"""`solve TABLE OUT --response y` writes one table of coefficients, which pandas and R read as it
+is, and which agrees with R's summary(lm()). x goes through pipes, as text and as an array of
+NumPy."""
 import io
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 import pandas
 
-QRTOOL, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2])
+from tool import QRTOOL, FolderTest
+
+ROOT = pathlib.Path(sys.argv[2])
 LONGLEY = str(ROOT / "samples/strd/longley.csv")
 R_SUMMARY = """
 options(digits = 17)
@@ -24,7 +26,8 @@ write.csv(cbind(coef(summary(fit)), confint(fit, level = 0.9)), commandArgs(TRUE
 """
 R_READ = """
 table <- read.csv(commandArgs(TRUE)[1])
-stopifnot(identical(sapply(table, is.numeric), c(term = FALSE, x = TRUE, se = TRUE, t = TRUE, p = TRUE)))
+stopifnot(identical(sapply(table, is.numeric),
+                    c(term = FALSE, x = TRUE, se = TRUE, t = TRUE, p = TRUE)))
 cat(table$term, sep = "\\n")
 """
 
@@ -42,19 +45,15 @@ def write(name, text):
 
 def r_says(script, *args):
     write("script.R", script)
-    done = subprocess.run(["Rscript", "--vanilla", "script.R", *args], capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run(["Rscript", "--vanilla", "script.R", *args], capture_output=True,
+                          text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-class Coefficients(unittest.TestCase):
+class Coefficients(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-coefficients-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
+        super().setUp()
         self.random = np.random.default_rng(5)
 
     def compare_with_r(self, table):
@@ -106,7 +105,10 @@ class Coefficients(unittest.TestCase):
         text = pathlib.Path("o.csv").read_text("utf-8")
         self.assertEqual(text.splitlines()[0], "term,x")
         write("o.csv", text.replace("a,", "a,1"))
-        self.assertIn("fails", run("verify", "t.csv", "o.csv", status=1))
+        refused = subprocess.run([QRTOOL, "verify", "t.csv", "o.csv"], capture_output=True,
+                                 text=True, check=False)
+        self.assertEqual(refused.returncode, 3, refused)
+        self.assertIn("not the solutions that o.report.json describes", refused.stderr)
         write("w.csv", "1\n" * 9)
         run("solve", "t.csv", "o.csv", "-f", "--response", "y", "--weights", "w.csv")
         run("verify", "t.csv", "o.csv", status=2)
@@ -138,7 +140,8 @@ class Coefficients(unittest.TestCase):
         found = json.loads(run("solve", "t.csv", "o.csv", "-f", "--response", "3-4", "--json"))
         np.testing.assert_allclose([each["x"] for each in found["coefficients"]], ours["x"])
         self.assertEqual(found["coefficients"][1]["term"], "b, c")
-        self.assertEqual(sorted(found["coefficients"][0]), ["p", "response", "se", "t", "term", "x"])
+        self.assertEqual(sorted(found["coefficients"][0]),
+                         ["p", "response", "se", "t", "term", "x"])
 
     def test_numbers_that_are_none(self):
         write("t.csv", "a,b,y\n1,2,3\n2,4,4\n3,6,9\n")

@@ -3,31 +3,22 @@
 """`qrtool solve --covariance` gives sigma^2 (A'A)^-1 on every route and in every format, and NaN
 where there is none."""
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import FolderTest, said
 
 
-class Covariance(unittest.TestCase):
+
+class Covariance(FolderTest):
+    run_tool = staticmethod(said)
+
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-covariance-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
+        super().setUp()
         self.random = np.random.default_rng(11)
-
-    def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
-                              check=False)
-        self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
-        return done.stdout + done.stderr
 
     def solve(self, *options, status=0, **arrays):
         """The solutions, their standard errors and covariances, and the text."""

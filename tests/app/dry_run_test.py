@@ -5,39 +5,27 @@ was."""
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import FolderTest, run
 
-
-def run(*args, status=0):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
-    return done
 
 
 def costs(*args):
     return json.loads(run(*args, "--dry-run", "--json").stdout)
 
 
-class DryRun(unittest.TestCase):
+class DryRun(FolderTest):
     def setUp(self):
-        self.before, self.folder = os.getcwd(), tempfile.mkdtemp(prefix="qrtool-dry-")
-        os.chdir(self.folder)
+        super().setUp()
         random = np.random.default_rng(4)
         with h5py.File("a.h5", "w") as file:
             file["A"] = random.standard_normal((300, 40, 8))
             file["b"] = random.standard_normal((300, 40))
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder)
 
     def test_nothing_is_written(self):
         for args in (("factor", "a.h5:/A", "q.h5"),

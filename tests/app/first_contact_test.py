@@ -3,35 +3,20 @@
 """What people who come from NumPy, SciPy, Octave, MATLAB or Julia ask first: each test is one
 question, and what they are used to is the answer wherever NumPy and the others agree."""
 import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import FolderTest, said as qrtool
 
 
-def qrtool(*args, status=0):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
-    return done.stdout + done.stderr
 
-
-class FirstContact(unittest.TestCase):
+class FirstContact(FolderTest):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="qrtool-first-")
-        self.before = os.getcwd()
-        os.chdir(self.folder)
+        super().setUp()
         self.random = np.random.default_rng(11)
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder)
 
     def factors(self, a, *options, status=0):
         np.save("a.npy", a)

@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL, ROOT = sys.argv[1], sys.argv[2]
+from tool import QRTOOL, FolderTest
+
+ROOT = sys.argv[2]
 DATA = os.path.join(ROOT, "tests/data")
 A = np.array([[1.5, -2.25, 3], [4, 5.125, -6], [7.5, 8, 9.75], [-10, 11.5, 12], [13, 14, -15.5]])
 R_MATRIX = "a <- rbind({})".format(", ".join(f"c({','.join(map(str, row))})" for row in A.tolist()))
@@ -34,16 +35,7 @@ def lines_of(name):
         return file.readlines()
 
 
-class Formats(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="qrtool-formats-")
-        self.before = os.getcwd()
-        os.chdir(self.folder)
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder)
-
+class Formats(FolderTest):
     def check(self, path, *options, expected=A, note=None):
         """The product of the factors is the matrix; verify finds out by itself how IN was read."""
         said = qrtool("factor", path, "q.h5", "--force", *options)

@@ -10,10 +10,11 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
-QRTOOL, ROOT = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
+from tool import QRTOOL, FolderTest
+
+ROOT = pathlib.Path(sys.argv[2]).resolve()
 QRTOOL_MPI = QRTOOL + "-mpi"
 DIGITS = str(ROOT / "samples/digits.h5") + ":/images"
 COMMANDS = ("factor", "solve", "verify", "generate", "info", "devices", "bench")
@@ -52,14 +53,7 @@ def on_terminal(*args, status=0, **variables):
     return shown.decode()
 
 
-class Habits(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-habits-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-
+class Habits(FolderTest):
     def factor(self, *options, **variables):
         return json.loads(run("factor", DIGITS, "q.h5", "-f", "--json", *options,
                               **variables).stdout)
@@ -99,7 +93,8 @@ class Habits(unittest.TestCase):
         self.assertEqual(said[4].split(), ["term", "x", "se", "t", "p"])
         self.assertEqual(len(said), 8, said)
         self.assertNotRegex("".join(said), r" (us|ms|s)\b")
-        self.assertIn("total ", run("solve", "s.csv", "o.csv", "-f", "-v", "--response", "4").stdout)
+        shown = run("solve", "s.csv", "o.csv", "-f", "-v", "--response", "4").stdout
+        self.assertIn("total ", shown)
 
     def test_the_environment_speaks_where_the_line_is_silent(self):
         self.assertEqual(self.factor(QRTOOL_THREADS="1")["plan"]["threads"], 1)
@@ -139,8 +134,8 @@ class Habits(unittest.TestCase):
                         lines)
         texts = [line[20:] for line in lines]
         said = [*first.stdout.splitlines(), "exit status 0"]
-        self.assertTrue(texts[0].startswith("$ ")
-                        and texts[0].endswith("factor " + DIGITS + " q.h5 --order row --log run.log"))
+        line = "factor " + DIGITS + " q.h5 --order row --log run.log"
+        self.assertTrue(texts[0].startswith("$ ") and texts[0].endswith(line))
         self.assertEqual(texts[1:1 + len(said)], said)
         self.assertEqual(texts[2 + len(said):], [*second.stderr.splitlines(), "exit status 5"])
         run("factor", DIGITS, "q.h5", "-f", "-q", "--log", "run.log")

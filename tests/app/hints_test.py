@@ -1,29 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every hint leads on: a file provokes the message, what the hint says is done, and then the tool runs,
-or refuses for another reason that is named here.
+"""Every hint leads on: a file provokes the message, what the hint says is done, and then the tool
+runs, or refuses for another reason that is named here.
 
-A case is a Hint: the files, the command, a part of the message, and the options or the command that
-follow from the hint. They are taken out of the hint's text, so that a hint that changes is followed as
-it stands."""
+A case is a Hint: the files, the command, a part of the message, and the options or the command
+that follow from the hint. They are taken out of the hint's text, so that a hint that changes is
+followed as it stands."""
 import dataclasses
-import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 import unittest
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest
+
 
 
 @dataclasses.dataclass
 class Hint:
     text: str  # the file x.csv
     message: str  # a part of what is refused
-    follow: str  # what the hint says: a regular expression, of which group 1 is added to the command
+    follow: str  # what the hint says: a regular expression, whose group 1 is added to the command
     command: str = "factor x.csv - --mode r"
     instead: str = ""  # the part of the command that is replaced by group 1; empty: it is appended
     then: str = ""  # a part of the refusal that comes then; empty: the command succeeds
@@ -36,7 +35,8 @@ NAMED = "country,2018,2019\nAT,1.5,2\nCL,4,5\nKE,7,8\n"
 
 HINTS = [
     Hint(NAMED, "names and whole numbers", r"holds names: (.*?);", shape="3x2"),
-    Hint("AT,1,2\nCL,4,5\nKE,7,8.5\n", "names and whole numbers", r"it is a row: (.*)", shape="3x2"),
+    Hint("AT,1,2\nCL,4,5\nKE,7,8.5\n", "names and whole numbers", r"it is a row: (.*)",
+         shape="3x2"),
     Hint(NAMED, "names and whole numbers", r"holds names: (.*?);", "factor x.csv - --mode r "
          "--columns 2-3", shape="3x2"),
     Hint(",2019,2020\n1,2.5,3\n2,3,5\n", "an empty field", r"(--header yes)", shape="2x2"),
@@ -69,10 +69,10 @@ HINTS = [
          standard_input=True),
     Hint("a\n1\n", "only column is an index", r"(--index-column no)",
          "factor x.csv - --mode r --index-column yes", instead="--index-column yes", shape="1x1"),
-    Hint("g,a,a\n1,2,3\n2,3,5\n", "have the same name", r"(--columns \S+) or", "factor x.csv - --mode r "
-         "--columns a", instead="--columns a", shape="2x1"),
-    Hint("g,a,a\n1,2,3\n2,3,5\n", "have the same name", r"or (--columns \S+)", "factor x.csv - --mode r "
-         "--columns a", instead="--columns a", shape="2x1"),
+    Hint("g,a,a\n1,2,3\n2,3,5\n", "have the same name", r"(--columns \S+) or",
+         "factor x.csv - --mode r --columns a", instead="--columns a", shape="2x1"),
+    Hint("g,a,a\n1,2,3\n2,3,5\n", "have the same name", r"or (--columns \S+)",
+         "factor x.csv - --mode r --columns a", instead="--columns a", shape="2x1"),
     Hint("a,3,1\n1,2,3\n2,3,5\n", "has this number", r"(--columns \S+) is the one with the number",
          "factor x.csv - --mode r --header yes --columns 1", instead="--columns 1", shape="2x1"),
     Hint("a,3,1\n1,2,3\n2,3,5\n", "has this number", r", (--columns \S+) the one with the name",
@@ -83,11 +83,13 @@ HINTS = [
          instead="--columns a-b", shape="4x2"),
     Hint(TABLE, "--columns leaves out y", r"(--columns a,b,y)", "solve x.csv o.csv --columns a,b "
          "--response y", instead="--columns a,b"),
-    Hint(TABLE, "the selection of the file leaves out y", r"(x.csv --columns a,b,y)|(--columns \S+)",
+    Hint(TABLE, "the selection of the file leaves out y",
+         r"(x.csv --columns a,b,y)|(--columns \S+)",
          "solve x.csv:[:,:2] o.csv --response y", instead="x.csv:[:,:2]"),
     Hint(",a,b\n1,2,3\n2,5,4\n", "is the index", r"(--index-column no)",
          "solve x.csv o.csv --response 1 --header yes"),
-    Hint("y\n1\n2\n", "no column is left for A", r"(--intercept)", "solve x.csv o.csv --response y"),
+    Hint("y\n1\n2\n", "no column is left for A", r"(--intercept)",
+         "solve x.csv o.csv --response y"),
     Hint("g,a,a\n1,2,3\n2,3,5\n4,1,2\n", "have the same name", r"(--response \S+) or",
          "solve x.csv o.csv --response a", instead="--response a"),
 ]
@@ -95,18 +97,11 @@ HINTS = [
 
 def run(command, text=None):
     # A slice would be a pattern for a shell; there is none.
-    return subprocess.run([QRTOOL, *shlex.split(command)], capture_output=True, text=True, check=False,
-                          timeout=120, input=text)
+    return subprocess.run([QRTOOL, *shlex.split(command)], capture_output=True, text=True,
+                          check=False, timeout=120, input=text)
 
 
-class Hints(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-hints-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-
+class Hints(FolderTest):
     def follow(self, hint):
         pathlib.Path("x.csv").write_text(hint.text, encoding="utf-8", newline="")
         text = hint.text if hint.standard_input else None

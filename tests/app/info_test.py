@@ -3,41 +3,26 @@
 """qrtool info, and qrtool FILE: what a new user asks of a file before and after a run, in every
 format."""
 import json
-import os
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import FolderTest, said as run
+
 ENDINGS = ("h5", "npz", "npy", "csv")
-
-
-def run(*args, status=0, stdin=None):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120, check=False,
-                          input=stdin)
-    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
-    return done.stdout + done.stderr
 
 
 def info(*args):
     return json.loads(run("info", *args, "--json"))
 
 
-class Info(unittest.TestCase):
+class Info(FolderTest):
     def setUp(self):
-        self.before, self.folder = os.getcwd(), tempfile.mkdtemp(prefix="qrtool-info-")
-        os.chdir(self.folder)
+        super().setUp()
         self.a = np.random.default_rng(3).standard_normal((20, 9, 4)).astype(np.float32)
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder)
 
     def write(self, **datasets):
         with h5py.File("a.h5", "w") as file:
@@ -87,7 +72,7 @@ class Info(unittest.TestCase):
         self.assertIn("columns x, y", text)
         self.assertRegex(text, "note: .*index")
         self.assertEqual(info("t.csv", "--columns", "y")["factor_reads"]["columns"], ["y"])
-        self.assertIn("a matrix of 2x2", run("info", "-", stdin="1,2\n3,4\n"))
+        self.assertIn("a matrix of 2x2", run("info", "-", input="1,2\n3,4\n"))
 
     def test_coordinates_are_named(self):
         with h5py.File("c.h5", "w") as file:

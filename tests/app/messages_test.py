@@ -1,24 +1,51 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Mistakes of people who know other programs: the message says what is wrong, and the hint what to do."""
+"""Mistakes of people who know other programs: the message says what is wrong, and the hint what to
+do."""
 import dataclasses
+import io
 import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
-import tempfile
 import unittest
 
-QRTOOL = os.path.abspath(sys.argv[1])
+import h5py
+import netCDF4
+import numpy
+
+from tool import QRTOOL, FolderTest
+
 TABLE = b"a,b,y\n1,2.5,3\n2,3,5\n3,5,1\n4,1,2\n"
+A, B = numpy.vander([1.5, 2, 3, 5, 8, 9], 3), numpy.arange(6.0)
+
+
+def npy(array):
+    file = io.BytesIO()
+    numpy.save(file, array)
+    return file.getvalue()
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    numpy.savez(file, **arrays)
+    return file.getvalue()
+
+
+def hdf5(*names):
+    file = io.BytesIO()
+    with h5py.File(file, "w") as h5:
+        for name in names:
+            h5[name] = A
+    return file.getvalue()
 
 
 @dataclasses.dataclass
 class Mistake:
-    """A command that is refused: what is said, and the hint. `follow` turns the command into the one
-    that the hint means, and this one succeeds."""
+    """A command that is refused: what is said, and the hint. `follow` turns the command into the
+    one that the hint means, and this one succeeds. `prepare`: a command before it."""
     command: str
     code: int
     message: str
@@ -26,6 +53,7 @@ class Mistake:
     file: str = "x.csv"
     content: bytes = TABLE
     follow: tuple = ()  # (pattern, replacement) of the command
+    prepare: str = ""
 
 
 MISTAKES = [
@@ -47,6 +75,10 @@ MISTAKES = [
             "a column of 0 and 1 for each category", follow=(" --dummies", "")),
     Mistake("solve x.csv o.csv --response y --by=a", 2, "there is no option '--by'",
             "run solve once for each", follow=(" --by=a", "")),
+    Mistake("solve x.csv o.csv --response y --group a", 2, "there is no option '--group'",
+            "run solve once for each", follow=(" --group a", "")),
+    Mistake("solve x.csv o.csv --response y --p-values", 2, "there is no option '--p-values'",
+            "with --response and OUT.csv, t and p stand beside each", follow=(" --p-values", "")),
     Mistake("solve - - o.csv", 2, "cannot be standard input together", "name files"),
     Mistake("factor x.csv o.h5.gz", 2, ".gz files cannot be written", "write o.h5",
             follow=(r"o\.h5\.gz", "o.h5")),
@@ -62,26 +94,137 @@ MISTAKES = [
         "there.h5 (.*) --device H200x", r"o.csv \1")),
 ]
 
+# Options that contradict each other, and values that they do not take.
+MISTAKES += [
+    Mistake("solve a.npy b.npy o.csv --response y", 2, "--response LIST and a file B contradict",
+            "solve TABLE OUT --response LIST", follow=("a.npy b.npy", "x.csv")),
+    Mistake("solve a.npy b.npy", 2, "OUT is missing", "solve A B OUT", follow=("$", " o.h5")),
+    Mistake("solve a.npy b.npy o.h5 --intercept", 2, "--intercept is for a table",
+            "add a column of ones to A", follow=("a.npy b.npy (.*)", r"x.csv \1 --response y")),
+    Mistake("solve x.csv o.csv --response y --basic --least-norm", 2, "contradict each other",
+            "leave one of them away", follow=(" --basic", "")),
+    Mistake("solve x.csv o.csv --response y --covariance --no-se", 2, "contradict each other",
+            "leave one of them away", follow=(" --no-se", "")),
+    Mistake("solve x.csv o.csv --response y --covariance --ridge 1", 2, "whose x is biased",
+            "leave one of them away", follow=(" --ridge 1", "")),
+    Mistake("solve x.csv - --response y --covariance", 2, "standard output takes x alone",
+            "name a file", follow=(" - ", " o.csv ")),
+    Mistake("solve x.csv o.csv --response y --confidence 95", 2, "is no probability",
+            "for 95 % give 0.95", follow=("95", "0.95")),
+    Mistake("solve x.csv o.csv --response y --confidence 0.9 --no-se", 2, "needs standard errors",
+            "leave one of them away", follow=(" --no-se", "")),
+    Mistake("solve x.csv o.csv --response y --rank-tolerance 2", 2, "takes every column",
+            "such as 1e-10", follow=(" 2", " 1e-10")),
+    Mistake("solve x.csv o.csv --response y --format npy", 2, "--format is for OUT -",
+            "the ending of OUT says its format", follow=("o.csv (.*) --format npy", r"o.npy \1")),
+    Mistake("solve x.csv o.csv --response y --columns a,,y", 2, "'a,,y' has an empty item",
+            "--columns 2-5,8", follow=(",,", ",")),
+    Mistake("factor x.csv o.h5 --mode raw --pivot", 2, "--pivot contradicts --mode raw",
+            "use --mode reduced", follow=("raw", "reduced")),
+    Mistake("factor x.csv -", 2, "R alone, on standard output", "give --mode r",
+            follow=("$", " --mode r")),
+    Mistake("factor x.csv - --mode r --pivot", 2, "standard output takes R alone", "name a file",
+            follow=(" - ", " o.csv ")),
+    Mistake("factor x.csv o.h5 --mode raw --sign positive", 2, "which has LAPACK's signs",
+            "leave --sign away", follow=(" --sign positive", "")),
+    Mistake("factor x.csv o.h5 --precision mixed --arithmetic strict", 2, "contradicts",
+            "leave one of them away", follow=(" --arithmetic strict", "")),
+    Mistake("factor x.csv o.h5 --variant batched", 2, "'batched' is not BACKEND/NAME",
+            "qrtool devices lists the variants", follow=("batched", "cpu/batched")),
+    Mistake("factor x.csv o.h5 --variant cpu/bached", 2, "did you mean 'cpu/batched'?",
+            "variants: cpu/batched", follow=("bached", "batched")),
+    Mistake("factor x.csv o.h5 --backend opencl --variant cpu/batched", 2, "contradicts --variant",
+            "leave --backend away", follow=(" --backend opencl", "")),
+    Mistake("factor x.csv o.h5 --log o.h5", 2, "would be an output of the run", "a name of its own",
+            follow=("log o.h5", "log o.log")),
+    Mistake("factor x.csv o.h5 --log x.csv", 2, "exists and is no log", "name another file",
+            follow=("log x.csv", "log o.log")),
+    Mistake("factr x.csv o.h5", 2, "did you mean 'factor'?", "the commands are factor, solve",
+            follow=("factr", "factor")),
+    Mistake("x.csv o.h5", 2, "a command is missing before 'x.csv'", "qrtool factor x.csv o.h5,",
+            follow=("^", "factor ")),
+    Mistake("generate o.h5", 2, "--shape is missing", "--shape 1000x64x32",
+            follow=("$", " --shape 2x5x3")),
+    Mistake("generate o.h5 --shape 4x3 --kind hilbert --cond 10", 2, "--cond changes nothing",
+            "it is for the kinds", follow=("hilbert", "cond")),
+]
+
+# What is in a file, and which part of it is meant.
+MISTAKES += [
+    Mistake("factor x.csv there.h5", 5, "'there.h5' exists", "use --force",
+            follow=("$", " --force")),
+    Mistake("factor x.csv o.zarr", 2, ".zarr files cannot be written", "write o.h5",
+            follow=("zarr", "h5")),
+    Mistake("factor a.npy o.h5:/Q", 2, "its datasets have fixed names", "write o.h5",
+            follow=(":/Q", "")),
+    Mistake("factor batch.npy o.mtx", 2, "a Matrix Market file holds one matrix, not 2",
+            "let the name end in .h5", "batch.npy", npy(numpy.stack([A, A + 1])),
+            follow=("mtx", "h5")),
+    Mistake("factor x.npz o.h5", 3, "2 members with matrices", "choose one, as in x.npz:left",
+            "x.npz", npz(left=A, right=A), follow=("x.npz", "x.npz:left")),
+    Mistake("factor x.npz:lft o.h5", 3, "there is no member lft", "choose one of left, right",
+            "x.npz", npz(left=A, right=A), follow=("lft", "left")),
+    Mistake("factor x.h5 o.h5", 3, "2 datasets of matrices", "choose one, as in x.h5:/g/left",
+            "x.h5", hdf5("g/left", "right"), follow=("x.h5", "x.h5:/g/left")),
+    Mistake("factor x.h5:/g o.h5", 3, "/g is a group", "choose one, as in x.h5:/g/left", "x.h5",
+            hdf5("g/left", "right"), follow=("x.h5:/g", "x.h5:/g/left")),
+    Mistake("factor x.h5:/lft o.h5", 3, "did you mean /left?", "", "x.h5", hdf5("left"),
+            follow=("lft", "left")),
+    Mistake("factor x.h5 o.csv --dataset left --dataset right", 2, "only an HDF5 file holds",
+            "let the name of OUT end in .h5", "x.h5", hdf5("left", "right"),
+            follow=("o.csv", "o.h5")),
+    Mistake("factor a.npy:[0] o.h5", 3, "the index 0 takes dimension 0", "0:1 keeps it",
+            follow=(r"\[0\]", "[0:1]")),
+    Mistake("factor x.csv o.h5 --dataset a", 2, "has no datasets to choose from",
+            "a part of it is for example 'x.csv:[0:100]'",
+            follow=("x.csv (.*) --dataset a", r"x.csv:[0:100] \1")),
+    Mistake("factor a.npy o.h5 --raw-values", 2, "is for HDF5 and netCDF",
+            "leave --raw-values away", follow=(" --raw-values", "")),
+    Mistake("factor huge.npy o.h5 --precision single", 3, "too large for float32",
+            "use --precision double", "huge.npy", npy(A * 1e300), follow=("single", "double")),
+    Mistake("factor x.dat o.h5", 3, "it looks like text", "let the name end in .csv", "x.dat",
+            follow=("x.dat", "x.csv")),
+    Mistake("factor h.csv o.h5", 3, "an HDF5 file, although its name says text",
+            "rename it to end in .h5", "h.csv", hdf5("left")),
+    Mistake("solve a.npy five.npy o.h5", 3, "A is 6x3, B is 5", "B needs a dimension of 6",
+            "five.npy", npy(B[:5]), follow=("five", "b")),
+    Mistake("solve a.npy b.npy o.h5 --weights five.npy", 3, "weights of shape 5 do not fit",
+            "give 6 numbers", "five.npy", npy(B[:5]), follow=("five", "b")),
+    Mistake("solve a.npy b.npy o.h5 --weights w.npy", 3, "weight 0 is -1", "a weight of 0 leaves",
+            "w.npy", npy(B - 1), follow=("w.npy", "b.npy")),
+    Mistake("solve x.csv o.csv --response y --weights v", 3, "neither a column nor a file v",
+            "its columns are a, b, y", follow=(" v", " b")),
+    Mistake("solve x.csv o.csv --response y --weights y", 3, "both response and weights",
+            "name two columns", follow=("weights y", "weights b")),
+    Mistake("info x.csv --plot o.svg", 3, "there are none with a bar",
+            "name the file that qrtool factor"),
+    Mistake("verify a.npy q.Q.npy", 3, "there is no such file", "name all of them together: q.npy",
+            prepare="factor a.npy q.npy", follow=(r"q\.Q", "q")),
+    Mistake("verify q.h5 a.npy", 3, "", "the matrices come first, then the factors",
+            prepare="factor a.npy q.h5", follow=("q.h5 a.npy", "a.npy q.h5")),
+    Mistake("verify a.npy s.h5", 2, "compared with A and b", "qrtool verify A B s.h5",
+            prepare="solve a.npy b.npy s.h5", follow=("a.npy", "a.npy b.npy")),
+    Mistake("verify a.npy b.npy s.h5", 2, "was made with the weights b.npy", "with --weights",
+            prepare="solve a.npy b.npy s.h5 --weights b.npy", follow=("$", " --weights b.npy")),
+]
+
 
 def run(command):
-    return subprocess.run([QRTOOL, *shlex.split(command)], capture_output=True, text=True, check=False,
-                          timeout=120, stdin=subprocess.DEVNULL)
+    return subprocess.run([QRTOOL, *shlex.split(command)], capture_output=True, text=True,
+                          check=False, timeout=120, stdin=subprocess.DEVNULL)
 
 
-class Messages(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-messages-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-
+class Messages(FolderTest):
     def make(self, mistake):
         for old in pathlib.Path(".").iterdir():
             old.unlink()
-        for name in {"x.csv", "there.h5", mistake.file}:
+        for name in ("x.csv", "there.h5"):
             pathlib.Path(name).write_bytes(TABLE)
+        for name, array in (("a.npy", A), ("b.npy", B)):
+            pathlib.Path(name).write_bytes(npy(array))
         pathlib.Path(mistake.file).write_bytes(mistake.content)
+        if mistake.prepare:
+            self.assertEqual(run(mistake.prepare).returncode, 0)
 
     def test_what_is_said_leads_on(self):
         for mistake in MISTAKES:
@@ -95,6 +238,23 @@ class Messages(unittest.TestCase):
                 if mistake.follow:
                     done = run(re.sub(*mistake.follow, mistake.command))
                     self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_hints_that_are_commands(self):
+        """Of other programs: the file that they make is the one that was meant."""
+        with netCDF4.Dataset("classic.nc", "w", format="NETCDF3_CLASSIC") as file:
+            for name, extent in zip("mn", A.shape):
+                file.createDimension(name, extent)
+            file.createVariable("v", "f8", ("m", "n"))[:] = A
+        text = "".join(f"{x:.17g},{y:.17g},{z:.17g}\n" for x, y, z in A)
+        pathlib.Path("wide.csv").write_text(text, encoding="utf-16")
+        for name, made in (("classic.nc", "new.nc"), ("wide.csv", "utf8.csv")):
+            refused = run(f"factor {name} o.npz -f")
+            self.assertEqual(refused.returncode, 3, refused)
+            command = re.search(r"hint: (?:convert it: )?(.*)\n", refused.stderr)[1]
+            subprocess.run(command, shell=True, check=True, timeout=60)
+            self.assertEqual(run(f"factor {made} o.npz -f").returncode, 0)
+            with numpy.load("o.npz") as out:
+                numpy.testing.assert_allclose(out["Q"] @ out["R"], A, rtol=1e-13)
 
     def test_a_log_that_cannot_be_written_is_an_error(self):
         if not os.path.exists("/dev/full"):

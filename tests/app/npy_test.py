@@ -9,14 +9,14 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 import zipfile
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest
+
 REALS = [order + kind for kind in ("f2", "f4", "f8", "i2", "i4", "i8", "u2", "u4", "u8")
          for order in "<>"]
 REALS += ["|i1", "|u1", "|b1"]
@@ -39,16 +39,10 @@ def dictionary(shape="(2, 3)", descr="'<f8'", order="False"):
     return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
 
 
-class NumPyFiles(unittest.TestCase):
+class NumPyFiles(FolderTest):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="qrtool-npy-")
-        self.before = os.getcwd()
-        os.chdir(self.folder)
+        super().setUp()
         self.random = np.random.default_rng(7)
-
-    def tearDown(self):
-        os.chdir(self.before)
-        shutil.rmtree(self.folder)
 
     def numbers(self, shape, kind="f8"):
         if kind[-2] in "fc":
@@ -258,6 +252,44 @@ class NumPyFiles(unittest.TestCase):
         self.assertIn("name all of them together: bq.npy",
                       qrtool("verify", "b.npy", "bq.Q.npy", status=3))
 
+    def test_the_way_of_the_matrices_is_recorded(self):
+        a = self.numbers((3, 3000, 4)).astype("f4")
+        a[1, :, 3] = a[1, :, 0]
+        a[2, 7, 1] = np.nan
+        np.save("a.npy", a)
+        np.save("one.npy", a[1])
+        np.save("usual.npy", a[0])
+        with h5py.File("several.h5", "w") as file:
+            file["bad"], file["good"] = a, a[:1]
+
+        def attributes(out):
+            if out.endswith(".h5"):
+                with h5py.File(out) as file:
+                    return dict(file.attrs)
+            if out.endswith(".npz"):
+                with np.load(out) as file:
+                    return json.loads(str(file["qrtool"]))
+            with open("q.report.json", encoding="utf-8") as file:
+                return json.load(file)["qrtool"]
+
+        usual = ("-f", "--mode", "r", "--variant", "cpu/tall")
+        for out in ("q.h5", "q.npz", "q.npy", "q.mtx"):
+            qrtool("factor", "one.npy", out, "-q", *usual)
+            one = attributes(out)
+            self.assertEqual((one["variant"], one["way"]), ("cpu/tall", "all 1 by reflectors"))
+            qrtool("verify", "one.npy", out, "-q")
+            qrtool("factor", "usual.npy", out, "-q", *usual)
+            self.assertNotIn("way", attributes(out))
+            if out != "q.mtx":
+                qrtool("factor", "a.npy", out, "-q", *usual, status=1)
+                self.assertEqual(attributes(out)["way"], "1 of 2 by reflectors")
+                self.assertIn("1 of 2 by reflectors", qrtool("info", out))
+        qrtool("factor", "several.h5", "q.h5", "-q", "--dataset", "bad", "--dataset", "good",
+               *usual, status=1)
+        with h5py.File("q.h5") as file:
+            self.assertEqual(file["report/bad"].attrs["way"], "1 of 2 by reflectors")
+            self.assertNotIn("way", file["report/good"].attrs)
+
     def test_types_that_are_no_real_numbers(self):
         cases = {"c8": "complex", "O": "Python objects", "U3": "strings", "S2": "strings",
                  "M8[s]": "dates",
@@ -401,7 +433,7 @@ class NumPyFiles(unittest.TestCase):
         said = qrtool("factor", "a.npz", "x.h5", status=5, TMPDIR="/proc")
         self.assertIn("its numbers must be copied before they are read", said)
         self.assertIn("hint: give --scratch DIR or set TMPDIR", said)
-        qrtool("factor", "a.npz", "x.h5", "-q", "--scratch", self.folder, TMPDIR="/proc")
+        qrtool("factor", "a.npz", "x.h5", "-q", "--scratch", os.getcwd(), TMPDIR="/proc")
 
     def test_names_of_outputs(self):
         np.save("a.npy", self.numbers((4, 3)))

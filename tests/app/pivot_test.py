@@ -5,35 +5,26 @@ the condition, on every route and in every format, and `verify` knows P."""
 import csv
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import FolderTest, said
+
 ENDINGS = ("h5", "npz", "npy", "csv", "tsv", "mtx")
 # LAPACK's and Eigen's columns norms are updated, so that a choice may be off by the root of the
 # unit.
 FALLS = 1 + 1e-7
 
 
-class Pivot(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-pivot-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-        self.random = np.random.default_rng(23)
+class Pivot(FolderTest):
+    run_tool = staticmethod(said)
 
-    def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
-                              check=False)
-        self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
-        return done.stdout + done.stderr
+    def setUp(self):
+        super().setUp()
+        self.random = np.random.default_rng(23)
 
     def write(self, a, name="a.h5"):
         with h5py.File(name, "w") as file:

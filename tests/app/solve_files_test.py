@@ -6,34 +6,25 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import FolderTest, said
+
 NUMBERS = ("residual_norm", "backward_error", "least_norm_error", "status", "tries",
            "degrees_of_freedom", "rank", "condition", "scaled_condition")
 ENDINGS = ("h5", "npz", "npy", "csv", "tsv", "mtx")
 
 
-class SolveFiles(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-solve-files-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
-        self.random = np.random.default_rng(7)
+class SolveFiles(FolderTest):
+    run_tool = staticmethod(said)
 
-    def run_tool(self, *args, status=0):
-        done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=120,
-                              check=False)
-        self.assertEqual(done.returncode, status, (args, done.stdout, done.stderr))
-        return done.stdout + done.stderr
+    def setUp(self):
+        super().setUp()
+        self.random = np.random.default_rng(7)
 
     def write(self, **arrays):
         with h5py.File("in.h5", "w") as file:
@@ -79,6 +70,68 @@ class SolveFiles(unittest.TestCase):
             # Without the report nothing binds the files.
             os.remove(names[-1].format("one"))
             self.run_tool("verify", "in.h5:/A", "in.h5:/b", f"one.{ending}")
+
+    def test_coefficients_and_a_report_of_two_runs_are_no_set(self):
+        for name in ("one", "two"):
+            table = self.random.standard_normal((12, 4))
+            np.savetxt(f"{name}-t.csv", table, delimiter=",", header="u,v,y,z", comments="")
+        one = ("--response", "y")
+        cases = {"csv": (one, (*one, "--precision", "single", "--covariance"),
+                         ("--response", "y,z", "--no-se")),
+                 "tsv": (one,), "txt": ((*one, "--covariance"),)}
+        for ending, more in ((ending, more) for ending, each in cases.items() for more in each):
+            for name in ("one", "two"):
+                self.run_tool("solve", f"{name}-t.csv", f"{name}.{ending}", *more, "-q", "-f")
+            parts = [f".{ending}", ".report.json"]
+            parts += [f".covariance.{ending}"] if "--covariance" in more else []
+            for part in parts:
+                os.rename("one" + part, "kept")
+                shutil.copy("two" + part, "one" + part)
+                for options in ((), more[:2]):
+                    self.assertIn(f"one.{ending}: these are not the solutions that "
+                                  "one.report.json describes",
+                                  self.run_tool("verify", "one-t.csv", f"one.{ending}",
+                                                *options, status=3))
+                os.replace("kept", "one" + part)
+            self.run_tool("verify", "one-t.csv", f"one.{ending}")
+            for name in os.listdir():
+                if name.startswith(("one.", "two.")):
+                    os.remove(name)
+
+    def test_a_report_of_other_files_is_named(self):
+        table = self.random.standard_normal((12, 3))
+        np.savetxt("t.csv", table, delimiter=",", header="u,v,y", comments="")
+        self.write(A=table[:, :2], b=table[:, 2])
+        self.run_tool("factor", "in.h5:/A", "q.npy")
+        self.run_tool("factor", "in.h5:/A", "q.mtx", "-f")
+        runs = {"csv": ("t.csv", "--response", "y"), "npy": ("in.h5:/A", "in.h5:/b"),
+                "mtx": ("in.h5:/A", "in.h5:/b")}
+        for later, last in runs.items():
+            for earlier, first in runs.items():
+                if earlier == later:
+                    continue
+                self.run_tool("solve", first[0], *first[1:], f"x.{earlier}", "-f")
+                self.run_tool("solve", last[0], *last[1:], f"x.{later}", "-f")
+                said = self.run_tool("verify", first[0], *first[1:], f"x.{earlier}", status=3)
+                self.assertIn(f"x.{earlier}: x.report.json is the report of x.{later}, which a "
+                              "later run wrote\n", said)
+                self.assertIn(f"hint: solve again, with another name before .{earlier}\n", said)
+                self.run_tool("verify", last[0], *last[1:], f"x.{later}")
+                # Without its report a table of coefficients is a table with names of rows.
+                options = ("--index-column", "yes") if earlier == "csv" else ()
+                self.run_tool("info", f"x.{earlier}", *options)
+        said = self.run_tool("verify", "t.csv", "x.csv", status=3)
+        self.assertIn("x.csv: x.report.json is the report of x.mtx", said)
+        said = self.run_tool("verify", "in.h5:/A", "q.npy", status=3)
+        self.assertIn("q.npy: q.report.json is the report of q.mtx, which a later run wrote\n",
+                      said)
+        self.assertIn("hint: factor again, with another name before .npy\n", said)
+        self.run_tool("verify", "in.h5:/A", "q.mtx")
+        # A report of CSV has a name of its own.
+        self.run_tool("solve", "in.h5:/A", "in.h5:/b", "y.npy")
+        self.write(A=table[:, :2], b=table[:, 1])
+        self.run_tool("solve", "in.h5:/A", "in.h5:/b", "y.csv")
+        self.run_tool("verify", "in.h5:/A", "in.h5:/b", "y.csv")
 
     def read_table(self, out):
         with open(out, encoding="utf-8") as file:
@@ -158,6 +211,7 @@ class SolveFiles(unittest.TestCase):
                                  file["report/backward_error"].attrs["bar"])
             attributes = document["qrtool"]
             self.assertRegex(attributes.pop("checksum"), "^0x[0-9a-f]{16}$")
+            self.assertEqual(attributes.pop("described_ending"), ".npy")
             self.assertEqual({**attributes, "eps": None}, {**dict(file.attrs), "eps": None})
 
     def test_of_several_arrays_none_is_guessed(self):
@@ -239,11 +293,11 @@ class SolveFiles(unittest.TestCase):
                 expected = np.linalg.lstsq(a, part.reshape(-1, 12).T, rcond=None)[0].T
                 np.testing.assert_allclose(self.read("x.h5"), expected.reshape(*part.shape[:-1], 3),
                                            atol=1e-12)
-            for selection, said in (("[1, 2, 3]", "leave a single number"),
-                                    ("[4, :, 0]", "index 4 is outside"),
-                                    ("[0, 0, 0, 0]", "4 slices for 3 dimensions (4x12x5)")):
-                self.assertIn(said, self.run_tool("solve", "in.h5:/A", name + selection, "x.h5",
-                                                  "-f", status=3))
+            for selection, why in (("[1, 2, 3]", "leave a single number"),
+                                   ("[4, :, 0]", "index 4 is outside"),
+                                   ("[0, 0, 0, 0]", "4 slices for 3 dimensions (4x12x5)")):
+                self.assertIn(why, self.run_tool("solve", "in.h5:/A", name + selection, "x.h5",
+                                                 "-f", status=3))
 
     def test_parts_of_a_and_b_belong_together(self):
         a, b = self.random.standard_normal((9, 12, 3)), self.random.standard_normal((9, 12))

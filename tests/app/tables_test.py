@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of a table: what is read and solved has the numbers and the names that the user meant."""
+"""The columns of a table: what is read and solved has the numbers and the names that the user
+meant."""
 import csv
 import json
 import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest, run
+
 TABLE = "g,p,y1,y2\n10,2,3,1\n20,5,4,2\n30,7,9,9\n40,1,1,4\n"
 
 
@@ -20,29 +21,18 @@ def write(name, text):
     pathlib.Path(name).write_text(text, encoding="utf-8", newline="")
 
 
-def run(*args, status=0, text=None):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False,
-                          input=text)
-    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
-    return done
-
-
 def lstsq(a, b):
     return numpy.linalg.lstsq(numpy.array(a, float), numpy.array(b, float), rcond=None)[0]
 
 
-class Tables(unittest.TestCase):
+class Tables(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-tables-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
+        super().setUp()
         write("t.csv", TABLE)
 
     def solve(self, table, *options, text=None):
         """X, and what is said on the way."""
-        done = run("solve", table, "o.csv", "-f", *options, text=text)
+        done = run("solve", table, "o.csv", "-f", *options, input=text)
         with open("o.csv", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
         responses = list(dict.fromkeys(line.get("response") for line in lines))
@@ -51,7 +41,7 @@ class Tables(unittest.TestCase):
         return numpy.array(x).T, done.stderr, done.stdout
 
     def refused(self, message, *args, text=None):
-        self.assertIn(message, run(*args, status=3, text=text).stderr)
+        self.assertIn(message, run(*args, status=3, input=text).stderr)
 
     def numbers(self, name, *options):
         return json.loads(run("info", name, "--json", *options).stdout)["factor_reads"]
@@ -70,7 +60,8 @@ class Tables(unittest.TestCase):
 
     def test_a_selection_keeps_names_and_numbers_together(self):
         x, _, said = self.solve("t.csv:[:,1:]", "--response", "y1")
-        numpy.testing.assert_allclose(x.ravel(), lstsq([[2, 1], [5, 2], [7, 9], [1, 4]], [3, 4, 9, 1]))
+        numpy.testing.assert_allclose(x.ravel(),
+                                      lstsq([[2, 1], [5, 2], [7, 9], [1, 4]], [3, 4, 9, 1]))
         self.assertIn("y2 ", said)
         self.refused("the selection of the file leaves out y2", "solve", "t.csv:[:,:3]", "o.csv",
                      "-f", "--response", "y2")
@@ -115,7 +106,8 @@ class Tables(unittest.TestCase):
                      "--weights", "a")
         self.refused("have the same name", "factor", "d.csv", "o.csv", "--columns", "a")
         x, notes, said = self.solve("d.csv", "--response", "2")
-        numpy.testing.assert_allclose(x.ravel(), lstsq([[1, 3], [2, 5], [3, 1], [4, 2]], [2, 3, 5, 1]))
+        numpy.testing.assert_allclose(x.ravel(),
+                                      lstsq([[1, 3], [2, 5], [3, 1], [4, 2]], [2, 3, 5, 1]))
         self.assertIn("a (column 3)", said)
         self.assertIn("have the same name", notes)
 
@@ -149,7 +141,8 @@ class Tables(unittest.TestCase):
         x, notes, _ = self.solve("b.csv", "--response", "b")
         numpy.testing.assert_allclose(x.ravel(), lstsq([[1], [2], [3], [4]], [2, 3, 5, 1]))
         self.assertIn("line 4 is blank and is left out", notes)
-        run("verify", "b.csv", "o.csv", "--response", "b")
+        for options in ((), ("--response", "b")):  # verify repeats the doubt
+            self.assertIn("line 4 is blank", run("verify", "b.csv", "o.csv", *options).stderr)
         self.assertIn("line 4 ends a matrix", " ".join(self.numbers("b.csv")["notes"]))
         write("c.csv", "a,b\n1,2\n2,3\n\n3,5\n")
         self.refused("remove line 4 if all is one matrix", "factor", "c.csv", "q.csv")
@@ -163,22 +156,22 @@ class Tables(unittest.TestCase):
         self.assertIn("--decimal comma", " ".join(self.numbers("l.csv")["notes"]))
         write("r.csv", "x\nra 8,5\nrb 3,25\nrc 1,75\n")
         self.refused("is the comma a decimal sign", "factor", "r.csv", "-", "--mode", "r")
-        self.assertEqual(self.numbers("r.csv", "--delimiter", "space", "--decimal", "comma")["shape"],
-                         [3, 1])
+        found = self.numbers("r.csv", "--delimiter", "space", "--decimal", "comma")
+        self.assertEqual(found["shape"], [3, 1])
 
     def test_matrix_market_without_its_first_line(self):
         for text in ("0 3\n", "3 3 2\n1 1 5\n2 2 6\n"):
             self.refused("Matrix Market without its first line", "factor", "-", "o.h5", text=text)
-        run("factor", "-", "o.h5", "--header", "no", text="3 3 2\n1 1 5\n2 2 6\n")
-        run("factor", "-", "o.h5", "-f", text="3 3 2\n1 1 5\n")
+        run("factor", "-", "o.h5", "--header", "no", input="3 3 2\n1 1 5\n2 2 6\n")
+        run("factor", "-", "o.h5", "-f", input="3 3 2\n1 1 5\n")
 
     def test_files_of_r(self):
         pathlib.Path("x.rds").write_bytes(b"X\n\0\0\0\x03\0\x04")
         pathlib.Path("x.csv").write_bytes(b"RDX3\nX\n\0\0\0\x03\0\x04")
         for name in ("x.rds", "x.csv"):
             with open(name, "rb") as file:
-                done = subprocess.run([QRTOOL, "info", "-" if name == "x.rds" else name], stdin=file,
-                                      capture_output=True, check=False, timeout=60)
+                done = subprocess.run([QRTOOL, "info", "-" if name == "x.rds" else name],
+                                      stdin=file, capture_output=True, check=False, timeout=60)
             self.assertIn(b'write.csv(x, "x.csv")', done.stderr)
 
     def test_words_of_the_command_line(self):
@@ -191,7 +184,7 @@ class Tables(unittest.TestCase):
         self.assertEqual(self.numbers("t.csv:[ 1 : 3 , : ]")["shape"], [2, 4])
         self.assertIn("cannot be standard input together",
                       run("solve", "-", "-", "o.csv", status=2).stderr)
-        self.assertNotIn("empty", run("info", "-", text="1,2\n").stdout)
+        self.assertNotIn("empty", run("info", "-", input="1,2\n").stdout)
         write("q.csv", '"a""b",c\n1,2\n')
         self.assertEqual(self.numbers("q.csv")["columns"], ['a"b', "c"])
         write("r.tab", "a b\n1 2\n3 4\n5 7\n")
@@ -208,7 +201,7 @@ class Tables(unittest.TestCase):
         self.assertIn("--index-column yes", run("factor", "k.csv", "q.csv", status=3).stderr)
 
     def test_a_table_is_parsed_once(self):
-        """The tool reads little more than the file once; a part that is read again is below 1 MiB."""
+        """The tool reads little more than the file once; what it reads again is below 1 MiB."""
         rows = 300000
         with open("big.csv", "w", encoding="utf-8") as file:
             file.write("a,b,y,w\n")
@@ -219,10 +212,11 @@ class Tables(unittest.TestCase):
         def read_by(*options):
             script = ('import subprocess,sys; p=subprocess.Popen(sys.argv[1:],stdout=-3);'
                       'import os; os.waitid(os.P_PID,p.pid,os.WEXITED|os.WNOWAIT);'
-                      'print(open(f"/proc/{p.pid}/io").read() if os.path.exists(f"/proc/{p.pid}/io")'
-                      ' else ""); p.wait()')
-            text = subprocess.run([sys.executable, "-c", script, QRTOOL, "solve", "big.csv", "o.csv",
-                                   "-q", "-f", "--response", "y", "--weights", "w", *options],
+                      'print(open(f"/proc/{p.pid}/io").read()'
+                      ' if os.path.exists(f"/proc/{p.pid}/io") else ""); p.wait()')
+            text = subprocess.run([sys.executable, "-c", script, QRTOOL, "solve", "big.csv",
+                                   "o.csv", "-q", "-f", "--response", "y", "--weights", "w",
+                                   *options],
                                   capture_output=True, text=True, check=True, timeout=300).stdout
             return int(text.split("rchar: ")[1].split()[0])
 

@@ -3,11 +3,9 @@
 """Ten tasks of people who come from pandas, R, Octave, xarray and the shell. Each is done by at
 most two commands that --help alone leads to; the program that made the data judges the answer."""
 import json
-import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import unittest
 
 try:
@@ -17,18 +15,14 @@ try:
     import xarray as xr
 except ImportError as error:
     sys.exit(f"tasks_test: {error}; install-deps.sh installs what the tests need")
+from tool import QRTOOL, FolderTest
 
-QRTOOL = os.path.abspath(sys.argv[1])
 RNG = np.random.default_rng(20)
 
 
-class Tasks(unittest.TestCase):
+class Tasks(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-tasks-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
+        super().setUp()
         self.commands = 0
 
     def tool(self, *args, standard_input=None):

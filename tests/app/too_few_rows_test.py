@@ -3,24 +3,17 @@
 """A right side whose rows do not determine x gets NaN and the status too_few_rows, on every route;
 --least-norm gives it the x of least norm; `verify` counts the rows itself."""
 import json
-import os
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
 import numpy as np
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest, run
+
 HAS_DEVICE = subprocess.run([QRTOOL, "devices"], capture_output=True,
                             check=False).returncode == 0
-
-
-def run(*args, status=0):
-    done = subprocess.run([QRTOOL, *args], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
-    return done
 
 
 def write(name, **arrays):
@@ -34,13 +27,9 @@ def read(name, dataset="X"):
         return file[dataset][...]
 
 
-class TooFewRows(unittest.TestCase):
+class TooFewRows(FolderTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-few-rows-")
-        self.addCleanup(folder.cleanup)
-        before = os.getcwd()
-        self.addCleanup(os.chdir, before)
-        os.chdir(folder.name)
+        super().setUp()
         self.random = np.random.default_rng(11)
 
     def solve(self, *options):

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Variables of HDF5 and netCDF mean the same to the tool and to other programs: scale, sign, missing
-values, order; what was applied is recorded, and verify repeats it."""
+"""Variables of HDF5 and netCDF mean the same to the tool and to other programs: scale, sign,
+missing values, order; what was applied is recorded, and verify repeats it."""
 import os
 import re
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import h5py
@@ -14,7 +13,8 @@ import netCDF4
 import numpy
 import xarray
 
-QRTOOL = os.path.abspath(sys.argv[1])
+from tool import QRTOOL, FolderTest
+
 
 
 def qrtool(*args):
@@ -36,17 +36,16 @@ def write_netcdf(name, numbers, dtype, fill_value=None, dimensions=("t", "y"), *
         variable[:] = numbers
 
 
-class Variables(unittest.TestCase):
+class VariableTest(FolderTest):
     def setUp(self):
+        super().setUp()
         self.rng = numpy.random.default_rng(3)
-        folder = tempfile.TemporaryDirectory(prefix="qrtool-variables-")
-        self.addCleanup(folder.cleanup)
-        os.chdir(folder.name)
-        self.addCleanup(os.chdir, "/")
         self.v = numpy.vander(numpy.arange(30.0), 3, increasing=True)
         numpy.save("V.npy", self.v)
         self.u = self.rng.integers(0, 255, (30, 2)).astype("u1")
 
+
+class Variables(VariableTest):
     def solve(self, *args, code=0):
         found, out, err = qrtool("solve", *args)
         self.assertEqual(found, code, out + err)
@@ -86,15 +85,16 @@ class Variables(unittest.TestCase):
         self.assertEqual(qrtool("factor", "s.nc", "q.h5", "-f")[0], 0)
         code, _, err = qrtool("verify", "s.nc", "q.h5", "--raw-values")
         self.assertEqual(code, 1)
-        self.assertIn("q.h5 was made with scale factor 0.01, and s.nc is read without scale factor", err)
+        self.assertIn("q.h5 was made with scale factor 0.01, and s.nc is read without scale factor",
+                      err)
         self.assertIn("read with raw values yes", err)
         code, _, err = qrtool("factor", "V.npy", "w.h5", "--raw-values")
         self.assertEqual(code, 2)
         self.assertIn("--raw-values is for HDF5 and netCDF", err)
 
     def test_info_says_how_it_is_read(self):
-        write_netcdf("s.nc", self.u, "i2", scale_factor=0.01, fill_value=-1, missing_value=numpy.int16(7),
-                     valid_max=numpy.int16(200))
+        write_netcdf("s.nc", self.u, "i2", scale_factor=0.01, fill_value=-1,
+                     missing_value=numpy.int16(7), valid_max=numpy.int16(200))
         out = qrtool("info", "s.nc")[1]
         self.assertIn("read with missing value -1 7, scale factor 0.01", out)
         self.assertIn("its valid_max is not applied", out)
@@ -113,8 +113,8 @@ class Variables(unittest.TestCase):
         for options in ([], ["--precision", "single"], ["--precision", "double"]):
             self.solve("m.h5:/A", "m.h5:/b", "x.h5", "-f", "--missing", "skip", *options)
             with h5py.File("x.h5") as file:
-                numpy.testing.assert_allclose(file["X"][:], lstsq(a[present].astype("f8"), b[present]),
-                                              rtol=1e-5)
+                numpy.testing.assert_allclose(
+                    file["X"][:], lstsq(a[present].astype("f8"), b[present]), rtol=1e-5)
 
     def test_default_fill(self):
         z = self.u.astype("f4")
@@ -153,7 +153,8 @@ class Variables(unittest.TestCase):
     def test_names_of_dimensions_stay(self):
         with xarray.Dataset(
                 {"v": (("t", "lat", "lon"), self.rng.standard_normal((30, 4, 5)))},
-                coords={"lat": [10.0, 20, 30, 40], "lon": ("lon", numpy.arange(5) * 2.5, {"units": "deg"})}
+                coords={"lat": [10.0, 20, 30, 40],
+                        "lon": ("lon", numpy.arange(5) * 2.5, {"units": "deg"})}
         ) as data:
             data.to_netcdf("map.nc")
         self.solve("V.npy", "map.nc:/v", "x.h5", "-q")
@@ -185,9 +186,7 @@ class Variables(unittest.TestCase):
         self.assertEqual(qrtool("verify", "A.npy", "p.csv")[0], 0)
 
 
-class Orders(unittest.TestCase):
-    setUp = Variables.setUp
-
+class Orders(VariableTest):
     def write(self, name, **attributes):
         """A and b as h5write of MATLAB, Julia and R stores them, without a mark."""
         self.a, self.b = self.rng.standard_normal((6, 6)), self.rng.standard_normal(6)
@@ -200,7 +199,8 @@ class Orders(unittest.TestCase):
         self.write("s.h5")
         code, _, err = qrtool("factor", "s.h5:/A", "q.h5")
         self.assertEqual(code, 0)
-        self.assertRegex(err, "note: s.h5: /A is square, and nothing in the file says .*--order column")
+        self.assertRegex(
+            err, "note: s.h5: /A is square, and nothing in the file says .*--order column")
         self.assertIn("/A is square", qrtool("solve", "s.h5:/A", "s.h5:/c", "x.h5")[2])
         # verify repeats the doubt.
         self.assertIn("/A is square", qrtool("verify", "s.h5:/A", "q.h5")[2])
@@ -222,10 +222,12 @@ class Orders(unittest.TestCase):
                                           rtol=1e-9)
 
     def test_marks_decide(self):
-        marks = {"MATLAB": {"MATLAB_class": numpy.bytes_("double")}, "rhdf5": {"rhdf5-NA.OK": numpy.int32(1)}}
+        marks = {"MATLAB": {"MATLAB_class": numpy.bytes_("double")},
+                 "rhdf5": {"rhdf5-NA.OK": numpy.int32(1)}}
         for program, attributes in marks.items():
             self.write("s.h5", **attributes)
-            self.assertIn(f"by columns (it has the marks of {program}", qrtool("info", "s.h5:/A")[1])
+            self.assertIn(f"by columns (it has the marks of {program}",
+                          qrtool("info", "s.h5:/A")[1])
             code, _, err = qrtool("factor", "s.h5:/A", "q.h5", "-f")
             self.assertEqual((code, err), (0, ""))
         with h5py.File("j.jld2", "w", userblock_size=512) as file:

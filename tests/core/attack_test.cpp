@@ -13,6 +13,7 @@
 #include "core/cpu/blocked/blocked_qr.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/cpu/tall/gram_leaf.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/backward_error.hpp"
 
@@ -141,7 +142,7 @@ const blocked::Routine<T>& routine_of(const blocked::Kernels& kernels) {
   }
 }
 
-/// Forms R of some matrices of every family from A'A with one set of kernels. Those that are not
+/// Forms R of some matrices of every family from A'A with one set of kernels. Every R that is not
 /// refused must be accurate by column: 17 2^-24 is the largest error here, where sums have a bias,
 /// and in float64 the reference has an error of its own.
 template <class T>

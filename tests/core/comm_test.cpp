@@ -69,7 +69,7 @@ TEST(Comm, BroadcastGivesEveryRankTheValuesOfRank0) {
   }
 }
 
-/// What every rank says after together(), where the ranks in `failing` fail.
+/// Returns what every rank says after together(), where the ranks in `failing` fail.
 std::vector<std::string> said_together(int size, const std::vector<int>& failing) {
   std::vector<std::string> said(static_cast<std::size_t>(size));
   run_ranks(size, [&](Comm& comm) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "core/ratios.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {

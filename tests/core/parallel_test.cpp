@@ -65,7 +65,7 @@ TEST(ParallelFor, TheFirstExceptionEndsTheLoop) {
                             [&](index_t i, int) {
                               ++calls;
                               if (i == 5) throw std::runtime_error("five");
-                              if (i > 5) rest();  // all of them together: half a minute
+                              if (i > 5) rest();  // all pauses together take half a minute
                             }),
                std::runtime_error);
   EXPECT_LT(calls, 100000);

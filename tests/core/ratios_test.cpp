@@ -9,7 +9,11 @@
 #include <limits>
 #include <vector>
 
+#include "core/cpu/reference/form_q.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
+#include "core/measure/row_parts.hpp"
 #include "tests/support/householder.hpp"
 
 namespace qrtool {
@@ -126,7 +130,7 @@ TEST(Ratios, JudgesRAloneByItsGramMatrix) {
             Status::above_bar);
 }
 
-/// ||A'A - R'R|| / ||A||^2 in long double.
+/// Computes ||A'A - R'R|| / ||A||^2 in long double.
 double exact_r_residual(const Batch<double>& a, const Batch<double>& r) {
   const MatrixView<double> x = a.view()[0], y = r.view()[0];
   long double squares = 0, norm = 0;
@@ -188,7 +192,7 @@ struct Tall {
   const double r[9] = {3, -1, 2, 0, 2, 0.5, 0, 0, 1};
 
   Tall() : a(m * n), q(m * n) {
-    // Columns of a discrete cosine transform.
+    // Q has columns of a discrete cosine transform.
     const double pi = std::acos(-1.0);
     for (index_t i = 0; i < m; ++i) {
       for (index_t j = 0; j < n; ++j) {
@@ -284,7 +288,7 @@ TEST(Ratios, SumAMillionEqualTermsWithoutBias) {
   EXPECT_LE(errors.residual, 8 * 0x1p-52);
 }
 
-/// ||I - Q'Q|| in long double.
+/// Computes ||I - Q'Q|| in long double.
 double exact_orthogonality(const std::vector<double>& q, index_t m, index_t n) {
   long double squares = 0;
   for (index_t i = 0; i < n; ++i) {
@@ -351,6 +355,27 @@ TEST(Ratios, HaveTheBarsOfTheDefinition) {
   // ||A|| = 2^-140: rounding to float32's denormals alone may cost 4 * 2^-149 / 2^-140.
   errors.scale = -140;
   EXPECT_EQ(standard_bars(4, 4, single_precision, errors).residual, 16 * 0x1p-23 + 4 * 0x1p-9);
+}
+
+TEST(Ratios, AReportHasTheBarsItWasHeldTo) {
+  const Problem mixed{.count = 1, .m = 4, .n = 4, .arithmetic = Arithmetic::mixed};
+  Problem strict = mixed;
+  strict.arithmetic = Arithmetic::strict;
+  const Errors errors{
+      .residual = 0x1p-7, .orthogonality = 0x1p-8, .lower = 0, .norm = 1, .scale = -140};
+  MatrixReport line;
+  EXPECT_TRUE(std::isnan(line.bars.residual));
+  enter_errors(strict, errors, line);
+  EXPECT_EQ(line.status, Status::above_bar);
+  EXPECT_EQ(line.bars.residual, 16 * 0x1p-23 + 4 * 0x1p-9);
+  EXPECT_EQ(line.bars.orthogonality, 16 * 0x1p-23);
+  EXPECT_EQ(line.bars.lower, 4 * 0x1p-23);
+  // Mixed precision allows more for rounding, but the same for denormal numbers.
+  judge_again(mixed, line);
+  EXPECT_EQ(line.status, Status::ok);
+  EXPECT_EQ(line.bars.residual, 16 * 0x1p-10 + 4 * 0x1p-9);
+  EXPECT_EQ(line.bars.orthogonality, 16 * 0x1p-10);
+  EXPECT_EQ(line.bars.lower, 4 * 0x1p-10);
 }
 
 TEST(Ratios, NanNeverPasses) {

@@ -3,8 +3,8 @@
 """fuzz.py: gives damaged files to qrtool, and makes calls of the system fail under it.
 
 A run may refuse its input, but it must not crash, must not accept what is not in the file, must not
-depend on memory that nothing was written to, must not leave a part of an output, must end within two
-seconds of processor time, and must keep to --memory.
+depend on memory that nothing was written to, must not leave a part of an output, must end within
+two seconds of processor time, and must keep to --memory.
 
     fuzz.py QRTOOL [--hdf5 N] [--csv N] [--mtx N] [--npy N] [--calls N --fail-nth LIBRARY]
                    [--seed S] [--keep FOLDER]"""

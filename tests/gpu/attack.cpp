@@ -18,9 +18,11 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/factor/second_try.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/ratios.hpp"
-#include "core/second_try.hpp"
 #include "core/text.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/opencl_backend.hpp"
@@ -53,7 +55,7 @@ struct Tally {
   double residual = 0;       // the worst, in units of the bar
   double orthogonality = 0;  // the same; for R alone the backward error of the samples
   RouteCounts routes;
-  std::array<double, 4> by_route{};  // the worst error of those that took a route, in bars
+  std::array<double, 4> by_route{};  // the worst error on each route, in bars
   // Matrices whose columns, scaled to norm 1, have a condition below mild_condition, and those of
   // them that finished by A'A.
   index_t mild = 0, mild_fast = 0;
@@ -73,7 +75,7 @@ struct Tally {
   }
 };
 
-/// The rows of a table, in the order in which they first occurred.
+/// Keeps the rows of a table in the order in which they first occurred.
 class Table {
  public:
   Tally& row(const std::string& name) {
@@ -126,7 +128,7 @@ Tally tally_of(const Problem& p, const MatrixReport& report) {
   return t;
 }
 
-/// The families and shapes that the user asked for.
+/// Returns the families that the user asked for.
 std::vector<AttackFamily> chosen_families(const std::vector<std::string>& names) {
   const std::span<const AttackFamily> all = attack_families();
   if (names.empty()) return {all.begin(), all.end()};
@@ -161,7 +163,7 @@ OpenclOptions host_options(int threads) {
   return options;
 }
 
-/// The backends; each one is made when a variant first needs it.
+/// Makes each backend when a variant first needs it.
 class Backends {
  public:
   explicit Backends(int threads) : options_(host_options(threads)) {}
@@ -193,7 +195,7 @@ class Attack {
         families_(chosen_families(options.families)),
         shapes_(chosen_shapes(options.shapes)) {}
 
-  /// `variant`: a name from a backend's list; if it is empty, the OpenCL backend's plan chooses.
+  /// Runs a variant of a backend's list; if the name is empty, the OpenCL backend's plan chooses.
   template <class T>
   Tally run(const std::string& variant) {
     Table by_family, by_shape;

@@ -5,7 +5,7 @@
 
 #include <ostream>
 
-#include "core/second_try.hpp"
+#include "core/factor/second_try.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/backward_error.hpp"

@@ -160,7 +160,7 @@ class Comparison {
     with.factor(plan, a, to.factors(), to.report);
   }
 
-  /// Two or three matrices go to the device at a time.
+  /// Makes a backend in which two or three matrices go to the device at a time.
   OpenclBackend in_pieces(const Problem& p, const Variant& variant) const {
     const std::size_t one = std::max(
         {p.input_bytes(), p.output_bytes(), variant.device_workspace_bytes(p) + std::size_t{4096}});

@@ -94,7 +94,8 @@ void compare_launches(const Problem& p, std::map<std::string_view, int>& compare
   const Limits limits = measured_gpu().limits;
   for (const GpuVariant& variant : gpu_variants()) {
     if (!variant.plan.fits(p, limits).ok) continue;
-    // The number of matrices of the whole dataset: it decides which variant runs, and no more.
+    // The plan sees the number of matrices of the whole dataset, which decides which variant runs,
+    // and no more.
     Problem whole = p;
     whole.count = company_counts.back();
     const Params params = variant.plan.tune(whole, limits);

@@ -66,8 +66,6 @@ def main():
             owners[name].add(path.name)
         if "asm" in re.findall(r"\w+", text) and path.name != "nvidia.clh":
             faults.append(f"{path.name}: inline PTX belongs in nvidia.clh")
-        faults += [f"{path.name}:{i}: more than 100 columns"
-                   for i, line in enumerate(text.split("\n"), 1) if len(line) > 100]
     for name, where in owners.items():
         if len(where) > 1 and where != TWO_BODIES:
             faults.append(f"{name} is defined in {', '.join(sorted(where))}")

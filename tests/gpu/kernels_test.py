@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Compiles every kernel file as the drivers of several devices would: with the version of OpenCL C
-in which gpu/host/probe.cpp chooses each body, and for a target of clang that has what the body needs.
-What a target does not have must not compile: the probe program then keeps the body away."""
+in which gpu/host/probe.cpp chooses each body, and for a target of clang that has what the body
+needs. What a target does not have must not compile: the probe program then keeps the body away."""
 import itertools
 import pathlib
 import shutil

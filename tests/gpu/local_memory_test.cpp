@@ -37,7 +37,7 @@ std::vector<std::string> names_of_variants() {
   return names;
 }
 
-/// The largest local memory of the program's kernels.
+/// Returns the largest local memory of the program's kernels.
 std::size_t most_local_bytes(const cl::Program& program, const cl::Device& device) {
   std::vector<cl::Kernel> kernels;
   cl::Program(program).createKernels(&kernels);

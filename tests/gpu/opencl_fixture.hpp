@@ -12,7 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/reference/form_q.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"
 #include "gpu/host/device.hpp"
@@ -150,7 +153,7 @@ bool same_factors(Result<T>& x, index_t b, Result<T>& y, index_t c) {
          same_bits<T>(f.v[b], g.v[c]) && same_bits<T>(f.tau[b], g.tau[c]);
 }
 
-/// The errors of one matrix, measured by core's ErrorMeter.
+/// Measures the errors of one matrix by core's ErrorMeter.
 template <class T>
 Errors measure_on_host(const Problem& p, MatrixView<const T> a, const Factors<T>& out, index_t b) {
   const int scale = magnitude_of(a).scale();

@@ -40,7 +40,7 @@ std::set<std::string> new_since(const std::set<std::string>& before) {
   return names;
 }
 
-/// Those of `needed` that were not there before.
+/// Returns the names in `needed` that were not there before.
 std::set<std::string> missing(const std::vector<std::string>& needed,
                               const std::set<std::string>& before) {
   std::set<std::string> names;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // second_try_test.cpp: what the first try of a device spoils comes out right, for every variant
 // that a second try may use there, and on the CPU where the device has no other way.
-#include "core/second_try.hpp"
+#include "core/factor/second_try.hpp"
 
 #include "core/error.hpp"
 #include "tests/gpu/opencl_fixture.hpp"

@@ -46,7 +46,7 @@ Dgemm load_dgemm(const std::string& library, int threads) {
   throw InputError(library + ": has no dgemm_");
 }
 
-/// dgemm of n x n matrices.
+/// Times dgemm of n x n matrices.
 class Products {
  public:
   Products(Dgemm dgemm, index_t n)
@@ -90,7 +90,7 @@ void time_case(Problem problem, const CheckOptions& o, const Limits& limits, Dge
     problem.check = check;
     return make_plan(problem, CpuBackend(limits).variants(), limits);
   };
-  // A backend each, which keeps what it works in.
+  // Each way has a backend of its own, which keeps its workspaces.
   CpuBackend backends[] = {CpuBackend(limits), CpuBackend(limits), CpuBackend(limits)};
   const Plan plans[] = {plan_of(Check::none), plan_of(Check::full), plan_of(Check::probe)};
   const bool has_probe = plans[2].problem.check == Check::probe;

@@ -35,7 +35,7 @@ struct SolveOptions : peers::Options {
   double seconds = 0.1;
 };
 
-/// Gaussian systems with one right side each.
+/// Holds Gaussian systems with one right side each.
 template <class T>
 struct Data {
   Data(index_t rows, index_t columns, index_t systems)
@@ -92,7 +92,7 @@ class Tool {
   std::vector<SolutionReport> reports_;
 };
 
-/// One function of a library, on all systems.
+/// Calls one function of a library for all systems.
 template <class T>
 class Peer {
  public:

@@ -14,7 +14,7 @@
 namespace qrtool::test {
 namespace {
 
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a good hash of a counter.
+/// Returns a good hash of a counter: SplitMix64's finaliser (Steele, Lea, Flood 2014).
 std::uint64_t mix(std::uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -24,10 +24,10 @@ std::uint64_t mix(std::uint64_t x) {
 
 }  // namespace
 
-/// The random numbers of one matrix. The same seed gives the same numbers in the same order.
+/// Draws the random numbers of one matrix. A seed always gives the same numbers in the same order.
 class Draw {
  public:
-  /// `most_digits`: the digits that the type of the matrix holds, and a few more.
+  /// `most_digits` is how many digits the type of the matrix holds, and a few more.
   Draw(std::uint64_t seed, double most_digits) : state_(seed), digits_(most_digits) {}
 
   std::uint64_t bits() { return mix(state_ += 0x9e3779b97f4a7c15u); }
@@ -40,9 +40,9 @@ class Draw {
   }
   bool chance(double probability) { return uniform() < probability; }
   double sign() { return chance(0.5) ? 1 : -1; }
-  /// 10^x with x in [low, high).
+  /// Returns 10^x with a random x in [low, high).
   double power_of_ten(double low, double high) { return std::pow(10.0, between(low, high)); }
-  /// The size of a small difference, from 10^-1 down to less than the type resolves.
+  /// Returns the size of a small difference, from 10^-1 down to less than the type resolves.
   double distance() { return power_of_ten(-digits_, -1); }
   double digits() const { return digits_; }
 
@@ -70,7 +70,7 @@ class Draw {
     return x;
   }
 
-  /// 0 .. extent - 1 in a random order.
+  /// Returns 0 .. extent - 1 in a random order.
   std::vector<index_t> places(index_t extent) {
     std::vector<index_t> order(static_cast<std::size_t>(extent));
     std::iota(order.begin(), order.end(), index_t{0});
@@ -144,7 +144,7 @@ void offset_in_units(Draw& draw, Matrix a) {
   for (index_t j = 0; j < a.cols; ++j) scale_column(a, j, draw.power_of_ten(-decades, decades));
 }
 
-/// The plain deviation in half of the matrices, 1/30 to 10 times as much in the others.
+/// Returns the plain deviation in half of the matrices, and 1/30 to 10 times as much in the others.
 double deviation_near(Draw& draw, double plain) {
   return draw.chance(0.5) ? plain : plain * draw.power_of_ten(-1.5, 1);
 }
@@ -242,7 +242,7 @@ void near_duplicates(Draw& draw, Matrix a, index_t smallest, index_t largest) {
   const std::vector<index_t> places = draw.places(a.cols);
   const bool is_scattered = draw.chance(0.5), is_same_distance = draw.chance(0.5);
   const index_t start = draw.chance(0.5) ? 0 : draw.whole(0, a.cols - 1);
-  // All groups, or the first few of them.
+  // Either all groups or the first few groups get such columns.
   const index_t end = draw.chance(0.5) ? a.cols : draw.whole(1, a.cols);
   double distance = draw.distance();
   for (index_t first = 0; first < end;) {
@@ -261,8 +261,8 @@ void duplicate_pairs(Draw& draw, Matrix a) { near_duplicates(draw, a, 2, 2); }
 void duplicate_triples(Draw& draw, Matrix a) { near_duplicates(draw, a, 3, 3); }
 void duplicate_groups(Draw& draw, Matrix a) { near_duplicates(draw, a, 4, 16); }
 
-/// Groups within groups: column j is the sum of one vector for each level, scaled by the level's
-/// distance; columns of one group of a level share its vector.
+/// Makes groups within groups: column j is the sum of one vector for each level, scaled by the
+/// level's distance; columns of one group of a level share its vector.
 void nested_duplicates(Draw& draw, Matrix a) {
   const index_t levels = draw.whole(2, 4), factor = draw.whole(2, 4);
   const bool is_scattered = draw.chance(0.5);
@@ -325,7 +325,7 @@ void graded_columns(Draw& draw, Matrix a) {
   const index_t outlier = draw.whole(0, a.cols - 1);
   scale_column(a, outlier, draw.power_of_ten(-decades, decades));
   if (draw.chance(0.5)) return;
-  // Some of the outlier in every column: small columns are then close to parallel.
+  // Every column gets a part of the outlier: small columns are then close to parallel.
   const double part = draw.distance();
   const std::vector<double> weights = draw.normals(a.cols);
   for (index_t i = 0; i < a.rows; ++i) {
@@ -414,8 +414,8 @@ void half_small_values(Draw& draw, Matrix a) {
   fill_spectrum(draw, a, [&](index_t i) { return 2 * i < a.cols ? least : 1; });
 }
 
-/// An orthogonal matrix times Kahan's triangle. Its columns have norm 1 and no two are close, but
-/// the last one is nearly in the span of the others.
+/// Makes an orthogonal matrix times Kahan's triangle. Its columns have norm 1 and no two are close,
+/// but the last one is nearly in the span of the others.
 void orthogonal_kahan(Draw& draw, Matrix a) {
   constexpr std::array angles{0.3, 0.6, 0.9, 1.1, 1.2, 1.3, 1.4, 1.5};
   // The angle of a list, or the one whose last diagonal entry is as small as drawn.
@@ -441,8 +441,8 @@ void sparse(Draw& draw, Matrix a) {
   change_entries(a, [&](index_t, index_t, double x) { return draw.chance(zeros) ? 0 : x; });
 }
 
-/// Powers of nodes in some columns, normal numbers in the others. With powers in all columns a
-/// matrix of 20 columns is hopeless already.
+/// Makes powers of nodes in some columns, and normal numbers in the others. With powers in all
+/// columns a matrix of 20 columns is hopeless already.
 template <class Node>
 void vandermonde(Draw& draw, Matrix a, index_t most_powers, Node node) {
   const index_t most = std::min(a.cols, most_powers);
@@ -476,7 +476,7 @@ void vandermonde_of_integers(Draw& draw, Matrix a) {
   vandermonde(draw, a, most, [&](index_t i) { return static_cast<double>(i % largest + 1); });
 }
 
-/// Whole numbers around zero, or from zero on.
+/// Makes whole numbers around zero, or from zero on.
 void integers(Draw& draw, Matrix a) {
   const double largest = std::round(draw.power_of_ten(0, 4));
   const double least = draw.chance(0.5) ? -largest : 0;
@@ -565,8 +565,8 @@ void saturated(Draw& draw, Matrix a) {
   });
 }
 
-/// A design of experiments: a column of ones, factors of a few levels and their products, each
-/// point of the design several times.
+/// Makes a design of experiments: a column of ones, factors of a few levels and their products,
+/// with each point of the design several times.
 void replicated_design(Draw& draw, Matrix a) {
   const index_t points = std::min(a.rows, rank_near(draw, a.cols)), levels = draw.whole(2, 4);
   const bool is_decimal = draw.chance(0.5), in_runs = draw.chance(0.5);

@@ -20,7 +20,7 @@ struct AttackFamily {
   void (*fill)(Draw& draw, MatrixView<double> a);
 };
 
-/// Every family; the names differ from each other.
+/// Returns every family. No two have the same name.
 std::span<const AttackFamily> attack_families();
 
 /// The families of matrices with many rows that are alike, whose products round alike.
@@ -30,9 +30,9 @@ struct AttackShape {
   index_t m, n;
 };
 
-/// Shapes from 17 to 600 columns. `gram` takes up to 96 columns and `gram_tiles` works in squares
-/// of 128; there are shapes that fill their tiles and shapes that leave a part of them empty. Rows
-/// that are alike need many rows: the last shapes have up to 1,000,000.
+/// Returns shapes from 17 to 600 columns. `gram` takes up to 96 columns and `gram_tiles` works in
+/// squares of 128; there are shapes that fill their tiles and shapes that leave a part of them
+/// empty. Rows that are alike need many rows: the last shapes have up to 1,000,000.
 std::span<const AttackShape> attack_shapes();
 
 /// Fills matrix number `index` of a family. It depends on the arguments, the shape and the type
@@ -40,8 +40,8 @@ std::span<const AttackShape> attack_shapes();
 template <class T>
 void fill_attack(const AttackFamily& family, std::uint64_t seed, index_t index, MatrixView<T> a);
 
-/// Matrices `first`, `first` + 1, .. of the list that has `per_family` matrices of each of the
-/// families, one family after another. Uses several threads.
+/// Makes the matrices `first`, `first` + 1, .. of the list that has `per_family` matrices of each
+/// of the families, one family after another. Uses several threads.
 template <class T>
 void fill_attack_batch(std::span<const AttackFamily> families, index_t per_family,
                        std::uint64_t seed, index_t first, int threads, BatchView<T> a);

@@ -7,13 +7,14 @@
 namespace qrtool::test {
 namespace {
 
-/// Where gram_twice once took other kernels, or other groups of squares, for 1 matrix and for 10.
+/// For these shapes gram_twice once took other kernels, or other groups of squares, for 1 matrix
+/// than for 10.
 constexpr std::array<std::array<index_t, 2>, 6> once_wrong{
     {{385, 289}, {397, 289}, {256, 256}, {600, 512}, {2100, 1000}, {2330, 800}}};
 
 }  // namespace
 
-/// The same numbers with every library.
+/// Draws a number. Every standard library gives the same one.
 index_t CompanyProblems::between(index_t least, index_t most) {
   const auto range = static_cast<std::uint64_t>(most - least + 1);
   return least + static_cast<index_t>(random_() % range);

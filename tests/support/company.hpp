@@ -12,12 +12,12 @@
 
 namespace qrtool::test {
 
-/// Numbers of matrices that go together.
+/// So many matrices go together.
 inline constexpr std::array<index_t, 6> company_counts{1, 2, 9, 10, 11, 40};
 
 class CompanyProblems {
  public:
-  /// most: the largest number of columns.
+  /// Draws problems of at most `most` columns.
   CompanyProblems(std::uint64_t seed, index_t most) : random_(seed), most_(most) {}
   Problem next();
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int steps = 12;
 
-/// The largest singular value of M; apply(x) overwrites x with M'M x.
+/// Returns the largest singular value of M; apply(x) overwrites x with M'M x.
 template <class Apply>
 double largest_of(Eigen::Index n, Apply apply) {
   Eigen::VectorXd x(n);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crash_hdf5.c: preloaded into the tool; a function of the HDF5 library crashes or fails, as on a damaged file.
+/* crash_hdf5.c: preloaded into the tool; a function of the HDF5 library crashes or fails, as on a
+ * damaged file.
  *
  * QRTOOL_CRASH_CALL    H5Oopen, H5Dread or H5Dwrite_chunk; with H5Lexists, the look-up of /Q fails
  * QRTOOL_CRASH_SIGNAL  number of the signal; 0: the function never returns */

@@ -40,20 +40,21 @@ static int fails(const char* function) {
 
 /// Whether this copy of `size` bytes is the one with a wrong bit.
 static int is_flipped(const char* function, size_t size) {
-  return strcmp(function, flipped) == 0 && ++copies == flipped_nth && (size_t)flipped_bit / 8 < size;
+  return strcmp(function, flipped) == 0 && ++copies == flipped_nth &&
+         (size_t)flipped_bit / 8 < size;
 }
 
 static void flip(void* data) { ((char*)data)[flipped_bit / 8] ^= (char)(1 << flipped_bit % 8); }
 
-static cl_int CL_API_CALL build_program(cl_program program, cl_uint devices, const cl_device_id* list,
-                                        const char* options,
+static cl_int CL_API_CALL build_program(cl_program program, cl_uint devices,
+                                        const cl_device_id* list, const char* options,
                                         void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
   if (fails("clBuildProgram")) return code;
   return target->clBuildProgram(program, devices, list, options, notify, data);
 }
 
-static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* host,
-                                        cl_int* error) {
+static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size,
+                                        void* host, cl_int* error) {
   if (fails("clCreateBuffer")) {
     if (error) *error = code;
     return NULL;
@@ -61,11 +62,9 @@ static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, 
   return target->clCreateBuffer(context, flags, size, host, error);
 }
 
-static cl_context CL_API_CALL create_context(const cl_context_properties* properties, cl_uint devices,
-                                             const cl_device_id* list,
-                                             void(CL_CALLBACK* notify)(const char*, const void*, size_t,
-                                                                       void*),
-                                             void* data, cl_int* error) {
+static cl_context CL_API_CALL create_context(
+    const cl_context_properties* properties, cl_uint devices, const cl_device_id* list,
+    void(CL_CALLBACK* notify)(const char*, const void*, size_t, void*), void* data, cl_int* error) {
   if (fails("clCreateContext")) {
     if (error) *error = code;
     return NULL;
@@ -74,8 +73,9 @@ static cl_context CL_API_CALL create_context(const cl_context_properties* proper
 }
 
 static cl_int CL_API_CALL run_kernel(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,
-                                     const size_t* offset, const size_t* global, const size_t* local,
-                                     cl_uint waits, const cl_event* wait_list, cl_event* event) {
+                                     const size_t* offset, const size_t* global,
+                                     const size_t* local, cl_uint waits, const cl_event* wait_list,
+                                     cl_event* event) {
   if (fails("clEnqueueNDRangeKernel")) return code;
   char kernel_name[64] = "";
   target->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(kernel_name), kernel_name, NULL);
@@ -90,8 +90,8 @@ static cl_int CL_API_CALL read_buffer(cl_command_queue queue, cl_mem buffer, cl_
                                       const cl_event* wait_list, cl_event* event) {
   if (fails("clEnqueueReadBuffer")) return code;
   if (is_flipped("clEnqueueReadBuffer", size)) {
-    const cl_int error = target->clEnqueueReadBuffer(queue, buffer, CL_TRUE, offset, size, host, waits,
-                                                     wait_list, event);
+    const cl_int error = target->clEnqueueReadBuffer(queue, buffer, CL_TRUE, offset, size, host,
+                                                     waits, wait_list, event);
     if (error == CL_SUCCESS) flip(host);
     return error;
   }
@@ -137,7 +137,8 @@ CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, 
   return CL_SUCCESS;
 }
 
-CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries, const struct _cl_icd_dispatch* dispatch,
+CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint entries,
+                                            const struct _cl_icd_dispatch* dispatch,
                                             cl_uint* entries_needed,
                                             const struct _cl_icd_dispatch** own) {
   const char* wish = getenv("QRTOOL_FAIL_CL");

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fail_nth.c: preloaded into the tool; the Nth call of one function fails as on a full disk.
  *
- * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, open, read,
- *                    pread (preadv too), or malloc (calloc, realloc and aligned memory, too), or
- *                    pthread_create
+ * QRTOOL_FAIL_CALL   pwrite (pwritev too), write, ftruncate, fsync, fstat, rename, fallocate, open,
+ * read, pread (preadv too), or malloc (calloc, realloc and aligned memory, too), or pthread_create
  * QRTOOL_FAIL_NTH    which call fails, counted from 1
  * QRTOOL_FAIL_ERRNO  number of the error
  * QRTOOL_FAIL_STICKY 1: all calls from then on fail
  * QRTOOL_FAIL_LOG    file that gets a line when a call failed
- * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead; another number: the call gets this
- *                    signal, and goes on where it is blocked
+ * QRTOOL_FAIL_KILL   1: the call ends the process by SIGKILL instead; another number: the call gets
+ * this signal, and goes on where it is blocked
  *
  * Calls on the standard streams are left alone. */
 #define _GNU_SOURCE
@@ -97,7 +96,9 @@ int open64(const char* path, int flags, ...) {
   va_end(rest);
   return must_fail("open") ? -1 : NEXT(open64)(path, flags, mode);
 }
-int ftruncate(int fd, off_t size) { return must_fail("ftruncate") ? -1 : NEXT(ftruncate)(fd, size); }
+int ftruncate(int fd, off_t size) {
+  return must_fail("ftruncate") ? -1 : NEXT(ftruncate)(fd, size);
+}
 int ftruncate64(int fd, off64_t size) {
   return must_fail("ftruncate") ? -1 : NEXT(ftruncate64)(fd, size);
 }

@@ -24,7 +24,7 @@ constexpr std::array shapes{
     AttackShape{16, 80}, AttackShape{16, 132}, AttackShape{15, 300}, AttackShape{16, 300},
     AttackShape{32, 132}};
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
+/// Draws uniform numbers by SplitMix64 (Steele, Lea, Flood 2014).
 class Uniform {
  public:
   Uniform(std::uint64_t seed, index_t number)

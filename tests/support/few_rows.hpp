@@ -11,7 +11,7 @@
 
 namespace qrtool::test {
 
-/// Shapes of 15 to 17 and of 31 to 33 rows and columns, and wide ones.
+/// Returns shapes of 15 to 17 and of 31 to 33 rows and columns, and wide ones.
 std::span<const AttackShape> few_rows_shapes();
 
 struct FewRows {

@@ -9,7 +9,7 @@
 
 namespace qrtool::test {
 
-/// Golub and Van Loan, algorithm 5.2.1 with LAPACK's choice of sign: A (m x n) = Q R.
+/// Computes A (m x n) = Q R by Golub and Van Loan, algorithm 5.2.1, with LAPACK's choice of sign.
 struct ReferenceQr {
   index_t m = 0, n = 0;
   std::vector<double> q;    // m x m, row-major

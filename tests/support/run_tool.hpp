@@ -53,7 +53,7 @@ class RunningTool {
 
 ToolResult run_tool(const std::vector<std::string>& arguments, ToolOptions options = {});
 
-/// All matrices of a dataset, in float64.
+/// Holds all matrices of a dataset, in float64.
 struct Stored {
   Source source;
   Batch<double> batch;

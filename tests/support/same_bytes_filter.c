@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* same_bytes_filter.c: a plugin of HDF5 whose filter makes of a chunk the same bytes, and fails where
- * the first of them is 255. */
+/* same_bytes_filter.c: a plugin of HDF5 whose filter makes of a chunk the same bytes, and fails
+ * where the first of them is 255. */
 #include <H5PLextern.h>
 
-static size_t keep(unsigned flags, size_t count, const unsigned values[], size_t bytes, size_t* room,
-                   void** data) {
+static size_t keep(unsigned flags, size_t count, const unsigned values[], size_t bytes,
+                   size_t* room, void** data) {
   (void)flags, (void)count, (void)values, (void)room;
   return *(const unsigned char*)*data == 255 ? 0 : bytes;
 }

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "core/factor/second_try.hpp"
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"
-#include "core/second_try.hpp"
 #include "tests/support/spoiled_backend.hpp"
 
 namespace qrtool::test {

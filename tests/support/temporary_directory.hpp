@@ -25,7 +25,7 @@ class TemporaryDirectory {
   std::filesystem::path path_;
 };
 
-/// All bytes of a file; empty where it cannot be read.
+/// Returns all bytes of a file, or nothing where it cannot be read.
 std::string read_text(const std::string& path);
 /// Replaces the file or creates it.
 void write_text(const std::string& path, const std::string& text);

@@ -31,7 +31,7 @@ class Chooser {
   double uniform(double low, double high) {
     return std::uniform_real_distribution<double>(low, high)(random_);
   }
-  /// Rows in random order: `spare` of m at most, but any number once in eight calls.
+  /// Returns rows in random order: at most `spare` of m, but any number once in eight calls.
   std::vector<index_t> rows(index_t m, index_t spare) {
     std::vector<index_t> all(static_cast<std::size_t>(m));
     std::iota(all.begin(), all.end(), 0);
@@ -39,7 +39,7 @@ class Chooser {
     all.resize(static_cast<std::size_t>(upto(one_in(8) ? m : spare)));
     return all;
   }
-  /// All near 1, a quarter of any size, or all of any size.
+  /// Returns weights: all near 1, a quarter of any size, or all of any size.
   std::vector<double> weights(index_t m) {
     const index_t spread = upto(2);
     std::vector<double> w(static_cast<std::size_t>(m));

@@ -15,7 +15,7 @@ namespace qrtool::test {
 
 enum class Weights { none, of_all, of_each };
 
-/// Which rows count, and how much.
+/// Says which rows count, and how much.
 struct RowRule {
   Weights weights = Weights::none;
   bool has_gaps = false;
@@ -26,7 +26,7 @@ constexpr std::array<RowRule, 6> row_rules{{{Weights::none, false},
                                             {Weights::none, true},
                                             {Weights::of_all, true},
                                             {Weights::of_each, true}}};
-/// "plain", "weights of all and gaps", ..
+/// Returns the name of a rule: "plain", "weights of all and gaps", ..
 std::string name_of(const RowRule& rule);
 template <class T>
 SolveProblem problem_of(const HardSystems<T>& systems, const RowRule& rule);
@@ -40,11 +40,12 @@ struct UnevenSystems {
 
   SolveProblem problem() const { return problem_of(systems, rule); }
   std::vector<SystemRef<T>> refs() const;
-  /// The right sides, and places for one result of each.
+  /// Describes the right sides, and places for one result of each.
   RightSideBlock<T> block(std::vector<T>& x, std::vector<SolutionReport>& reports,
                           std::vector<MatrixFindings>& findings) const;
   index_t rows_used(index_t system) const;
-  /// The same problems in float64 without weights and gaps: rows are multiplied by their factors.
+  /// Returns these problems in float64 without weights and gaps: rows are multiplied by their
+  /// factors.
   UnevenSystems<double> evened() const;
 };
 

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "core/cpu/instruction_sets.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
+#include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {

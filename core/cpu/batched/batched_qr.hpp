@@ -8,7 +8,7 @@
 
 #include "core/backend.hpp"
 #include "core/batch.hpp"
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 #include "core/problem.hpp"
 
 namespace qrtool {
@@ -21,7 +21,8 @@ std::span<const batched::Kernels* const> batched_kernels();
 /// needs its own object.
 ///
 /// Scaling, signs and the type of the computation are the same as in EigenQr. The factors of a
-/// matrix do not depend on its lane or on the other matrices. Method: core/cpu/batched/kernel.cpp.
+/// matrix do not depend on its lane or on the other matrices. Method:
+/// core/cpu/batched/pack_kernel.cpp.
 template <class T>
 class BatchedQr {
  public:
@@ -41,7 +42,7 @@ class BatchedQr {
   HostMemory workspace_;
 };
 
-/// The workspace of one BatchedQr.
+/// Returns the workspace of one BatchedQr, in bytes.
 std::size_t batched_qr_workspace_bytes(const Problem& problem);
 /// The number of matrices in a pack on this processor.
 index_t batched_qr_lanes(const Problem& problem);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // columns.hpp: loads as many matrices as a SIMD vector has lanes into panels of four columns, and
-// factors them. Method: core/cpu/batched/kernel.cpp. Private to core/cpu, compiled once for every
-// instruction set (simd.hpp).
+// factors them. Method: core/cpu/batched/pack_kernel.cpp. Private to core/cpu, compiled once for
+// every instruction set (simd.hpp).
 #pragma once
 
 #include <cstddef>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 #include "core/cpu/batched/panel.hpp"
 #include "core/cpu/batched/tiles.hpp"
 
 namespace qrtool::batched {
 namespace {
 
-/// The columns of one matrix in each lane, stored in T and computed in C.
+/// Holds the columns of one matrix in each lane. They are stored in T and computed in C.
 template <class T, class C>
 class Columns : protected Lanes<T, C> {
   using Base = Lanes<T, C>;
@@ -21,7 +21,7 @@ class Columns : protected Lanes<T, C> {
  public:
   using typename Base::Int, typename Base::V;
 
-  /// R(i, j); in a panel's own rows R is stored apart, because V has its ones and zeros there.
+  /// Returns R(i, j). R of a panel's own rows is stored apart: V has its ones and zeros there.
   V& r_at(index_t i, index_t j) const {
     return i / width == j / width ? top_[i * width + j % width] : at(i, j);
   }
@@ -98,7 +98,7 @@ class Columns : protected Lanes<T, C> {
         });
   }
 
-  /// Those of another pack of the same matrices.
+  /// Takes the scales of another pack of the same matrices.
   void copy_scale(const Columns& from) {
     is_finite_ = from.is_finite_;
     scale_ = from.scale_;
@@ -145,7 +145,7 @@ class Columns : protected Lanes<T, C> {
     }
   }
 
-  /// Panel p, beginning with the row of its diagonal.
+  /// Returns panel p from the row of its diagonal on.
   Panel<C> panel(index_t p) const { return {row_of(p, p * width), m_ - p * width}; }
 
   /// C := (I - V T V') C, or with T', where V is panel p and C is panel b from row 4 p on. C is

@@ -4,7 +4,7 @@
 // to core/cpu, compiled once for every instruction set (simd.hpp).
 #pragma once
 
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool::batched {
 namespace {
@@ -47,7 +47,7 @@ struct PanelProducts : Lanes<C, C> {
   }
 };
 
-/// A panel: rows of `width` vectors of C.
+/// A panel has `width` adjacent columns: each of its rows is `width` vectors of C.
 template <class C>
 class Panel : Lanes<C, C> {
   using Base = Lanes<C, C>;

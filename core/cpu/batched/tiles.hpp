@@ -6,8 +6,8 @@
 
 #include <cstddef>
 
-#include "core/cpu/batched/kernel.hpp"
-#include "core/cpu/transpose.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
+#include "core/simd/transpose.hpp"
 
 namespace qrtool::batched {
 namespace {
@@ -75,7 +75,7 @@ class Tiles {
       }
     }
   };
-  /// The same where a tile never continues in the next row.
+  /// Goes through a matrix in which a tile never continues in the next row.
   struct WithinRow {
     index_t i, j;
     template <class Body>

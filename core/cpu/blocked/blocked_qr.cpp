@@ -10,8 +10,8 @@
 #include <limits>
 #include <thread>
 
-#include "core/cpu/instruction_sets.hpp"
 #include "core/host.hpp"
+#include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {

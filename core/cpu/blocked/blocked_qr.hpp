@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <span>
 
-#include "core/cpu/blocked/kernel.hpp"
+#include "core/cpu/blocked/matrix_kernel.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/problem.hpp"
 
@@ -18,7 +18,7 @@ std::span<const blocked::Kernels* const> blocked_kernels();
 /// The first of them whose arithmetic the problem allows: --arithmetic strict has no bfloat16.
 const blocked::Kernels& blocked_kernels_for(const Problem& problem);
 
-/// Whether they multiply parts of float32 that are bfloat16.
+/// Whether these kernels multiply bfloat16 parts of float32 numbers.
 bool blocked_multiplies_parts(const Problem& problem);
 
 /// Factors matrices of one shape, one after another, each on several threads that it starts. The
@@ -26,7 +26,7 @@ bool blocked_multiplies_parts(const Problem& problem);
 /// object.
 ///
 /// Scaling, signs and the type of the computation are the same as in EigenQr. Method:
-/// core/cpu/blocked/kernel.cpp.
+/// core/cpu/blocked/matrix_kernel.cpp.
 template <class T>
 class BlockedQr {
  public:

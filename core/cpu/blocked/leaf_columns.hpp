@@ -7,8 +7,8 @@
 // would take it all the same, and no entry is broadcast.
 #pragma once
 
-#include "core/cpu/blocked/products.hpp"
-#include "core/cpu/transpose.hpp"
+#include "core/simd/products.hpp"
+#include "core/simd/transpose.hpp"
 
 namespace qrtool::blocked {
 namespace {

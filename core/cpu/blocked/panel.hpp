@@ -12,7 +12,7 @@
 #pragma once
 
 #include "core/cpu/blocked/leaf_columns.hpp"
-#include "core/cpu/blocked/products.hpp"
+#include "core/simd/products.hpp"
 
 namespace qrtool::blocked {
 namespace {
@@ -40,8 +40,8 @@ class PanelQr : Lanes<C, C> {
   typedef C StoredC __attribute__((may_alias));
 
  public:
-  /// The places of one panel: its strip beginning with the panel's first row, the first rows of V,
-  /// and T transposed; and room for the columns of a leaf.
+  /// Says where the parts of one panel are: `a` is its strip from the panel's first row on, `top`
+  /// the first rows of V, `t` is T transposed, and `columns` has room for the columns of a leaf.
   struct Place {
     C *a, *top, *t, *columns;
   };
@@ -118,7 +118,8 @@ class PanelQr : Lanes<C, C> {
     C beta, tau, inverse;  // v = x inverse
   };
 
-  /// 16 columns of a strip: their first 16 rows, and those below, which are stored by columns.
+  /// A leaf has 16 columns of a strip: `a` is their first 16 rows, and the rows below are stored by
+  /// columns.
   struct Leaf {
     C* a;
     index_t rows;

@@ -20,13 +20,13 @@
 #include <immintrin.h>
 #endif
 
-#include "core/cpu/blocked/products.hpp"
-#include "core/cpu/transpose.hpp"
+#include "core/simd/products.hpp"
+#include "core/simd/transpose.hpp"
 
 namespace qrtool::blocked {
 namespace {
 
-/// Where there are no tiles for type C.
+/// Stands in for types that have no tiles.
 template <class C>
 struct TileProducts {
   static constexpr bool exist = false;
@@ -54,12 +54,13 @@ class TileProducts<float> {
   /// The rows of V and C are a multiple of it.
   static constexpr index_t block_rows = 32;
 
-  /// Three parts of 32 x 32 numbers, each as two tiles, of the first and of the last 16 rows.
+  /// Holds the three bfloat16 parts of 32 x 32 numbers. Each part is two tiles: the first and the
+  /// last 16 rows.
   struct Block {
     alignas(64) std::uint32_t parts[3][2][16][16];
   };
 
-  /// 32 rows of V: as the left factor of V'C, and of V W.
+  /// Holds 32 rows of V twice: as the left factor of V'C, and as that of V W.
   struct Rows {
     Block transposed, plain;
   };
@@ -121,8 +122,9 @@ class TileProducts<float> {
   static V load(const float* x) { return Floats::load(x); }
   static void store(float* x, V value) { Floats::store(x, value); }
 
-  /// Row r of a half: the parts of `low` in the low halves of its words. The first part is rounded,
-  /// so that what is left has any sign; the others are cut off, which loses nothing.
+  /// Stores the parts of row r of a half block; those of `low` go to the low halves of its words.
+  /// The first part is rounded, so that what is left has any sign; the other parts are cut off,
+  /// which loses nothing.
   [[gnu::always_inline]] static void store_parts(V low, V high, Block& to, index_t half,
                                                  index_t r) {
 #pragma GCC unroll 3

@@ -10,7 +10,8 @@
 #include "core/backend.hpp"
 #include "core/cpu/check/lane_meter.hpp"
 #include "core/cpu/reference/eigen_qr.hpp"
-#include "core/error_probe.hpp"
+#include "core/cpu/reference/form_q.hpp"
+#include "core/measure/error_probe.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {

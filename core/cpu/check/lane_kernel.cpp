@@ -8,7 +8,7 @@
 #include "core/cpu/check/lane_kernel.hpp"
 
 #include "core/cpu/batched/tiles.hpp"
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool::check_lanes {
 namespace {
@@ -25,7 +25,7 @@ constexpr index_t residual_run = 8;
 /// The sums of runs of Q'Q are added pairwise; the most are 2^most_levels.
 constexpr int most_levels = 10;
 
-/// The rows and columns of a tile. Its sums take half of the registers.
+/// A tile has so many rows and columns: its sums take half of the registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile_rows = 4;
 #else
@@ -197,7 +197,8 @@ class Measurement {
 
   // ---- Q'Q
 
-  /// ||I - Q'Q||^2. Columns beyond those of Q are zero and need no mask right of the diagonal.
+  /// Returns ||I - Q'Q||^2. Columns beyond those of Q are zero and need no mask right of the
+  /// diagonal.
   [[gnu::noinline]] V orthogonality() const {
     V right[2] = {}, diagonal{};
     V tile[tile_rows][columns];
@@ -221,7 +222,8 @@ class Measurement {
     return 2 * (right[0] + right[1]) + diagonal;
   }
 
-  /// A tile of Q'Q. Runs are added like the digits of a counter, whose number has been reached.
+  /// Sums a tile of Q'Q. Sums of runs of rows are added in pairs, and pairs in pairs, as digits of
+  /// a binary counter are carried.
   [[gnu::noinline]] void sum_tile(index_t p, index_t c, V (&tile)[tile_rows][columns]) const {
     V waiting[most_levels][tile_rows][columns];
     const index_t runs = (rows_ + s_.gram_run - 1) / s_.gram_run;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "core/cpu/batched/kernel.hpp"
+#include "core/cpu/batched/pack_kernel.hpp"
 
 namespace qrtool::check_lanes {
 
@@ -15,7 +15,7 @@ using index_t = std::int64_t;
 using batched::Strided;
 
 /// A is m x n, Q is m x q_cols, and R has as many rows as Q has columns. Sums of Q'Q have the runs
-/// that core/error_meter.cpp explains.
+/// that core/measure/error_meter.cpp explains.
 struct Shape {
   index_t m = 0, n = 0, q_cols = 0;
   index_t gram_run = 32;
@@ -37,7 +37,7 @@ struct Pack {
   const double *half, *rest;  // of each lane
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of lane_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   int lanes;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "core/cpu/check/strips.hpp"
-#include "core/cpu/instruction_sets.hpp"
+#include "core/measure/strips.hpp"
+#include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {

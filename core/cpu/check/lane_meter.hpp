@@ -13,9 +13,9 @@ namespace qrtool {
 
 /// Measures matrices of one shape. Their errors do not depend on their neighbours in a call.
 ///
-/// The sums are those of core/error_meter.cpp, and so is the bound: an entry of Q'Q is made of
-/// plain sums of as many products, which are added pairwise, and an entry of A - QR loses sums of
-/// 8 products one after another.
+/// The sums are those of core/measure/error_meter.cpp, and so is the bound: an entry of Q'Q is made
+/// of plain sums of as many products, which are added pairwise, and an entry of A - QR loses sums
+/// of 8 products one after another.
 template <class T>
 class LaneMeter {
  public:

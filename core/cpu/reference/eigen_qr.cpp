@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/cpu/reference/householder.hpp"
-#include "core/ratios.hpp"
 
 namespace qrtool {
 

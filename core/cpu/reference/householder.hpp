@@ -17,7 +17,7 @@ using Matrix = Eigen::Matrix<C, Eigen::Dynamic, Eigen::Dynamic>;
 template <class C>
 using Vector = Eigen::Matrix<C, Eigen::Dynamic, 1>;
 
-/// The columns per block of reflectors, the same as Eigen's block size.
+/// A block of reflectors has as many columns as a block of Eigen.
 inline constexpr index_t block_columns = 48;
 /// The rows in a plain sum before a compensated sum takes over.
 inline constexpr index_t sum_rows = 256;
@@ -55,8 +55,8 @@ struct Reflector {
 };
 template <class C>
 Reflector<C> make_reflector(const Vector<C>& x, Eigen::Ref<Vector<C>> essential) {
-  // Where squares of tiny entries would lose digits to underflow, x is multiplied by a power of
-  // two.
+  // Squares of tiny entries would lose digits to underflow, so that x is then multiplied by a power
+  // of two.
   using Limits = std::numeric_limits<C>;
   const C largest = x.cwiseAbs().maxCoeff();
   int exponent = 0;

@@ -4,7 +4,7 @@
 // (simd.hpp).
 #pragma once
 
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool {
 namespace {

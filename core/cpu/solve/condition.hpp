@@ -149,7 +149,7 @@ class Condition : SolveArithmetic<T> {
       squares[v] = even[v] + odd[v];
     }
   }
-  /// After a step that made y of the vectors before.
+  /// Adds to `growth` how much longer y is than the vectors from which a step made it.
   void take_growth(const V* y, Growth& growth) const {
     V squares[2];
     find_squares(y, squares);

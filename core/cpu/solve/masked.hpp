@@ -30,9 +30,9 @@ class MaskedEquations : SolveArithmetic<T> {
   }
 
   V mask(index_t i) const { return mask_[i]; }
-  /// Entry i of the right sides, scaled.
+  /// Returns entry i of the scaled right sides.
   V b(index_t i) const { return b_[i]; }
-  /// The number of rows that count, without those of a penalty.
+  /// Returns the number of rows that count, without the rows of a penalty.
   V rows_used() const { return used_; }
 
   /// b_ := b 2^-e, and mask_ := 1 in the rows that count, 0 in all others.
@@ -99,7 +99,7 @@ class MaskedEquations : SolveArithmetic<T> {
   }
 
  private:
-  /// Rows 4 left, .. and columns 4 right, .. of A'MA.
+  /// Forms the 4 x 4 entries of A'MA that begin in row 4 left and column 4 right.
   [[gnu::noinline]] void multiply_masked(const SharedMatrix& shared, index_t left, index_t right) {
     V sums[width][width] = {};
     for (index_t i = 0; i < s_.m; ++i) {

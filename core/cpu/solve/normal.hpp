@@ -5,7 +5,7 @@
 //
 //   R'^T R' = A'^T A', R'^T z = A'^T b'   sums over rows, less those over the rows of R' above
 //
-// A tile of 4 x 4 entries of R' is computed at a time. Errors: kernel.cpp.
+// A tile of 4 x 4 entries of R' is computed at a time. Errors: solution_kernel.cpp.
 #pragma once
 
 #include "core/cpu/solve/arithmetic.hpp"
@@ -60,8 +60,8 @@ class NormalEquations : SolveArithmetic<T> {
       down_[j] = j < columns ? power(-columns_.exponent(j)) : V{};
   }
 
-  /// Cholesky's method on A'^T A', a tile of 4 x 4 entries after the other: those above a tile and
-  /// to its left are complete.
+  /// Factors A'^T A' by Cholesky's method, one tile of 4 x 4 entries after another: the tiles above
+  /// it and to its left are complete.
   void factor() {
     const index_t panels = columns_.panels_of(s_.n);
     for (index_t right = 0; right < columns_.panels_of(s_.n + s_.p); ++right)
@@ -93,7 +93,8 @@ class NormalEquations : SolveArithmetic<T> {
                               [&](VT x, index_t i, index_t j) { take(x, i, s_.n + j); });
   }
 
-  /// Squares of four panels by four, which stay in the first-level cache.
+  /// Adds the products of some rows to A'^T A', by squares of four panels by four, which stay in
+  /// the first-level cache.
   void multiply_rows(index_t first, index_t rows) {
     constexpr index_t square = 4;
     const index_t panels = columns_.panels_of(s_.n), all = columns_.panels_of(s_.n + s_.p);

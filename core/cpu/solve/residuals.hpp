@@ -34,15 +34,15 @@ class Residuals : SolveArithmetic<T> {
     V r{}, data{}, b{};
   };
 
-  /// r'r, b'b and the gradient of some right sides, at most `group`, in one pass over A. Entry i of
-  /// solution q is x[i group + q]; `packed` has room for as many vectors as x.
+  /// Computes r'r, b'b and the gradient of some right sides, at most `group`, in one pass over A.
+  /// Entry i of solution q is x[i group + q]; `packed` has room for as many vectors as x.
   void find(const Pack<T>& pack, Sides sides, const V* x, V* packed) {
     stride_ = sides.count == 1 ? 1 : group;
     sides.count == 1 ? find_of<1>(pack, sides, x, packed) : find_of<group>(pack, sides, x, packed);
   }
 
   const Squares& squares(index_t q) const { return sums_[q]; }
-  /// Entry i of A'r of right side q.
+  /// Returns entry i of A'r of right side q.
   V& gradient(index_t i, index_t q) const { return gradient_[i * stride_ + q]; }
 
  private:
@@ -78,12 +78,12 @@ class Residuals : SolveArithmetic<T> {
     }
   }
 
-  /// Rows of A: where the first one is, and the distances of rows and of panels.
+  /// Says where the first of some rows of A is, and how far apart rows and panels are.
   struct Rows {
     const V* data;
     index_t of_row, of_panel;
   };
-  /// Those from `row` on; their right sides are in right_sides_.
+  /// Returns the rows of A from `row` on, and puts their right sides into right_sides_.
   Rows take_rows(const Pack<T>& pack, Sides sides, index_t row, index_t rows) {
     if (s_.is_gram) {
       copy_right_sides(sides, row, rows);
@@ -114,7 +114,7 @@ class Residuals : SolveArithmetic<T> {
     }
   }
 
-  /// The right sides of a tile, scaled.
+  /// Loads the right sides of a tile of rows, and scales them.
   [[gnu::always_inline]] void load_right_sides(const Pack<T>& pack, Sides sides, index_t row,
                                                index_t rows) {
     V down[group];

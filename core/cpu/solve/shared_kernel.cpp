@@ -26,7 +26,8 @@ class RightSides : SolveArithmetic<T> {
   using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
   using InMemory = batched::Tiles<T, lanes>;
 
-  /// Vectors side by side: with AVX-512 four, so that 4 x 4 sums take half of the registers.
+  /// So many vectors of right sides are solved side by side: with AVX-512 four, whose 4 x 4 sums
+  /// take half of the registers.
   static constexpr int vectors = lanes >= 8 ? 4 : 2;
   static constexpr index_t group = vectors * lanes;
   static_assert(most_right_sides % group == 0);
@@ -54,7 +55,7 @@ class RightSides : SolveArithmetic<T> {
     y_ = stored_ + a_.n * vectors;
   }
 
-  /// The right sides in vector v.
+  /// Returns how many right sides vector v has.
   index_t lanes_of(int v) const {
     const index_t left = count_ - v * lanes;
     return left < 0 ? 0 : left < lanes ? left : index_t{lanes};
@@ -120,7 +121,7 @@ class RightSides : SolveArithmetic<T> {
     }
     b_[i * vectors + v] = x;
     const V size = size_of(x);
-    // NaN stays: the comparison is false.
+    // NaN stays in largest_, since the comparison is false.
     largest_[v] = size <= largest_[v] ? largest_[v] : size;
     not_finite_[v] |= ~(size < __builtin_inf());
   }
@@ -217,7 +218,8 @@ class RightSides : SolveArithmetic<T> {
 
   // ---- solutions
 
-  /// The scaled solution solves A 2^-scale x = b 2^-e; what is stored is x 2^(e - scale).
+  /// Rounds x as it will be stored. The scaled solution solves A 2^-scale x = b 2^-e, and x 2^(e -
+  /// scale) is stored.
   void round_x() {
     for (int v = 0; v < vectors; ++v) {
       const Int shift = exponent_[v] - a_.scale;

@@ -6,16 +6,17 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 
 namespace qrtool::shared {
 
-/// One matrix, ready to be used: A 2^-scale with factored rows, A = QR. Row-major.
+/// One matrix that is ready to be used: A 2^-scale = QR with factored rows. All parts are
+/// row-major.
 struct Matrix {
   std::int64_t m = 0, n = 0, data_rows = 0;
   const double *a = nullptr, *q = nullptr;  // m x n
   const double* r = nullptr;                // n x n
-  const double* row_factors = nullptr;      // of the right sides, data_rows of them
+  const double* row_factors = nullptr;      // of the data_rows rows of right sides
   const double* row_norms = nullptr;        // of R^-1; null: no standard errors
   double norm = 0;                          // ||R||
   double freedom = 0;                       // rows that count, less n
@@ -24,7 +25,7 @@ struct Matrix {
   bool is_given = false;  // X is given, and only checked
 };
 
-/// What is to be done with a right side.
+/// What became of a right side.
 enum class Kind : char { solved, refused, needs_care };
 
 /// `count` right sides, at most `most_right_sides`. b: data_rows entries each; entry i of right

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // system_columns.hpp: R' and z of as many systems as a SIMD vector has lanes, in panels of four
-// columns, and how A and b come into them. Names: core/cpu/solve/kernel.cpp. Private to core/cpu,
-// compiled once for every instruction set (simd.hpp).
+// columns, and how A and b come into them. Names: core/cpu/solve/solution_kernel.cpp. Private to
+// core/cpu, compiled once for every instruction set (simd.hpp).
 #pragma once
 
 #include "core/cpu/batched/columns.hpp"
-#include "core/cpu/solve/kernel.hpp"
+#include "core/cpu/solve/solution_kernel.hpp"
 
 namespace qrtool::systems {
 namespace {
@@ -17,7 +17,7 @@ struct Sides {
   index_t first = 0, count = 0;
 };
 
-/// n columns of A or R', then p right sides: b, then z.
+/// Holds n columns of A or R' and p right sides after them: b, and later z.
 template <class T>
 class SystemColumns : batched::Columns<T, double> {
   using Base = batched::Columns<T, double>;
@@ -38,21 +38,21 @@ class SystemColumns : batched::Columns<T, double> {
     squares_ = workspace.take(s_.n);
   }
 
-  /// The columns of A in panel p.
+  /// Returns how many columns of A panel p has.
   index_t columns_of(index_t p) const {
     return s_.n - p * width < width ? s_.n - p * width : index_t{width};
   }
   /// Row i of R' in the panel that holds its diagonal.
   V* diagonal_row(index_t i) const { return top_ + i * width; }
-  /// Row i of R' and z in panel p.
+  /// Returns row i of R' and z in panel p.
   V* upper_row(index_t i, index_t p) const {
     return p == i / width ? diagonal_row(i) : row_of(p, i);
   }
-  /// 1 / R'_jj, and the square of the norm of column j of R'.
+  /// Return 1 / R'_jj, and the square of the norm of column j of R'.
   V& inverse(index_t j) const { return inverse_[j]; }
   V& square(index_t j) const { return squares_[j]; }
 
-  /// The exponent of the largest entry of column j, 0 for a column of zeros.
+  /// Returns the exponent of the largest entry of column j, 0 for a column of zeros.
   Int exponent(index_t j) const { return __builtin_convertvector(exponent_of(largest_[j]), Int); }
   Int is_finite() const { return __builtin_convertvector(this->is_finite_, Int); }
 
@@ -73,7 +73,7 @@ class SystemColumns : batched::Columns<T, double> {
     find_scale();
   }
 
-  /// R and Q'b. D scales the columns of R as it would scale those of A.
+  /// Loads R and Q'b. D scales the columns of R as it would scale those of A.
   void load_factor(const Pack<T>& pack) {
     Base::load(pack.r, pack.count, s_.n + s_.p);
     for (index_t j = 0; j < s_.p; ++j) reset_largest(s_.n + j);

@@ -8,7 +8,7 @@
 namespace qrtool::systems {
 namespace {
 
-/// R' of `columns`, which outlives the triangle.
+/// Solves systems with R' of `columns`, which must outlive the triangle.
 template <class T>
 class Triangle {
   using V = typename SystemColumns<T>::V;
@@ -16,7 +16,7 @@ class Triangle {
  public:
   Triangle(const Shape& shape, const SystemColumns<T>& columns) : n_(shape.n), r_(columns) {}
 
-  /// The squares of the norms of the columns of R'.
+  /// Computes the squares of the norms of the columns of R'.
   void find_column_squares() {
     for (index_t p = 0; p < r_.panels_of(n_); ++p) {
       V sums[width] = {};

@@ -28,7 +28,7 @@ class BlockQr {
   /// range of T.
   bool factor(MatrixView<const T> a, MatrixView<T> r, MatrixView<T> q);
 
-  /// The workspace of one BlockQr on this processor.
+  /// Returns the workspace of one BlockQr on this processor, in bytes.
   static std::size_t workspace_bytes(index_t n, index_t block_rows, bool wants_q);
 
  private:

@@ -2,7 +2,7 @@
 // gram_kernel.cpp: computes A'A tile by tile, compiled once for every instruction set.
 #include "core/cpu/tall/gram_kernel.hpp"
 
-#include "core/cpu/simd.hpp"
+#include "core/simd/simd.hpp"
 
 namespace qrtool::gram {
 namespace {
@@ -10,7 +10,7 @@ namespace {
 constexpr int lanes = vector_bytes / static_cast<int>(sizeof(double));
 using V = VectorOf<double, lanes>::stored;
 
-/// The rows of a tile. With two vectors of columns it has 16 sums, or 8 on processors with 16
+/// A tile has so many rows. With two vectors of columns it has 16 sums, or 8 on processors with 16
 /// registers.
 #if defined(__AVX512F__) || defined(__aarch64__)
 constexpr int tile = 8;
@@ -119,7 +119,7 @@ constexpr int narrow_tile = 2 * tile;
 /// The rows of A in one plain sum; a longer sum would have a larger error.
 constexpr index_t narrow_run = 32;
 
-/// A'A in float32, and the bits of the largest |a_ij|.
+/// A'A in float32, and the bits of the largest |a_ij|, which are summed and found together.
 struct Narrow {
   const float* a;
   index_t rows, columns;

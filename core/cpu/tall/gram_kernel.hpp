@@ -20,7 +20,7 @@ struct Gram {
   double *sum, *compensation;
 };
 
-/// The same source compiled for one instruction set.
+/// The functions of gram_kernel.cpp, compiled for one instruction set.
 struct Kernels {
   const char* target;
   /// Adds X'X of `rows` rows of X, whose columns before `first` are zero.

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/cpu/instruction_sets.hpp"
 #include "core/cpu/tall/gram_kernel.hpp"
+#include "core/simd/instruction_sets.hpp"
 
 namespace qrtool {
 namespace {
@@ -37,7 +37,7 @@ index_t strip_rows(index_t n) {
   return std::clamp<index_t>(elements / padded(n) / 8 * 8, 32, 128);
 }
 
-/// The same for rows that stay in float32.
+/// Returns how many rows a strip has whose numbers stay in float32.
 index_t narrow_strip_rows(index_t n) {
   constexpr index_t elements = 8192;
   return std::max<index_t>(elements / n / 32 * 32, 32);
@@ -101,7 +101,7 @@ double GramLeaf::add_rows(MatrixView<const float> a) {
   return std::bit_cast<float>(largest);
 }
 
-/// The same with sums in float32, for values of n and ld that allow it.
+/// Sums A'A of a leaf in float32, for values of n and ld that allow it.
 double GramLeaf::add_narrow_rows(MatrixView<const float> a) {
   clear(sums_);
   const gram::Kernels& kernels = *gram::kernels().front();

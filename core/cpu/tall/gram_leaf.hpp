@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/batch.hpp"
-#include "core/tall.hpp"
+#include "core/cpu/tall/tall.hpp"
 
 namespace qrtool {
 

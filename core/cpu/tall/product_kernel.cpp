@@ -8,7 +8,7 @@
 //     q q q q ..  x  z z z z  =  c c c c
 //                    ..
 //
-// No function of the standard library is called here; core/cpu/simd.hpp says why.
+// No function of the standard library is called here; core/simd/simd.hpp says why.
 #include "core/cpu/tall/product_kernel.hpp"
 
 namespace qrtool::product {

@@ -11,8 +11,8 @@ namespace qrtool {
 
 namespace product {
 
-/// Q (rows x inner) and Z (inner x cols); the product overwrites Q's rows. A row of Q begins ld
-/// elements after the row before it.
+/// Describes the product of Q (rows x inner) and Z (inner x cols), which overwrites Q's rows. A row
+/// of Q begins ld elements after the row before it.
 template <class T>
 struct Operands {
   T* q = nullptr;

@@ -9,6 +9,7 @@
 
 #include "core/cpu/tall/block_qr.hpp"
 #include "core/cpu/tall/gram_leaf.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
 
 namespace qrtool {

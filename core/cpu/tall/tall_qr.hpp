@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
-#include "core/tall.hpp"
+#include "core/cpu/tall/tall.hpp"
 
 namespace qrtool {
 
@@ -64,7 +64,7 @@ class TallQr {
   /// not fit, the factors are undefined.
   LeafOutcome factor(MatrixView<const T> a, MatrixView<T> q, MatrixView<T> r);
 
-  /// The bytes needed in addition to A, Q and R, with `threads` threads.
+  /// Returns the bytes that are needed in addition to A, Q and R with `threads` threads.
   static std::size_t workspace_bytes(const Problem& problem, int threads);
 
  private:

@@ -87,7 +87,8 @@
 #define SUMS (4 * LANE_COLUMNS)
 #define PARTS (32 / SUMS)
 
-// The local memory of a group. Arrays that share memory are never in use at the same time.
+// Points to the local memory of a group. Arrays that share memory are never in use at the same
+// time.
 typedef struct {
   __local real4* v;       // STAGE reflectors, planes of four
   __local REAL* w;        // PANEL x PANEL: V'C
@@ -96,7 +97,8 @@ typedef struct {
   __local REAL* scratch;  // without shuffles: SUMS x GROUP_SIZE, which is at least SCRATCH
 } Block;
 
-// The reflectors of a panel in global memory. v points to the panel's first row and column.
+// Describes the reflectors of a panel in global memory. v points to the panel's first row and
+// column.
 typedef struct {
   __global const REAL* v;
   __global const REAL* tops;
@@ -279,8 +281,8 @@ INLINE void apply_panel(const Lane* at, Tile tile, const Block* block, const Pan
   }
 }
 
-// T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1.
-// Work-item i computes row i, and keeps it where the vectors were shown.
+// Forms T column by column: T(i, i) = g_i, T(i, c) = -g_c sum_l T(i, l) gram(l, c), l = i..c-1.
+// Work-item i computes row i, and keeps it in the memory where lanes had shown vectors.
 INLINE void form_strip_t(const Lane* at, __global REAL* t) {
   const int i = get_local_id(0);
   if (i < PANEL) {

@@ -49,7 +49,8 @@
 #ifndef ONE_PASS
 #define ONE_PASS 0
 #endif
-// 1: local memory is scarce, and some of it has two uses (gram_slab.clh, gram_tile.clh).
+// It is 1 where local memory is scarce, so that some of it has two uses (gram_slab.clh,
+// gram_tile.clh).
 #define CROWDED (COLUMNS > 64 && !TWICE)
 #include "gpu/common/gram_shape.clh"
 #include "gpu/common/gram_tile_sums.clh"
@@ -135,7 +136,7 @@ INLINE float max_of_warp(float x) {
 #if TWICE
 #include "gpu/variants/gram/gram_twice_tile.clh"
 #else
-// Transposes the blocks above the diagonal; those of the last row of blocks are already X'.
+// Transposes the blocks above the diagonal. The blocks of the last row are already X'.
 INLINE void transpose_inverse(const Warp* at, Tile* tile) {
 #pragma unroll
   for (int c = 1; c < BLOCKS - 1; ++c) {
@@ -197,7 +198,7 @@ INLINE float form_whole_gram(const Warp* at, Tile* tile, Shared room, __global c
   return largest;
 }
 
-// G -> L -> X in `tile`. Stores R.
+// Replaces G in `tile` by L and then by X, and stores R.
 INLINE void factor_matrix(const Warp* at, Tile* tile, Shared room, Factor r) {
   factor_tile(at, tile, r, room.pivots);
   if (r.is_stored) store_zeros(r.entries, r.n, at->lane);
@@ -213,7 +214,8 @@ INLINE double trace_of_gram(const Warp* at, __local const double* squares) {
   return sum_of_warp(trace);
 }
 
-// S / (g u), the error of R (gram_guard.clh). plain, spread: the squares of D X and of H X.
+// Returns S / (g u), the error of R (gram_guard.clh). `plain` and `spread` hold the squares of D X
+// and of H X.
 INLINE float error_of_factor(const Warp* at, const RowSums* plain, const RowSums* spread,
                               __local const double* h, __local const double* squares, int n,
                               float share) {
@@ -228,8 +230,8 @@ INLINE float error_of_factor(const Warp* at, const RowSums* plain, const RowSums
   return sqrt(of_x) / root + share / 2 * root * (sqrt(max_of_warp(most) * of_x) + sqrt(of_h));
 }
 
-// The route of a matrix (gram_guard.clh): reflectors; the first pass; or the second one, which
-// begins with a measurement of Q1.
+// Chooses the route of a matrix (gram_guard.clh): reflectors; the first pass; or the second one,
+// which begins with a measurement of Q1.
 INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
   RowSums plain, sums;
   __local const double* weights = room.squares;

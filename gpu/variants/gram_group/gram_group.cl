@@ -57,7 +57,7 @@
 // Halves of the columns of block column c that exist.
 #define HALVES_OF(c) ((c) == BLOCKS - 1 ? HALVES : 2)
 
-// Two columns of blocks; the second never has the first row.
+// Local memory holds two columns of blocks. The second one never has the first row.
 #define COLUMN_APART ((BLOCKS - 1) * BLOCK_ROOM)
 #define PIVOT_AT (COLUMN_APART + BLOCKS * BLOCK_ROOM)
 // Two columns of L in local memory with X' of their pivot, and columns whose rows of 8 are apart so
@@ -103,7 +103,7 @@ INLINE __global double* factor_at(__global double* factor, int row, int col) {
 }
 // A block is stored as four squares of 8 x 8, one after another: a warp reads adjacent entries.
 #define SLOT_AT(i, j) (((i) / 8 * 2 + (j) / 8) * 64 + (i) % 8 * 8 + (j) % 8)
-// The place of word w, and the row of 8 and the column of word w of the transposed block.
+// Gives the place of word w, and the row of 8 and the column of word w of the transposed block.
 #if MMA
 #define WORD_PLACE(at, w) \
   (((w) % 2 * 2 + (w) / 4) * 64 + (at)->g * 8 + 2 * (at)->t + (w) / 2 % 2)
@@ -128,7 +128,7 @@ INLINE void load_slot_block(const Warp* at, Block x, __global const double* from
     x[w + WORD_ROWS] = pair.y;
   }
 }
-// The same from a copy in local memory.
+// Loads a block from a copy in local memory.
 INLINE void load_copied_block(const Warp* at, Block x, __local const double* from) {
 #pragma unroll
   for (int w = 0; w < BLOCK_WORDS; w += w % WORD_ROWS == WORD_ROWS - 1 ? WORD_ROWS + 1 : 1) {
@@ -269,8 +269,8 @@ INLINE double departure_of_own(const Place* at, Block own[OWN]) {
 
 // ---- factor
 
-// Whether divisions by a pivot need no correction: those in G, and those of Q, whose bar in float32
-// is 2^29 times as large (pivot_block.clh).
+// Say whether divisions by a pivot need no correction: divisions in G, and divisions of Q, whose
+// bar in float32 is 2^29 times as large (pivot_block.clh).
 #define PLAIN_IN_G 1
 #define PLAIN_IN_Q 2
 #define BAR_UNITS (sizeof(STORED) == 4 ? 0x1p29 : 1.0)
@@ -279,8 +279,8 @@ INLINE int plain_of(double squares, double most) {
          (squares <= most * BAR_UNITS * BAR_UNITS + 12 ? PLAIN_IN_Q : 0);
 }
 
-// The pivot in local memory: -G -> X. L goes to `factor` in local memory and to `to`, and X' to
-// `inverse`, both in the slot. Returns ||D X||_F^2 (pivot_block.clh).
+// Replaces the pivot -G in local memory by X. L goes to `factor` in local memory and to `to`, and
+// X' to `inverse`, both in the slot. Returns ||D X||_F^2 (pivot_block.clh).
 INLINE double factor_group_pivot(const Warp* at, __local double* pivot, __local double* factor,
                                  __global double* to, __global double* inverse) {
   const Warp quads = {at->lane, row_of_lane(at->lane), at->t, factor};
@@ -296,7 +296,7 @@ INLINE double factor_group_pivot(const Warp* at, __local double* pivot, __local 
   return squares;
 }
 
-// Column b of -G -> L, every (WARPS - 1)-th row from `first` on.
+// Divides column b of -G to get L. A warp takes every (WARPS - 1)-th row from `first` on.
 INLINE void divide_column(const Place* at, __local double* column, __local const double* factor,
                           __local const int* plain, __global double* factors, int b, int first) {
 #pragma unroll 1
@@ -402,7 +402,7 @@ INLINE void copy_divisor_column(__local double* to, __global double* factors,
   }
 }
 
-// 16 rows of each warp: s := Z with Z L' = S.
+// Replaces 16 rows S of each warp by Z with Z L' = S.
 INLINE void divide_strips(const Place* at, Block s[BLOCKS], __local double* columns,
                           __global double* factors, __global const double* inverses,
                           __local const int* plain) {

@@ -251,7 +251,7 @@ __kernel void update_trailing(__global float* r, __global double* work, FactorSh
 
 // ---- form_panel
 
-// Local memory: column p of the square's L, with X(p, p) instead of L(p, p).
+// Local memory holds column p of the square's L, with X(p, p) in the place of L(p, p).
 #define COLUMN_ROOM (SIDE_BLOCKS * BLOCK_ROOM)
 
 // Starts the copy of a block of the slot.
@@ -285,7 +285,7 @@ INLINE void load_panel(const Warp* at, Block s, Slot slot, int other, int b, int
   }
 }
 
-// A strip of 16 rows: s := s X by substitution, where X is the inverse of the square's L':
+// Replaces a strip s of 16 rows by s X, where X is the inverse of the square's L', by substitution:
 // s(p) := s(p) X(p, p), then s(q) -= s(p) L(q, p)' for q > p. A single product with X is
 // mathematically the same, but its rounding errors are larger (gram_guard.clh).
 INLINE void solve_strip(const Place* at, Block s[SIDE_BLOCKS], __local double* columns, Slot slot,
@@ -419,7 +419,7 @@ INLINE float sum_of_block_rows(float x) {
   return x;
 }
 
-// For each block row of X: the sum of squares of D X, and that of H X or of D X's diagonal block.
+// Sums, for each block row of X, the squares of D X, and those of H X or of D X's diagonal block.
 INLINE void sum_block_rows(const Place* at, Slot slot, int n, bool has_spread, __local float* plain,
                            __local float* other) {
   const int rows = (n + 15) / 16 * 16, across = squares_across(slot.tiles);
@@ -459,7 +459,7 @@ INLINE double guard_of_slot(const Place* at, Slot slot, int n, bool has_spread, 
   return sum_over_group(at, guard, sums);
 }
 
-// S / (g u), the error of R (gram_guard.clh), after guard_of_slot with H.
+// Returns S / (g u), the error of R (gram_guard.clh). It is called after guard_of_slot with H.
 INLINE float error_of_slot(const Place* at, Slot slot, int n, float share,
                            __local const float* plain, __local const float* other,
                            __local double* sums, __local int* most) {

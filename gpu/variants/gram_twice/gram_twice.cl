@@ -182,8 +182,8 @@ INLINE void multiply_tile(const Place* at, Block sum[4],
   }
 }
 
-// The tiles of R' = L1 L2 below the diagonal, to their places in R, where R1 has nothing but zeros.
-// Groups: these tiles per matrix, those with the longest sums first.
+// Computes the tiles of R' = L1 L2 below the diagonal and stores them in R, where R1 has nothing
+// but zeros. Groups: these tiles per matrix; the tiles with the longest sums come first.
 __kernel __attribute__((reqd_work_group_size(GROUP_SIZE, 1, 1))) void multiply_factors(
     __global double* r, __global double* work, FactorShape shape, TwiceShape twice, int first) {
   __local double stages[FACTOR_STAGES][FACTOR_ENTRIES] __attribute__((aligned(16)));

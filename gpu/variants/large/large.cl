@@ -123,8 +123,8 @@ INLINE index_t x_offset(index_t matrix, FactorShape shape, int block) {
   return (matrix * blocks + block / BLOCK) * BLOCK * BLOCK;
 }
 
-// Rows first .. last - 1 of column `col` for a work-item, whose next row is SCAN_LANES further, and
-// its place in a group.
+// Knows the rows first .. last - 1 of column `col` for a work-item, whose next row is SCAN_LANES
+// further, and its place in a group.
 typedef struct {
   index_t matrix;
   int slab, col, first, last;

@@ -43,7 +43,7 @@
 #define PIECE 1
 #endif
 #define STRIP ((int)(16 / sizeof(STORED)))  // columns of a strip
-#define TERMS 4  // rows of a strip that are loaded before the products with those before
+#define TERMS 4  // rows of a strip that are loaded ahead of their products
 #define STRIP_GROUP 128
 #define SIDE 8                   // work-items down and across a tile
 #define TILE_SIDE (SIDE * SIDE)  // its columns, and places for its rows
@@ -64,7 +64,7 @@ typedef union {
   STORED entries[PIECE];
 } Pieces;
 
-// The entries i of this group, out of the square blocks of all matrices.
+// Goes over the entries i of this group, out of the square blocks of all matrices.
 #define FOR_SQUARE_ENTRIES(i, square)                                                       \
   const index_t start = get_group_id(0) * (index_t)LOOK_ENTRIES;                            \
   const index_t first_matrix = start / (square);                                            \

@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/tall.hpp"
+#include "core/cpu/tall/tall.hpp"
 #include "gpu/check/host_check.hpp"
 #include "gpu/common/tall_sums.hpp"
 #include "gpu/common/tile_lanes.hpp"

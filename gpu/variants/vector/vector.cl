@@ -26,7 +26,9 @@
 #ifndef LANES
 #define LANES 16
 #endif
-#define SUM_ROWS 32
+// Rows that are summed together. Rounding errors of rows that are alike have one sign, so that a
+// long sum of such rows would miss the bar.
+#define SUM_ROWS 16
 
 typedef JOIN(REAL, LANES) realv;
 
@@ -35,7 +37,7 @@ typedef JOIN(REAL, LANES) realv;
 #define PANEL(m, c) (((c) / 4) * (m)*4)
 #define COLUMN(m, c) (PANEL(m, c) + (c) % 4)
 
-// The lanes of the vectors as single numbers.
+// Views the lanes of the vectors as single numbers.
 INLINE __global REAL* lanes_of(__global realv* x) { return (__global REAL*)x; }
 
 // Lane l of the pack := A D of one matrix. codes[j LANES + l] receives the magnitude code of column

@@ -14,6 +14,7 @@
 #include "app/bench/timing.hpp"
 #include "core/cpu/cpu_backend.hpp"
 #include "core/error.hpp"
+#include "core/operations.hpp"
 #include "tests/support/run_tool.hpp"
 
 namespace qrtool {
@@ -82,7 +83,7 @@ TEST(BenchCases, WhatARequestMeans) {
 
 TEST(BenchCases, OperationsAreLapacksCount) {
   const auto flops = [](index_t m, index_t n, Mode mode) {
-    return bench_flops(problem_of({m, n, 10}, ElementType::float32, mode));
+    return lapack_operations(problem_of({m, n, 10}, ElementType::float32, mode));
   };
   EXPECT_DOUBLE_EQ(flops(6, 3, Mode::r), 10 * (2.0 * 6 * 9 - 2.0 / 3 * 27));
   EXPECT_DOUBLE_EQ(flops(6, 3, Mode::reduced), 2 * flops(6, 3, Mode::r));
@@ -98,7 +99,7 @@ TEST(BenchCases, OperationsOfLeastSquaresAreThoseOfGels) {
   EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::solve_shared), of_r + 10 * of_x)
       << "A is factored once";
   EXPECT_DOUBLE_EQ(case_flops(size, Mode::r, BenchTask::factor),
-                   bench_flops(problem_of(size, ElementType::float32, Mode::r)));
+                   lapack_operations(problem_of(size, ElementType::float32, Mode::r)));
 }
 
 TEST(BenchCases, LeastSquaresHaveCasesOfTheirOwn) {
@@ -235,7 +236,7 @@ TEST(BenchData, RepeatsWhatItDrew) {
   EXPECT_NEAR(data.norms()[0], std::sqrt(1.5e6), 10);
 }
 
-/// A result of two cases. Of the second one only a baseline was measured.
+/// Returns a result of two cases. Of the second one only a baseline was measured.
 BenchResult example() {
   BenchResult result;
   result.header = {.backend = "opencl",
@@ -537,7 +538,7 @@ TEST(BenchSolve, LapackIsNamedAndTimed) {
   }
 }
 
-/// Which columns of Q'A a solver gets right: x of a system with a known solution.
+/// Expects that a method finds x of a system with a known solution. `w` is its workspace.
 template <class T>
 void expect_known_solution(typename LapackSolver<T>::Workspace w, const LapackSolver<T>& solver,
                            bool (LapackSolver<T>::*solve)(const SystemSize&, T*, T*,

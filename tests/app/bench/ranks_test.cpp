@@ -87,7 +87,7 @@ class FailingOnce final : public CpuBackend {
   bool has_failed_ = false;
 };
 
-/// How a test differs from three ranks that use the CPU's usual variants.
+/// Says how a test differs from three ranks that use the CPU's usual variants.
 struct Ranks {
   int count = 3;
   std::string variant{};

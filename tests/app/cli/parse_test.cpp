@@ -112,7 +112,8 @@ TEST(Options, EveryOptionOfGenerateArrives) {
   EXPECT_EQ(offset.cond, 1e3);
 }
 
-/// What would have no effect, or would be written where nobody looks for it.
+/// Options are refused that would have no effect, or whose result would be written where nobody
+/// looks for it.
 TEST(Options, WhatCannotBeMeantIsRefused) {
   for (const auto& line : std::vector<std::vector<const char*>>{
            {"generate", "--shape", "4x4", "--cond", "10", "a.h5"},
@@ -158,7 +159,7 @@ TEST(OptionValues, Numbers) {
     EXPECT_THROW(parse_number("--cond", text, 1), UsageError) << text;
 }
 
-/// A command line, and what it prints to standard error. All of them exit with 2.
+/// A command line that exits with 2, and what it prints to standard error.
 struct Mistake {
   std::vector<std::string> arguments;
   std::string message;

@@ -11,6 +11,8 @@
 #include <tuple>
 
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "io/hdf5/file.hpp"
 #include "io/reader.hpp"
@@ -48,7 +50,7 @@ class Factor : public testing::Test {
   TemporaryDirectory dir_;
 };
 
-/// Whether matrices first_a .. of a and first_b .. of b have the same bits.
+/// Whether the matrices first_a .. of a and first_b .. of b have the same bits.
 bool same_bits(const Stored& a, index_t first_a, const Stored& b, index_t first_b, index_t count) {
   const BatchView<double> x = a.view(), y = b.view();
   return x.rows == y.rows && x.cols == y.cols &&
@@ -224,7 +226,8 @@ TEST_F(Factor, ProbeMeasuresWhereThatIsAsFast) {
   }
 }
 
-// By matrices with every variant, by rows with Q and for R alone.
+// `--check none` must skip the check on every path: whole matrices with each variant, and row by
+// row, with Q and for R alone.
 TEST_F(Factor, NoneLeavesTheCheckOut) {
   for (const auto& [count, m, n, more] :
        {std::tuple<index_t, index_t, index_t, Strings>{20, 12, 8, {}},

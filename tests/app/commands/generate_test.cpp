@@ -28,7 +28,7 @@ class Generate : public testing::Test {
   std::string file_ = dir_ / "a.h5";
 };
 
-/// The determinant by cofactors: +1 or -1 for an orthogonal matrix.
+/// Returns the determinant by cofactors: +1 or -1 for an orthogonal matrix.
 double determinant(MatrixView<const double> q) {
   if (q.rows == 1) return q(0, 0);
   double sum = 0;

@@ -436,7 +436,7 @@ TEST_F(Verify, OrderAndDatasetAreThoseThatTheFactorsRecord) {
   EXPECT_EQ(other.exit_code, 1) << "explicit options win";
   EXPECT_EQ(other.err, "qrtool: note: " + q_ + " was made from the order column, not from row\n");
 
-  // A file with two datasets: the recorded one is taken.
+  // Of a file with two datasets the recorded one is taken.
   ASSERT_EQ(run_tool({"factor", a_, q_, "-fq"}).exit_code, 0);
   ASSERT_EQ(run_tool({"factor", q_ + ":/R", foreign_, "-fq"}).exit_code, 0);
   const ToolResult chosen = run_tool({"verify", q_, foreign_});
@@ -456,7 +456,7 @@ TEST_F(Verify, AnotherFileThanTheRecordedOneIsMentioned) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "qrtool: note: " + q_ + " was made from the file a.h5, not from copy.h5\n");
   EXPECT_EQ(run_tool({"verify", copy, q_, "-q"}).err, "");
-  // The same numbers under another name, and as text.
+  // The numbers of Q stand under another name, and as text.
   ASSERT_EQ(run_tool({"factor", q_ + ":/Q", foreign_, "-fq"}).exit_code, 0);
   const Stored q = read_dataset(q_, "/Q");
   write_matrices<double>(copy, {count}, q.view());
@@ -469,6 +469,24 @@ TEST_F(Verify, FactorsAreNotNamedInTheirFile) {
   EXPECT_EQ(result.exit_code, 3);
   EXPECT_NE(result.err.find("hint: name the file alone: " + q_ + "\n"), std::string::npos)
       << result.err;
+}
+
+TEST_F(Verify, DenormalNumbersHaveTheBarsThatFactorHeldThemTo) {
+  const Batch<float> denormal = make_matrices<float>("gauss", count, m, n);
+  for (index_t b = 0; b < count; ++b) {
+    for (index_t i = 0; i < m * n; ++i) denormal.view()[b].data[i] *= 1e-42F;
+  }
+  write_matrices<float>(a_, {count}, denormal.view());
+  const ToolResult factored = run_tool({"factor", a_, q_, "-f", "--json"});
+  const ToolResult verified = run_tool({"verify", a_, q_, "--json"});
+  ASSERT_EQ(factored.exit_code + verified.exit_code, 0) << factored.err << verified.err;
+  const auto worst_of = [](const ToolResult& result) {
+    return nlohmann::json::parse(result.out)["check"]["worst"]["residual"];
+  };
+  const auto ours = worst_of(factored), theirs = worst_of(verified);
+  EXPECT_EQ(ours["matrix"], theirs["matrix"]);
+  EXPECT_NEAR(ours["ratio"].get<double>(), theirs["ratio"].get<double>(),
+              1e-6 * theirs["ratio"].get<double>());
 }
 
 TEST_F(Verify, AnOutputThatLacksFactorsOfItsModeIsRefused) {

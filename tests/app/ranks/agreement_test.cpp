@@ -9,8 +9,9 @@
 #include <atomic>
 
 #include "app/cli/parse.hpp"
-#include "app/ranks/share_stages.hpp"
-#include "app/run/factor_run.hpp"
+#include "app/run/attempts.hpp"
+#include "app/run/make_backend.hpp"
+#include "app/run/share_stages.hpp"
 #include "core/error.hpp"
 #include "tests/support/local_ranks.hpp"
 
@@ -87,7 +88,7 @@ void expect_all(const std::array<std::string, ranks>& messages, const std::strin
   for (const std::string& message : messages) EXPECT_EQ(message, expected);
 }
 
-/// The options that rank 0 and 1 share, and those of rank 2.
+/// Returns the error where ranks 0 and 1 have the options `all`, and rank 2 the options `last`.
 std::string refusal_of(std::vector<GivenOption> all, std::vector<GivenOption> last) {
   const auto messages = messages_of<UsageError>(
       [&](Comm& comm) { agree_on_options(comm, comm.rank() == 2 ? last : all); });
@@ -143,43 +144,36 @@ TEST(Agreement, DifferentParametersAreRefusedOnAllRanks) {
              "rank 0 would run made-up/one with the parameters GROUP=256, rank 1 with GROUP=128");
 }
 
-/// What factor_on_ranks does with a backend: plan, agree, work, and all of it once more on the CPU
-/// where a device fails.
+/// The test does what factor_on_ranks does: choose, agree, plan, agree, work, and all of it once
+/// more on the CPU where a device fails.
 TEST(Agreement, WhereOneDeviceFailsAllRanksTakeTheCpu) {
   for (const int failing : {0, 1, 2}) {
     std::atomic<int> done_by_cpu = 0, done_by_device = 0;
-    const Source source;
+    Limits limits;
+    limits.host_bytes = std::size_t{1} << 30;
+    const auto factor_on = [&](Backend& backend, Comm& comm) {
+      agree_on_backend(comm, backend);
+      Plan plan = make_plan({1, 4, 4}, backend.variants(), backend.limits());
+      agree_on_plan(comm, backend, plan);
+      const Batch<float> a(1, 4, 4), q(1, 4, 4), r(1, 4, 4);
+      std::fill_n(a.view().data, 16, 1.0f);
+      MatrixReport report;
+      together(comm, [&] {
+        backend.factor(plan, BatchView<const float>(a.view()), {q.view(), r.view(), {}, {}},
+                       {&report, 1});
+      });
+      ++(backend.name() == "cpu" ? done_by_cpu : done_by_device);
+    };
     test::run_ranks(ranks, [&](Comm& comm) {
-      const auto choose = [&] {
+      for (Attempts attempts({}, true);;) {
         BackendChoice choice{std::make_unique<MadeUp>(256, comm.rank() == failing), ""};
-        agree_on_backend(comm, *choice.backend);
-        return choice;
-      };
-      const auto factor_on = [&](Backend& backend) -> FactorResult {
-        Plan plan = make_plan({1, 4, 4}, backend.variants(), backend.limits());
-        agree_on_plan(comm, backend, plan);
-        const Batch<float> a(1, 4, 4), q(1, 4, 4), r(1, 4, 4);
-        std::fill_n(a.view().data, 16, 1.0f);
-        MatrixReport report;
-        together(comm, [&] {
-          backend.factor(plan, BatchView<const float>(a.view()), {q.view(), r.view(), {}, {}},
-                         {&report, 1});
-        });
-        ++(backend.name() == "cpu" ? done_by_cpu : done_by_device);
-        return {.source = source,
-                .plan = plan,
-                .backend = backend.name(),
-                .device = "",
-                .shown_device = {},
-                .files = {},
-                .datasets = {},
-                .verdict = Verdict(true),
-                .stages = {},
-                .chunks = {}};
-      };
-      Limits limits;
-      limits.host_bytes = std::size_t{1} << 30;
-      EXPECT_EQ(factor_with_fallback(true, limits, choose, factor_on).backend, "cpu");
+        if (!attempts.is_first()) choice = make_backend(attempts.request(), Problem{}, limits);
+        try {
+          return factor_on(*choice.backend, comm);
+        } catch (const Error& error) {
+          attempts.go_on(error, choice.is_device());
+        }
+      }
     });
     EXPECT_EQ(done_by_cpu, ranks);
     EXPECT_EQ(done_by_device, 0);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run/attempts.hpp"
 #include "app/run/opencl.hpp"
 #include "core/error.hpp"
 #include "core/host.hpp"
@@ -29,6 +30,42 @@ TEST(MakeBackend, VariantImpliesItsBackend) {
   EXPECT_THROW(backend({"cpu", "", {}, "opencl/small"}), UsageError);
   EXPECT_THROW(backend({"cpu", "0", {}, ""}), UsageError);
   EXPECT_THROW(backend({"auto", "0", {}, "cpu/eigen"}), UsageError);
+}
+
+/// Whether a run goes on after such an error in its first attempt.
+template <class E>
+bool goes_on(Attempts& attempts, const E& failure, bool had_device) {
+  try {
+    throw failure;
+  } catch (const Error& error) {
+    try {
+      attempts.go_on(error, had_device);
+      return true;
+    } catch (const E&) {
+      return false;
+    }
+  }
+}
+
+TEST(Attempts, AfterADeviceThatTheToolHasChosenComesTheCpu) {
+  for (const bool had_device : {false, true}) {
+    Attempts attempts({}, true);
+    EXPECT_TRUE(attempts.is_first());
+    EXPECT_TRUE(goes_on(attempts, DeviceError("no device"), had_device));
+    EXPECT_FALSE(attempts.is_first());
+    EXPECT_EQ(attempts.request().name, "cpu");
+    EXPECT_FALSE(goes_on(attempts, DeviceError("no device"), had_device)) << "nothing is left";
+  }
+  Attempts full({}, true);
+  EXPECT_TRUE(goes_on(full, LimitError("the device is full"), true));
+}
+
+TEST(Attempts, OtherErrorsEndTheRun) {
+  Attempts automatic({}, true), asked_for({"opencl", "", {}, ""}, false);
+  EXPECT_FALSE(goes_on(automatic, LimitError("no memory"), false));
+  EXPECT_FALSE(goes_on(automatic, InputError("damaged"), true));
+  EXPECT_FALSE(goes_on(asked_for, DeviceError("no device"), true));
+  EXPECT_FALSE(goes_on(asked_for, LimitError("the device is full"), true));
 }
 
 TEST(MakeBackend, RanksTakeInTurnTheDevicesThatAWordMeans) {

@@ -58,6 +58,14 @@ struct Buffer {
   int value = 0;
 };
 
+/// Stages from three functions.
+template <class Read, class Work, class Write>
+struct Stages {
+  Read read;
+  Work work;
+  Write write;
+};
+
 /// Passes 0 .. count - 1 through the pipeline. Each stage adds a digit and may throw at one value.
 struct Passage {
   int count;
@@ -71,22 +79,21 @@ struct Passage {
   }
   StageSeconds operator()(int buffers) {
     std::vector<Buffer> all(static_cast<std::size_t>(buffers));
-    return run_pipeline(
-        all,
-        [&](Buffer& b) {
-          if (read == count) return false;
-          b.value = read++;
-          maybe_throw("read", b.value);
-          return true;
-        },
-        [&](Buffer& b) {
-          maybe_throw("work", b.value);
-          b.value += 1000;
-        },
-        [&](Buffer& b) {
-          maybe_throw("write", b.value);
-          written.push_back(b.value);
-        });
+    Stages stages{[&](Buffer& b) {
+                    if (read == count) return false;
+                    b.value = read++;
+                    maybe_throw("read", b.value);
+                    return true;
+                  },
+                  [&](Buffer& b) {
+                    maybe_throw("work", b.value);
+                    b.value += 1000;
+                  },
+                  [&](Buffer& b) {
+                    maybe_throw("write", b.value);
+                    written.push_back(b.value);
+                  }};
+    return run_pipeline(all, stages);
   }
 };
 
@@ -143,7 +150,8 @@ TEST(Pipeline, TheFirstErrorWins) {
     throw std::runtime_error("second");
   };
   try {
-    run_pipeline(buffers, read, work, write);
+    Stages stages{read, work, write};
+    run_pipeline(buffers, stages);
     ADD_FAILURE();
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "first");
@@ -162,18 +170,17 @@ TEST(Pipeline, StagesOverlap) {
     EXPECT_TRUE(meeting.try_wait()) << "one stage waits for the other";
   };
   int read = 0, worked = 0, written = 0;
-  run_pipeline(
-      buffers,
-      [&](Buffer&) {
-        if (++read == 3) meet();
-        return read <= 3;
-      },
-      [&](Buffer&) {
-        if (++worked == 2) meet();
-      },
-      [&](Buffer&) {
-        if (++written == 1) meet();
-      });
+  Stages stages{[&](Buffer&) {
+                  if (++read == 3) meet();
+                  return read <= 3;
+                },
+                [&](Buffer&) {
+                  if (++worked == 2) meet();
+                },
+                [&](Buffer&) {
+                  if (++written == 1) meet();
+                }};
+  run_pipeline(buffers, stages);
   EXPECT_EQ(written, 3);
 }
 
@@ -187,9 +194,9 @@ TEST(Pipeline, OneBufferIsNeverInTwoStages) {
     --busy;
     return result;
   };
-  run_pipeline(
-      buffers, [&](Buffer&) { return alone(left-- > 0); }, [&](Buffer&) { alone(0); },
-      [&](Buffer&) { alone(0); });
+  Stages stages{[&](Buffer&) { return alone(left-- > 0); }, [&](Buffer&) { alone(0); },
+                [&](Buffer&) { alone(0); }};
+  run_pipeline(buffers, stages);
 }
 
 }  // namespace

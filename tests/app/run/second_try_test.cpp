@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // second_try_test.cpp: whole runs whose first try is spoiled on purpose: in memory and by rows, on
 // the CPU and on a device, by one rank and by several, to HDF5 and to CSV.
-#include "core/second_try.hpp"
+#include "core/factor/second_try.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {
@@ -61,8 +63,8 @@ TYPED_TEST(BatchedQrTest, EveryInstructionSetMeetsTheBar) {
   }
 }
 
-/// The largest orthogonality, in units of its bar, of constant n x n matrices with entries from 0.5
-/// to 1.
+/// Returns the largest orthogonality error, in bars, of constant n x n matrices with entries from
+/// 0.5 to 1.
 template <class T>
 double worst_of_constant_matrices(const batched::Kernels& kernels, index_t n) {
   constexpr index_t packs = 100;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 
 namespace qrtool {
@@ -20,7 +22,7 @@ class BlockedQrTest : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(BlockedQrTest, Types);
 
-/// Packed Q and R of one matrix.
+/// Q and R of one matrix, without padding.
 template <class T>
 struct Result {
   Batch<T> q, r;

@@ -13,6 +13,8 @@
 #include "core/cpu/cpu_variants.hpp"
 #include "core/error.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 #include "core/ratios.hpp"
 #include "tests/support/householder.hpp"
 
@@ -48,7 +50,7 @@ struct Run {
   static constexpr std::string_view variant = V::variant;
 };
 
-/// A batch and its poisoned outputs, with padding around every row and matrix.
+/// A batch and its outputs, which are filled with NaN, with padding around every row and matrix.
 template <class Run>
 struct Case {
   using T = typename Run::Element;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr index_t rows = 24, columns = 40;
 
-/// Gaussian entries where mask(i, j), zeros elsewhere.
+/// Makes a batch with Gaussian entries where mask(i, j), and zeros elsewhere.
 template <class Mask>
 Batch<double> make(index_t m, index_t n, Mask mask) {
   Batch<double> batch(1, m, n);

@@ -11,11 +11,12 @@
 
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {
 
-/// R of A in float64 by reflectors.
+/// Computes R of A in float64 by reflectors.
 Batch<double> reference_r(MatrixView<const float> a) {
   Batch<double> wide(1, a.rows, a.cols), r(1, a.cols, a.cols);
   for (index_t i = 0; i < a.rows; ++i)
@@ -30,8 +31,8 @@ Batch<double> reference_r(MatrixView<const float> a) {
   return r;
 }
 
-/// The allowed errors, relative to the column's norm, in addition to half a unit of float32 from
-/// rounding: with sums in float64, and with sums in float32.
+/// Errors may be so large, relative to the column's norm, in addition to half a unit of float32
+/// from rounding: with sums in float64, and with sums in float32.
 constexpr double wide_error = 0x1p-28, narrow_error = 0x1p-22;
 
 /// Whether A was accepted. The error of an accepted R is checked.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lane_meter_test.cpp: small matrices are measured as by ErrorMeter, whatever their neighbours are.
-// tests/core/error_meter_test.cpp compares the sums with sums in twice the precision.
+// tests/core/measure/error_meter_test.cpp compares the sums with sums in twice the precision.
 #include "core/cpu/check/lane_meter.hpp"
 
 #include <gtest/gtest.h>
@@ -14,6 +14,8 @@
 
 #include "core/cpu/reference/eigen_qr.hpp"
 #include "core/matrices.hpp"
+#include "core/measure/error_meter.hpp"
+#include "core/measure/magnitude.hpp"
 
 namespace qrtool {
 namespace {
@@ -53,7 +55,7 @@ struct Matrices {
   BatchView<T> view_r() { return view(r, problem.count, problem.r_rows(), problem.n); }
   int scale(index_t b) { return magnitude_of<T>(view_a()[b]).scale(); }
 
-  /// Of the matrices from `first` on, as one pack.
+  /// Measures the matrices from `first` on as one pack.
   std::vector<Errors> in_lanes(const check_lanes::Kernels& kernels, index_t first, index_t count) {
     LaneMeter<T> meter(problem, kernels);
     std::vector<Errors> errors(static_cast<std::size_t>(count));

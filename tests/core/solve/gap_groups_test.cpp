@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t lanes = 4, most = 10;
 
-/// Groups right sides 100, 101, ..; side s leaves out row rows[s] of 130, none where it is
+/// Groups right sides 100, 101, ... Side s leaves out row rows[s] of 130, and none where rows[s] is
 /// negative.
 std::vector<std::vector<index_t>> groups_of(const std::vector<index_t>& rows) {
   std::vector<index_t> gaps;

@@ -13,14 +13,14 @@
 namespace qrtool::test {
 namespace {
 
-/// What was found so far.
+/// Counts what was found so far.
 struct Tally {
   index_t problems = 0, failed = 0, tries = 0;
   double worst = 0;
   std::string worst_name;
 };
 
-/// What is wrong with the answer about a system; empty: nothing.
+/// Returns what is wrong with the answer for a system, or an empty text.
 template <class T>
 std::string complaint(const UnevenSystems<T>& s, const CpuAnswer<T>& answer,
                       const UnevenSystems<double>& evened, const CpuAnswer<double>& checked,

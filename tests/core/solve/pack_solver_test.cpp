@@ -68,7 +68,7 @@ struct Systems {
       solver.run(refs(i, std::min(solver.lanes(), count() - i)), block(as_rows));
     solver.finish(block(as_rows));
   }
-  /// R by Eigen, and then system after system.
+  /// Computes R by Eigen, and then solves one system after another.
   void solve_one_by_one(bool as_rows) {
     const index_t m = problem.m, n = problem.n;
     RowFactors rows(m);
@@ -165,7 +165,7 @@ TYPED_TEST(Packs, OfEveryInstructionSetSolveAsSystemsOneByOneDo) {
   }
 }
 
-/// What happens to one system does not change the bits of another, nor does its lane.
+/// The bits of a system depend neither on its lane nor on what happens to another system.
 TYPED_TEST(Packs, LanesDoNotDependOnEachOther) {
   using T = TypeParam;
   const index_t m = 12, n = 3, p = 2, count = 8;
@@ -194,7 +194,7 @@ TYPED_TEST(Packs, LanesDoNotDependOnEachOther) {
   EXPECT_EQ(mixed.findings[4 * p].rank, n);
   EXPECT_EQ(mixed.reports[4 * p].status, Status::ok);
 
-  // The same system in another lane, and alone.
+  // The system is solved in another lane, and alone.
   PackSolver<T> solver(good.problem, p);
   Systems<T> other(m, n, p, count);
   for (index_t i = 0; i < count; ++i) solver.run(other.refs(i, 1), other.block(false));
@@ -233,7 +233,7 @@ void expect_same_bits(Systems<T>& together, Systems<T>& alone) {
   }
 }
 
-/// Those that A'A cannot solve wait for others of their kind, from anywhere in the batch.
+/// Systems that A'A cannot solve wait for others of their kind, from anywhere in the batch.
 TYPED_TEST(Packs, SystemsThatWaitHaveTheBitsThatTheyHaveAlone) {
   using T = TypeParam;
   const index_t m = 24, n = 5, p = 2, count = 37;

@@ -62,7 +62,7 @@ double distance(const std::vector<double>& x, const std::vector<double>& y) {
 const double tolerance = default_rank_tolerance(ElementType::float64, 6);
 
 TEST(RankedFactor, AStraightLineOverManyFloat32RowsHasRankTwo) {
-  // R of columns 1 and t in [0, 1] over 4,000,000 rows.
+  // This is R of the columns 1 and t in [0, 1] over 4,000,000 rows.
   const double rows = 4e6, r[] = {std::sqrt(rows), std::sqrt(rows) / 2, 0, std::sqrt(rows / 12)};
   RankedFactor factor;
   factor.set({r, 2, 2, 2}, {.tolerance = default_rank_tolerance(ElementType::float32, 2)});

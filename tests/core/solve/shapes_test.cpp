@@ -7,7 +7,7 @@
 namespace qrtool {
 namespace {
 
-/// The readings in words: the place of m, the shape of X, and that of the report.
+/// The readings of B that are expected: the place of m, the shape of X, and that of the report.
 struct Expected {
   RowsOfB rows;
   Dims x_dims, solution_dims;

@@ -45,7 +45,7 @@ struct Run {
     b_places = VectorPlaces::rows(m);
     x_places = VectorPlaces::rows(n);
   }
-  /// Right sides as columns of matrices of `group` columns.
+  /// Stores the right sides as columns of matrices that have `group` columns.
   void use_columns(index_t group) {
     std::vector<T> old = b;
     b_places = VectorPlaces::columns(problem.m, group);
@@ -104,7 +104,7 @@ struct Run {
   std::vector<MatrixFindings> findings;
 };
 
-/// Right sides of `found` against those of `expected`, except those that are left.
+/// Compares the right sides of `found` and `expected`, except those whose numbers are in `left`.
 template <class T>
 void expect_same(const Run<T>& found, const Run<T>& expected, const std::vector<index_t>& left) {
   const double u = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;

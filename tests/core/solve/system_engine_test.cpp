@@ -24,7 +24,7 @@ TYPED_TEST_SUITE(Engines, Types);
 
 const Limits limits{.host_bytes = std::size_t{1} << 30, .threads = 2};
 
-/// All results of some right sides.
+/// All results for some right sides.
 template <class T>
 struct Results {
   Results(index_t count, index_t n)
@@ -87,8 +87,9 @@ void expect_good(const HardSystems<T>& s, const Results<T>& results, index_t i,
   const bool is_clear = reference.last_ratio > 10 * tau && reference.next_ratio < tau / 10;
   if (!is_clear) return;
   EXPECT_EQ(results.findings[i].rank, reference.rank);
-  // Least squares: kappa, and kappa^2 times the residual; the reference has the same error in
-  // float64. Without column scaling the bound would not hold for graded columns.
+  // The error of least squares grows with kappa, and with kappa^2 times the residual; the reference
+  // has the same error in float64. Without column scaling the bound would not hold for graded
+  // columns.
   const double u = problem.type == ElementType::float32 ? 0x1p-23 : 0x1p-52;
   if (s.is_graded[i]) return;
   const double norm_x = norm_of(reference.x.data(), s.n);
@@ -140,7 +141,7 @@ TYPED_TEST(Engines, OneMatrixWithManyRightSidesGivesTheSame) {
     const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 1, 12);
     const SolveProblem problem = problem_of<T>(shape.m, shape.n);
     for (index_t i = 0; i < s.count; ++i) {
-      // All right sides with matrix i.
+      // All right sides are solved with matrix i.
       HardSystems<T> shared = s;
       for (index_t c = 0; c < s.count; ++c)
         std::copy_n(&s.a[i * s.m * s.n], s.m * s.n, &shared.a[c * s.m * s.n]);
@@ -157,7 +158,7 @@ TYPED_TEST(Engines, OneMatrixWithManyRightSidesGivesTheSame) {
   }
 }
 
-/// Rows in memory, in visits of some leaves.
+/// Returns a sweep over rows in memory, whose visits bring some leaves each.
 template <class T>
 SweepRows<T> sweep_of(MatrixView<const T> ab, index_t n, index_t rows_at_once) {
   return [=](const RowScales& scales, const VisitRows<T>& visit) {

@@ -43,7 +43,7 @@ TEST(FastFloat64, IsKnownForTheDataCentrePartsOfTwoVendors) {
   EXPECT_EQ(has_fast_float64("NVIDIA GeForce RTX 4090", 89), false);
   EXPECT_EQ(has_fast_float64("gfx90a:sramecc+:xnack-", 0), true);
   EXPECT_EQ(has_fast_float64("gfx942", 0), true);
-  // Not known: they are measured.
+  // The speed of these devices is not known; it is measured.
   EXPECT_EQ(has_fast_float64("gfx1100", 0), std::nullopt);
   EXPECT_EQ(has_fast_float64("gfx9", 0), std::nullopt);
   EXPECT_EQ(has_fast_float64("Intel(R) Data Center GPU", 0), std::nullopt);
@@ -79,7 +79,7 @@ TEST_F(Devices, UnknownOnesAreAnsweredWithTheList) {
   }
 }
 
-/// A machine with a CPU device, two equal GPUs and a third, different GPU.
+/// Describes a machine with a CPU device, two equal GPUs and a third, different GPU.
 std::vector<DeviceInfo> made_up() {
   std::vector<DeviceInfo> devices;
   for (const char* name : {"pthread-Epyc", "NVIDIA H200", "NVIDIA H200", "Other GPU 1"}) {

@@ -23,7 +23,8 @@ struct GramResult {
   std::vector<cl_int> routes;
 };
 
-/// `most_slots`: 0, or the largest number of matrices that `gram_tiles` factors at a time.
+/// Runs a variant. `most_slots` is 0, or the largest number of matrices that `gram_tiles` factors
+/// at a time.
 GramResult run_gram(const GpuVariant& variant, const Problem& problem, const std::vector<float>& a,
                     index_t most_slots = 0) {
   MatrixBytes bytes = matrix_bytes(variant, problem);
@@ -84,7 +85,7 @@ std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, cons
   engine.compute.enqueueWriteBuffer(buffers.job.a, CL_TRUE, 0, a.size(), a.data());
   const FactorJob& job = buffers.job;
   const std::array results{job.q, job.r, job.v, job.tau, buffers.errors};
-  for (const cl::Buffer& to : results) {  // they may be larger than what is written
+  for (const cl::Buffer& to : results) {  // buffers may be larger than what is written
     if (to() != nullptr)
       engine.compute.enqueueFillBuffer(to, cl_uint{0}, 0, to.getInfo<CL_MEM_SIZE>());
   }
@@ -93,7 +94,7 @@ std::vector<char> run_with_parts(bool has_parts, const GpuVariant& variant, cons
   const std::size_t whole = session.programs.size();
   engine.factor(variant, buffers.job, factored);
   engine.check(variant, buffers, checked);
-  // What prepare() has built is all that is needed.
+  // The run builds nothing beyond what prepare() has built.
   EXPECT_TRUE(!has_parts || session.programs.size() == whole) << variant.plan.name;
   std::vector<char> result;
   for (const cl::Buffer& from : results) {
@@ -149,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(Engine, ProgramsInParts, testing::ValuesIn(variant_name
                            return used.param.substr(used.param.find('/') + 1);
                          });
 
-/// What only matrices need that A'A does not give, is built when there is such a matrix.
+/// Kernels that only matrices need which A'A cannot factor are built when there is such a matrix.
 TEST(PartsOfTall, ForOneMatrixOfManyGiveTheBitsOfTheWholeProgram) {
   SKIP_WITHOUT_OPENCL();
   const GpuVariant& variant = *std::ranges::find_if(
@@ -177,7 +178,7 @@ class FlaggedMatrices : public ::testing::Test {
     return {std::move(result.q), std::move(result.r)};
   }
 
-  /// Gaussian matrices; in the flagged ones two columns are equal.
+  /// Makes Gaussian matrices. In the flagged ones two columns are equal.
   static std::vector<float> matrices(std::initializer_list<index_t> flagged) {
     std::vector<float> a(static_cast<std::size_t>(count * rows * cols));
     for (index_t b = 0; b < count; ++b) {
@@ -222,7 +223,7 @@ TEST_F(FlaggedMatrices, AloneInASubChunkHaveTheSameBits) {
   EXPECT_EQ(factors(variant, first), by_device);
 }
 
-/// Where the jobs of a run have their matrices: that of `gram`, then those of its flagged matrices.
+/// The buffers with the matrices of a run's jobs: first of `gram`, then of its flagged matrices.
 std::vector<cl_mem> inputs_of_jobs;
 
 template <GpuVariant (*variant_of)()>
@@ -321,14 +322,14 @@ TEST(TallMatrices, HaveTheirRouteInTheReport) {
   resident.run();
   EXPECT_EQ(routes_of(resident.report()), expected);
 
-  plan.params["GRAM_BODY"] = 0;  // the tree for all of them
+  plan.params["GRAM_BODY"] = 0;  // all matrices go through the tree
   const std::vector<MatrixReport> by_tree = factor<float>(backend(), plan, a.view()).report;
   EXPECT_EQ(routes_of(by_tree), std::vector<Route>(count, Route::only));
   for (const index_t b : {0, 1, 3}) EXPECT_EQ(by_tree[b].status, Status::ok) << b;
 }
 
-/// Gaussian matrices. In matrix b, column `col` is column 0 with a relative change of 2^-(b / 4 +
-/// 4).
+/// Makes Gaussian matrices. In matrix b, column `col` is column 0 with a relative change of 2^-(b /
+/// 4 + 4).
 std::vector<float> nearly_dependent(const Problem& problem, index_t col) {
   std::vector<float> a(static_cast<std::size_t>(problem.count * problem.m * problem.n));
   for (index_t b = 0; b < problem.count; ++b) {
@@ -355,7 +356,7 @@ double distance_from_orthogonal(const MatrixView<const float> q) {
   return std::sqrt(squares);
 }
 
-// max |A - QR| divided by the norm of A's column
+// Returns max |A - QR| divided by the norm of A's column.
 double residual_of(const MatrixView<const float> a, const MatrixView<const float> q,
                    const MatrixView<const float> r) {
   double worst = 0;
@@ -444,7 +445,7 @@ TEST(GramGuard, StopsWhatMissesTheBar) {
   EXPECT_TRUE(factors.routes[0] == ROUTE_REFLECTORS || error <= 512 * 0x1p-23) << error;
 }
 
-/// One square, one with two tiles, and two squares; matrix 3 is flagged.
+/// The matrices have one square, one with two tiles, and two squares; matrix 3 is flagged.
 TEST(GramTiles, GiveTheSameBitsInWaves) {
   SKIP_WITHOUT_OPENCL();
   for (const auto& [m, n] : {std::pair{70, 60}, {130, 97}, {150, 140}}) {

@@ -19,12 +19,12 @@ namespace {
 struct Size {
   int rows, cols, depth;
 };
-/// Sizes near the tiles of 32, 64 and 128, and near the 16 terms of a stage.
+/// The sizes are near the tiles of 32, 64 and 128, and near the 16 terms of a stage.
 const std::vector<Size> sizes{{1, 1, 1},     {3, 5, 7},     {64, 130, 17},
                               {130, 67, 33}, {33, 200, 70}, {129, 257, 64}};
 constexpr int matrices = 2, slabs = 2;
 
-/// A device, with the programs of one body.
+/// Holds a device and the programs of one body.
 template <class T>
 class Products {
  public:

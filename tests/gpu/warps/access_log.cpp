@@ -117,7 +117,7 @@ char* GlobalMemory::take(std::size_t bytes) {
 void GlobalMemory::give_back(char* first, std::size_t bytes) {
   madvise(first, whole_pages(bytes), MADV_DONTNEED);
   Cell* const cells = cells_ + static_cast<std::size_t>(first - first_) / sizeof(float);
-  // Whole pages of cells, too: a page of floats has as many bytes as cells divide.
+  // Whole pages of cells are given back, since a page of floats has as many bytes as cells divide.
   madvise(cells, whole_pages(bytes) / sizeof(float) * sizeof(Cell), MADV_DONTNEED);
 }
 
@@ -148,7 +148,7 @@ Race GlobalMemory::add(std::uint32_t launch, std::uint32_t group, Access access,
 
 namespace {
 
-/// The text of a line: FILE:NUMBER, then anything.
+/// Returns the text of a line: FILE:NUMBER, then anything.
 std::string line_at(const std::string& place) {
   const std::size_t colon = place.rfind(':');
   if (colon == std::string::npos) return place;

@@ -20,7 +20,7 @@
 
 namespace qrtool::test {
 
-/// The local memory of a program; null where it has none.
+/// The local memory of a program. The pointers are null where it has none.
 struct LocalMemory {
   char *first, *end;
 };
@@ -34,7 +34,7 @@ struct Accessor {
 
 enum class Access { read, write, atomic };
 
-/// A place in the text of kernels: an address in the code.
+/// A place in the text of kernels, as an address in the code.
 using CodePlace = const void*;
 
 struct Race {
@@ -77,7 +77,7 @@ class LocalLog {
   std::vector<Cell> cells_;
 };
 
-/// The memory of buffers: an arena of addresses, no two buffers of which ever share one.
+/// Holds the memory of buffers in an arena of addresses. No two buffers ever share an address.
 class GlobalMemory {
  public:
   GlobalMemory();
@@ -105,7 +105,8 @@ class GlobalMemory {
   std::size_t taken_ = 0;
 };
 
-/// The kernel and the text of a place in its code: first the function that was inlined last.
+/// Returns the kernel and the text of a place in its code. The function that was inlined last comes
+/// first.
 std::string text_of(CodePlace code);
 
 }  // namespace qrtool::test

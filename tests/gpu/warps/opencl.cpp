@@ -160,7 +160,7 @@ class Folder {
   std::string name_;
 };
 
-/// Errors: std::runtime_error with what the compiler says.
+/// Builds a program. Errors: std::runtime_error with what the compiler says.
 void build(_cl_program& program, const char* options) {
   static int number = 0;
   static const Folder folder;

@@ -27,11 +27,11 @@ constexpr double most_rounds_ahead = 2000;
 struct Copy {
   char* to;
   const char* from;
-  int width, bytes;  // bytes that are copied; those after them, up to the width, become 0
+  int width, bytes;  // `bytes` are copied; the others up to the width become 0
   CodePlace code;
 };
 
-/// Where items wait until all are there.
+/// Items wait here until all are there.
 struct Meeting {
   int present = 0;
   std::uint32_t number = 0;
@@ -45,10 +45,10 @@ struct Item {
   std::uint32_t number = 0;                             // of that meeting
   std::uint32_t group_meetings = 0, warp_meetings = 0;  // that order accesses of memory
   std::vector<Copy> open;                               // copies of the stage that is not committed
-  std::vector<std::vector<Copy>> stages;                // those of which copies have not arrived
+  std::vector<std::vector<Copy>> stages;                // stages with copies that have not arrived
 };
 
-/// What the lanes of a warp give to one another.
+/// Holds what the lanes of a warp give to one another.
 struct Exchange {
   Meeting meeting;
   std::array<int, warp_size> words;

@@ -18,7 +18,7 @@
 
 namespace qrtool::test {
 
-/// The memory of all buffers.
+/// Returns the memory of all buffers.
 GlobalMemory& global_memory();
 
 class WarpMachine {

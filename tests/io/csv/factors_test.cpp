@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "io/number_hash.hpp"
+#include "io/file/number_hash.hpp"
 #include "io/writer.hpp"
 #include "tests/io/file_test.hpp"
 
@@ -41,7 +41,7 @@ class CsvFactorsTest : public FileTest {
   }
 };
 
-/// What a run that is killed between two renames can leave.
+/// A run that is killed between two renames can leave any mix of old and new files.
 TEST_F(CsvFactorsTest, EveryMixOfTwoRunsIsRefused) {
   for (unsigned mix = 0; mix < 8; ++mix) {
     write_run("o.csv", 1.0);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""random_tables.py READER [--tables N] [--seed S]: tables as pandas, R, Excel, Octave and MATLAB write
-them, read by the tool and by pandas, and those of R by R: the same numbers under the same names, or a
-refusal. READER is the program qrtool_read_tables."""
+"""random_tables.py READER [--tables N] [--seed S]: tables as pandas, R, Excel, Octave and MATLAB
+write them, read by the tool and by pandas, and those of R by R: the same numbers under the same
+names, or a refusal. READER is the program qrtool_read_tables."""
 import argparse
 import collections
 import json
@@ -29,11 +29,14 @@ class Table:
         self.kind = rng.choice(["pandas", "pandas", "R", "R", "Excel", "Octave", "MATLAB"])
         self.rows, self.width = rng.randint(2, 8), rng.randint(1, 6)
         self.is_clear = True  # nothing in it has two meanings
-        self.sep, self.decimal = rng.choice([(",", "."), (";", ","), (";", "."), ("\t", "."), ("\t", ",")])
-        self.header, self.index = rng.random() < 0.75, rng.choice(["none", "none", "number", "word", "date"])
+        self.sep, self.decimal = rng.choice(
+            [(",", "."), (";", ","), (";", "."), ("\t", "."), ("\t", ",")])
+        self.header = rng.random() < 0.75
+        self.index = rng.choice(["none", "none", "number", "word", "date"])
         if self.kind in ("Octave", "MATLAB"):
             self.index, self.header = "none", self.kind == "MATLAB" and rng.random() < 0.5
-            self.sep, self.decimal = (rng.choice([",", " "]), ".") if self.kind == "Octave" else (",", ".")
+            self.sep = rng.choice([",", " "]) if self.kind == "Octave" else ","
+            self.decimal = "."
         if self.kind == "Excel":
             self.index = "none"
         self.quotes = self.kind == "R" and rng.random() < 0.7
@@ -108,7 +111,8 @@ class Table:
             return str(row) if self.kind != "R" else self.quoted(str(row + 1))
         if self.index == "date":
             return f"2020-01-{row + 1:02}"
-        return self.quoted(f"{WORDS[row % len(WORDS)]} {row}" if self.kind == "R" else WORDS[row % 7])
+        word = f"{WORDS[row % len(WORDS)]} {row}" if self.kind == "R" else WORDS[row % 7]
+        return self.quoted(word)
 
     def write(self):
         lines = []
@@ -172,7 +176,8 @@ class Question:
         self.says = rng.random() < 0.5
         if self.says and table.header:
             self.asked["csv"]["csv_header"] = "yes"
-        # What the tool leaves out, and pandas where it is told so: an index without a name, or of words.
+        # What the tool leaves out, and pandas where it is told so: an index without a name, or
+        # of words.
         self.read = list(range(len(self.columns)))
         self.is_clear = table.is_clear
         if table.index != "none" and not (table.index == "number" and table.index_name):
@@ -215,7 +220,8 @@ class Question:
     def wanted(self):
         """Names, A, b and w; None where only a refusal is right."""
         roles = {self.response, self.weights} - {None}
-        if not roles <= set(self.read) or (self.response is not None and self.response == self.weights):
+        if not roles <= set(self.read) or (
+                self.response is not None and self.response == self.weights):
             return None
         rest = [c for c in self.read if c not in roles]
         if not rest or any(self.columns[c][1] is None for c in self.read):
@@ -237,9 +243,9 @@ class Question:
             return "refused" if may_be else "refused although clear"
         notes = " ".join(found["notes"])
         # Without options a header of numbers may be a row, and a comma a decimal sign.
-        is_noted = any(text in notes for text in ("--index-column no reads it", "holds no number and is",
-                                                  "if the comma is a decimal sign")) or (
-                                                      "--header" in notes and not self.says)
+        said = ("--index-column no reads it", "holds no number and is",
+                "if the comma is a decimal sign")
+        is_noted = any(text in notes for text in said) or ("--header" in notes and not self.says)
         if wanted is None:
             return "doubt noted" if is_noted else "wrong: should be refused"
         names, a, b, w = wanted
@@ -263,10 +269,12 @@ def judge_by_r(tables):
     code = ['options(digits=17)']
     for path, t in tables:
         rows = ", row.names=1" if t.index != "none" and not t.short else ""
-        code.append(f'd <- read.table("{path}", header=TRUE, sep="{t.sep if t.sep != " " else ""}", '
-                    f'dec="{t.decimal}", check.names=FALSE, na.strings=c("NA","","NaN","nan","#N/A"), '
-                    f'comment.char="", encoding="UTF-8"{rows})\n'
-                    'cat(paste(sprintf("%.17g", as.numeric(t(as.matrix(d)))), collapse=","), "\\n")')
+        code.append(f'd <- read.table("{path}", header=TRUE, '
+                    f'sep="{t.sep if t.sep != " " else ""}", dec="{t.decimal}", check.names=FALSE, '
+                    f'na.strings=c("NA","","NaN","nan","#N/A"), comment.char="", '
+                    f'encoding="UTF-8"{rows})\n'
+                    'cat(paste(sprintf("%.17g", as.numeric(t(as.matrix(d)))), collapse=","), '
+                    '"\\n")')
     script = tables[0][0].parent / "read.R"
     script.write_text("\n".join(code), encoding="utf-8")
     lines = subprocess.run(["Rscript", "--vanilla", str(script)], capture_output=True, text=True,
@@ -302,7 +310,8 @@ def main():
             if not equal(table.by_pandas(path), table.numbers):
                 sys.exit(f"pandas reads other numbers: {table.text}")
         by_r = judge_by_r(tables)
-        done = subprocess.run([args.reader], capture_output=True, text=True, check=False, timeout=3000,
+        done = subprocess.run([args.reader], capture_output=True, text=True, check=False,
+                              timeout=3000,
                               input="".join(json.dumps(q.asked) + "\n" for q in questions))
         if done.returncode != 0:
             at = questions[len(done.stdout.splitlines())]
@@ -316,8 +325,8 @@ def main():
                 bad.append((verdict, question, found))
         print(f"{args.tables} tables, {by_r} of them read by R: {dict(counts)}")
         for verdict, question, found in bad[:10]:
-            print(f"\n{verdict}\n{question.table.text}\n{question.asked}\nmeant {question.wanted()}\n"
-                  f"found {found}")
+            print(f"\n{verdict}\n{question.table.text}\n{question.asked}\n"
+                  f"meant {question.wanted()}\nfound {found}")
         sys.exit(1 if bad else 0)
 
 

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The rows of all matrices; null for NaN.
+/// Returns the rows of all matrices, with null for NaN.
 Json numbers_of(Reader& reader) {
   const Source& source = reader.source();
   Json rows = Json::array();

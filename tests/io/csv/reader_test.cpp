@@ -203,7 +203,7 @@ TEST_F(CsvReaderTest, Mistakes) {
             "x.csv:2:2: a NUL byte: this is UTF-16 or binary, not text");
 }
 
-/// What reading says of a text, or nothing where it can be read.
+/// Returns the error that reading a text gives, or nothing where it can be read.
 std::string mistake_in(const std::string& text) {
   try {
     open_text(text);
@@ -213,7 +213,7 @@ std::string mistake_in(const std::string& text) {
   return "";
 }
 
-/// What a text becomes, and the notes on it.
+/// A CSV text and what the reader must make of it: shape, values and notes.
 struct Understood {
   const char* text;
   index_t m, n;
@@ -260,7 +260,7 @@ TEST_F(CsvReaderTest, AnIndexIsLeftOut) {
   expect_understood(asked, {.index_column = Answer::yes});
 }
 
-/// What may be names or numbers is never taken for one of them without a word.
+/// A header that may be names or numbers is never taken for one of them without a word.
 TEST_F(CsvReaderTest, HeadersOfNumbers) {
   const std::string names =
       "line 1 is taken for the names of the columns; --header no reads it as "

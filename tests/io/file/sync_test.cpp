@@ -36,8 +36,8 @@ struct Record {
     const std::lock_guard lock(mutex);
     calls.push_back(call);
   }
-  /// Notes the thread. The first one waits until another comes, so that a second thread is seen
-  /// whenever there is one.
+  /// Notes the calling thread. The first one waits until another comes, so that a second thread is
+  /// seen whenever there is one.
   void add_thread() {
     std::unique_lock lock(mutex);
     if (!holds_threads) return;
@@ -109,7 +109,7 @@ class SyncTest : public FileTest {
   }
 };
 
-/// o.h5 with 64 matrices of 256 x 256 float64, 32 MiB in 64 chunks.
+/// Writes o.h5 with 64 matrices of 256 x 256 float64, 32 MiB in 64 chunks.
 void write_large_output() {
   constexpr index_t count = 64, n = 256;
   OutputSpec spec;

@@ -34,7 +34,7 @@ struct Created {
   Handle file, dataset;
 };
 
-/// The stored bytes of every chunk of A, with its checksum.
+/// Returns the stored bytes of every chunk of A, with its checksum.
 std::vector<std::string> stored_chunks(const std::string& name, const hdf5::Layout& layout) {
   const Handle file(valid(H5Fopen(name.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)), H5Fclose);
   const Handle dataset(valid(H5Dopen2(file, "A", H5P_DEFAULT)), H5Dclose);

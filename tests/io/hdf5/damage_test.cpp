@@ -161,9 +161,9 @@ TEST_F(Hdf5DamageTest, EveryTruncationIsRefused) {
 
 enum class Answer { right, wrong, refused };
 
-/// What a process of its own says of d.h5. HDF5 itself crashes over some damaged attributes,
-/// because strings of variable length have no checksum; the program ends such a crash with exit
-/// code 3.
+/// Reads d.h5 in a process of its own, and returns what that says. HDF5 itself crashes over some
+/// damaged attributes, because strings of variable length have no checksum; the program ends such a
+/// crash with exit code 3.
 template <class ReadsRight>
 Answer answer_of_child(ReadsRight reads_right) {
   const pid_t child = fork();

@@ -80,7 +80,7 @@ TEST_F(Hdf5DatasetTest, WhatNewerReleasesWroteIsNamed) {
     H5Pset_chunk(creation, 2, chunk);
     add_numbers(file, "A", H5T_IEEE_F64LE, {4, 4}, creation);
   }
-  // The layout message of chunks: its version, its class, and one number more than dimensions.
+  // The layout message of chunks has its version, its class, and one number more than dimensions.
   replace_in_file("a.h5", {3, 2, 3}, {5, 2, 3});
   EXPECT_EQ(input_error("a.h5"),
             "a.h5: /A is in a format that HDF5 " + library +
@@ -139,7 +139,7 @@ TEST_F(Hdf5DatasetTest, WithoutMemoryBeforeAnErrorIsNoDamage) {
     errno = ENOMEM;  // as HDF5 leaves it, where it goes on without telling
   }
   EXPECT_EQ(limit_error().rfind("a.h5: out of memory in the HDF5 library", 0), 0u);
-  // What was said is not said again.
+  // An error that was said is not said again.
   EXPECT_EQ(input_error("a.h5").rfind("a.h5: damaged HDF5 file", 0), 0u);
 }
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "core/error.hpp"
-#include "io/hdf5/fletcher32.hpp"
+#include "io/file/fletcher32.hpp"
 #include "tests/io/file_test.hpp"
 #include "tests/io/hdf5/fixture.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using hdf5::DirectReader;
 
-/// a.h5 with the dataset A, opened for reading directly.
+/// The dataset A of a.h5, opened for reading directly.
 struct Opened {
   hdf5::InputFile file = hdf5::open_file("a.h5");
   hdf5::Dataset dataset = hdf5::open_dataset(file, "/A");
@@ -51,7 +51,8 @@ Handle create_checked(hid_t file, const Dims& dims, const Dims& chunk) {
 
 class Hdf5DirectReaderTest : public FileTest {
  protected:
-  /// The numbers 1, 2, ... in a dataset of `dims`, whose chunks are stretches.
+  /// Reads every range of a dataset of `dims`, which holds 1, 2, ... and whose chunks are
+  /// stretches.
   template <class T>
   void expect_every_range(const Dims& dims, hid_t creation) {
     const hid_t type = sizeof(T) == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE;
@@ -81,7 +82,8 @@ TEST_F(Hdf5DirectReaderTest, EveryRangeOfEveryLayout) {
 }
 
 TEST_F(Hdf5DirectReaderTest, ManyPiecesOnSeveralThreads) {
-  // 3.8 MB: four pieces of contiguous data, 16 chunks with a part beyond the end.
+  // The 3.8 MB are four pieces of contiguous data, or 16 chunks, some of which reach beyond the
+  // end.
   const Dims dims{1000, 31, 31};
   for (const bool is_chunked : {false, true}) {
     write_numbers("a.h5", "A", H5T_IEEE_F32LE, dims,

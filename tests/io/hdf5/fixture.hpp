@@ -50,7 +50,7 @@ inline std::size_t elements_of(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::size_t{1}, std::multiplies<>());
 }
 
-/// 1, 2, 3, ... modulo 100: exact in every type.
+/// Returns 1, 2, 3, ... modulo 100, which are exact in every type.
 inline std::vector<double> small_numbers(std::size_t count) {
   std::vector<double> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<double>((i + 1) % 100);
@@ -76,7 +76,7 @@ inline void add_string_attribute(hid_t object, const std::string& name, const st
   EXPECT_GE(H5Awrite(attribute, type, value.data()), 0);
 }
 
-/// One file with one dataset of small numbers.
+/// Writes one file with one dataset of small numbers.
 inline void write_numbers(const std::string& file, const std::string& name, hid_t type,
                           const Dims& dims, hid_t creation = H5P_DEFAULT) {
   const Handle created = create_file(file);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""random_variables.py READER [--variables N] [--seed S]: variables as netCDF4, h5netcdf and h5py write
-them, packed, unsigned and with missing values, read by the tool and by xarray: the same numbers, or a
-refusal. READER is the program qrtool_read_variables."""
+"""random_variables.py READER [--variables N] [--seed S]: variables as netCDF4, h5netcdf and h5py
+write them, packed, unsigned and with missing values, read by the tool and by xarray: the same
+numbers, or a refusal. READER is the program qrtool_read_variables."""
 import argparse
 import collections
 import json
@@ -67,7 +67,8 @@ class Variable:
         rng = self.rng
         if dtype.kind == "f":
             scale = 10.0 ** rng.randint(-3, 4)
-            return dtype.type(rng.choice([rng.gauss(0, 1) * scale, float(rng.randint(-50, 50)), -999.9]))
+            return dtype.type(rng.choice(
+                [rng.gauss(0, 1) * scale, float(rng.randint(-50, 50)), -999.9]))
         info, chosen = numpy.iinfo(dtype), rng.random()
         low, high = int(info.min), int(info.max)
         if chosen < 0.5:
@@ -84,7 +85,8 @@ class Variable:
             self.marks.append(self.fill)
         if rng.random() < 0.45:
             values = [self.missing_value() for _ in range(rng.choice([1, 1, 2, 3]))]
-            self.attributes["missing_value"] = values[0] if len(values) == 1 else numpy.array(values)
+            self.attributes["missing_value"] = (
+                values[0] if len(values) == 1 else numpy.array(values))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 self.marks += [self.dtype.type(v) for v in values if self.fits(v)]
@@ -105,13 +107,15 @@ class Variable:
             return self.number(self.dtype).astype(self.dtype.newbyteorder("="))
         if self.is_integer:
             return numpy.float64(rng.choice([-999.0, -9999.0, -1.0, 255.0, 0.5, 1e20, 65535.0]))
-        return rng.choice([numpy.float64(-999.9), numpy.float64(1e20), numpy.float64(0.1), numpy.int32(-999),
-                           numpy.float32(-999.9), numpy.float64("nan"), numpy.float64(1e300)])
+        return rng.choice([numpy.float64(-999.9), numpy.float64(1e20), numpy.float64(0.1),
+                           numpy.int32(-999), numpy.float32(-999.9), numpy.float64("nan"),
+                           numpy.float64(1e300)])
 
     def draw_scale(self):
         rng = self.rng
-        for name, values in (("scale_factor", [0.01, 0.1, 2.0, -0.5, 1 / 3, 1e-4, numpy.float32(0.1), 10]),
-                             ("add_offset", [280.0, -1.5, 0.1, 1e4, numpy.float32(273.15), 3])):
+        for name, values in (
+                ("scale_factor", [0.01, 0.1, 2.0, -0.5, 1 / 3, 1e-4, numpy.float32(0.1), 10]),
+                ("add_offset", [280.0, -1.5, 0.1, 1e4, numpy.float32(273.15), 3])):
             if rng.random() < 0.4:
                 value = rng.choice(values)
                 chosen = rng.random()
@@ -133,7 +137,8 @@ class Variable:
         for mark in marks:
             flat[self.rng.randrange(len(flat))] = mark
             if self.dtype.kind == "f":  # a neighbour is a number
-                flat[self.rng.randrange(len(flat))] = numpy.nextafter(native.type(mark), native.type(0))
+                flat[self.rng.randrange(len(flat))] = numpy.nextafter(native.type(mark),
+                                                                      native.type(0))
         return numpy.array(flat, dtype=self.dtype).reshape(self.shape)
 
     def write(self):
@@ -166,7 +171,8 @@ class Variable:
                     variable.attrs[name] = value
             return
         with h5py.File(self.path, "w") as file:
-            data = file.create_dataset("v", data=self.numbers, chunks=self.rng.random() < 0.5 or None)
+            data = file.create_dataset("v", data=self.numbers,
+                                       chunks=self.rng.random() < 0.5 or None)
             for name, value in self.attributes.items():
                 data.attrs[name] = value
             if self.fill is not None:
@@ -181,8 +187,8 @@ class Variable:
                 return data["v"].load().to_numpy()
 
     def only_ours(self):
-        """Where the conventions mean missing and xarray reads a number: netCDF's own fill value, and a
-        missing_value that has the other sign than _Unsigned says."""
+        """Where the conventions mean missing and xarray reads a number: netCDF's own fill value,
+        and a missing_value that has the other sign than _Unsigned says."""
         marks = [numpy.array(mark).astype(self.dtype) for mark in self.also_missing]
         if self.means != self.dtype:
             values = numpy.ravel(self.attributes.get("missing_value", []))
@@ -215,7 +221,8 @@ class Variable:
 
     def judge(self, found, asked):
         if self.writer == "netCDF-3":
-            named = "netCDF-3" in found.get("error", "") and "nccopy -k nc4" in found.get("hint", "")
+            named = ("netCDF-3" in found.get("error", "")
+                     and "nccopy -k nc4" in found.get("hint", ""))
             return "netCDF-3 refused" if named else "wrong: netCDF-3"
         if asked.get("raw_values"):
             if "error" in found:
@@ -231,7 +238,8 @@ class Variable:
             return "refused" if named else "wrong: refused"
         else:
             wanted = self.by_xarray()
-        is_single = wanted.dtype == numpy.float32 or found["type"] == "float32" or asked.get("single")
+        is_single = (wanted.dtype == numpy.float32 or found["type"] == "float32"
+                     or asked.get("single"))
         wanted = wanted.astype(float)
         if not asked.get("raw_values"):
             wanted = numpy.where(self.only_ours(), math.nan, wanted)
@@ -241,7 +249,8 @@ class Variable:
             return "wrong"
         with numpy.errstate(all="ignore"):
             # A difference is measured against what was added, too.
-            offset = 0 if asked.get("raw_values") else float(numpy.ravel(self.attributes.get("add_offset", 0))[0])
+            added = numpy.ravel(self.attributes.get("add_offset", 0))[0]
+            offset = 0 if asked.get("raw_values") else float(added)
             size = numpy.abs(wanted) + abs(offset)
             near = numpy.abs(numbers - wanted) <= (2.0**-22 * size if is_single else 0)
         return "same" if (near | (numbers == wanted) | numpy.isnan(wanted)).all() else "wrong"
@@ -266,13 +275,15 @@ def main():
             elif rng.random() < 0.3:
                 asked["single"] = True
             questions.append(asked)
-        done = subprocess.run([args.reader], capture_output=True, text=True, check=False, timeout=3000,
-                              input="".join(json.dumps(q) + "\n" for q in questions))
+        done = subprocess.run([args.reader], capture_output=True, text=True, check=False,
+                              timeout=3000, input="".join(json.dumps(q) + "\n" for q in questions))
         if done.returncode != 0:
             at = len(done.stdout.splitlines())
-            sys.exit(f"the reader ends with {done.returncode}: {questions[at]} {variables[at].attributes}")
+            sys.exit(f"the reader ends with {done.returncode}: {questions[at]} "
+                     f"{variables[at].attributes}")
         counts, bad = collections.Counter(), []
-        for variable, asked, line in zip(variables, questions, done.stdout.splitlines(), strict=True):
+        answers = done.stdout.splitlines()
+        for variable, asked, line in zip(variables, questions, answers, strict=True):
             found = json.loads(line)
             verdict = variable.judge(found, asked)
             counts[verdict] += 1
@@ -281,7 +292,8 @@ def main():
         print(f"{args.variables} variables: {dict(counts)}")
         for verdict, variable, asked, found in bad[:10]:
             print(f"\n{verdict}: {asked} {variable.writer} {variable.dtype} fill {variable.fill} "
-                  f"{variable.attributes}\nstored {variable.numbers.ravel().tolist()}\nfound {found}")
+                  f"{variable.attributes}\nstored {variable.numbers.ravel().tolist()}\n"
+                  f"found {found}")
             if "error" not in found and variable.writer != "netCDF-3" and variable.refusal is None:
                 print(f"xarray {variable.by_xarray().ravel().tolist()}")
         sys.exit(1 if bad else 0)

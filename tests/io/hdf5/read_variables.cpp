@@ -14,12 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// All numbers in the order of the file; null for NaN, and a text for infinity.
+/// Returns all numbers in the order of the file, with null for NaN and a text for infinity.
 template <class T>
 Json numbers_of(Reader& reader) {
   const Source& s = reader.source();
   std::vector<T> values(static_cast<std::size_t>(s.count() * s.m * s.n));
-  // The first matrices at once, the last by rows.
+  // The first matrices are read at once, the last ones by rows.
   const index_t whole = s.count() / 2;
   reader.read(0, packed(values.data(), whole, s.m, s.n));
   for (index_t b = whole; b < s.count(); ++b)

@@ -18,7 +18,7 @@ T expected(const std::vector<double>& values, const Source& s, index_t b, index_
   return static_cast<T>(values[static_cast<std::size_t>(b * s.m * s.n + at)]);
 }
 
-/// Every range of matrices, and every range of rows of every matrix.
+/// Reads every range of matrices, and every range of rows of every matrix.
 template <class T>
 void expect_every_range(Reader& reader, const std::vector<double>& values) {
   const Source& s = reader.source();

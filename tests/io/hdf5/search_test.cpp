@@ -213,8 +213,8 @@ bool opens(const std::string& file, Action action) {
   return opened;
 }
 
-/// Files with external links. They must be made before the reader removes this kind of link from
-/// the library.
+/// Writes a file with an external link. It must be made before the reader removes this kind of link
+/// from the library.
 std::string file_with_external_link(const char* name, const char* target, bool with_soft_link) {
   H5dont_atexit();
   const hid_t access = H5Pcreate(H5P_FILE_ACCESS);

@@ -25,7 +25,7 @@ void replace_bytes(const std::string& file, const std::string& before, const std
   write_text(file, bytes.replace(at, before.size(), after));
 }
 
-/// How HDF5 stores IEEE float32, from the class to the bias of the exponent.
+/// Returns how HDF5 describes IEEE float32, from the class to the bias of the exponent.
 std::string float_type(std::uint32_t bytes, std::uint16_t offset, std::uint16_t precision,
                        char exponent_bits = 8, std::uint32_t bias = 127) {
   return std::string("\x11\x20\x1f\0", 4) + bytes_of<std::uint32_t>({bytes}) +

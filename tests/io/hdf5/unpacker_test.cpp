@@ -30,7 +30,7 @@ constexpr H5Z_filter_t lzf = 32000;
 
 class Hdf5UnpackerTest : public FileTest {};
 
-/// The matrices with their rows and columns exchanged.
+/// Returns the matrices with their rows and columns exchanged.
 template <class T>
 std::vector<T> exchanged(const std::vector<T>& values, index_t m, index_t n) {
   std::vector<T> result(values.size());
@@ -213,7 +213,7 @@ TEST_F(Hdf5UnpackerTest, LzfIsReadWithoutAPlugin) {
   const std::string whole{3, 0, 0, '\x80', '?', '\xe0', 51, 3};
   write_lzf(whole);
   EXPECT_EQ(read_all<float>(*open_file("a.h5")), std::vector<float>(16, 1));
-  // Short lengths: 3 + 2 bytes.
+  // The short lengths are 3 + 2 bytes.
   std::string bytes{3, 0, 0, '\x80', '?'};
   for (int i = 0; i < 12; ++i) bytes += {'\x60', 3};
   write_lzf(bytes);

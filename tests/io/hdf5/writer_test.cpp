@@ -71,7 +71,7 @@ TEST_F(Hdf5WriterTest, RoundTripsOfManyChunks) {
 }
 
 TEST_F(Hdf5WriterTest, ColumnOrderWithRowsLongerThanTheScratchMemory) {
-  // Stored in rows of 3 and then in rows of 1.2 million numbers, 9.6 MB.
+  // The matrices are stored in rows of 3 and in rows of 1.2 million numbers, 9.6 MB.
   OutputSpec spec = factors_spec({}, 3, 3, Order::column, ElementType::float64);
   spec.datasets = {{"R", ElementType::float64, 3, 3}, {"V", ElementType::float64, 1200000, 3}};
   spec.with_report = false;

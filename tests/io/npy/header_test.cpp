@@ -7,7 +7,7 @@
 namespace qrtool::npy {
 namespace {
 
-/// A header of version 1 with this text.
+/// Returns a header of version 1 with this text.
 std::string header(const std::string& text) {
   return std::string(magic) + '\x01' + '\0' + static_cast<char>(text.size()) + '\0' + text;
 }

@@ -13,7 +13,7 @@ namespace {
 
 class NpyReaderTest : public FileTest {};
 
-/// Element e of the numbers in C order.
+/// Returns entry e of the numbers in C order.
 double number(index_t e) { return static_cast<double>(e * 7919 % 100003) - 50000; }
 
 std::string header(const std::string& descr, bool is_fortran, const std::vector<index_t>& dims) {
@@ -22,7 +22,7 @@ std::string header(const std::string& descr, bool is_fortran, const std::vector<
   return text;
 }
 
-/// A file of the numbers, as float32 in C or in Fortran order.
+/// Writes a file of the numbers, as float32 in C or in Fortran order.
 void write_array(const std::string& name, const std::vector<index_t>& dims, bool is_fortran) {
   std::string bytes = header("<f4", is_fortran, dims);
   const std::size_t start = bytes.size();
@@ -65,8 +65,8 @@ void expect_rows(Reader& reader, index_t matrix, index_t first, index_t rows) {
 }
 
 TEST_F(NpyReaderTest, EveryRangeOfEveryOrder) {
-  // Small matrices, matrices larger than a piece of 1 MiB, long and wide ones; three leading
-  // dimensions, also of matrices that are one number.
+  // The shapes are small matrices, matrices larger than a piece of 1 MiB, long and wide ones, and
+  // matrices with three leading dimensions, also of one number each.
   const std::vector<std::vector<index_t>> shapes{{70, 60},        {300000, 3},    {3, 300000},
                                                  {700, 900},      {5000, 9, 7},   {3, 600, 700},
                                                  {2, 3, 4, 5, 6}, {4, 1, 3, 1, 1}};

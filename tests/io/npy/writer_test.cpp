@@ -117,7 +117,7 @@ TEST_F(NpyWriterTest, FilesOfAnotherModeAreRemovedWithForce) {
   EXPECT_EQ(names(), (Names{"o.Q.npy", "o.R.npy", "o.report.json"}));
 }
 
-/// What a run that is killed between two renames can leave.
+/// A run that is killed between two renames can leave any mix of old and new files.
 TEST_F(NpyWriterTest, EveryMixOfTwoRunsIsRefused) {
   const auto write_run = [](const std::string& path, double x) {
     OutputSpec spec = spec_of(path, {2}, 1, 1);

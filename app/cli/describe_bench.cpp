@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// describe_bench.cpp: the options of `qrtool bench` with their texts, and what they refuse.
+#include "app/cli/describe_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "app/bench/baselines.hpp"
+#include "app/cli/command_line.hpp"
+#include "app/cli/option_values.hpp"
+#include "core/error.hpp"
+#include "core/join.hpp"
+#include "core/text.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr std::pair<std::string_view, ElementType> bench_types[] = {
+    {"single", ElementType::float32}, {"double", ElementType::float64}};
+constexpr std::pair<std::string_view, SweepKind> sweeps[] = {
+    {"standard", SweepKind::standard}, {"tall", SweepKind::tall}, {"shapes", SweepKind::shapes}};
+constexpr std::pair<std::string_view, Arithmetic> bench_arithmetics[] = {
+    {"any", Arithmetic::any}, {"strict", Arithmetic::strict}, {"mixed", Arithmetic::mixed}};
+constexpr std::pair<std::string_view, Mode> bench_modes[] = {{"reduced", Mode::reduced},
+                                                             {"r", Mode::r}};
+
+/// A case has at most so many elements. A larger one is taken for a typing mistake.
+constexpr double most_elements = 0x1p50;
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+std::vector<std::pair<index_t, index_t>> parse_shapes(const std::string& text) {
+  std::vector<std::pair<index_t, index_t>> shapes;
+  for (const std::string& word : split(text)) {
+    const Shape shape = parse_shape("--shape", word,
+                                    "allowed is MxN, for example 64x32; --batch 1000 measures 1000 "
+                                    "matrices of it");
+    if (!shape.leading.empty())
+      throw UsageError(
+          fmt::format("--shape: '{}' is not MxN", word),
+          fmt::format("--shape {}x{} --batch {}", shape.m, shape.n, join(shape.leading, "x")));
+    if (shape.m == 0 || shape.n == 0)
+      throw UsageError(fmt::format("--shape: '{}' leaves nothing to measure", word));
+    shapes.emplace_back(shape.m, shape.n);
+  }
+  return shapes;
+}
+
+std::vector<index_t> parse_batches(const std::string& text) {
+  std::vector<index_t> batches;
+  for (const std::string& word : split(text))
+    batches.push_back(parse_whole("--batch", word, 1, 1'000'000'000));
+  return batches;
+}
+
+/// In --against, this word means all variants of the backend.
+constexpr std::string_view all_variants = "variants";
+
+/// Returns the baseline of this name. Errors: UsageError with all names.
+const Baseline* parse_baseline(std::string_view name) {
+  if (const Baseline* baseline = find_baseline(name)) return baseline;
+  std::vector<std::string_view> names;
+  for (const Baseline& baseline : baselines()) names.push_back(baseline.name);
+  names.push_back(all_variants);
+  names.push_back("none");
+  throw not_one_of("--against", name, names);
+}
+
+void parse_baselines(const std::string& text, BenchOptions& o) {
+  std::vector<const Baseline*>& against = o.against.emplace();
+  const std::vector<std::string> words = split(text);
+  if (words.size() > 1 && std::find(words.begin(), words.end(), "none") != words.end())
+    throw UsageError(fmt::format("--against {}: none stands alone", escape(text)),
+                     "leave none away, or the others");
+  for (const std::string& word : words) {
+    if (word == all_variants) o.against_variants = true;
+    if (word == "none" || word == all_variants) continue;
+    const Baseline* baseline = parse_baseline(word);
+    if (std::find(against.begin(), against.end(), baseline) == against.end())
+      against.push_back(baseline);
+  }
+}
+
+}  // namespace
+
+constexpr std::string_view bench_about =
+    R"(Times the tool against others on matrices made here, and prints a table. Device
+times are by the device's clock with the data resident; the check has a column
+of its own. Without --sweep and --shape it is --quick.
+
+  qrtool bench --sweep --export-markdown table.md
+  qrtool bench --shape 64x64,128x64 --batch 1000,15000 --against eigen,lapack
+  qrtool bench --solve --shape 288x97 --batch 1000 --against gels,gelsy
+  mpirun -n 2 qrtool-mpi bench --mode r --shape 1000000x32      rows over ranks
+)";
+
+void describe_cases(CommandLine& line, BenchOptions& o) {
+  line.optional_value(
+      "--sweep", "[WORD]", "standard",
+      "standard, the published table: 64x64 to 512x256 in batches of 100 to 15000, 512x512 to "
+      "5000x5000 in batches of 1 to 32; tall: 1600 rows of 2 to 32 columns, 4 to 16384 rows of "
+      "2 and 4, 100000x16 to 4000000x64; or shapes: square, tall and wide ones, where variants "
+      "change",
+      [&o](const std::string& text) {
+        o.sweep_kind = choose("--sweep", text, sweeps);
+        o.sweep = true;
+      });
+  line.flag("--quick", o.quick, "a part of it, fewer repeats; ends within a minute");
+  line.flag("--gemm", o.gemm,
+            "the matrix products behind opencl/large instead, every body, beside the peak of its "
+            "instruction");
+  line.flag(
+      "--solve", o.solve,
+      "least squares instead, one right side for each matrix, as solve solves and checks them");
+  line.flag("--shared", o.shared,
+            "with --solve: one matrix for all right sides, which --batch counts then");
+  line.list("--shape", "MxN,...", "your own cases: rows and columns; may be repeated",
+            [&o](const std::string& text) { o.shapes = parse_shapes(text); });
+  line.list("--batch", "N,...", "how many matrices of each --shape; default 1",
+            [&o](const std::string& text) { o.batches = parse_batches(text); });
+  line.choice("--precision", o.type, "of the elements", bench_types);
+  line.choice("--arithmetic", o.arithmetic,
+              "of float32: any that has its accuracy, strict: its own alone, mixed: half-precision "
+              "products",
+              bench_arithmetics);
+  line.choice("--mode", o.mode, "what is computed", bench_modes);
+  line.list(
+      "--against", "NAME,...",
+      "default eigen; eigen, lapack, textbook, cpu (this tool on the CPU), from-host (the same "
+      "backend with copies), none; variants: all of the backend's; with "
+      "--solve gels (the default), gelsy, normal-equations, all by LAPACK",
+      [&o](const std::string& text) { parse_baselines(text, o); });
+  line.suggest("--against", [] {
+    std::vector<Candidate> names;
+    for (const Baseline& baseline : baselines()) names.push_back({std::string(baseline.name)});
+    for (const char* word : {"none", "variants"}) names.push_back({word});
+    return names;
+  });
+  line.suggest("--sweep", [] {
+    std::vector<Candidate> names;
+    for (const auto& [name, kind] : sweeps) names.push_back({std::string(name)});
+    return names;
+  });
+  line.value("--limit-seconds", "X",
+             "running time of one cell of the table at most: fewer repeats, then left out; default "
+             "60, with --quick 5",
+             [&o](const std::string& text) {
+               o.limit_seconds = parse_number("--limit-seconds", text, 1e-3);
+             });
+  line.value("--seed", "N", "default 0", [&o](const std::string& text) {
+    o.seed = static_cast<std::uint64_t>(
+        parse_whole("--seed", text, 0, std::numeric_limits<std::int64_t>::max()));
+  });
+}
+
+void describe_exports(CommandLine& line, BenchOptions& o) {
+  const std::pair<const char*, std::string*> files[] = {{"--export-json", &o.export_json},
+                                                        {"--export-csv", &o.export_csv},
+                                                        {"--export-markdown", &o.export_markdown},
+                                                        {"--export-html", &o.export_html}};
+  for (const auto& [name, path] : files)
+    line.value(name, "FILE", "the table so far, rewritten after every case",
+               [target = path](const std::string& text) { *target = text; });
+  line.value("--plot", "FILE",
+             "draw the times and the speed-ups, as FILE.svg or FILE.png, with gnuplot",
+             [&o](const std::string& text) { o.plot = text; });
+  line.flag("-f,--force", o.force, "replace existing files");
+}
+
+void check(const BenchOptions& o) {
+  if (o.sweep && !o.shapes.empty())
+    throw UsageError("--sweep contradicts --shape", "leave one of them away");
+  if (o.gemm && (o.sweep || o.quick || !o.shapes.empty() || o.backend.name == "cpu"))
+    throw UsageError("--gemm measures products on an OpenCL device and no factorizations",
+                     "leave --sweep, --quick, --shape and --backend cpu away");
+  if (o.shared && !o.solve)
+    throw UsageError("--shared needs --solve", "for example --solve --shared --shape 120x4");
+  if (o.solve && (o.gemm || o.mode != Mode::reduced || o.arithmetic != Arithmetic::any))
+    throw UsageError("--solve measures solutions: it takes no --gemm, --mode or --arithmetic",
+                     "leave these away, or leave --solve away");
+  if (o.arithmetic == Arithmetic::mixed && o.type == ElementType::float64)
+    throw UsageError("--arithmetic mixed contradicts --precision double",
+                     "mixed multiplies in half precision; leave one of them away");
+  for (const Baseline* baseline : baselines_of(o))
+    if (baseline->solves != o.solve)
+      throw UsageError(
+          fmt::format("--against {}: {}", baseline->name,
+                      o.solve ? "it computes factors" : "it solves least squares"),
+          o.solve ? "with --solve: gels, gelsy, normal-equations, variants, none" : "--solve");
+  if (!o.batches.empty() && o.shapes.empty())
+    throw UsageError("--batch needs --shape", "for example --shape 64x64 --batch 100,1000");
+  for (const auto& [m, n] : o.shapes)
+    for (const index_t batch : o.batches)
+      if (static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(batch) >
+          most_elements)
+        throw LimitError(
+            fmt::format("--batch: {} of {}x{} is more than any memory holds", batch, m, n));
+  if (o.gemm && (!o.plot.empty() || !o.export_html.empty()))
+    throw UsageError("--gemm has no picture", "leave --plot and --export-html away");
+  std::vector<std::string> files;
+  for (const std::string& file :
+       {o.export_json, o.export_csv, o.export_markdown, o.export_html, o.plot}) {
+    if (file == "-")
+      throw UsageError("an export cannot be standard output", "--json prints the result there");
+    if (!file.empty() && std::find(files.begin(), files.end(), file) != files.end())
+      throw UsageError(fmt::format("two exports cannot both be '{}'", file));
+    files.push_back(file);
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_options.hpp: the command line of `qrtool bench` as a struct.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/options/backend_request.hpp"
+#include "app/options/print_options.hpp"
+#include "core/problem.hpp"
+
+namespace qrtool {
+
+struct Baseline;
+/// Says which cases --sweep times. shapes: small and large, square, tall and wide, for the choice
+/// among variants.
+enum class SweepKind { standard, tall, shapes };
+
+struct BenchOptions : PrintOptions {
+  bool sweep = false, quick = false, gemm = false, solve = false, shared = false;
+  SweepKind sweep_kind = SweepKind::standard;
+  std::vector<std::pair<index_t, index_t>> shapes;  // rows, columns
+  std::vector<index_t> batches;                     // of each shape
+  ElementType type = ElementType::float32;
+  Arithmetic arithmetic = Arithmetic::any;
+  Mode mode = Mode::reduced;  // or r
+  BackendRequest backend;
+  std::optional<std::vector<const Baseline*>> against;
+  bool against_variants = false;
+  std::optional<double> limit_seconds;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  std::uint64_t seed = 0;
+  std::string export_json, export_csv, export_markdown, export_html;
+  std::string plot;  // FILE.svg or FILE.png
+  bool force = false;
+};
+
+}  // namespace qrtool

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// options.hpp: the command line as plain structs, one per command.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "app/options/backend_request.hpp"
+#include "app/options/bench_options.hpp"
+#include "app/options/print_options.hpp"
+#include "core/problem.hpp"
+#include "core/solve/shapes.hpp"
+#include "io/reader.hpp"
+
+namespace qrtool {
+
+/// The meaning of a word of --precision. Without a type it is the input's type.
+struct PrecisionWord {
+  std::optional<ElementType> type;
+  bool is_mixed = false;
+};
+
+/// Says what standard output gets where OUT is -; automatic: text.
+enum class StreamFormat { automatic, csv, npy };
+
+struct FactorOptions : PrintOptions {
+  std::string input, output, dataset;
+  std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
+  Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
+  CsvOptions csv;
+  BackendRequest backend;
+  Mode mode = Mode::reduced;
+  std::optional<Sign> sign;  // not given: positive, or lapack with --mode raw
+  PrecisionWord precision;
+  Arithmetic arithmetic = Arithmetic::any;  // or strict
+  Check check = Check::full;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;      // 0: all cores
+  std::string scratch;  // directory; empty: none
+  bool pivot = false, condition = false;
+  bool force = false, explain = false, dry_run = false;
+  StreamFormat format = StreamFormat::automatic;
+  std::string report;
+};
+
+struct DevicesOptions : PrintOptions {
+  bool timings = false, forget = false;  // show, or remove, what earlier runs took
+  // The problem that the answer is about.
+  std::vector<index_t> leading{15000};
+  index_t m = 64, n = 64;
+  ElementType type = ElementType::float32;
+};
+
+/// Which problems `solve` and `verify` read from A and B. An option that is not given is taken from
+/// what the solutions record, by `verify`.
+struct SystemOptions {
+  std::string response;  // the column of a table that is b; empty: B is a file
+  bool intercept = false;
+  std::string weights;  // FILE or a column of the table
+  RowsOfB rows = RowsOfB::automatic;
+  std::optional<bool> skips_missing;
+  std::optional<double> ridge, rank_tolerance;
+  bool least_norm = false;  // where too few rows count, x is of least norm, not NaN
+};
+
+struct SolveOptions : PrintOptions {
+  std::string a, b, output;
+  SystemOptions system;
+  BackendRequest backend;
+  Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
+  CsvOptions csv;
+  std::optional<ElementType> precision;
+  bool basic = false, no_se = false, covariance = false;
+  double confidence = 0;  // of the limits of a table's coefficients; 0: none
+  StreamFormat format = StreamFormat::automatic;
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  bool force = false, dry_run = false;
+};
+
+enum class Criteria { bar, m_eps };
+
+struct VerifyOptions : PrintOptions {
+  std::string input, factors, dataset;
+  std::string solutions;  // with three files: A, B and X
+  SystemOptions system;
+  std::vector<std::string> datasets;  // every --dataset; `dataset` is the first
+  Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
+  CsvOptions csv;
+  Criteria criteria = Criteria::bar;
+  Check check = Check::full;  // or probe
+  std::optional<std::uint64_t> memory_bytes;
+  int threads = 0;
+  bool all = false, force = false;
+  std::string report;
+};
+
+struct GenerateOptions : PrintOptions {
+  std::string output;
+  std::string kind = "gauss";
+  std::vector<index_t> leading;
+  index_t m = -1, n = -1;
+  ElementType type = ElementType::float32;
+  std::optional<double> cond;  // not given: 1e6
+  std::uint64_t seed = 0;
+  bool special = false, force = false;
+};
+
+struct InfoOptions : PrintOptions {
+  std::string file, dataset;
+  Order order = Order::automatic;
+  bool raw_values = false;  // HDF5: numbers as they are stored
+  CsvOptions csv;
+  std::string plot;  // FILE.svg or FILE.png; empty: none
+  bool force = false;
+};
+
+}  // namespace qrtool

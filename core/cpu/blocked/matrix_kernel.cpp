@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+// matrix_kernel.cpp: Householder QR of one matrix in strips of 32 columns (LAPACK geqrt, gemqrt),
+// compiled once for every instruction set.
+//
+// A strip is stored as a separate row-major matrix. A vector holds neighbouring columns of one row,
+// so that sums over rows need no shuffles, and products with V read V as broadcast scalars, so that
+// V is never packed. A strip stays in the second-level cache while all panels to its left are
+// applied to it (left-looking):
+//
+//     R|R|R|R      load strip s of A, each column scaled by a power of two
+//     v R|R|.      for panels p < s:  C := (I - V_p T_p' V_p') C          products.hpp
+//     v v R|.      factor strip s in two leaves of 16 columns             panel.hpp
+//     v v v|.      store strip s of R
+//
+// Q is also formed strip by strip: panels s, .., 0 are applied to strip s of the identity, panel p
+// only to the rows from 32 p on, and the strip is stored. Worker w of a team takes the strips w,
+// w + size, .. One worker computes a whole strip in a fixed order, so that the result does not
+// depend on the number of workers.
+#include "core/cpu/blocked/matrix_kernel.hpp"
+
+#include "core/cpu/blocked/matrix_gram.hpp"
+#include "core/cpu/blocked/panel.hpp"
+#include "core/cpu/blocked/tile_products.hpp"
+
+namespace qrtool::blocked {
+namespace {
+
+/// Matrices are stored in T, and computed in C.
+template <class T, class C>
+class Factorization : Lanes<T, C> {
+  using Base = Lanes<T, C>;
+  using Base::exponent_of, Base::infinity_bits, Base::lanes, Base::magnitude_bits,
+      Base::split_power;
+  using typename Base::Int, typename Base::IntT, typename Base::V, typename Base::VT;
+  using UnalignedVT = typename VectorOf<T, lanes>::unaligned;
+
+ public:
+  static constexpr bool has_tiles = TileProducts<C>::exist;
+
+  /// Whether AMX tiles multiply: they gain nothing at 256x128 and a sixth at 512x256.
+  static bool uses_tiles(const Shape& shape) {
+    constexpr index_t least_rows = 256, least_columns = 192;
+    return has_tiles && shape.m >= least_rows && shape.k >= least_columns;
+  }
+
+  static std::size_t workspace_bytes(const Shape& shape, int size) {
+    const std::size_t bytes = Factorization(shape, nullptr, size).bytes_;
+    const auto of_gram = static_cast<std::size_t>(GramR<C>::entries(shape.n)) * sizeof(C);
+    return uses_gram(shape) && of_gram > bytes ? of_gram : bytes;
+  }
+
+  /// Whether R alone may come from A'A. It has a positive diagonal.
+  static bool uses_gram(const Shape& shape) {
+    return sizeof(T) == sizeof(C) && shape.q_cols == 0 && !shape.is_raw && shape.is_positive &&
+           GramR<C>::fits(shape.m, shape.n);
+  }
+
+  static bool factor_gram(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
+                          Outcome& outcome) {
+    if (!uses_gram(shape)) return false;
+    GramR<C> gram(shape.n, reinterpret_cast<C*>(workspace));
+    IntT largest{};
+    if (!add_to_gram(matrix.a, shape, gram, largest) || !gram.factor()) return false;
+    store_upper(gram, shape, matrix.r);
+    outcome = {true, true, exponent_of_largest(largest)};
+    return true;
+  }
+
+  static void factor(const Shape& shape, const Matrix<T>& matrix, std::byte* workspace,
+                     const Team& team) {
+    Factorization f(shape, workspace, team.size);
+    if (f.uses_tiles_) Tiles::begin();
+    f.factor_strips(matrix, team);
+    if (shape.q_cols > 0) f.form_q(matrix.q, team);
+    if (f.uses_tiles_) Tiles::end();
+  }
+
+  static Outcome outcome(const Shape& shape, std::byte* workspace, int size) {
+    const Factorization f(shape, workspace, size);
+    typename Format<T>::Int largest = 0;
+    for (index_t j = 0; j < shape.n; ++j)
+      largest = f.largest_[j] > largest ? f.largest_[j] : largest;
+    if (largest >= infinity_bits) return {false, true, 0};
+    bool r_fits = true;
+    for (index_t s = 0; s < f.strips_; ++s) r_fits &= f.r_fits_[s] != 0;
+    return {true, r_fits, exponent_of_largest(IntT{} + largest)};
+  }
+
+ private:
+  using Tiles = TileProducts<C>;
+  static constexpr int row_vectors = width / lanes;
+
+  Factorization(const Shape& shape, std::byte* workspace, int size)
+      : s_(shape),
+        uses_tiles_(uses_tiles(shape)),
+        rows_(round_up(shape.m, uses_tiles_ ? Tiles::block_rows : tile_rows)),
+        strips_(strips_of(shape.n)),
+        panels_(strips_of(shape.k)),
+        own_strips_(group_size(strips_of(shape.n > shape.q_cols ? shape.n : shape.q_cols), 1)) {
+    const auto take = [&]<class E>(E*& member, index_t count) {
+      member = workspace == nullptr ? nullptr : reinterpret_cast<E*>(workspace + bytes_);
+      const auto size_of_e = static_cast<index_t>(sizeof(E));
+      bytes_ += static_cast<std::size_t>(round_up(count * size_of_e, 64));
+    };
+    take(strip_, panels_ * rows_ * width);
+    take(own_strip_, size * own_strips_ * rows_ * width);
+    take(own_columns_, size * LeafColumns<C>::entries(rows_));
+    if (uses_tiles_) take(split_, split_blocks(panels_));
+    take(top_, panels_ * width * width);
+    take(t_, panels_ * width * width);
+    take(sign_, panels_ * width);
+    take(up_, 2 * strips_ * width);
+    take(largest_, strips_ * width);
+    take(r_fits_, strips_);
+  }
+
+  static V load(const C* x) { return Products<C>::load(x); }
+  static void store(C* x, V value) { Products<C>::store(x, value); }
+  static constexpr index_t strips_of(index_t columns) { return (columns + width - 1) / width; }
+
+  static int exponent_of_largest(IntT bits) {
+    typename Format<T>::Int largest = 0;
+    for (int l = 0; l < lanes; ++l) largest = bits[l] > largest ? bits[l] : largest;
+    return static_cast<int>(exponent_of(IntT{} + largest)[0]);
+  }
+
+  // ---- the order of the strips
+
+  /// The strips that a worker computes side by side, so that a panel is read once for all of them.
+  /// It and they stay in the second-level cache. The result does not depend on their number.
+  index_t group_size(index_t strips, int workers) const {
+    constexpr index_t cache_bytes = 3 << 19, least_groups = 8, most = 4;
+    const index_t strip_bytes = rows_ * width * static_cast<index_t>(sizeof(C));
+    const index_t panel_bytes = uses_tiles_ ? 3 * strip_bytes : strip_bytes;
+    if (panels_ * strip_bytes <= cache_bytes) return 1;
+    for (index_t size = most; size > 1; --size) {
+      if (panel_bytes + size * strip_bytes <= cache_bytes &&
+          strips >= least_groups * size * workers)
+        return size;
+    }
+    return 1;
+  }
+
+  struct Group {
+    index_t first, end;
+  };
+
+  void factor_strips(const Matrix<T>& matrix, const Team& team) {
+    const index_t size = group_size(strips_, team.size);
+    for (index_t s = team.worker * size; s < strips_; s += team.size * size)
+      factor_group(matrix, team, {s, lesser(s + size, strips_)});
+  }
+
+  /// Factors some strips. Panels that other workers are still making are applied to one strip after
+  /// the other, so that the first of them is published early.
+  void factor_group(const Matrix<T>& matrix, const Team& team, const Group& group) {
+    const index_t recent = (team.size - 1) * (group.end - group.first);
+    const index_t shared = lesser(group.first - recent, panels_);
+    for (index_t s = group.first; s < group.end; ++s) load_strip(matrix.a, s, strip_of(s, team));
+    for (index_t p = 0; p < shared; ++p) {
+      wait_for(team, p);
+      for (index_t s = group.first; s < group.end; ++s)
+        apply_panel<true>(p, {true, true}, strip_of(s, team), vectors_of(s_.n - s * width));
+    }
+    for (index_t s = group.first; s < group.end; ++s) {
+      C* strip = strip_of(s, team);
+      for (index_t p = shared < 0 ? 0 : shared; p < lesser(s, panels_); ++p) {
+        wait_for(team, p);
+        apply_panel<true>(p, {true, true}, strip, vectors_of(s_.n - s * width));
+      }
+      if (s < panels_) {
+        factor_panel(s, own_columns_ + team.worker * LeafColumns<C>::entries(rows_));
+        if (team.size > 1) team.publish(team.self, s);
+      }
+      if (s_.is_raw) {
+        store_reflectors(matrix, s, strip);
+      } else {
+        store_r(matrix.r, s, strip);
+      }
+    }
+  }
+
+  static void wait_for(const Team& team, index_t p) {
+    if (team.size > 1) team.wait_for(team.self, p);
+  }
+
+  /// Q = H_0 .. H_k-1 I.
+  void form_q(const Strided<T>& out, const Team& team) {
+    wait_for(team, panels_ - 1);
+    const index_t strips = strips_of(s_.q_cols), size = group_size(strips, team.size);
+    for (index_t end = strips - team.worker * size; end > 0; end -= team.size * size)
+      form_group(out, team, {end > size ? end - size : 0, end});
+  }
+
+  /// Forms some strips of Q. A strip of I is zero above its ones, and stays zero above row 32 p
+  /// when panel p is applied.
+  void form_group(const Strided<T>& out, const Team& team, const Group& group) {
+    for (index_t s = group.first; s < group.end; ++s) {
+      C* q = own_strip(s, team);
+      for (index_t i = 0; i < rows_ * width; i += lanes) store(q + i, V{});
+      for (index_t i = 0; i < lesser(width, s_.m - s * width); ++i)
+        q[(s * width + i) * width + i] = 1;
+    }
+    for (index_t p = lesser(group.end, panels_) - 1; p >= 0; --p) {
+      for (index_t s = p > group.first ? p : group.first; s < group.end; ++s)
+        apply_panel<false>(p, {p == s, p != s}, own_strip(s, team),
+                           vectors_of(s_.q_cols - s * width));
+    }
+    for (index_t s = group.first; s < group.end; ++s) store_q(out, s, own_strip(s, team));
+  }
+
+  /// The strip := (I - V T V') of it, or with T', where V is panel p.
+  template <bool is_transposed>
+  void apply_panel(index_t p, typename Products<C>::Rows filled, C* strip, int vectors) const {
+    C* const c = strip + p * width * width;
+    if (is_split(p)) {
+      Tiles::template apply<is_transposed>(panel(p), split_ + split_blocks(p), filled, c);
+    } else {
+      Products<C>::template apply<is_transposed>(panel(p), filled, c, vectors);
+    }
+  }
+
+  /// Whether the tiles apply panel p. Splitting it takes as long as they save in one strip, or in
+  /// more where it has few rows. The mode does not matter, so that it does not change R.
+  bool is_split(index_t p) const {
+    constexpr index_t least_rows = 96, least_strips = 3;
+    return uses_tiles_ && rows_ - p * width >= least_rows && strips_ - 1 - p >= least_strips;
+  }
+
+  /// Returns how many blocks of rows of V the panels before panel p have. Panel p has `blocks` - p
+  /// of them.
+  index_t split_blocks(index_t p) const {
+    const index_t blocks = rows_ / Tiles::block_rows;
+    return p * blocks - p * (p - 1) / 2;
+  }
+
+  /// Returns the place of strip s among the places of this worker. Strips of one group never share
+  /// a place.
+  C* own_strip(index_t s, const Team& team) const {
+    return own_strip_ + (team.worker * own_strips_ + s % own_strips_) * rows_ * width;
+  }
+  C* strip_of(index_t s, const Team& team) const {
+    return s < panels_ ? strip_ + s * rows_ * width : own_strip(s, team);
+  }
+
+  static int vectors_of(index_t columns) {
+    return static_cast<int>((lesser(columns, width) + lanes - 1) / lanes);
+  }
+
+  typename Products<C>::Panel panel(index_t p) const {
+    const index_t j = p * width, rows = rows_ - j, top_rows = lesser(rows, width);
+    return {top_ + p * width * width,
+            strip_ + (p * rows_ + j + top_rows) * width,
+            top_rows,
+            rows - top_rows,
+            lesser(width, round_up(s_.k - j, leaf)),
+            t_ + p * width * width};
+  }
+
+  void factor_panel(index_t p, C* columns) {
+    const index_t j = p * width;
+    PanelQr<C>::factor({strip_ + (p * rows_ + j) * width, top_ + p * width * width,
+                        t_ + p * width * width, columns},
+                       rows_ - j, s_.n - j, lesser(width, s_.k - j));
+    choose_signs(p);
+    if (is_split(p)) Tiles::split(panel(p), split_ + split_blocks(p));
+  }
+
+  void choose_signs(index_t p) {
+    const C* diagonal = strip_ + (p * rows_ + p * width) * width;
+    for (index_t i = 0; i < width; ++i) {
+      const bool is_negative = p * width + i < s_.k && diagonal[i * (width + 1)] < 0;
+      sign_[p * width + i] = s_.is_positive && is_negative ? C(-1) : C(1);
+    }
+  }
+
+  // ---- between rows in memory and strips
+
+  /// The `columns` entries of a row of a strip as vectors of T, with zeros beyond them.
+  struct Row {
+    VT x[row_vectors];
+    [[gnu::always_inline]] Row(const T* from, index_t columns) {
+      if (columns == width) {
+        read(from);
+      } else {
+        T padded[width] = {};
+        for (index_t j = 0; j < columns; ++j) padded[j] = from[j];
+        read(padded);
+      }
+    }
+    [[gnu::always_inline]] void read(const T* from) {
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q)
+        x[q] = *reinterpret_cast<const UnalignedVT*>(from + q * lanes);
+    }
+  };
+
+  /// Prefetches the strip's part of a later row. That part is in another page, so that the
+  /// processor would not prefetch it.
+  template <int is_write>
+  static void prefetch(const T* row, index_t ld) {
+    constexpr index_t ahead = 16, line = 64;
+    const auto at = reinterpret_cast<std::uintptr_t>(row + ahead * ld);
+    for (index_t b = 0; b < width * static_cast<index_t>(sizeof(T)); b += line)
+      __builtin_prefetch(reinterpret_cast<const void*>(at + static_cast<std::uintptr_t>(b)),
+                         is_write);
+  }
+
+  /// Loads strip s of A D with D = diag(2^-e_j), and finds the largest entry of every column and
+  /// 2^e_j.
+  [[gnu::noinline]] void load_strip(const Strided<const T>& a, index_t s, C* strip) {
+    const T* from = a.data + s * width;
+    const index_t columns = lesser(width, s_.n - s * width);
+    IntT largest[row_vectors] = {};
+    for (index_t i = 0; i < s_.m; ++i) {
+      prefetch<0>(from + i * a.ld, a.ld);
+      const Row row(from + i * a.ld, columns);
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q) {
+        const IntT bits = magnitude_bits(row.x[q]);
+        largest[q] = bits > largest[q] ? bits : largest[q];
+        store(strip + i * width + q * lanes, __builtin_convertvector(row.x[q], V));
+      }
+    }
+    V down[row_vectors][2];
+#pragma GCC unroll 16
+    for (int q = 0; q < row_vectors; ++q) {
+      __builtin_memcpy(largest_ + s * width + q * lanes, &largest[q], sizeof(IntT));
+      const Int e = __builtin_convertvector(exponent_of(largest[q]), Int);
+      V up[2];
+      split_power(-e, down[q]);
+      split_power(e, up);
+      for (int f = 0; f < 2; ++f) store(up_ + (2 * s + f) * width + q * lanes, up[f]);
+    }
+    for (index_t i = 0; i < s_.m; ++i) {
+      C* row = strip + i * width;
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q)
+        store(row + q * lanes, load(row + q * lanes) * down[q][0] * down[q][1]);
+    }
+    for (index_t i = s_.m * width; i < rows_ * width; i += lanes) store(strip + i, V{});
+  }
+
+  [[gnu::always_inline]] static void store_row(T* to, const VT* x, index_t columns) {
+    if (columns == width) {
+#pragma GCC unroll 16
+      for (int q = 0; q < row_vectors; ++q) *reinterpret_cast<UnalignedVT*>(to + q * lanes) = x[q];
+    } else {
+      T row[width];
+      __builtin_memcpy(row, x, sizeof(row));
+      for (index_t j = 0; j < columns; ++j) to[j] = row[j];
+    }
+  }
+
+  /// Computes row i of R D^-1 from a row of strip s. Entries are rounded once, entries left of the
+  /// diagonal are zero, and adding 0 turns -0 into +0.
+  void upper_row(index_t i, index_t s, C sign, const C* from, VT* x) {
+    const C* up = up_ + 2 * s * width;
+    IntT fits = ~IntT{};
+    for (int q = 0; q < row_vectors; ++q) {
+      const V y =
+          load(from + q * lanes) * sign * load(up + q * lanes) * load(up + width + q * lanes);
+      x[q] = __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
+      fits &= magnitude_bits(x[q]) < infinity_bits;
+    }
+    if (any(~fits)) r_fits_[s] = 0;
+  }
+
+  /// Forms A'A, and finds the largest entry of A. Returns false where that looks useless.
+  [[gnu::noinline]] static bool add_to_gram(const Strided<const T>& a, const Shape& shape,
+                                            GramR<C>& gram, IntT& largest) {
+    for (index_t first = 0; first < shape.m; first += gram.most_rows) {
+      const index_t rows = lesser(gram.most_rows, shape.m - first);
+      for (index_t i = 0; i < rows; ++i) {
+        for (index_t s = 0; s < strips_of(shape.n); ++s) {
+          const Row row(a.data + (first + i) * a.ld + s * width,
+                        lesser(width, shape.n - s * width));
+#pragma GCC unroll 16
+          for (int q = 0; q < row_vectors; ++q) {
+            const IntT bits = magnitude_bits(row.x[q]);
+            largest = bits > largest ? bits : largest;
+            store(gram.strip(s) + i * width + q * lanes, __builtin_convertvector(row.x[q], V));
+          }
+        }
+      }
+      if (first == 0 && gram.looks_refused(rows)) return false;
+      gram.add_rows(rows);
+    }
+    return true;
+  }
+
+  /// Stores R with zeros left of its diagonal, where adding 0 turns -0 into +0.
+  [[gnu::noinline]] static void store_upper(const GramR<C>& gram, const Shape& shape,
+                                            const Strided<T>& r) {
+    for (index_t i = 0; i < shape.n; ++i) {
+      T* to = r.data + i * r.ld;
+      __builtin_memset(to, 0, static_cast<std::size_t>(i / width * width) * sizeof(T));
+      for (index_t s = i / width; s < strips_of(shape.n); ++s) {
+        VT x[row_vectors];
+        for (int q = 0; q < row_vectors; ++q) {
+          const V y = load(gram.row(i, s) + q * lanes);
+          x[q] = __builtin_convertvector(select(lanes_from<Int>(i - s * width, q), y), VT) + VT{};
+        }
+        store_row(to + s * width, x, lesser(width, shape.n - s * width));
+      }
+    }
+  }
+
+  [[gnu::noinline]] void store_r(const Strided<T>& r, index_t s, const C* strip) {
+    const index_t columns = lesser(width, s_.n - s * width);
+    T* to = r.data + s * width;
+    const index_t upper = lesser(s_.k, (s + 1) * width);
+    r_fits_[s] = 1;
+    for (index_t i = 0; i < upper; ++i) {
+      VT x[row_vectors];
+      prefetch<1>(to + i * r.ld, r.ld);
+      upper_row(i, s, sign_[i], strip + i * width, x);
+      store_row(to + i * r.ld, x, columns);
+    }
+    for (index_t i = upper; i < s_.r_rows; ++i)
+      __builtin_memset(to + i * r.ld, 0, static_cast<std::size_t>(columns) * sizeof(T));
+  }
+
+  [[gnu::noinline]] void store_q(const Strided<T>& out, index_t s, const C* q) const {
+    const index_t columns = lesser(width, s_.q_cols - s * width);
+    V sign[row_vectors];
+    for (int c = 0; c < row_vectors; ++c)
+      sign[c] = s < panels_ ? load(sign_ + s * width + c * lanes) : V{} + 1;
+    for (index_t i = 0; i < s_.m; ++i) {
+      VT x[row_vectors];
+      prefetch<1>(out.data + i * out.ld + s * width, out.ld);
+#pragma GCC unroll 16
+      for (int c = 0; c < row_vectors; ++c)
+        x[c] = __builtin_convertvector(load(q + i * width + c * lanes) * sign[c], VT);
+      store_row(out.data + i * out.ld + s * width, x, columns);
+    }
+  }
+
+  /// Stores V\R and tau of strip s. Where V was rounded, tau = 2 / v'v is computed from the rounded
+  /// V, so that I - tau v v' is orthogonal to the last bit of T.
+  void store_reflectors(const Matrix<T>& matrix, index_t s, const C* strip) {
+    const index_t columns = lesser(width, s_.n - s * width);
+    r_fits_[s] = 1;
+    C squares[width];
+    for (C& square : squares) square = 1;
+    for (index_t i = 0; i < s_.m; ++i) {
+      VT x[row_vectors];
+      upper_row(lesser(i, s_.k), s, 1, strip + i * width, x);
+      T row[width];
+      __builtin_memcpy(row, x, sizeof(x));
+      for (index_t j = 0; j < lesser(columns, i - s * width); ++j) {
+        row[j] = static_cast<T>(strip[i * width + j]);
+        squares[j] += static_cast<C>(row[j]) * static_cast<C>(row[j]);
+      }
+      __builtin_memcpy(matrix.v.data + i * matrix.v.ld + s * width, row,
+                       static_cast<std::size_t>(columns) * sizeof(T));
+    }
+    for (index_t j = 0; j < lesser(columns, s_.k - s * width); ++j) {
+      const C tau = t_[(s * width + j) * width + j];
+      const bool was_rounded = sizeof(T) < sizeof(C) && tau != 0;
+      matrix.tau.data[s * width + j] = static_cast<T>(was_rounded ? 2 / squares[j] : tau);
+    }
+  }
+
+  const Shape s_;
+  const bool uses_tiles_;
+  const index_t rows_;                // m with the padding
+  const index_t strips_, panels_;     // all strips of A, and the strips with reflectors
+  const index_t own_strips_;          // of a worker: the most strips of a group
+  std::size_t bytes_ = 0;             // of the workspace
+  C* strip_;                          // V\R, rows_ x 32 for every panel
+  C* own_strip_;                      // rows_ x 32, own_strips_ for every worker
+  C* own_columns_;                    // the columns of a leaf for every worker
+  typename Tiles::Rows* split_;       // V split for the tiles, block by block
+  C* top_;                            // the first rows of V, 32 x 32 for every panel
+  C* t_;                              // T transposed, 32 x 32 for every panel
+  C* sign_;                           // the sign of R_ii
+  C* up_;                             // 2^e_j as two factors, 2 x 32 for every strip
+  typename Format<T>::Int* largest_;  // the largest |a_ij| of each column, as bits
+  int* r_fits_;                       // for every strip
+};
+
+template <class T, class C>
+constexpr Routine<T> routine{
+    Factorization<T, C>::workspace_bytes, Factorization<T, C>::factor_gram,
+    Factorization<T, C>::factor, Factorization<T, C>::outcome,
+    Factorization<T, C>::has_tiles ? Factorization<T, C>::uses_tiles : nullptr};
+
+}  // namespace
+
+extern const Kernels QRTOOL_KERNELS(QRTOOL_TARGET){QRTOOL_NAME(QRTOOL_TARGET),
+                                                   routine<float, float>, routine<float, double>,
+                                                   routine<double, double>};
+
+}  // namespace qrtool::blocked

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// form_q.cpp: applies the reflectors, widened to float64, to I.
+#include "core/cpu/reference/form_q.hpp"
+
+#include <algorithm>
+
+#include "core/cpu/reference/householder.hpp"
+
+namespace qrtool {
+
+template <class T>
+void form_q_from_reflectors(MatrixView<const T> v, const T* tau, MatrixView<double> q) {
+  const index_t k = std::min(v.rows, v.cols);
+  householder::Matrix<double> vr(v.rows, k), formed(q.rows, q.cols);
+  householder::Vector<double> coefficients(k);
+  for (index_t j = 0; j < k; ++j) {
+    for (index_t i = 0; i < v.rows; ++i) vr(i, j) = static_cast<double>(v(i, j));
+    coefficients(j) = static_cast<double>(tau[j]);
+  }
+  householder::form_q<double>(vr, coefficients, formed);
+  for (index_t i = 0; i < q.rows; ++i) {
+    for (index_t j = 0; j < q.cols; ++j) q(i, j) = formed(i, j);
+  }
+}
+
+template void form_q_from_reflectors(MatrixView<const float>, const float*, MatrixView<double>);
+template void form_q_from_reflectors(MatrixView<const double>, const double*, MatrixView<double>);
+
+}  // namespace qrtool

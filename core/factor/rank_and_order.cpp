@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// rank_and_order.cpp: pivots R by Eigen's Householder QR, which follows geqp3.
+#include "core/factor/rank_and_order.hpp"
+
+#include <Eigen/QR>
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "core/parallel.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+}  // namespace
+
+template <class T>
+void permute_columns(MatrixView<T> a, std::span<const index_t> permutation) {
+  std::vector<T> row(static_cast<std::size_t>(a.cols));
+  for (index_t i = 0; i < a.rows; ++i) {
+    std::copy_n(&a(i, 0), a.cols, row.data());
+    for (index_t j = 0; j < a.cols; ++j)
+      a(i, j) = row[static_cast<std::size_t>(permutation[static_cast<std::size_t>(j)])];
+  }
+}
+
+std::vector<index_t> permutation_of(std::span<const double> numbers) {
+  const auto count = static_cast<double>(numbers.size());
+  std::vector<bool> is_taken(numbers.size());
+  std::vector<index_t> permutation;
+  for (const double number : numbers) {
+    if (!(number >= 0 && number < count) || number != std::floor(number)) return {};
+    const auto place = static_cast<std::size_t>(number);
+    if (is_taken[place]) return {};
+    is_taken[place] = true;
+    permutation.push_back(static_cast<index_t>(number));
+  }
+  return permutation;
+}
+
+struct RankAndOrder::Pivoted {
+  Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr;
+  Matrix q, r;  // Q2, and R2 2^-scale
+};
+
+RankAndOrder::RankAndOrder(const Problem& problem)
+    : problem_(problem),
+      rule_{.tolerance = default_rank_tolerance(problem.type, problem.n) *
+                         (precision_of(problem).u / precision_of(problem.type).u),
+            .is_basic = true},
+      scaled_(1, problem.k(), problem.n),
+      permutation_(static_cast<std::size_t>(problem.pivots ? problem.n : 0)),
+      pivoted_(std::make_unique<Pivoted>()) {}
+
+RankAndOrder::~RankAndOrder() = default;
+RankAndOrder::RankAndOrder(RankAndOrder&&) noexcept = default;
+
+std::size_t RankAndOrder::workspace_bytes(const Problem& problem) {
+  const auto k = static_cast<std::size_t>(problem.k()), n = static_cast<std::size_t>(problem.n);
+  // R as it is, in the RankedFactor three times, and pivoted three times; Q2.
+  return (7 * k * n + 2 * k * k) * sizeof(double);
+}
+
+template <class T>
+void RankAndOrder::set(MatrixView<const T> r, int scale) {
+  scale_ = scale;
+  const MatrixView<double> scaled = scaled_.view()[0];
+  for (index_t i = 0; i < scaled.rows; ++i)
+    for (index_t j = 0; j < scaled.cols; ++j)
+      scaled(i, j) = j < i ? 0 : std::ldexp(static_cast<double>(r(i, j)), -scale);
+  factor_.set(scaled, rule_);
+}
+
+void RankAndOrder::enter(MatrixReport& line) const {
+  if (problem_.pivots) line.rank = static_cast<std::int32_t>(factor_.rank());
+  if (problem_.wants_condition) line.condition = factor_.condition();
+}
+
+void RankAndOrder::pivot() {
+  const MatrixView<double> scaled = scaled_.view()[0];
+  const index_t k = problem_.k(), n = problem_.n;
+  Pivoted& p = *pivoted_;
+  std::iota(permutation_.begin(), permutation_.end(), index_t{0});
+  p.q.resize(k, k);
+  p.r.resize(k, n);
+  if (k == 0) return;
+  p.qr.compute(Eigen::Map<const Matrix>(scaled.data, k, n));
+  p.q = p.qr.householderQ();
+  p.r = p.qr.matrixR().topRows(k).triangularView<Eigen::Upper>();
+  for (index_t j = 0; j < n; ++j)
+    permutation_[static_cast<std::size_t>(j)] = p.qr.colsPermutation().indices()(j);
+  std::vector<int> signs;
+  for (index_t i = 0; i < k; ++i) signs.push_back(p.r(i, i) < 0 ? -1 : 1);
+  apply_signs(signs);
+}
+
+void RankAndOrder::apply_signs(const std::vector<int>& signs) {
+  for (index_t i = 0; i < problem_.k(); ++i) {
+    if (signs[static_cast<std::size_t>(i)] > 0) continue;
+    pivoted_->r.row(i) *= -1;
+    pivoted_->q.col(i) *= -1;
+  }
+}
+
+double RankAndOrder::diagonal_ratio() const {
+  if (problem_.k() == 0) return 0;
+  const Eigen::ArrayXd diagonal = pivoted_->r.diagonal().array().abs();
+  return diagonal.maxCoeff() > 0 ? diagonal.minCoeff() / diagonal.maxCoeff() : 0;
+}
+
+void RankAndOrder::share(Comm& comm) {
+  pivoted_->q.resize(problem_.k(), problem_.k());
+  broadcast(comm, permutation_.data(), permutation_.size());
+  broadcast(comm, pivoted_->q.data(), static_cast<std::size_t>(pivoted_->q.size()));
+}
+
+template <class T>
+void RankAndOrder::store_r(MatrixView<T> r) const {
+  for (index_t i = 0; i < r.rows; ++i)
+    for (index_t j = 0; j < r.cols; ++j)
+      // + 0 turns -0 into +0, whose sign would be that of the R that was pivoted.
+      r(i, j) = j < i ? T(0) : static_cast<T>(std::ldexp(pivoted_->r(i, j), scale_)) + T(0);
+}
+
+template <class T>
+void RankAndOrder::multiply(MatrixView<T> q, int threads) const {
+  // Rows of Q that are multiplied together, and all that a thread takes at a time.
+  constexpr index_t at_once = 4, piece = 64 * at_once;
+  const index_t k = problem_.k();
+  const Matrix& q2 = pivoted_->q;
+  const auto multiply_rows = [&](index_t first, index_t rows, double* sums) {
+    std::fill_n(sums, at_once * k, 0.0);
+    for (index_t l = 0; l < k; ++l) {
+      const double* from = q2.data() + l * k;
+      for (index_t i = 0; i < rows; ++i) {
+        const auto factor = static_cast<double>(q(first + i, l));
+        double* to = sums + i * k;
+#pragma omp simd
+        for (index_t j = 0; j < k; ++j) to[j] += factor * from[j];
+      }
+    }
+    for (index_t i = 0; i < rows; ++i)
+      for (index_t j = 0; j < k; ++j) q(first + i, j) = static_cast<T>(sums[i * k + j]);
+  };
+  parallel_for((q.rows + piece - 1) / piece, threads, [&](index_t number, int) {
+    std::vector<double> sums(static_cast<std::size_t>(at_once * k));
+    const index_t end = std::min((number + 1) * piece, q.rows);
+    for (index_t i = number * piece; i < end; i += at_once)
+      multiply_rows(i, std::min(at_once, end - i), sums.data());
+  });
+}
+
+#define QRTOOL_FOR(T)                                                     \
+  template void permute_columns(MatrixView<T>, std::span<const index_t>); \
+  template void RankAndOrder::set(MatrixView<const T>, int);              \
+  template void RankAndOrder::store_r(MatrixView<T>) const;               \
+  template void RankAndOrder::multiply(MatrixView<T>, int) const;
+QRTOOL_FOR(float)
+QRTOOL_FOR(double)
+#undef QRTOOL_FOR
+
+}  // namespace qrtool

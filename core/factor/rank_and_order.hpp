@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// rank_and_order.hpp: what R says about the rank and the condition of A, and the order of A's
+// columns that column pivoting gives.
+//
+//   A = Q R,   R P = Q2 R2   =>   A P = (Q Q2) R2        R, R2: k x n, Q2: k x k, k = min(m, n)
+//
+// P brings the columns of R, and so those of A, into an order in which |r_ii| of R2 falls: column i
+// is the one that has the most left after the columns before it were projected out. All is in
+// float64. Source: LAPACK geqp3, applied to R.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/comm.hpp"
+#include "core/problem.hpp"
+#include "core/report.hpp"
+#include "core/solve/ranked_factor.hpp"
+
+namespace qrtool {
+
+/// Column j of `a` := column permutation[j] of what `a` holds.
+template <class T>
+void permute_columns(MatrixView<T> a, std::span<const index_t> permutation);
+
+/// A permutation from its stored numbers, which count from 0; empty where they are none.
+std::vector<index_t> permutation_of(std::span<const double> numbers);
+
+/// Pivots R of one matrix after another. Not thread-safe: each thread needs its own object.
+class RankAndOrder {
+ public:
+  explicit RankAndOrder(const Problem& problem);
+  ~RankAndOrder();
+  RankAndOrder(RankAndOrder&&) noexcept;
+
+  static std::size_t workspace_bytes(const Problem& problem);
+
+  /// Takes r (k x n); entries below its diagonal do not count. `scale` is that of A.
+  template <class T>
+  void set(MatrixView<const T> r, int scale);
+  /// Enters rank and condition, as far as they are asked for.
+  void enter(MatrixReport& line) const;
+  /// Whether an R of A'A in float64 would decide on the rank of such a matrix where it has lost all
+  /// digits: with a condition number of 1e7, columns scaled to norm 1, it has few left.
+  bool is_near_deficient() const { return !(factor_.scaled_condition() < 1e7); }
+
+  /// Forms P, Q2 and R2, with r_ii >= 0.
+  void pivot();
+  /// The signs of R2's rows and of Q2's columns change where `signs`, which has k entries, are -1.
+  void apply_signs(const std::vector<int>& signs);
+  std::span<const index_t> permutation() const { return permutation_; }
+  /// Gives every rank what rank 0 knows of P and Q2.
+  void share(Comm& comm);
+  /// Returns min |r_ii| / max |r_ii| of R2, and 0 for R2 = 0.
+  double diagonal_ratio() const;
+  /// r (k x n) := R2, with exact +0 below the diagonal.
+  template <class T>
+  void store_r(MatrixView<T> r) const;
+  /// q := q Q2, for rows of Q's first k columns. The bits of a row depend on no other row.
+  template <class T>
+  void multiply(MatrixView<T> q, int threads) const;
+
+ private:
+  struct Pivoted;
+
+  Problem problem_;
+  RankRule rule_;
+  int scale_ = 0;
+  Batch<double> scaled_;  // R 2^-scale
+  RankedFactor factor_;
+  std::vector<index_t> permutation_;
+  std::unique_ptr<Pivoted> pivoted_;
+};
+
+}  // namespace qrtool

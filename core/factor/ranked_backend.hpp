@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// ranked_backend.hpp: puts rank, condition and pivoted columns behind the factors of another
+// backend. They come from R alone (core/factor/rank_and_order.hpp), so that they work after every
+// route.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/backend.hpp"
+#include "core/factor/second_try.hpp"
+
+namespace qrtool {
+
+/// Does what problem.pivots and problem.wants_condition ask for, on the host. Without them it does
+/// nothing else than that backend. Factors with pivoted columns are measured again, as A[:, P].
+class RankedBackend final : public BackendAround {
+ public:
+  /// `backend` outlives this object.
+  explicit RankedBackend(SecondTry& backend);
+  ~RankedBackend() override;
+
+  ChunkSeconds factor(const Plan& plan, BatchView<const float> a, const Factors<float>& out,
+                      std::span<MatrixReport> report) override;
+  ChunkSeconds factor(const Plan& plan, BatchView<const double> a, const Factors<double>& out,
+                      std::span<MatrixReport> report) override;
+
+  /// Returns the memory that a worker takes, in bytes.
+  static std::size_t workspace_bytes(const Problem& problem, int threads_per_matrix);
+
+ private:
+  template <class T>
+  class Worker;
+  struct Workers;
+  template <class T>
+  ChunkSeconds factor_and_rank(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                               std::span<MatrixReport> report);
+  template <class T>
+  ChunkSeconds decide_by_reflectors(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                                    std::span<MatrixReport> report);
+  template <class T>
+  std::vector<Worker<T>>& workers(const Plan& plan);
+
+  Reflectors& reflectors_;
+  std::unique_ptr<Workers> workers_;  // made with the first chunk
+};
+
+}  // namespace qrtool

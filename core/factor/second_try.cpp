@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// second_try.cpp: finds a way by reflectors, and compares what two ways gave. The second result
+// overwrites the first; where it is not better, the first is computed again, since equal inputs
+// give equal bits. So a second try needs no memory for a second pair of factors.
+#include "core/factor/second_try.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/cpu/cpu_backend.hpp"
+#include "core/error.hpp"
+#include "core/ratios.hpp"
+
+namespace qrtool {
+namespace {
+
+/// The largest error in units of its bar; infinite where an error is NaN or was not measured.
+double worst_ratio(Mode mode, const MatrixReport& line) {
+  double worst = std::max(line.residual / line.bars.residual, line.lower / line.bars.lower);
+  if (mode != Mode::r) worst = std::max(worst, line.orthogonality / line.bars.orthogonality);
+  const bool is_known = !std::isnan(line.residual + line.lower) &&
+                        (mode == Mode::r || !std::isnan(line.orthogonality));
+  return is_known ? worst : std::numeric_limits<double>::infinity();
+}
+
+std::size_t matrix_bytes(const Problem& p) {
+  return p.input_bytes() + p.output_bytes() + sizeof(MatrixReport);
+}
+
+/// The host memory for `count` of the matrices that a plan has in its buffers, with the workspace
+/// of another variant.
+std::size_t room_beside(const Plan& plan, const Limits& limits, index_t count) {
+  // The plan of the whole matrix has counted its parts.
+  if (plan.is_of_part) return std::numeric_limits<std::size_t>::max() / 4;
+  const std::size_t each = matrix_bytes(plan.problem);
+  const std::size_t buffers = each * static_cast<std::size_t>(plan.buffers * plan.chunk_matrices);
+  const std::size_t left = limits.host_bytes > buffers ? limits.host_bytes - buffers : 0;
+  return left + each * static_cast<std::size_t>(count);
+}
+
+/// The first variant that can use reflectors alone and is chosen for such a problem, or else the
+/// first that takes it; not one for which is_tried() is true.
+template <class IsTried>
+const Variant* choose_variant(const Problem& problem, std::span<const Variant> variants,
+                              const Limits& limits, IsTried is_tried) {
+  const Variant* fitting = nullptr;
+  for (const Variant& variant : variants) {
+    if (variant.reflectors == nullptr || variant.only_when_forced) continue;
+    if (!variant.fits(problem, limits).ok || is_tried(variant)) continue;
+    if (variant.pays == nullptr || variant.pays(problem, limits).ok) return &variant;
+    if (fitting == nullptr) fitting = &variant;
+  }
+  return fitting;
+}
+
+}  // namespace
+
+bool needs_second_try(const MatrixReport& line) {
+  const bool is_fast = line.route == Route::first_pass || line.route == Route::second_pass;
+  return line.status == Status::above_bar || (line.status == Status::r_overflows && is_fast);
+}
+
+bool is_better(Mode mode, const MatrixReport& second, const MatrixReport& first) {
+  return worst_ratio(mode, second) < worst_ratio(mode, first);
+}
+
+struct Reflectors::Way {
+  Backend* backend;
+  Plan plan;
+};
+
+Reflectors::Reflectors(Backend& backend) : BackendAround(&backend) {}
+
+Reflectors::~Reflectors() = default;
+
+Backend& Reflectors::cpu() {
+  if (!cpu_) {
+    Limits host;
+    host.host_bytes = limits().host_bytes;
+    host.threads = limits().threads;
+    cpu_ = std::make_unique<CpuBackend>(host);
+  }
+  return *cpu_;
+}
+
+/// The choice depends on the shape and the type, but not on how many matrices there are. Whether
+/// there is memory for it does.
+std::optional<Reflectors::Way> Reflectors::way_on(Backend& backend, const Plan& plan, index_t count,
+                                                  const Plan* tried) {
+  Problem problem = plan.problem;
+  problem.count = 1;
+  problem.arithmetic = Arithmetic::strict;
+  Limits limits = backend.limits();
+  limits.ranks = 1;
+  limits.host_bytes = room_beside(plan, limits, count);
+  const auto is_tried = [&](const Variant& variant) {
+    return tried != nullptr && tried->variant == &variant &&
+           tried->params == variant.reflectors(tried->problem, limits);
+  };
+  const Variant* variant = choose_variant(problem, backend.variants(), limits, is_tried);
+  if (variant == nullptr) return std::nullopt;
+  problem.count = count;
+  try {
+    Way way{&backend, make_plan(problem, {variant, 1}, limits, variant->name)};
+    if (way.plan.by_rows()) return std::nullopt;
+    way.plan.params = variant->reflectors(problem, limits);
+    way.plan.is_of_part = plan.is_of_part;
+    return way;
+  } catch (const LimitError&) {
+    return std::nullopt;
+  }
+}
+
+template <class T>
+std::optional<ChunkSeconds> Reflectors::run(const Way& way, BatchView<const T> a,
+                                            const Factors<T>& out, std::span<MatrixReport> report) {
+  ChunkSeconds seconds;
+  try {
+    for (index_t first = 0; first < a.count; first += way.plan.chunk_matrices) {
+      const index_t count = std::min(way.plan.chunk_matrices, a.count - first);
+      seconds += way.backend->factor(
+          way.plan, a.slice(first, count), slice(out, first, count),
+          report.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)));
+    }
+  } catch (const LimitError&) {
+    return std::nullopt;  // the device has no memory left
+  } catch (const DeviceError& error) {
+    // It cannot do this; whether it still can do the rest, the rest will show.
+    if (trouble_.empty()) trouble_ = error.what();
+    return std::nullopt;
+  }
+  return seconds;
+}
+
+template <class T>
+std::optional<ChunkSeconds> Reflectors::run(const Plan& plan, const Plan* tried,
+                                            BatchView<const T> a, const Factors<T>& out,
+                                            std::span<MatrixReport> report) {
+  std::optional<ChunkSeconds> seconds;
+  if (const std::optional<Way> way = way_on(backend_, plan, a.count, tried))
+    seconds = run(*way, a, out, report);
+  if (seconds || !is_device()) return seconds;
+  if (const std::optional<Way> way = way_on(cpu(), plan, a.count, nullptr))
+    seconds = run(*way, a, out, report);
+  return seconds;
+}
+
+template <class T>
+std::optional<ChunkSeconds> Reflectors::factor_otherwise(const Plan& plan, BatchView<const T> a,
+                                                         const Factors<T>& out,
+                                                         std::span<MatrixReport> report) {
+  return run(plan, &plan, a, out, report);
+}
+template std::optional<ChunkSeconds> Reflectors::factor_otherwise(const Plan&,
+                                                                  BatchView<const float>,
+                                                                  const Factors<float>&,
+                                                                  std::span<MatrixReport>);
+template std::optional<ChunkSeconds> Reflectors::factor_otherwise(const Plan&,
+                                                                  BatchView<const double>,
+                                                                  const Factors<double>&,
+                                                                  std::span<MatrixReport>);
+
+template <class T>
+ChunkSeconds Reflectors::factor_somehow(const Plan& plan, BatchView<const T> a,
+                                        const Factors<T>& out, std::span<MatrixReport> report) {
+  const std::optional<ChunkSeconds> seconds = run(plan, nullptr, a, out, report);
+  if (!seconds) throw LimitError("there is no memory for reflectors", "raise --memory");
+  return *seconds;
+}
+
+ChunkSeconds Reflectors::factor(const Plan& plan, BatchView<const float> a,
+                                const Factors<float>& out, std::span<MatrixReport> report) {
+  return factor_somehow(plan, a, out, report);
+}
+
+ChunkSeconds Reflectors::factor(const Plan& plan, BatchView<const double> a,
+                                const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_somehow(plan, a, out, report);
+}
+
+/// Factors matrices again that are all above their bar.
+template <class T>
+ChunkSeconds SecondTry::try_again(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                                  std::span<MatrixReport> report) {
+  const Problem& problem = plan.problem;
+  const std::vector<MatrixReport> first(report.begin(), report.end());
+  const std::optional<ChunkSeconds> spent = reflectors_.factor_otherwise(plan, a, out, report);
+  ChunkSeconds seconds = spent.value_or(ChunkSeconds{});
+  for (index_t b = 0; b < a.count; ++b) {
+    MatrixReport& line = report[static_cast<std::size_t>(b)];
+    const bool is_judged = line.status == Status::ok || line.status == Status::above_bar;
+    // Reflectors run in strict arithmetic and were held to its bar.
+    if (spent && is_judged && problem.arithmetic == Arithmetic::mixed) judge_again(problem, line);
+    if (spent && is_better(problem.mode, line, first[static_cast<std::size_t>(b)])) {
+      line.route = Route::reflectors;
+      line.tries = 2;
+    } else {
+      seconds += backend_.factor(plan, a.slice(b, 1), slice(out, b, 1), {&line, 1});
+    }
+  }
+  return seconds;
+}
+
+template <class T>
+ChunkSeconds SecondTry::factor_twice(const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                                     std::span<MatrixReport> report) {
+  ChunkSeconds seconds = backend_.factor(plan, a, out, report);
+  // Neighbours that are above their bar go together.
+  auto next = std::find_if(report.begin(), report.end(), needs_second_try);
+  while (next != report.end()) {
+    const auto end = std::find_if_not(next, report.end(), needs_second_try);
+    const index_t first = next - report.begin(), count = end - next;
+    seconds += try_again(plan, a.slice(first, count), slice(out, first, count), {next, end});
+    next = std::find_if(end, report.end(), needs_second_try);
+  }
+  return seconds;
+}
+
+ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const float> a,
+                               const Factors<float>& out, std::span<MatrixReport> report) {
+  return factor_twice(plan, a, out, report);
+}
+
+ChunkSeconds SecondTry::factor(const Plan& plan, BatchView<const double> a,
+                               const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_twice(plan, a, out, report);
+}
+
+}  // namespace qrtool

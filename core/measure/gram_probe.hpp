@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// gram_probe.hpp: checks R of a tall matrix in the one pass in which its rows are read.
+//
+//     ||A'A - R'R||  from  A'(A X) - R'(R X)        X: n x 8, eight fixed normal vectors
+//
+// For a normal vector x the mean of ||E x||^2 is ||E||^2. So the root of the mean over eight of
+// them estimates ||E||: for the least favourable E, of rank one, the estimate is below a quarter of
+// ||E|| with a probability of 1.4e-4, and below a tenth with 1.1e-7. Up to 8 columns X is the
+// identity, and
+// ||E|| is exact. Only n x 8 sums are kept, for each leaf apart, so that the result does not depend
+// on who adds which leaf when.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/allocate_host.hpp"
+#include "core/batch.hpp"
+#include "core/ratios.hpp"
+#include "core/tall_shape.hpp"
+
+namespace qrtool {
+
+/// The most columns for which the error is exact.
+inline constexpr index_t gram_probe_vectors = 8;
+
+template <class T>
+class GramProbe {
+ public:
+  explicit GramProbe(const TallShape& shape, const AllocateHost& allocate = allocate_host);
+  /// Return the bytes that the constructor allocates, and the bytes that a thread takes in add().
+  static std::size_t bytes(const TallShape& shape);
+  static std::size_t worker_bytes(const TallShape& shape);
+
+  /// Adds the rows of whole leaves, the first of which has the number `leaf`, on `threads` threads.
+  /// Calls may be made at the same time for different leaves.
+  void add(index_t leaf, MatrixView<const T> rows, int threads);
+  /// Returns what was found of some leaves. It is trivially copyable, so that it can be sent to
+  /// another rank.
+  std::span<double> sums(index_t leaf, index_t leaves) const;
+  /// The errors of R (k x n), after every leaf was added. `scale` is that of A (Magnitude::scale).
+  /// The orthogonality is not measured.
+  Errors finish(MatrixView<const T> r, int scale) const;
+
+ private:
+  void add_leaf(MatrixView<const T> rows, double* slot) const;
+
+  TallShape shape_;
+  index_t slot_size_;      // doubles: exponent, ||A_i||^2, A_i' A_i X
+  std::vector<double> x_;  // n x 8
+  HostMemory memory_;
+};
+
+}  // namespace qrtool

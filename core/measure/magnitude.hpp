@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// magnitude.hpp: the largest entry of a matrix, from which its scale follows.
+#pragma once
+
+#include "core/batch.hpp"
+
+namespace qrtool {
+
+/// The largest |a_ij| of a matrix, and whether all its entries are finite.
+struct Magnitude {
+  double largest = 0;
+  bool finite = true;
+
+  /// The exponent e with `largest` in [2^(e-1), 2^e); 0 where `largest` is 0 or an entry is not
+  /// finite.
+  int scale() const;
+  /// Adds another part of the same matrix.
+  void include(const Magnitude& other);
+};
+template <class T>
+Magnitude magnitude_of(MatrixView<const T> a);
+
+}  // namespace qrtool

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// row_parts.hpp: measures many rows in parts, which threads share.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/batch.hpp"
+#include "core/measure/error_meter.hpp"
+
+namespace qrtool {
+
+/// How many rows are measured in parts of `rows` rows, on `threads` threads. Where the parts follow
+/// from the shape alone, the sums do not depend on how many rows a call brings, as long as each
+/// call brings whole parts, nor on the threads.
+struct RowParts {
+  index_t rows;
+  int threads;
+};
+
+/// Does meter.add_rows(a, q) for many rows, part by part. r is the R that the meter was started
+/// with.
+template <class T>
+void add_rows_by_parts(MatrixView<const T> a, MatrixView<const T> q, MatrixView<const T> r,
+                       const RowParts& parts, ErrorMeter& meter);
+
+/// The sums() of every part, one after another, for add_sums_of_parts() on the meter of all rows.
+/// `meter` was started with r.
+template <class T>
+std::vector<double> sums_of_parts(MatrixView<const T> a, MatrixView<const T> q,
+                                  MatrixView<const T> r, const RowParts& parts,
+                                  const ErrorMeter& meter);
+void add_sums_of_parts(std::span<const double> sums, ErrorMeter& meter);
+
+}  // namespace qrtool

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tool.py: what the tests of the program share. The first argument of a test is the program."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+QRTOOL = os.path.abspath(sys.argv[1])
+
+
+def run(*args, status=0, **options):
+    """Runs the program, which must end with `status`; `options` are those of subprocess.run."""
+    options = {"capture_output": True, "text": True, "timeout": 300, **options}
+    done = subprocess.run([QRTOOL, *args], check=False, **options)
+    assert done.returncode == status, (args, done.returncode, done.stdout, done.stderr)
+    return done
+
+
+def said(*args, **options):
+    """The same; what the program prints, and then its messages."""
+    done = run(*args, **options)
+    return done.stdout + done.stderr
+
+
+class FolderTest(unittest.TestCase):
+    """Every test runs in a folder of its own, which is empty at first."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="qrtool-test-")
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
