@@ -1,7 +1,7 @@
 #!/bin/sh
 # nightly.sh [NAME...]: builds and tests what a working day leaves out, each in a folder of its own below build/:
 #
-#   clang        the release by clang
+#   clang        the release by clang, each file by itself and not in a unity build
 #   asan-ubsan   address and undefined-behaviour sanitizers
 #   tsan         thread sanitizer
 #   no-opencl    a build without OpenCL

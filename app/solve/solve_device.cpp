@@ -6,6 +6,7 @@
 
 #include "app/process/console.hpp"
 #include "app/run/make_backend.hpp"
+#include "app/run/opencl.hpp"
 #include "core/error.hpp"
 #include "core/solve/system_device.hpp"
 #include "core/text.hpp"

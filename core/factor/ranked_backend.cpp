@@ -3,13 +3,13 @@
 #include "core/factor/ranked_backend.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/clock.hpp"
 #include "core/cpu/tall/tall.hpp"
 #include "core/factor/rank_and_order.hpp"
 #include "core/measure/error_meter.hpp"
@@ -181,7 +181,7 @@ ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T>
                                             const Factors<T>& out, std::span<MatrixReport> report) {
   ChunkSeconds seconds = backend_.factor(plan, a, out, report);
   if (!plan.problem.ranks()) return seconds;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   std::vector<Worker<T>>& all = workers<T>(plan);
   const auto threads = static_cast<int>(all.size());
   std::vector<char> is_doubtful(report.size());
@@ -199,7 +199,7 @@ ChunkSeconds RankedBackend::factor_and_rank(const Plan& plan, BatchView<const T>
       all[static_cast<std::size_t>(worker)].pivot(a[b], out, b,
                                                   report[static_cast<std::size_t>(b)]);
     });
-  seconds.factor += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds.factor += seconds_since(start);
   return seconds;
 }
 

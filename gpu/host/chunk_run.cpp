@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 
+#include "core/clock.hpp"
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
@@ -191,11 +191,11 @@ void ChunkRun<T>::collect(Flight& flight) {
   seconds_.factor += seconds_between(flight.begun, flight.factored);
   if (is_checked()) seconds_.check += seconds_between(flight.factored, flight.checked);
 
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   refuse_denormals(flight);
   compare_sums(flight);
   judge_all(flight);
-  seconds_.check += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_.check += seconds_since(start);
   open_ = flight.first + flight.count;
 }
 

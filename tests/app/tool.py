@@ -18,7 +18,7 @@ def run(*args, status=0, **options):
 
 
 def said(*args, **options):
-    """The same; what the program prints, and then its messages."""
+    """Returns what a run prints, and then its messages."""
     done = run(*args, **options)
     return done.stdout + done.stderr
 
