@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs.cpp: the same choices as in host/engine.cpp and solve/system_launches.cpp, by name only.
+// programs.cpp: of factors the same choices as in host/engine.cpp, by name only; of systems the
+// programs that a recording launcher finds.
 #include "gpu/programs.hpp"
 
 #include "core/solve/shapes.hpp"
@@ -9,9 +10,7 @@
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/shared_matrix.hpp"
-#include "gpu/solve/system_lanes.hpp"
-#include "gpu/solve/system_params.hpp"
-#include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/system_launches.hpp"
 
 namespace qrtool {
 namespace {
@@ -74,39 +73,11 @@ std::vector<std::string> solve_programs(const Variant& plan, const Problem& p, i
     return {name("gpu/solve/shared.cl", shared.solve), name("gpu/solve/shared.cl", shared.check),
             program_id(device, sum_file, sum_defines())};
   }
-  const SystemParams params(p.m, p.n, p.type, device.limits);
-  const auto name_of_body = [&](NormalBody body) {
-    switch (body) {
-      case NormalBody::lane:
-        return name("gpu/solve/normal_lane.cl", params.normal_lane);
-      case NormalBody::team:
-        return name("gpu/solve/normal.cl", params.normal);
-      case NormalBody::warp:
-        return name("gpu/solve/normal_tile.cl", params.normal_tile);
-      default:
-        return name("gpu/solve/normal_group.cl", params.normal_group);
-    }
-  };
   std::vector<std::string> names{program_id(device, sum_file, sum_defines())};
-  const bool is_tall = is_tall_system(p.m);
-  const bool is_normal = takes_normal_equations(systems, sides, device.limits);
-  const bool has_lanes = checks_by_lanes(p.m, p.n);
-  names.push_back(measures_by_lanes(p.n) ? name("gpu/solve/system_lanes.cl", params.lanes)
-                                         : name("gpu/solve/measures.cl", params.measures));
-  if (is_tall) {
-    names.push_back(name("gpu/solve/tall_systems.cl", params.tall));
-  } else if (!is_normal || !has_lanes) {
-    names.push_back(name("gpu/solve/systems.cl", params.group));
-  }
-  if (is_normal) {
-    if (is_tall) {
-      names.push_back(name("gpu/solve/normal_sums.cl", params.sums));
-      names.push_back(name("gpu/solve/tall_normal.cl", params.tall_normal));
-    } else {
-      names.push_back(name_of_body(normal_body(systems, device.limits)));
-    }
-    return names;
-  }
+  for (const WantedKernels& wanted :
+       wanted_by_systems(systems, sides, device.limits, SystemRoute::normal_equations))
+    names.push_back(program_id(device, wanted.source.file, wanted.source.defines));
+  if (takes_normal_equations(systems, sides, device.limits)) return names;
   for (const std::string& of_r : variant_programs(gpu_variant(plan), p, device))
     names.push_back(of_r);
   return names;

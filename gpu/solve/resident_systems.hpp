@@ -29,7 +29,7 @@ class ResidentSystems {
   /// Errors: DeviceError, LimitError.
   ResidentSystems(OpenclBackend& backend, const SolveProblem& problem, const Plan& factor,
                   BatchView<const T> a, std::span<const T> b,
-                  SystemRoute route = SystemRoute::normal_equations);
+                  SystemRoute route = SystemRoute::normal_equations, std::string_view body = {});
   ~ResidentSystems();
 
   /// Overwrites the last results with NaN, solves and checks. Returns when the device has finished.

@@ -21,12 +21,4 @@ int system_group_size(const Params& params);
 /// Why the kernels do not take such systems on this device; empty where they do.
 std::string system_objection(const SolveProblem& problem, const Limits& limits);
 
-/// The defines of all programs for m x n systems.
-struct SystemParams {
-  SystemParams(index_t m, index_t n, ElementType of, const Limits& limits);
-  ElementType type;
-  Params group, measures, lanes, tall, normal, normal_lane, normal_tile, normal_group, sums,
-      tall_normal;
-};
-
 }  // namespace qrtool

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs_test.cpp: the programs that a run is said to need are those that it builds.
+// programs_test.cpp: the programs that a run is said to need are those that it builds, and which
+// bodies solve which systems.
 #include "gpu/programs.hpp"
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
 #include "gpu/host/opencl_backend.hpp"
+#include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
+#include "tests/support/measured_gpu.hpp"
 
 namespace qrtool::test {
 namespace {
@@ -108,6 +113,50 @@ TEST_F(ProgramNames, OfSystemsAreThoseThatAreBuilt) {
     EXPECT_TRUE(solver->run(a.view(), block).empty());
     EXPECT_EQ(new_since(before), missing(needed, before)) << sides;
   }
+}
+
+/// A GPU without matrix units, and a CPU.
+Limits plain_gpu() {
+  Limits limits = measured_gpu().limits;
+  limits.float64_products = limits.has_nvidia_mma = false;
+  limits.shuffle_lanes = 0;
+  return limits;
+}
+Limits plain_cpu() {
+  Limits limits = plain_gpu();
+  limits.is_cpu = true;
+  limits.local_bytes = 512 << 10;
+  limits.max_group = 4096;
+  limits.compute_units = 2;
+  return limits;
+}
+
+/// bodies.txt has a line for each of 300 shapes: what gets x of one right side, what measures R,
+/// and what checks x, on the measured GPU and on both of these.
+TEST(SystemBodies, OfManyShapes) {
+  const Limits devices[] = {measured_gpu().limits, plain_gpu(), plain_cpu()};
+  std::ifstream file(QRTOOL_SOURCE_DIR "/tests/gpu/solve/bodies.txt");
+  int lines = 0;
+  for (std::string line; std::getline(file, line); ++lines) {
+    std::istringstream words(line);
+    std::string type;
+    char by = 0;
+    SolveProblem p{.type = {}, .m = 0, .n = 0, .rank = {}};
+    words >> type >> p.m >> by >> p.n;
+    p.type = type == "float32" ? ElementType::float32 : ElementType::float64;
+    std::ostringstream chosen;
+    chosen << type << ' ' << p.m << by << p.n;
+    for (const Limits& limits : devices) {
+      const SystemBody* const normal = chosen_normal_body(p, 1, limits);
+      const SystemBody* const solving =
+          normal != nullptr ? normal : chosen_body(solving_bodies(), p, limits);
+      chosen << ", " << solving->name << ' ' << chosen_body(measuring_bodies(), p, limits)->name
+             << ' ' << chosen_body(checking_bodies(), p, limits)->name;
+      EXPECT_EQ(chosen_normal_body(p, 2, limits), nullptr) << "two right sides";
+    }
+    EXPECT_EQ(chosen.str(), line);
+  }
+  EXPECT_EQ(lines, 300);
 }
 
 }  // namespace
