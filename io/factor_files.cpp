@@ -9,18 +9,25 @@
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
 #include "io/file/text_output.hpp"
 
 namespace qrtool {
+namespace {
+
+/// The length of a name without its ending, which it may not have.
+std::size_t stem_size(const std::string& path) { return path.size() - ending_of(path).size(); }
+
+}  // namespace
 
 std::string factor_file(const std::string& path, const std::string& dataset) {
   if (dataset == "A" || is_standard_output(path)) return path;
-  const std::size_t dot = path.rfind('.');
-  return fmt::format("{}.{}{}", path.substr(0, dot), dataset, path.substr(dot));
+  const std::size_t stem = stem_size(path);
+  return fmt::format("{}.{}{}", path.substr(0, stem), dataset, path.substr(stem));
 }
 
 std::string report_file(const std::string& path, std::string_view ending) {
-  return fmt::format("{}.report{}", path.substr(0, path.rfind('.')), ending);
+  return fmt::format("{}.report{}", path.substr(0, stem_size(path)), ending);
 }
 
 std::vector<std::string> files_of_set(const std::string& path, std::string_view report_ending) {

@@ -264,6 +264,10 @@ TEST_F(CsvWriterTest, NamesOfFiles) {
   EXPECT_EQ(report_file("out.tsv", csv_codec.report_ending), "out.report.csv");
   EXPECT_EQ(factor_file("out.csv", "A"), "out.csv");
   EXPECT_EQ(factor_file("-", "R"), "-");
+  // A name need not have an ending, although that of its folder may have a dot.
+  EXPECT_EQ(factor_file("out", "X"), "out.X");
+  EXPECT_EQ(factor_file("a.d/out", "X"), "a.d/out.X");
+  EXPECT_EQ(report_file("a.d/out", ".json"), "a.d/out.report.json");
 }
 
 }  // namespace
