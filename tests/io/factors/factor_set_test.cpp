@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// factors_test.cpp: the files of one run are read, files of different runs are refused.
-#include "io/csv/factors.hpp"
+// factor_set_test.cpp: the files of one run are read, files of different runs are refused.
+#include "io/factors/factor_set.hpp"
 
 #include <bit>
 
@@ -11,55 +11,66 @@
 namespace qrtool {
 namespace {
 
-class CsvFactorsTest : public FileTest {
+class FactorSetTest : public FileTest {
  protected:
-  /// Two matrices of `type` with Q = x, R = 2 x.
+  /// Matrices of T with Q = x, R = 2 x, then Q = x + 1, R = 2 x + 2: two, or for `count` 1 the
+  /// first.
   template <class T = double>
-  void write_run(const std::string& path, T x) {
+  void write_run(const std::string& path, T x, index_t count = 2) {
     OutputSpec spec;
     spec.path = path;
     spec.force = true;
-    spec.leading = {2};
+    spec.leading = {count};
     spec.datasets = {{"Q", element_type<T>, 1, 1}, {"R", element_type<T>, 1, 1}};
     spec.with_report = true;
     spec.report_columns = report_columns({});
     const auto writer = create_output(spec);
     const std::vector<T> q{x, x + 1}, r{2 * x, 2 * x + 2};
-    writer->write("Q", 0, packed(q.data(), 2, 1, 1));
-    writer->write("R", 0, packed(r.data(), 2, 1, 1));
-    writer->write_report(0, std::vector<MatrixReport>(2));
+    writer->write("Q", 0, packed(q.data(), count, 1, 1));
+    writer->write("R", 0, packed(r.data(), count, 1, 1));
+    writer->write_report(0, std::vector<MatrixReport>(static_cast<std::size_t>(count)));
     writer->commit();
   }
   static std::string refusal() {
     return error_of<InputError>([] { open_factors("o.csv", Order::row); });
   }
-  static std::string refusal_of(const std::string& files, int matrix) {
-    return "o.csv: matrix " + std::to_string(matrix) + " of " + files +
-           " is not the one that o.report.csv describes | the files are of different runs, or were "
-           "changed: factor again with --force, or remove o.report.csv to have them measured as "
-           "they are";
+  static std::string refusal_of(const std::string& files, int matrix,
+                                const std::string& set = "o.csv",
+                                const std::string& report = "o.report.csv") {
+    return set + ": matrix " + std::to_string(matrix) + " of " + files + " is not the one that " +
+           report +
+           " describes | the files are of different runs, or were changed: factor again with "
+           "--force, or remove " +
+           report + " to have them measured as they are";
   }
 };
 
 /// A run that is killed between two renames can leave any mix of old and new files.
-TEST_F(CsvFactorsTest, EveryMixOfTwoRunsIsRefused) {
-  for (unsigned mix = 0; mix < 8; ++mix) {
-    write_run("o.csv", 1.0);
-    write_run("p.csv", 2.0);
-    const char* names[] = {"Q", "R", "report"};
-    for (unsigned i = 0; i < 3; ++i) {
-      const std::string ending = std::string(names[i]) + ".csv";
-      if ((mix >> i & 1U) != 0) std::filesystem::rename("p." + ending, "o." + ending);
-    }
-    if (mix == 0 || mix == 7) {
-      EXPECT_TRUE(open_factors("o.csv", Order::row).q);
-    } else {
-      EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 0)) << mix;
+TEST_F(FactorSetTest, EveryMixOfTwoRunsIsRefused) {
+  struct Form {
+    const char *ending, *report;
+    index_t count;
+  };
+  for (const auto& [ending, report, count] :
+       {Form{".csv", ".report.csv", 2}, Form{".npy", ".report.json", 2},
+        Form{".mtx", ".report.json", 1}}) {
+    const std::string set = std::string("o") + ending, q = std::string(".Q") + ending,
+                      r = std::string(".R") + ending;
+    for (unsigned mix = 0; mix < 8; ++mix) {
+      write_run(set, 1.0, count);
+      write_run(std::string("p") + ending, 2.0, count);
+      const std::string names[] = {q, r, report};
+      for (unsigned i = 0; i < 3; ++i)
+        if ((mix >> i & 1U) != 0) std::filesystem::rename("p" + names[i], "o" + names[i]);
+      const std::string expected =
+          mix == 0 || mix == 7 ? "no error"
+                               : refusal_of("o" + q + ", o" + r, 0, set, std::string("o") + report);
+      EXPECT_EQ(error_of<InputError>([&] { open_factors(set, Order::row); }), expected) << mix;
     }
   }
 }
 
-TEST_F(CsvFactorsTest, FilesOfTwoModesAreRefused) {
+TEST_F(FactorSetTest, FilesOfTwoModesAreRefused) {
   write_run("o.csv", 1.0);
   write_text("o.V.csv", "1\n\n2\n");
   EXPECT_EQ(refusal(),
@@ -67,7 +78,7 @@ TEST_F(CsvFactorsTest, FilesOfTwoModesAreRefused) {
             "do not mean, or factor again with --force");
 }
 
-TEST_F(CsvFactorsTest, ADeletedQIsNotTakenForRAlone) {
+TEST_F(FactorSetTest, ADeletedQIsNotTakenForRAlone) {
   write_run("o.csv", 1.0);
   std::filesystem::remove("o.Q.csv");
   EXPECT_EQ(refusal(), refusal_of("o.R.csv", 0));
@@ -75,7 +86,7 @@ TEST_F(CsvFactorsTest, ADeletedQIsNotTakenForRAlone) {
   EXPECT_TRUE(open_factors("o.csv", Order::row).r);
 }
 
-TEST_F(CsvFactorsTest, NumbersCountAndNotTheirText) {
+TEST_F(FactorSetTest, NumbersCountAndNotTheirText) {
   write_run("o.csv", 0.1);
   const std::string text = read_text("o.Q.csv");
   ASSERT_EQ(text, "# matrix 0\n0.1\n\n# matrix 1\n1.1\n");
@@ -88,7 +99,7 @@ TEST_F(CsvFactorsTest, NumbersCountAndNotTheirText) {
   EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 1)) << "a matrix is missing";
 }
 
-TEST_F(CsvFactorsTest, SingleNumbersAndSpecialOnesAgree) {
+TEST_F(FactorSetTest, SingleNumbersAndSpecialOnesAgree) {
   write_run<float>("o.csv", 0.1f);
   EXPECT_TRUE(open_factors("o.csv", Order::row).q);
   for (const double x : {-0.0, -std::numeric_limits<double>::quiet_NaN(), 5e-324,
@@ -98,7 +109,7 @@ TEST_F(CsvFactorsTest, SingleNumbersAndSpecialOnesAgree) {
   }
 }
 
-TEST_F(CsvFactorsTest, OtherReportsAreNoConcern) {
+TEST_F(FactorSetTest, OtherReportsAreNoConcern) {
   write_run("o.csv", 1.0);
   for (const char* report : {"", "a,b\n1,2\n", "matrix,residual\n0,1\n1,1\n"}) {
     write_text("o.report.csv", report);
@@ -108,7 +119,7 @@ TEST_F(CsvFactorsTest, OtherReportsAreNoConcern) {
   EXPECT_EQ(refusal(), refusal_of("o.Q.csv, o.R.csv", 0));
 }
 
-TEST_F(CsvFactorsTest, FactorsThatAreNotThere) {
+TEST_F(FactorSetTest, FactorsThatAreNotThere) {
   EXPECT_EQ(error_of<InputError>([] { open_factors("out.csv", Order::row); }),
             "cannot read 'out.R.csv': there is no such file | out.csv stands for the files "
             "out.Q.csv, out.R.csv and others, as factor writes them");
@@ -118,7 +129,7 @@ TEST_F(CsvFactorsTest, FactorsThatAreNotThere) {
             "out.csv: Q (1x2) and R (1x2) do not belong together");
 }
 
-TEST_F(CsvFactorsTest, OneFileOfASetIsNotTheSet) {
+TEST_F(FactorSetTest, OneFileOfASetIsNotTheSet) {
   write_run("o.csv", 1.0);
   for (const char* name : {"o.Q.csv", "o.report.csv"}) {
     const std::string stem = std::string(name).substr(0, std::string(name).size() - 4);
