@@ -3,35 +3,44 @@
 #include "io/factor_files.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "io/file/input_file.hpp"
+#include "io/file/text_output.hpp"
 
 namespace qrtool {
+namespace {
+
+/// The length of a name without its ending, which it may not have.
+std::size_t stem_size(const std::string& path) { return path.size() - ending_of(path).size(); }
+
+}  // namespace
 
 std::string factor_file(const std::string& path, const std::string& dataset) {
-  if (dataset == "A") return path;
-  const std::size_t dot = path.rfind('.');
-  return fmt::format("{}.{}{}", path.substr(0, dot), dataset, path.substr(dot));
+  if (dataset == "A" || is_standard_output(path)) return path;
+  const std::size_t stem = stem_size(path);
+  return fmt::format("{}.{}{}", path.substr(0, stem), dataset, path.substr(stem));
 }
 
 std::string report_file(const std::string& path, std::string_view ending) {
-  return fmt::format("{}.report{}", path.substr(0, path.rfind('.')), ending);
+  return fmt::format("{}.report{}", path.substr(0, stem_size(path)), ending);
 }
 
-std::vector<std::string> files_of_set(const std::string& path) {
+std::vector<std::string> files_of_set(const std::string& path, std::string_view report_ending) {
   std::vector<std::string> names;
+  if (is_standard_output(path)) return names;
   for (const char* dataset : set_names) names.push_back(factor_file(path, dataset));
-  names.push_back(report_file(path, ".json"));
+  names.push_back(report_file(path, report_ending));
   return names;
 }
 
 std::vector<std::string> find_obsolete(const OutputSpec& spec) {
   std::vector<std::string> found;
+  if (is_standard_output(spec.path)) return found;
   if (!spec.with_report && spec.numbers.empty()) return found;
   for (const char* name : set_names) {
     const auto is_written = [&](const MatrixDataset& dataset) { return dataset.name == name; };
@@ -46,22 +55,6 @@ std::vector<std::string> find_obsolete(const OutputSpec& spec) {
     if (spec.force) found.push_back(path);
   }
   return found;
-}
-
-void throw_two_runs(const std::string& set, const std::vector<std::string>& names) {
-  throw InputError(
-      fmt::format("{}: {} are files of different runs", escape(set), fmt::join(names, ", ")),
-      "remove those that you do not mean, or factor again with --force");
-}
-
-void throw_not_described(const std::string& set, std::size_t matrix,
-                         const std::vector<std::string>& names, const std::string& report) {
-  throw InputError(
-      fmt::format("{}: matrix {} of {} is not the one that {} describes", escape(set), matrix,
-                  fmt::join(names, ", "), escape(report)),
-      fmt::format("the files are of different runs, or were changed: factor again with --force, "
-                  "or remove {} to have them measured as they are",
-                  escape(report)));
 }
 
 std::string hint_for_missing_set(const std::string& path) {

@@ -19,26 +19,19 @@ inline bool is_vector_factor(std::string_view name) { return name == "tau" || na
 inline constexpr std::array set_names{"Q", "R", "P", "V", "tau", "X", "se", "covariance"};
 
 /// Returns the file of a dataset: out.Q.csv for out.csv and "Q", with the ending kept. The file of
-/// dataset "A" has the name itself.
+/// dataset "A" has the name itself, and so has standard output.
 std::string factor_file(const std::string& path, const std::string& dataset);
 
 /// Returns the file of the report: out.report.csv for out.tsv and ".csv".
 std::string report_file(const std::string& path, std::string_view ending);
 
-/// All files that a set with a report in JSON may have.
-std::vector<std::string> files_of_set(const std::string& path);
+/// All files that a set whose report has this ending may have; none for standard output.
+std::vector<std::string> files_of_set(const std::string& path, std::string_view report_ending);
 
 /// Returns the files that an earlier run with another --mode may have left and that would
-/// contradict the files of `spec`. Errors: OutputError where there is one and `spec.force` is not
-/// set.
+/// contradict the files of `spec`; none for standard output. Errors: OutputError where there is one
+/// and `spec.force` is not set.
 std::vector<std::string> find_obsolete(const OutputSpec& spec);
-
-/// Throws the error that files of one set come from several runs. `names` are their names, escaped.
-[[noreturn]] void throw_two_runs(const std::string& set, const std::vector<std::string>& names);
-/// Throws the error that a matrix of these files is not the one that the report describes.
-[[noreturn]] void throw_not_described(const std::string& set, std::size_t matrix,
-                                      const std::vector<std::string>& names,
-                                      const std::string& report);
 
 /// Returns a hint for where no set of files is found. For a path that names one file of a set, such
 /// as out.Q.csv, the hint is to name the set; for another path it says for which files the name

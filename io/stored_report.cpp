@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// stored_report.cpp: attributes, tries and checksums of a report in JSON.
+// stored_report.cpp: attributes, tries and checksums of reports.
 #include "io/stored_report.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@
 #include "io/factor_files.hpp"
 #include "io/factors_of_mode.hpp"
 #include "io/file/input_file.hpp"
+#include "io/file/rereadable.hpp"
+#include "io/file/text_lines.hpp"
 #include "io/report_file.hpp"
 #include "io/report_sax.hpp"
 #include "io/variable_record.hpp"
@@ -21,6 +24,20 @@ namespace qrtool {
 namespace {
 
 using Json = nlohmann::json;
+
+/// Returns what checksum_text() wrote; 0 for another text.
+std::uint64_t checksum_in(std::string_view text) {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  std::uint64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  return value;
+}
+
+std::string_view field_in(std::string_view line, std::size_t number) {
+  for (; number > 0 && !line.empty(); --number)
+    line.remove_prefix(std::min(line.find(','), line.size() - 1) + 1);
+  return line.substr(0, line.find(','));
+}
 
 /// Keeps the strings of the object "qrtool", and tries and checksum of each object in the array
 /// "matrices". A report of solutions has an object "report" instead of the array.
@@ -36,11 +53,8 @@ class ReportHandler final : public ReportSax {
   }
   bool string(string_t& text) override {
     if (is_in("qrtool", 1)) report.record[last_key()] = text;
-    if (!is_in_matrix() || last_key() != checksum_column) return true;
-    std::uint64_t value = 0;
-    const char* const digits = text.data() + (text.starts_with("0x") ? 2 : 0);
-    std::from_chars(digits, text.data() + text.size(), value, 16);
-    report.checksums.push_back(value);
+    if (is_in_matrix() && last_key() == checksum_column)
+      report.checksums.push_back(checksum_in(text));
     return true;
   }
   bool start_object(std::size_t size) override {
@@ -99,6 +113,25 @@ std::vector<std::string> values_of(const Record& record, const std::vector<const
 std::vector<std::string> attributes_of_set(const std::string& set,
                                            const std::vector<const char*>& names) {
   return values_of(read_report_of_set(set).record, names);
+}
+
+RecordedInput recorded_input_of_set(const std::string& set) {
+  return recorded_input(read_report_of_set(set).record);
+}
+
+std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
+                                                             std::size_t most) {
+  TextLines lines(open_rereadable(report), escape(report));
+  if (!lines.next()) return {};
+  const std::string header(lines.text());
+  const std::size_t at = header.find(checksum_column);
+  if (at == std::string::npos) return {};
+  const auto column =
+      static_cast<std::size_t>(std::count(header.begin(), header.begin() + at, ','));
+  std::vector<std::uint64_t> checksums;
+  while (checksums.size() < most && lines.next())
+    checksums.push_back(checksum_in(field_in(lines.text(), column)));
+  return checksums;
 }
 
 Record parse_record(std::string_view json) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// stored_report.hpp: reads what this tool writes beside arrays and Matrix Market files: the root
-// attributes, and the report as JSON.
+// stored_report.hpp: reads the report that lies beside a set of files: the root attributes, tries
+// and checksums of one in JSON, and the checksums of one in CSV.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,14 @@ StoredReport read_report_of_set(const std::string& set);
 /// Some attributes of that report, as recorded_attributes() gives them.
 std::vector<std::string> attributes_of_set(const std::string& set,
                                            const std::vector<const char*>& names);
+/// What that report says of the matrices that the factors were made from.
+RecordedInput recorded_input_of_set(const std::string& set);
+
+/// Returns the first `most` checksums that a report in CSV records, or nothing where it has no such
+/// column. Errors: InputError where the file cannot be read.
+std::optional<std::vector<std::uint64_t>> read_csv_checksums(const std::string& report,
+                                                             std::size_t most = SIZE_MAX);
+
 /// Returns the values of these attributes, with empty texts for those that this tool has not
 /// recorded.
 std::vector<std::string> values_of(const Record& record, const std::vector<const char*>& names);

@@ -14,9 +14,8 @@
 namespace qrtool {
 
 /// How a device gets x: by normal equations in float64 where it has them for the shape, and what
-/// they leave by R of a variant; the same with a warp or a group of warps for each system, also
-/// where that does not pay; or by R alone.
-enum class SystemRoute { normal_equations, normal_tiles, normal_groups, factors };
+/// they leave by R of a variant; or by R alone.
+enum class SystemRoute { normal_equations, factors };
 
 /// As outputs and tables name it; `variant` makes R.
 inline std::string name_of(SystemRoute route, std::string_view variant) {

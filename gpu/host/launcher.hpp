@@ -39,9 +39,11 @@ class KernelCache {
   std::map<std::string, Kernels> kernels_;
 };
 
-/// A launch that was only taken down: its kernel, and the bytes of each argument but the buffers.
+/// A launch that was only taken down: its kernel, the work-items of a group, and the bytes of each
+/// argument but the buffers.
 struct TakenLaunch {
   std::string kernel;
+  int group_size;
   std::vector<std::vector<std::byte>> values;
 };
 
@@ -73,7 +75,7 @@ class Launcher {
       return;
     }
     if (launches_ != nullptr) {
-      launches_->push_back({name, {}});
+      launches_->push_back({name, group_size, {}});
       (take_value(args), ...);
       return;
     }

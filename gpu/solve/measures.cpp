@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "gpu/tuning.hpp"
+#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 
@@ -35,11 +36,22 @@ Params measure_params(index_t n, ElementType type, const Limits& limits) {
   return params;
 }
 
-void enqueue_measures(const SystemJob& job, Launcher& launch) {
-  const index_t groups = ceil_divide(job.shape.count, job.measure_params.at("TEAMS"));
-  launch("measure_factors", std::min(groups, job.factor_groups),
-         measure_group_size(job.measure_params), job.r, job.findings, job.inverse_norms,
-         job.scratch, job.shape);
+namespace {
+
+bool fits(const SolveProblem&, const Limits&) { return true; }
+
+void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
+  const index_t groups = ceil_divide(job.shape.count, params.at("TEAMS"));
+  launch("measure_factors", std::min(groups, job.factor_groups), measure_group_size(params), job.r,
+         job.findings, job.inverse_norms, job.scratch, job.shape);
 }
+
+std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
+  return {{"gpu/solve/measures.cl", measure_params(p.n, p.type, limits), enqueue}};
+}
+
+}  // namespace
+
+SystemBody measures_body() { return {.name = "measures", .fits = fits, .steps = steps}; }
 
 }  // namespace qrtool

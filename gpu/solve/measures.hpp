@@ -5,9 +5,7 @@
 
 #include <cstddef>
 
-#include "gpu/gpu_variant.hpp"
-#include "gpu/host/launcher.hpp"
-#include "gpu/solve/system_buffers.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 
@@ -16,7 +14,5 @@ Params measure_params(index_t n, ElementType type, const Limits& limits);
 /// The work-items and the bytes of local memory of a work-group.
 int measure_group_size(const Params& params);
 std::size_t measure_local_bytes(index_t n, ElementType type, const Params& params);
-/// Enqueues the kernel.
-void enqueue_measures(const SystemJob& job, Launcher& launch);
 
 }  // namespace qrtool

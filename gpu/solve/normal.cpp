@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// normal.cpp: the sizes of blocks and teams, and the launch. Device half: normal.cl.
+// normal.cpp: normal equations in float64 by teams of work-items: the sizes of blocks and teams,
+// and the launch. Device half: normal.cl.
 #include "gpu/solve/normal.hpp"
 
 #include <algorithm>
 
-#include "gpu/solve/tall_normal.hpp"
+#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/system_params.hpp"
 #include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -38,10 +40,6 @@ int teams_of_group(int team) {
   return best;
 }
 
-}  // namespace
-
-namespace {
-
 int block_columns(index_t n) {
   return n <= tuning::normal_small_columns ? 4 : n <= tuning::normal_middle_columns ? 8 : 6;
 }
@@ -62,13 +60,6 @@ int normal_group_size(const Params& params) { return params.at("TEAMS") * team_s
 
 namespace {
 
-/// Whether a work-item takes a system.
-bool is_for_lanes(const SolveProblem& p) {
-  const bool has_rows =
-      p.type == ElementType::float32 || p.m <= tuning::normal_lane_most_double_rows;
-  return p.n <= tuning::normal_lane_most_columns && has_rows;
-}
-
 /// The arrays of SolveRoom.
 std::size_t local_bytes(const Params& params) {
   const int across = blocks_across(params), width = across * params.at("BLOCK");
@@ -80,33 +71,37 @@ std::size_t local_bytes(const Params& params) {
          open_counters * sizeof(int);
 }
 
-}  // namespace
-
-bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& limits) {
-  if (sides != 1 || p.n > tuning::normal_most_columns) return false;
-  if (is_tall_system(p.m)) return takes_tall_normal(p, limits);
-  if (is_for_lanes(p)) return group_objection(tuning::normal_lane_group, 0, limits).empty();
+bool fits(const SolveProblem& p, const Limits& limits) {
+  if (is_tall_system(p.m) || p.n > tuning::normal_most_columns) return false;
   const Params params = normal_params(p.n, p.type);
   return group_objection(normal_group_size(params), local_bytes(params), limits).empty();
 }
 
-NormalBody normal_body(const SolveProblem& p, const Limits& limits) {
-  if (is_for_lanes(p)) return NormalBody::lane;
-  if (!limits.float64_products || p.n < tuning::normal_tile_least_columns) return NormalBody::team;
-  return p.n <= tuning::normal_tile_most_columns ? NormalBody::warp : NormalBody::group;
+void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
+  launch("solve_normal", ceil_divide(job.shape.count, params.at("TEAMS")),
+         normal_group_size(params), job.a, job.b, job.r, job.x, job.shape);
 }
 
-double normal_least_value(ElementType type, double least_value, NormalBody body) {
-  if (type == ElementType::float32) return least_value;
-  const bool has_blocks = body == NormalBody::warp || body == NormalBody::group;
-  return std::max(least_value,
-                  has_blocks ? tuning::normal_tile_least_value : tuning::normal_least_value);
+std::vector<SystemStep> steps(const SolveProblem& p, const Limits&) {
+  return {{"gpu/solve/normal.cl", normal_params(p.n, p.type), enqueue}};
 }
 
-void enqueue_normal_solve(const SystemJob& job, Launcher& launch) {
-  const index_t groups = ceil_divide(job.shape.count, job.normal_params.at("TEAMS"));
-  launch("solve_normal", groups, normal_group_size(job.normal_params), job.a, job.b, job.r, job.x,
-         job.shape);
+}  // namespace
+
+bool takes_normal_equations(const SolveProblem& p, index_t sides, const Limits& limits) {
+  return chosen_normal_body(p, sides, limits) != nullptr;
+}
+
+double normal_least_value(const SolveProblem& p, const Limits&) {
+  return p.type == ElementType::float32 ? 0 : tuning::normal_least_value;
+}
+
+double normal_least_value_of_blocks(const SolveProblem& p, const Limits&) {
+  return p.type == ElementType::float32 ? 0 : tuning::normal_tile_least_value;
+}
+
+SystemBody normal_body() {
+  return {.name = "normal", .fits = fits, .steps = steps, .least_value = normal_least_value};
 }
 
 }  // namespace qrtool

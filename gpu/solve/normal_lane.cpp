@@ -1,28 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// normal_lane.cpp: the size of groups, what work-items keep, and the launch. Device half:
-// normal_lane.cl.
-#include "gpu/solve/normal_lane.hpp"
-
-#include <algorithm>
-
-#include "gpu/tuning.hpp"
+// normal_lane.cpp: normal equations in float64 by one work-item for each system of a few columns:
+// the size of groups, what work-items keep, and the launch. Device half: normal_lane.cl.
+#include "gpu/solve/normal.hpp"
+#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
+namespace {
 
-Params normal_lane_params(index_t m, index_t n, ElementType type) {
-  const bool is_single = type == ElementType::float32;
-  const bool is_kept = !is_single && m * n <= tuning::normal_lane_most_kept;
-  return {{"COLUMNS", static_cast<int>(std::min(n, tuning::normal_lane_most_columns))},
-          {"KEPT", is_kept ? static_cast<int>(m) : 0},
+bool fits(const SolveProblem& p, const Limits& limits) {
+  const bool has_rows =
+      p.type == ElementType::float32 || p.m <= tuning::normal_lane_most_double_rows;
+  return !is_tall_system(p.m) && p.n <= tuning::normal_lane_most_columns && has_rows &&
+         group_objection(tuning::normal_lane_group, 0, limits).empty();
+}
+
+Params params_for(const SolveProblem& p) {
+  const bool is_single = p.type == ElementType::float32;
+  const bool is_kept = !is_single && p.m * p.n <= tuning::normal_lane_most_kept;
+  return {{"COLUMNS", static_cast<int>(p.n)},
+          {"KEPT", is_kept ? static_cast<int>(p.m) : 0},
           {"GROUP", tuning::normal_lane_group},
           // As in normal.cl.
           {"MOST_STEPS", is_single ? 1 : tuning::solve_most_steps}};
 }
 
-void enqueue_normal_lanes(const SystemJob& job, Launcher& launch) {
-  const int group = job.normal_lane_params.at("GROUP");
+void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
+  const int group = params.at("GROUP");
   launch("solve_normal_lane", ceil_divide(job.shape.count, group), group, job.a, job.b, job.r,
          job.x, job.shape);
+}
+
+std::vector<SystemStep> steps(const SolveProblem& p, const Limits&) {
+  return {{"gpu/solve/normal_lane.cl", params_for(p), enqueue}};
+}
+
+}  // namespace
+
+SystemBody normal_lane_body() {
+  return {.name = "normal_lane", .fits = fits, .steps = steps, .least_value = normal_least_value};
 }
 
 }  // namespace qrtool

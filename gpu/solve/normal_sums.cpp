@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gpu/common/tall_sums.hpp"
+#include "gpu/products/tall_sums.hpp"
 
 namespace qrtool {
 namespace {
@@ -16,9 +16,7 @@ constexpr index_t combined_at_once = 32;
 /// COLUMNS_OF_A^2 + COLUMNS_OF_A, those of A'A and A'b.
 index_t numbers_of(index_t n) { return n * n + n; }
 
-}  // namespace
-
-Params normal_sums_params(index_t n, ElementType type, const Limits& limits) {
+Params params_for(index_t n, ElementType type, const Limits& limits) {
   const int body = row_sums_body(limits);
   return {{"COLUMNS_OF_A", static_cast<int>(n)},
           {"GRAM_BODY", body},
@@ -27,8 +25,19 @@ Params normal_sums_params(index_t n, ElementType type, const Limits& limits) {
           {"DOUBLE_ROWS", type == ElementType::float64}};
 }
 
+void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
+  const index_t n = params.at("COLUMNS_OF_A"), count = job.shape.count;
+  const SlabShape slabs = row_sums_slabs(job.shape.m, n);
+  launch("sum_normal_slabs", count * slabs.count, params.at("GRAM_GROUP"), job.a, job.b,
+         job.tall.partial, job.shape, slabs);
+  launch("combine_normal", count * ceil_divide(numbers_of(n), combined_at_once), combine_group,
+         job.tall.partial, job.tall.sums, slabs);
+}
+
+}  // namespace
+
 std::string normal_sums_objection(index_t n, ElementType type, const Limits& limits) {
-  const Params params = normal_sums_params(n, type, limits);
+  const Params params = params_for(n, type, limits);
   const RowSums sums{.n = n, .type = type, .body = params.at("GRAM_BODY"), .has_right_side = true};
   const std::string of_sums = row_sums_objection(sums);
   if (!of_sums.empty()) return of_sums;
@@ -41,13 +50,8 @@ NormalSumsBytes normal_sums_bytes(index_t m, index_t n) {
   return {.partial = sums * static_cast<std::size_t>(row_sums_slabs(m, n).count), .sums = sums};
 }
 
-void enqueue_normal_sums(const SystemJob& job, Launcher& launch) {
-  const index_t n = job.sums_params.at("COLUMNS_OF_A"), count = job.shape.count;
-  const SlabShape slabs = row_sums_slabs(job.shape.m, n);
-  launch("sum_normal_slabs", count * slabs.count, job.sums_params.at("GRAM_GROUP"), job.a, job.b,
-         job.tall.partial, job.shape, slabs);
-  launch("combine_normal", count * ceil_divide(numbers_of(n), combined_at_once), combine_group,
-         job.tall.partial, job.tall.sums, slabs);
+SystemStep normal_sums_step(const SolveProblem& p, const Limits& limits) {
+  return {"gpu/solve/normal_sums.cl", params_for(p.n, p.type, limits), enqueue};
 }
 
 }  // namespace qrtool

@@ -5,12 +5,10 @@
 #include <cstddef>
 #include <string>
 
-#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/system_bodies.hpp"
 
 namespace qrtool {
 
-/// The defines of normal_sums.cl for n columns.
-Params normal_sums_params(index_t n, ElementType type, const Limits& limits);
 /// Why a device cannot run it; empty where it can.
 std::string normal_sums_objection(index_t n, ElementType type, const Limits& limits);
 /// The bytes of a system's sums, over each slab and over all rows.
@@ -19,7 +17,7 @@ struct NormalSumsBytes {
 };
 NormalSumsBytes normal_sums_bytes(index_t m, index_t n);
 
-/// Enqueues the sums of all systems.
-void enqueue_normal_sums(const SystemJob& job, Launcher& launch);
+/// The sums of all systems.
+SystemStep normal_sums_step(const SolveProblem& problem, const Limits& limits);
 
 }  // namespace qrtool

@@ -5,7 +5,7 @@
 #include <limits>
 #include <optional>
 
-#include "gpu/host/chunk_run.hpp"
+#include "gpu/factor/chunk_run.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/resident_data.hpp"
@@ -17,15 +17,15 @@ namespace qrtool {
 template <class T>
 struct ResidentSystems<T>::State {
   State(Engine& used_engine, const SolveProblem& solved, const Plan& plan, BatchView<const T> a,
-        std::span<const T> b, SystemRoute first)
+        std::span<const T> b, SystemRoute first, std::string_view body)
       : engine(used_engine),
         problem(solved),
         factor(plan),
-        setup(used_engine, solved, gpu_variant(*plan.variant)),
+        setup{used_engine, solved, gpu_variant(*plan.variant), body},
         sides(std::ssize(b) / (solved.m * a.count)),
         route(takes_normal_equations(solved, sides, engine.info.limits) ? first
                                                                         : SystemRoute::factors),
-        layout(solved, sides, setup.params, engine.info.limits),
+        layout(solved, sides, engine.info.limits),
         factor_pool(engine.session.context),
         system_pool(engine.session.context) {
     const MatrixBytes bytes = matrix_bytes(setup.variant, plan.problem);
@@ -77,8 +77,8 @@ struct ResidentSystems<T>::State {
 template <class T>
 ResidentSystems<T>::ResidentSystems(OpenclBackend& backend, const SolveProblem& problem,
                                     const Plan& factor, BatchView<const T> a, std::span<const T> b,
-                                    SystemRoute route)
-    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b, route)) {}
+                                    SystemRoute route, std::string_view body)
+    : state_(std::make_unique<State>(backend.engine(), problem, factor, a, b, route, body)) {}
 
 template <class T>
 ResidentSystems<T>::~ResidentSystems() = default;

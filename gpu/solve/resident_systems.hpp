@@ -8,7 +8,7 @@
 
 #include "core/solve/packing.hpp"
 #include "gpu/common/shapes.clh"
-#include "gpu/host/opencl_backend.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/solve/systems.hpp"
 
 namespace qrtool {
@@ -29,7 +29,7 @@ class ResidentSystems {
   /// Errors: DeviceError, LimitError.
   ResidentSystems(OpenclBackend& backend, const SolveProblem& problem, const Plan& factor,
                   BatchView<const T> a, std::span<const T> b,
-                  SystemRoute route = SystemRoute::normal_equations);
+                  SystemRoute route = SystemRoute::normal_equations, std::string_view body = {});
   ~ResidentSystems();
 
   /// Overwrites the last results with NaN, solves and checks. Returns when the device has finished.

@@ -5,11 +5,12 @@
 #include <algorithm>
 
 #include "gpu/check/device_sums.hpp"
+#include "gpu/solve/measures.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/tuning.hpp"
 #include "gpu/solve/weights.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -20,16 +21,18 @@ std::size_t sum_bytes(index_t length, index_t sides, ElementType type) {
   return SumLayout({.m = length, .n = sides, .type = type, .mode = Mode::r}).bytes();
 }
 
+/// The entries of a work-group of measures.cl where it keeps R^-1.
+std::size_t scratch_entries(const SolveProblem& p, const Limits& limits) {
+  return static_cast<std::size_t>(measure_params(p.n, p.type, limits).at("TEAMS") * p.n * p.n);
+}
+
 }  // namespace
 
-SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const SystemParams& params,
-                           const Limits& limits)
+SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Limits& limits)
     : sides(right_sides),
       factor_groups(p.wants_se ? std::max(1, limits.compute_units) * tuning::solve_factor_groups
                                : index_t{1} << 30),
-      scratch_bytes(p.wants_se ? static_cast<std::size_t>(params.measures.at("TEAMS") * p.n * p.n) *
-                                     sizeof(double)
-                               : 0) {
+      scratch_bytes(p.wants_se ? scratch_entries(p, limits) * sizeof(double) : 0) {
   const auto m = static_cast<std::size_t>(p.m), n = static_cast<std::size_t>(p.n),
              count = static_cast<std::size_t>(sides);
   const std::size_t element = size_of(p.type);
@@ -61,12 +64,9 @@ SystemLayout::SystemLayout(const SolveProblem& p, index_t right_sides, const Sys
   bytes[tall_state] = count * (n + 1) * sizeof(double);
 }
 
-SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params,
-                             const SystemShape& shape) const {
-  return {.params = params.group,
-          .measure_params = params.measures,
-          .lane_params = params.lanes,
-          .type = params.type,
+SystemJob SystemBuffers::job(const FactorJob& factor, const SystemShape& shape) const {
+  return {.type = factor.problem.type,
+          .n = factor.problem.n,
           .shape = shape,
           .a = factor.a,
           .r = factor.r,
@@ -78,13 +78,6 @@ SystemJob SystemBuffers::job(const FactorJob& factor, const SystemParams& params
           .scratch = scratch,
           .errors = errors,
           .factor_groups = layout.factor_groups,
-          .tall_params = params.tall,
-          .normal_params = params.normal,
-          .normal_lane_params = params.normal_lane,
-          .normal_tile_params = params.normal_tile,
-          .normal_group_params = params.normal_group,
-          .sums_params = params.sums,
-          .tall_normal_params = params.tall_normal,
           .tall = tall};
 }
 

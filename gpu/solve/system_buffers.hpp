@@ -8,9 +8,8 @@
 
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
-#include "gpu/host/engine.hpp"
-#include "gpu/solve/system_params.hpp"
+#include "gpu/factor/engine.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 
@@ -22,32 +21,22 @@ struct TallBuffers {
 
 /// Systems on the device; the buffers are packed.
 struct SystemJob {
-  const Params& params;          // of systems.cl
-  const Params& measure_params;  // of measures.cl
-  const Params& lane_params;     // of system_lanes.cl
   ElementType type;
+  index_t n;
   SystemShape shape;
-  cl::Buffer a, r;              // input, and its factor
-  cl::Buffer b, x, se;          // se: only where it is wanted
-  cl::Buffer findings;          // FactorFindings of each system
-  cl::Buffer inverse_norms;     // n of each system, where se is wanted
-  cl::Buffer scratch;           // n^2 for each team of factor_groups
-  cl::Buffer errors;            // SolutionErrors of each right side
-  index_t factor_groups = 0;    // work-groups of measure_factors
-  const Params& tall_params;    // of tall_systems.cl
-  const Params& normal_params;  // of normal.cl
-  const Params& normal_lane_params;
-  const Params& normal_tile_params;
-  const Params& normal_group_params;
-  const Params& sums_params;  // of normal_sums.cl
-  const Params& tall_normal_params;
+  cl::Buffer a, r;            // input, and its factor
+  cl::Buffer b, x, se;        // se: only where it is wanted
+  cl::Buffer findings;        // FactorFindings of each system
+  cl::Buffer inverse_norms;   // n of each system, where se is wanted
+  cl::Buffer scratch;         // n^2 for each team of factor_groups
+  cl::Buffer errors;          // SolutionErrors of each right side
+  index_t factor_groups = 0;  // work-groups of measure_factors
   TallBuffers tall;
 };
 
 /// The sizes of the buffers for systems with `sides` right sides each.
 struct SystemLayout {
-  SystemLayout(const SolveProblem& problem, index_t right_sides, const SystemParams& params,
-               const Limits& limits);
+  SystemLayout(const SolveProblem& problem, index_t right_sides, const Limits& limits);
 
   /// The buffers of every system; checksums of b, x and the weights, and left_out (weights.hpp).
   enum Entry : std::size_t {
@@ -81,8 +70,8 @@ struct SystemBuffers {
   TallBuffers tall;
   cl::Buffer scratch;
 
-  SystemJob job(const FactorJob& factor, const SystemParams& params,
-                const SystemShape& shape) const;
+  /// `factor` makes R of the same matrices.
+  SystemJob job(const FactorJob& factor, const SystemShape& shape) const;
   /// Sets x and the errors to NaN: those of an earlier run must not pass for those of this one
   /// where a kernel does not run.
   void poison(const cl::CommandQueue& queue, index_t count) const;

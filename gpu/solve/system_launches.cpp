@@ -1,29 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_launches.cpp: which kernels run, in their order. Device half: systems.cl, measures.cl,
-// system_lanes.cl, normal.cl, normal_lane.cl, normal_tile.cl, normal_group.cl, tall_systems.cl,
-// normal_sums.cl, tall_normal.cl.
+// system_launches.cpp: which bodies run (system_bodies.hpp), in their order.
 #include "gpu/solve/system_launches.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <string_view>
 #include <vector>
 
 #include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
-#include "gpu/solve/measures.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/normal_group.hpp"
-#include "gpu/solve/normal_lane.hpp"
-#include "gpu/solve/normal_sums.hpp"
-#include "gpu/solve/normal_tile.hpp"
-#include "gpu/solve/system_lanes.hpp"
-#include "gpu/solve/tall_normal.hpp"
-#include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 
@@ -58,150 +49,104 @@ constexpr std::array<std::string_view, 11> heavy_kernels{
 /// Gives the launcher of a program: one that enqueues, or one that takes down names.
 using LauncherOf = std::function<Launcher(const ProgramSource&)>;
 
-ProgramSource source_of(const SystemJob& job, const char* file, const Params& params) {
+/// What runs for some systems, in this order: x (and R, by normal equations), and its check.
+struct SystemSteps {
+  SystemSteps(const SolveProblem& p, const Limits& limits, const SystemBody& solving)
+      : solve(solving.steps(p, limits)),
+        check(chosen_body(measuring_bodies(), p, limits)->steps(p, limits)) {
+    std::ranges::move(chosen_body(checking_bodies(), p, limits)->steps(p, limits),
+                      std::back_inserter(check));
+  }
+  std::vector<SystemStep> solve, check;
+};
+
+void enqueue(const LauncherOf& launcher, const SystemJob& job,
+             const std::vector<SystemStep>& steps) {
   const Problem problem{.type = job.type};
-  return {file, defines_for(problem, params, ElementType::float64), "solving systems"};
-}
-
-ProgramSource group_source(const SystemJob& job) {
-  return source_of(job, "gpu/solve/systems.cl", job.params);
-}
-
-ProgramSource lane_source(const SystemJob& job) {
-  return source_of(job, "gpu/solve/system_lanes.cl", job.lane_params);
-}
-
-ProgramSource tall_source(const SystemJob& job) {
-  return source_of(job, "gpu/solve/tall_systems.cl", job.tall_params);
-}
-
-/// x for every right side, from A, b and R.
-void enqueue_solve(const LauncherOf& launcher, const SystemJob& job) {
-  if (is_tall_system(job.shape.m)) {
-    Launcher launch = launcher(tall_source(job));
-    enqueue_tall_steps(job, 0, launch);
-    return;
-  }
-  Launcher launch = launcher(group_source(job));
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  launch("solve_systems", ceil_divide(sides, job.params.at("TEAMS")), system_group_size(job.params),
-         job.a, job.b, job.r, job.x, job.shape);
-}
-
-/// x and R, from A and b.
-void enqueue_normal(const LauncherOf& launcher, const SystemJob& job, NormalBody body) {
-  if (is_tall_system(job.shape.m)) {
-    Launcher launch_sums = launcher(source_of(job, "gpu/solve/normal_sums.cl", job.sums_params));
-    enqueue_normal_sums(job, launch_sums);
-    Launcher launch = launcher(source_of(job, "gpu/solve/tall_normal.cl", job.tall_normal_params));
-    enqueue_tall_normal_solve(job, launch);
-    if (job.type != ElementType::float64) return;
-    Launcher launch_steps = launcher(tall_source(job));
-    enqueue_tall_steps(job, 1, launch_steps);
-    return;
-  }
-  if (body == NormalBody::lane) {
-    Launcher launch = launcher(source_of(job, "gpu/solve/normal_lane.cl", job.normal_lane_params));
-    enqueue_normal_lanes(job, launch);
-  } else if (body == NormalBody::team) {
-    Launcher launch = launcher(source_of(job, "gpu/solve/normal.cl", job.normal_params));
-    enqueue_normal_solve(job, launch);
-  } else if (body == NormalBody::warp) {
-    Launcher launch = launcher(source_of(job, "gpu/solve/normal_tile.cl", job.normal_tile_params));
-    enqueue_normal_tiles(job, launch);
-  } else {
-    Launcher launch =
-        launcher(source_of(job, "gpu/solve/normal_group.cl", job.normal_group_params));
-    enqueue_normal_groups(job, launch);
+  for (const SystemStep& step : steps) {
+    Launcher launch = launcher(
+        {step.file, defines_for(problem, step.params, ElementType::float64), "solving systems"});
+    step.enqueue(job, step.params, launch);
   }
 }
 
-/// The findings, the errors and the standard errors.
-void enqueue_check(const LauncherOf& launcher, const SystemJob& job) {
-  if (measures_by_lanes(job.params.at("COLUMNS"))) {
-    Launcher launch_lanes = launcher(lane_source(job));
-    enqueue_lane_measures(job, launch_lanes);
-  } else {
-    Launcher launch_teams = launcher(source_of(job, "gpu/solve/measures.cl", job.measure_params));
-    enqueue_measures(job, launch_teams);
-  }
-  if (is_tall_system(job.shape.m)) {
-    Launcher launch_tall = launcher(tall_source(job));
-    enqueue_tall_check(job, launch_tall);
-    return;
-  }
-  if (checks_by_lanes(job.shape.m, job.params.at("COLUMNS"))) {
-    Launcher launch_lanes = launcher(lane_source(job));
-    enqueue_lane_check(job, launch_lanes);
-    return;
-  }
-  const index_t sides = job.shape.count * static_cast<index_t>(job.shape.sides);
-  Launcher launch = launcher(group_source(job));
-  launch("check_solutions", ceil_divide(sides, job.params.at("TEAMS")),
-         system_group_size(job.params), job.a, job.b, job.r, job.x, job.findings, job.inverse_norms,
-         job.errors, job.se, job.shape);
-}
-
-NormalBody body_of(const SystemSetup& setup, SystemRoute route) {
-  switch (route) {
-    case SystemRoute::normal_tiles:
-      return NormalBody::warp;
-    case SystemRoute::normal_groups:
-      return NormalBody::group;
-    default:
-      return normal_body(setup.problem, setup.engine.info.limits);
-  }
-}
-
-/// Builds the kernels of a route in parts; kernels that are built already cost nothing.
-void prepare_systems(const SystemSetup& setup, const FactorJob& factor, const SystemJob& job,
-                     SystemRoute route) {
-  Engine& engine = setup.engine;
-  if (!engine.session.programs.has_parts()) return;
+std::vector<WantedKernels> wanted_by(const SystemSteps& steps, const SystemJob& job) {
   std::map<std::string_view, WantedKernels> of_files;
   const LauncherOf recorder = [&](const ProgramSource& source) {
     const WantedKernels none{source, {}, heavy_kernels};
     return Launcher(of_files.try_emplace(source.file, none).first->second.kernels);
   };
-  const bool is_normal = route != SystemRoute::factors;
-  if (is_normal) {
-    enqueue_normal(recorder, job, body_of(setup, route));
-  } else {
-    enqueue_solve(recorder, job);
-  }
-  enqueue_check(recorder, job);
+  enqueue(recorder, job, steps.solve);
+  enqueue(recorder, job, steps.check);
   std::vector<WantedKernels> wanted;
   for (const auto& [file, kernels] : of_files) wanted.push_back(kernels);
-  if (!is_normal) engine.add_wanted(setup.variant, factor, wanted);
-  engine.session.programs.prepare(wanted);
+  return wanted;
+}
+
+/// By normal equations, or by R.
+const SystemBody& solving_body(const SolveProblem& p, index_t sides, const Limits& limits,
+                               SystemRoute route, std::string_view forced) {
+  const SystemBody* const normal = route == SystemRoute::normal_equations
+                                       ? chosen_normal_body(p, sides, limits, forced)
+                                       : nullptr;
+  return normal != nullptr ? *normal : *chosen_body(solving_bodies(), p, limits);
 }
 
 }  // namespace
 
+std::vector<WantedKernels> wanted_by_systems(const SolveProblem& p, index_t sides,
+                                             const Limits& limits, SystemRoute route) {
+  const SystemShape shape =
+      system_shape(p, 1, sides, VectorPlaces::rows(p.m), VectorPlaces::rows(p.n));
+  const SystemJob job{.type = p.type,
+                      .n = p.n,
+                      .shape = shape,
+                      .a = {},
+                      .r = {},
+                      .b = {},
+                      .x = {},
+                      .se = {},
+                      .findings = {},
+                      .inverse_norms = {},
+                      .scratch = {},
+                      .errors = {},
+                      .factor_groups = 1,
+                      .tall = {}};
+  return wanted_by({p, limits, solving_body(p, sides, limits, route, {})}, job);
+}
+
 SystemEvents enqueue_systems(const SystemSetup& setup, const FactorJob& factor,
                              const SystemBuffers& system, SystemShape shape, SystemRoute route) {
   Engine& engine = setup.engine;
-  const bool is_normal = route != SystemRoute::factors;
-  if (is_normal)
-    shape.least_value =
-        normal_least_value(setup.problem.type, shape.least_value, body_of(setup, route));
-  const SystemJob job = system.job(factor, setup.params, shape);
+  const Limits& limits = engine.info.limits;
+  const SystemBody& body =
+      solving_body(setup.problem, shape.sides, limits, route, setup.forced_body);
+  const bool has_own_r = body.least_value != nullptr;
+  if (has_own_r) {
+    shape.least_value = std::max(shape.least_value, body.least_value(setup.problem, limits));
+  }
+  const SystemJob job = system.job(factor, shape);
+  const SystemSteps steps(setup.problem, limits, body);
   const LauncherOf launcher = [&](const ProgramSource& source) {
     return Launcher(engine.kernels, engine.compute, engine.session.programs, source);
   };
-  prepare_systems(setup, factor, job, route);
+  if (engine.session.programs.has_parts()) {
+    // Kernels that are built already cost nothing.
+    std::vector<WantedKernels> wanted = wanted_by(steps, job);
+    if (!has_own_r) engine.add_wanted(setup.variant, factor, wanted);
+    engine.session.programs.prepare(wanted);
+  }
   system.poison(engine.compute, shape.count);
   SystemEvents events;
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.begun);
-  if (is_normal) {
+  if (has_own_r) {
     engine.compute.enqueueMarkerWithWaitList(nullptr, &events.factored);
-    enqueue_normal(launcher, job, body_of(setup, route));
   } else {
     engine.factor(setup.variant, factor, events.factored);
-    enqueue_solve(launcher, job);
   }
+  enqueue(launcher, job, steps.solve);
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.solved);
-  enqueue_check(launcher, job);
+  enqueue(launcher, job, steps.check);
   engine.compute.enqueueMarkerWithWaitList(nullptr, &events.checked);
   return events;
 }

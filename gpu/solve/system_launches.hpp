@@ -2,10 +2,13 @@
 // system_launches.hpp: the launches of the kernels for systems whose data are on the device.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
+#include "gpu/model/gpu_variant.hpp"
 #include "gpu/solve/system_buffers.hpp"
 
 namespace qrtool {
@@ -14,17 +17,19 @@ namespace qrtool {
 SystemShape system_shape(const SolveProblem& problem, index_t count, index_t sides,
                          const VectorPlaces& of_b, const VectorPlaces& of_x);
 
-/// What is the same for all sub-chunks: the problem, the variant of R, the defines.
+/// The programs for systems with `sides` right sides each, with their kernels: by normal equations
+/// where they take the systems and `route` allows them, otherwise without those that make R. No
+/// device is needed.
+std::vector<WantedKernels> wanted_by_systems(const SolveProblem& problem, index_t sides,
+                                             const Limits& limits, SystemRoute route);
+
+/// What is the same for all sub-chunks: the problem, the variant of R, and the body by normal
+/// equations that tests want (SystemBody::name).
 struct SystemSetup {
-  SystemSetup(Engine& used, const SolveProblem& solved, const GpuVariant& of_r)
-      : engine(used),
-        problem(solved),
-        variant(of_r),
-        params(solved.m, solved.n, solved.type, used.info.limits) {}
   Engine& engine;
   const SolveProblem& problem;
   const GpuVariant& variant;
-  SystemParams params;
+  std::string_view forced_body = {};
 };
 
 /// Moments of a sub-chunk on the device; R alone is there at `factored`, and is not computed alone

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// system_params.cpp: work-groups and local memory for systems of n columns.
+// system_params.cpp: work-groups, local memory and launches for systems of n columns. Device half:
+// systems.cl.
 #include "gpu/solve/system_params.hpp"
 
 #include <fmt/format.h>
@@ -8,15 +9,9 @@
 #include <bit>
 
 #include "gpu/solve/measures.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/normal_group.hpp"
-#include "gpu/solve/normal_lane.hpp"
-#include "gpu/solve/normal_sums.hpp"
-#include "gpu/solve/normal_tile.hpp"
-#include "gpu/solve/system_lanes.hpp"
-#include "gpu/solve/tall_normal.hpp"
+#include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -68,29 +63,50 @@ std::string system_objection(const SolveProblem& p, const Limits& limits) {
   if (!limits.has_float64) return "the device has no float64";
   if (p.n > tuning::solve_most_columns)
     return fmt::format("more than {} columns", tuning::solve_most_columns);
-  const SystemParams params(p.m, p.n, p.type, limits);
-  const std::string of_group = group_objection(
-      system_group_size(params.group), system_local_bytes(p.n, p.type, params.group), limits);
+  const Params params = system_params(p.n, p.type, limits);
+  const std::string of_group =
+      group_objection(system_group_size(params), system_local_bytes(p.n, p.type, params), limits);
   if (!of_group.empty()) return of_group;
-  const std::string of_measures =
-      group_objection(measure_group_size(params.measures),
-                      measure_local_bytes(p.n, p.type, params.measures), limits);
+  const Params measures = measure_params(p.n, p.type, limits);
+  const std::string of_measures = group_objection(
+      measure_group_size(measures), measure_local_bytes(p.n, p.type, measures), limits);
   if (!of_measures.empty() || !is_tall_system(p.m)) return of_measures;
-  return group_objection(params.tall.at("TEAM"), system_local_bytes(p.n, p.type, params.tall),
-                         limits);
+  const Params tall = tall_system_params(p.n, p.type, limits);
+  return group_objection(tall.at("TEAM"), system_local_bytes(p.n, p.type, tall), limits);
 }
 
-SystemParams::SystemParams(index_t m, index_t n, ElementType of, const Limits& limits)
-    : type(of),
-      group(system_params(n, of, limits)),
-      measures(measure_params(n, of, limits)),
-      lanes(system_lane_params(n)),
-      tall(tall_system_params(n, of, limits)),
-      normal(normal_params(n, of)),
-      normal_lane(normal_lane_params(m, n, of)),
-      normal_tile(normal_tile_params(m, n, of, limits)),
-      normal_group(normal_group_params(n, of, limits)),
-      sums(normal_sums_params(n, of, limits)),
-      tall_normal(tall_normal_params(n, of)) {}
+namespace {
+
+bool fits(const SolveProblem& p, const Limits&) { return !is_tall_system(p.m); }
+
+index_t groups_of(const SystemJob& job, const Params& params) {
+  return ceil_divide(job.shape.count * static_cast<index_t>(job.shape.sides), params.at("TEAMS"));
+}
+
+void enqueue_solve(const SystemJob& job, const Params& params, Launcher& launch) {
+  launch("solve_systems", groups_of(job, params), system_group_size(params), job.a, job.b, job.r,
+         job.x, job.shape);
+}
+
+void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
+  launch("check_solutions", groups_of(job, params), system_group_size(params), job.a, job.b, job.r,
+         job.x, job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+}
+
+constexpr std::string_view file = "gpu/solve/systems.cl";
+
+std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
+  return {{file, system_params(p.n, p.type, limits), enqueue_solve}};
+}
+
+std::vector<SystemStep> steps_of_check(const SolveProblem& p, const Limits& limits) {
+  return {{file, system_params(p.n, p.type, limits), enqueue_check}};
+}
+
+}  // namespace
+
+SystemBody systems_body() { return {.name = "systems", .fits = fits, .steps = steps}; }
+
+SystemBody systems_check() { return {.name = "systems", .fits = fits, .steps = steps_of_check}; }
 
 }  // namespace qrtool

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 
@@ -20,13 +20,5 @@ std::size_t system_local_bytes(index_t n, ElementType type, const Params& params
 int system_group_size(const Params& params);
 /// Why the kernels do not take such systems on this device; empty where they do.
 std::string system_objection(const SolveProblem& problem, const Limits& limits);
-
-/// The defines of all programs for m x n systems.
-struct SystemParams {
-  SystemParams(index_t m, index_t n, ElementType of, const Limits& limits);
-  ElementType type;
-  Params group, measures, lanes, tall, normal, normal_lane, normal_tile, normal_group, sums,
-      tall_normal;
-};
 
 }  // namespace qrtool

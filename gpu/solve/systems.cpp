@@ -12,15 +12,16 @@
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
-#include "gpu/host/chunk_run.hpp"
+#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/tuning.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/system_copies.hpp"
 #include "gpu/solve/system_launches.hpp"
+#include "gpu/solve/tuning.hpp"
 #include "gpu/solve/weights.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -33,7 +34,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
         problem_(problem),
         plan_(plan),
         first_(first),
-        setup_(engine, problem, gpu_variant(*plan.variant)),
+        setup_{engine, problem, gpu_variant(*plan.variant)},
         factor_bytes_(matrix_bytes(setup_.variant, plan.problem)),
         sums_of_a_(plan.problem),
         pool_(engine.session.context),
@@ -86,9 +87,7 @@ class SystemsOnDevice final : public SystemDevice<T> {
   void compare_sums(const Call& call, const Flight& flight) const;
   void judge(Call& call, const Flight& flight);
 
-  SystemLayout layout(index_t sides) const {
-    return {problem_, sides, setup_.params, engine_.info.limits};
-  }
+  SystemLayout layout(index_t sides) const { return {problem_, sides, engine_.info.limits}; }
   SumLayout vector_sums(index_t length, index_t sides) const {
     return SumLayout({.m = length, .n = sides, .type = problem_.type, .mode = Mode::r});
   }

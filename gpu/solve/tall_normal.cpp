@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_normal.cpp: the size and launch of normal equations for systems with many rows. Device
-// half: tall_normal.cl.
-#include "gpu/solve/tall_normal.hpp"
-
+// tall_normal.cpp: normal equations in float64 for systems with many rows, after one pass over A
+// (normal_sums.hpp). Device half: tall_normal.cl.
 #include <limits>
 
 #include "core/solve/backward_error.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_sums.hpp"
+#include "gpu/solve/system_bodies.hpp"
+#include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -24,32 +25,50 @@ std::size_t local_bytes(const Params& params) {
 /// eighth of the bar may go to it. Products of float32 are exact.
 double most_ratio(const SystemJob& job) {
   if (job.type == ElementType::float32) return std::numeric_limits<double>::infinity();
-  const int n = job.tall_normal_params.at("COLUMNS");
-  const double most = solution_bar(job.type, job.shape.m, n) / (16 * 0x1p-52);
-  return most * most / n;
+  const double most = solution_bar(job.type, job.shape.m, job.n) / (16 * 0x1p-52);
+  return most * most / static_cast<double>(job.n);
 }
 
-}  // namespace
-
-Params tall_normal_params(index_t n, ElementType type) {
-  Params params = normal_params(n, type);
+Params params_for(const SolveProblem& p) {
+  Params params = normal_params(p.n, p.type);
   params.erase("TILE_ROWS");
   params.erase("MOST_STEPS");
   return params;
 }
 
-bool takes_tall_normal(const SolveProblem& p, const Limits& limits) {
-  if (!limits.fast_float64) return false;
-  const Params params = tall_normal_params(p.n, p.type);
+bool fits(const SolveProblem& p, const Limits& limits) {
+  if (!is_tall_system(p.m) || p.n > tuning::normal_most_columns || !limits.fast_float64) {
+    return false;
+  }
+  const Params params = params_for(p);
   return normal_sums_objection(p.n, p.type, limits).empty() &&
          group_objection(normal_group_size(params), local_bytes(params), limits).empty();
 }
 
-void enqueue_tall_normal_solve(const SystemJob& job, Launcher& launch) {
-  const Params& params = job.tall_normal_params;
+void enqueue(const SystemJob& job, const Params& params, Launcher& launch) {
   launch("solve_normal_sums", ceil_divide(job.shape.count, params.at("TEAMS")),
          normal_group_size(params), job.tall.sums, job.r, job.tall.state, job.x, job.shape,
          most_ratio(job));
+}
+
+/// In float64 x of the sums is the first of the steps with A, and the others correct it.
+std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
+  std::vector<SystemStep> list{normal_sums_step(p, limits),
+                               {"gpu/solve/tall_normal.cl", params_for(p), enqueue}};
+  if (p.type == ElementType::float64) list.push_back(tall_steps_after_first(p, limits));
+  return list;
+}
+
+/// As of the body that takes such systems with fewer rows.
+double least_value(const SolveProblem& p, const Limits& limits) {
+  const bool has_blocks = limits.float64_products && p.n >= tuning::normal_tile_least_columns;
+  return has_blocks ? normal_least_value_of_blocks(p, limits) : normal_least_value(p, limits);
+}
+
+}  // namespace
+
+SystemBody tall_normal_body() {
+  return {.name = "tall_normal", .fits = fits, .steps = steps, .least_value = least_value};
 }
 
 }  // namespace qrtool

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_systems.cpp: slabs of rows and the order of the launches. Device half: tall_systems.cl.
+// tall_systems.cpp: slabs of rows, and the order of the launches. Device half: tall_systems.cl.
 #include "gpu/solve/tall_systems.hpp"
 
 #include <algorithm>
 
 #include "gpu/solve/system_params.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -15,12 +15,46 @@ index_t right_sides(const SystemJob& job) {
 }
 
 /// The sums of all rows, in job.tall.sums. step: 0 for the first one, below 0 for the check.
-void enqueue_sums_of_rows(const SystemJob& job, int step, Launcher& launch) {
+void enqueue_sums_of_rows(const SystemJob& job, const Params& params, int step, Launcher& launch) {
   const SlabShape slabs = system_slabs(job.shape.m);
-  const int team = job.tall_params.at("TEAM"), numbers = job.tall_params.at("COLUMNS") + 2;
+  const int team = params.at("TEAM"), numbers = params.at("COLUMNS") + 2;
   launch("sum_row_slabs", right_sides(job) * slabs.count, team, job.a, job.b, job.tall.state,
          job.tall.partial, job.shape, slabs, step);
   launch("combine_slabs", right_sides(job) * numbers, team, job.tall.partial, job.tall.sums, slabs);
+}
+
+/// The steps from number `first` on, of which 0 is the one where x = 0.
+void enqueue_steps(const SystemJob& job, const Params& params, int first, Launcher& launch) {
+  const int team = params.at("TEAM");
+  for (int step = first; step < tuning::solve_most_steps; ++step) {
+    enqueue_sums_of_rows(job, params, step, launch);
+    launch("take_step", right_sides(job), team, job.tall.sums, job.r, job.tall.state, job.x,
+           job.shape, step, static_cast<int>(step == tuning::solve_most_steps - 1));
+  }
+}
+void enqueue_all_steps(const SystemJob& job, const Params& params, Launcher& launch) {
+  enqueue_steps(job, params, 0, launch);
+}
+void enqueue_later_steps(const SystemJob& job, const Params& params, Launcher& launch) {
+  enqueue_steps(job, params, 1, launch);
+}
+
+void enqueue_check(const SystemJob& job, const Params& params, Launcher& launch) {
+  enqueue_sums_of_rows(job, params, -1, launch);
+  launch("finish_tall", right_sides(job), params.at("TEAM"), job.tall.sums, job.r, job.tall.state,
+         job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+}
+
+constexpr std::string_view file = "gpu/solve/tall_systems.cl";
+
+bool fits(const SolveProblem& p, const Limits&) { return is_tall_system(p.m); }
+
+std::vector<SystemStep> steps(const SolveProblem& p, const Limits& limits) {
+  return {{file, tall_system_params(p.n, p.type, limits), enqueue_all_steps}};
+}
+
+std::vector<SystemStep> steps_of_check(const SolveProblem& p, const Limits& limits) {
+  return {{file, tall_system_params(p.n, p.type, limits), enqueue_check}};
 }
 
 }  // namespace
@@ -46,19 +80,14 @@ Params tall_system_params(index_t n, ElementType type, const Limits& limits) {
   return params;
 }
 
-void enqueue_tall_steps(const SystemJob& job, int first, Launcher& launch) {
-  const int team = job.tall_params.at("TEAM");
-  for (int step = first; step < tuning::solve_most_steps; ++step) {
-    enqueue_sums_of_rows(job, step, launch);
-    launch("take_step", right_sides(job), team, job.tall.sums, job.r, job.tall.state, job.x,
-           job.shape, step, static_cast<int>(step == tuning::solve_most_steps - 1));
-  }
+SystemStep tall_steps_after_first(const SolveProblem& p, const Limits& limits) {
+  return {file, tall_system_params(p.n, p.type, limits), enqueue_later_steps};
 }
 
-void enqueue_tall_check(const SystemJob& job, Launcher& launch) {
-  enqueue_sums_of_rows(job, -1, launch);
-  launch("finish_tall", right_sides(job), job.tall_params.at("TEAM"), job.tall.sums, job.r,
-         job.tall.state, job.findings, job.inverse_norms, job.errors, job.se, job.shape);
+SystemBody tall_systems_body() { return {.name = "tall_systems", .fits = fits, .steps = steps}; }
+
+SystemBody tall_systems_check() {
+  return {.name = "tall_systems", .fits = fits, .steps = steps_of_check};
 }
 
 }  // namespace qrtool

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// tall_systems.hpp: the launches of tall_systems.cl, for systems with so many rows that several
-// work-groups share each.
+// tall_systems.hpp: systems with so many rows that several work-groups share each. Host half of
+// tall_systems.cl.
 #pragma once
 
-#include "gpu/solve/system_buffers.hpp"
+#include "gpu/solve/system_bodies.hpp"
 
 namespace qrtool {
 
@@ -14,9 +14,7 @@ SlabShape system_slabs(index_t m);
 /// The defines of tall_systems.cl for n columns.
 Params tall_system_params(index_t n, ElementType type, const Limits& limits);
 
-/// Enqueues the steps from number `first` on, of which 0 is the one where x = 0.
-void enqueue_tall_steps(const SystemJob& job, int first, Launcher& launch);
-/// Enqueues the errors and standard errors, given the findings.
-void enqueue_tall_check(const SystemJob& job, Launcher& launch);
+/// The steps that correct x, all but the first, which has x = 0.
+SystemStep tall_steps_after_first(const SolveProblem& problem, const Limits& limits);
 
 }  // namespace qrtool

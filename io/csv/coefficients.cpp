@@ -98,8 +98,7 @@ class CoefficientWriter final : public Writer {
 CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
     : table_(*spec.coefficients),
       separator_(separator_of(spec.path)),
-      obsolete_(is_standard_output(spec.path) ? std::vector<std::string>{}
-                                              : find_obsolete(without_x(spec))),
+      obsolete_(find_obsolete(without_x(spec))),
       output_(spec.path, spec.force),
       x_(table_.terms.size() * table_.responses.size(), not_measured),
       se_(x_.size(), not_measured),
@@ -109,7 +108,7 @@ CoefficientWriter::CoefficientWriter(const OutputSpec& spec)
     has_se_ = has_se_ || dataset.name == "se";
   }
   if (is_standard_output(spec.path)) return;
-  if (spec.force) obsolete_.push_back(csv_name(spec.path, "report"));
+  if (spec.force) obsolete_.push_back(report_file(spec.path, ".csv"));
   OutputSpec report = spec;
   report.attributes.emplace_back(mark, fmt::format("{}", table_.responses.size()));
   report_ = std::make_unique<SolutionReport>(report_file(spec.path, ".json"), report);

@@ -7,7 +7,7 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
-#include "io/csv/factors.hpp"
+#include "io/csv/comments.hpp"
 #include "io/csv/reader.hpp"
 #include "io/csv/writer.hpp"
 #include "io/factor_files.hpp"
@@ -51,18 +51,6 @@ std::unique_ptr<Reader> open_text(const InputSpec& spec) {
                    .kept_bytes = spec.is_one_table ? spec.memory_bytes / 2 : 0});
 }
 
-StoredFactors open_text_factors(const std::string& path, Order, int) {
-  return open_csv_factors(path);
-}
-
-std::vector<std::string> text_files(const std::string& output) {
-  std::vector<std::string> names;
-  if (is_standard_output(output)) return names;
-  for (const char* dataset : set_names) names.push_back(csv_name(output, dataset));
-  names.push_back(csv_name(output, "report"));
-  return names;
-}
-
 std::unique_ptr<Writer> create_text(const OutputSpec& spec) {
   return spec.coefficients ? create_coefficients(spec) : create_csv(spec);
 }
@@ -83,9 +71,11 @@ constinit const Format csv_format{
     .is_input = is_text,
     .open_input = open_text,
     .recorded_input = read_csv_recorded_input,
-    .open_factors = open_text_factors,
+    .open_factors = [](const std::string& path, Order,
+                       int threads) { return open_factor_set(path, csv_codec, threads); },
     .recorded_attributes = read_csv_attributes,
-    .files_of_output = text_files,
+    .files_of_output =
+        [](const std::string& output) { return files_of_set(output, csv_codec.report_ending); },
     .stored_outputs =
         [](const std::string& output) {
           return is_coefficient_table(output) ? read_json_output(output)

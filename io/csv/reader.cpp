@@ -383,11 +383,12 @@ std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const 
   return std::make_unique<CsvReader>(descriptor, name, options, reading);
 }
 
-CsvFactor open_csv_factor(const std::string& path) {
+FactorFile open_csv_factor(const std::string& path) {
+  require_text_file(path);
   auto reader = std::make_unique<CsvReader>(open_rereadable(path), path, CsvOptions{},
                                             CsvReading{.as_stored = true});
-  std::vector<std::uint64_t> checksums = reader->take_checksums();
-  return {std::move(reader), std::move(checksums)};
+  Checksums checksums = reader->take_checksums();
+  return {std::move(reader), [checksums = std::move(checksums)](Reader&) { return checksums; }};
 }
 
 void require_text_file(const std::string& file) {

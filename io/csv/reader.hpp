@@ -2,12 +2,11 @@
 // reader.hpp: reads matrices from text.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "io/factors/factor_set.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -15,12 +14,6 @@ namespace qrtool {
 /// The first line of a text whose numbers are float32 values, written so that reading them gives
 /// the same bits.
 inline constexpr std::string_view csv_single_marker = "# float32";
-
-/// A comment that says how the input of these factors was written begins with this text.
-inline constexpr std::string_view csv_dialect_marker = "# input: ";
-
-/// A comment that says how solutions were computed begins with this text.
-inline constexpr std::string_view csv_solve_marker = "# solve: ";
 
 /// Says how a text is read.
 struct CsvReading {
@@ -35,13 +28,9 @@ struct CsvReading {
 std::unique_ptr<Reader> open_csv(int descriptor, const std::string& name, const CsvOptions& options,
                                  const CsvReading& reading = {});
 
-/// A file of factors, and the checksum (NumberHash) of each of its matrices.
-struct CsvFactor {
-  std::unique_ptr<Reader> reader;
-  std::vector<std::uint64_t> checksums;
-};
-/// Does open_csv for factors: the marker above makes the type float32.
-CsvFactor open_csv_factor(const std::string& path);
+/// Opens a file of factors, whose checksums are NumberHashes. The marker above makes the type
+/// float32. Errors: as open_csv; also where the file is no text.
+FactorFile open_csv_factor(const std::string& path);
 
 /// Checks that a file with the name of a text file is one. Errors: InputError.
 void require_text_file(const std::string& file);

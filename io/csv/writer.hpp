@@ -5,12 +5,13 @@
 #include <memory>
 #include <string>
 
+#include "io/factors/factor_set.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {
 
-/// The name of the file for a dataset, or for the report, which is always out.report.csv.
-std::string csv_name(const std::string& path, const std::string& dataset);
+/// A set of texts, with its report in out.report.csv, whatever separates their fields.
+extern const FactorCodec csv_codec;
 
 /// Returns what separates the fields of a file with this ending.
 char separator_of(const std::string& path);

@@ -3,6 +3,7 @@
 #include "io/hdf5/format.hpp"
 
 #include "io/hdf5/contents.hpp"
+#include "io/hdf5/factors.hpp"
 #include "io/hdf5/reader.hpp"
 #include "io/hdf5/writer.hpp"
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "io/reader.hpp"
 
@@ -15,24 +14,5 @@ std::unique_ptr<Reader> open_hdf5_input(const InputSpec& spec);
 
 /// Does open_array for HDF5. `spec.path` is the file alone.
 std::unique_ptr<Reader> open_hdf5_array(const InputSpec& spec);
-
-/// The dataset that holds solutions: /X or /x; empty where there is neither.
-std::string find_hdf5_solutions(const std::string& path);
-
-/// Does recorded_attributes for HDF5.
-std::vector<std::string> read_hdf5_attributes(const std::string& path,
-                                              const std::vector<const char*>& names);
-
-/// Does open_factors (io/reader.hpp) for HDF5, but without its check of the shapes.
-StoredFactors open_hdf5_factors(const std::string& path, Order order, int threads);
-
-/// Does read_recorded_input for HDF5. Errors: InputError where the file cannot be opened.
-RecordedInput read_hdf5_recorded_input(const std::string& path);
-
-/// Of an output of several datasets: one of them, and the list of all.
-RecordedInput read_hdf5_recorded_input_of(const std::string& path, const std::string& source);
-StoredFactors open_hdf5_factors_of(const std::string& path, const std::string& source, Order order,
-                                   int threads);
-std::vector<std::string> read_hdf5_source_datasets(const std::string& path);
 
 }  // namespace qrtool

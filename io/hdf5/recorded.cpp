@@ -82,4 +82,18 @@ std::string report_of(const std::string& source) {
   return name.empty() ? "/report" : "/report/" + name;
 }
 
+OrderEvidence stated_order(const InputFile& file, const Dataset& dataset) {
+  const Order recorded = read_recorded(file).order;
+  // Solutions have the order of their right sides, which need not be that of A.
+  const std::string of_sides = string_attribute(file, file.handle, "right_side_order");
+  const bool has_solutions = recorded != Order::automatic && !of_sides.empty();
+  if (has_solutions)
+    return {of_sides == "column" ? Order::column : Order::row, "as qrtool recorded"};
+  if (recorded != Order::automatic) return {recorded, "as qrtool recorded"};
+  // `qrtool generate` writes rows.
+  if (string_attribute(file, file.handle, "generator").starts_with("qrtool"))
+    return {Order::row, "qrtool generate wrote it"};
+  return dataset.order;
+}
+
 }  // namespace qrtool::hdf5

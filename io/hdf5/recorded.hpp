@@ -31,4 +31,8 @@ std::vector<std::string> read_source_datasets(const InputFile& file);
 /// Returns the group of a dataset's report: "/report/A" for "/A", and "/report" for "".
 std::string report_of(const std::string& source);
 
+/// Returns the order that the file states, in this tool's attribute or by the marks of the program
+/// that wrote the dataset.
+OrderEvidence stated_order(const InputFile& file, const Dataset& dataset);
+
 }  // namespace qrtool::hdf5

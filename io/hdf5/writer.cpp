@@ -3,64 +3,36 @@
 #include "io/hdf5/writer.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <optional>
 
 #include "core/error.hpp"
-#include "core/text.hpp"
-#include "io/file/atomic_file.hpp"
 #include "io/file/transpose.hpp"
-#include "io/hdf5/chunk_writer.hpp"
+#include "io/hdf5/created_file.hpp"
 #include "io/hdf5/dimension_scales.hpp"
 #include "io/hdf5/driver.hpp"
-#include "io/hdf5/file.hpp"
-#include "io/hdf5/layout.hpp"
+#include "io/hdf5/planned_datasets.hpp"
 
 namespace qrtool {
 namespace {
 
-using hdf5::ChunkWriter;
+using hdf5::CreatedFile;
 using hdf5::Handle;
-using hdf5::Layout;
+using hdf5::Output;
 using hdf5::Session;
 
 // The bytes that are gathered at a time where matrices must be transposed or packed.
 constexpr index_t scratch_bytes = index_t{8} << 20;
 
-/// A dataset of the output. `rows` and `cols` are the stored dimensions of a matrix.
-struct Output {
-  std::string name;
-  index_t rows = 0, cols = 0;
-  std::size_t element_bytes = 0;
-  bool is_whole = false;  // numbers come as float64
-  bool is_transposed = false;
-  Layout layout;
-  Handle handle;
-  std::optional<ChunkWriter> chunks;  // empty for a dataset without elements
-};
-
-/// The file of one writer, or of several that write one dataset after another.
-struct OpenFile {
-  OpenFile(const std::string& path, bool force) : atomic(path, force) {}
-  AtomicFile atomic;
-  Handle handle;
-};
-
 class Hdf5Writer final : public Writer {
  public:
   /// Writes to a file of its own, or, as one of several, to `shared`.
-  explicit Hdf5Writer(const OutputSpec& spec, std::shared_ptr<OpenFile> shared = nullptr)
-      : leading_(spec.leading),
-        threads_(spec.threads),
+  explicit Hdf5Writer(const OutputSpec& spec, std::shared_ptr<CreatedFile> shared = nullptr)
+      : threads_(spec.threads),
         name_(shared ? spec.name : ""),
-        open_(shared ? std::move(shared) : std::make_shared<OpenFile>(spec.path, spec.force)),
-        file_(open_->atomic),
-        handle_(open_->handle),
+        open_(shared ? std::move(shared) : std::make_shared<CreatedFile>(spec.path, spec.force)),
+        handle_(open_->handle()),
         report_columns_(spec.report_columns) {}
   ~Hdf5Writer() override;
 
@@ -68,10 +40,10 @@ class Hdf5Writer final : public Writer {
   /// `more_bytes`. It is not part of the constructor, so that the destructor also runs after an
   /// error here.
   void create(const OutputSpec& spec, std::uint64_t more_bytes = 0);
-  const std::shared_ptr<OpenFile>& open_file() const { return open_; }
+  const std::shared_ptr<CreatedFile>& open_file() const { return open_; }
   void create_root_attribute(const std::string& name, const AttributeValue& value) {
     const Session session;
-    create_attribute(handle_, name, value);
+    open_->create_attribute(handle_, name, value);
   }
 
   void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
@@ -93,32 +65,19 @@ class Hdf5Writer final : public Writer {
   void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
   void add_attribute(const std::string& name, const std::string& value) override;
   void finish(FileSet& files) override;
-  std::vector<std::string> files() const override { return {file_.path()}; }
+  std::vector<std::string> files() const override { return {open_->atomic().path()}; }
 
  private:
-  [[noreturn]] void fail();
-  [[noreturn]] void fail(std::string reason);
-  template <class Result>  // hid_t or herr_t
-  Result check(Result result) {
-    if (result < 0) fail();
-    return result;
-  }
-
-  void create_file();
   bool is_part() const { return !name_.empty(); }
   std::string path_of(const std::string& dataset) const {
     return is_part() ? dataset + "/" + name_ : dataset;
   }
-  void create_groups(const std::string& path);
   void create_report_group();
   void withdraw() noexcept;
-  void create_attribute(hid_t object, const std::string& name, const AttributeValue& value);
   void create_report(const OutputSpec& spec);
   void create_numbers(const OutputSpec& spec);
   void describe_matrices(const OutputSpec& spec);
   void name_dimensions(const OutputSpec& spec);
-  void create_dataset(hid_t parent, Output& output, const std::string& path, hid_t type);
-  void plan_outputs(const OutputSpec& spec);
   Output& output(std::string_view name);
 
   template <class T>
@@ -129,16 +88,12 @@ class Hdf5Writer final : public Writer {
   template <class T>
   void write_gathered(Output& output, BatchView<const T> values);
   void require_position(const Output& output, index_t first) const;
-  void append(Output& output, const void* values, index_t count);
-  void finish(Output& output);
   void append_numbers(Output& output, NumberKind kind, index_t first,
                       std::span<const double> values);
 
-  std::vector<index_t> leading_;
   int threads_;
   std::string name_;  // of the dataset in a shared file; empty in a file of its own
-  std::shared_ptr<OpenFile> open_;
-  AtomicFile& file_;
+  std::shared_ptr<CreatedFile> open_;
   Handle& handle_;
   Handle report_group_;
   // The datasets of factors, those of the report, and those of a report of solutions.
@@ -210,115 +165,22 @@ void Hdf5Writer::withdraw() noexcept {
   H5Eclear2(H5E_DEFAULT);
 }
 
-void Hdf5Writer::fail() {
-  const Session session;
-  hdf5::stop_closing();
-  const std::string error = hdf5::take_error();
-  constexpr std::string_view key = "error message = '";
-  std::string reason = escape(hdf5::innermost_error(error));
-  if (const std::size_t at = error.find(key); at != std::string::npos) {
-    reason = error.substr(at + key.size(), error.find('\'', at + key.size()) - at - key.size());
-  }
-  fail(std::move(reason));
-}
-
-void Hdf5Writer::fail(std::string reason) {
-  hdf5::stop_closing();
-  if (reason == "File too large") reason = "the file size limit is reached";
-  if (reason.empty()) reason = "an earlier write failed";
-  if (reason == std::strerror(ENOMEM)) {
-    throw LimitError(fmt::format("cannot write '{}': out of memory", escape(file_.path())),
-                     "try a smaller --memory or fewer --threads");
-  }
-  throw OutputError(fmt::format("cannot write '{}': {}", escape(file_.path()), reason));
-}
-
-/// A name that leads to the open file itself: in a folder that others may write to, its own name
-/// could be given to another file. The own name where the system has no such names.
-std::string name_by_descriptor(const AtomicFile& file) {
-  std::string name = fmt::format("/proc/self/fd/{}", file.descriptor());
-  return access(name.c_str(), R_OK | W_OK) == 0 ? name : file.temporary_path();
-}
-
-void Hdf5Writer::create_file() {
-  constexpr unsigned all_in_header = 64;  // HDF5 stores more attributes than this in a heap
-  const Handle creation(H5Pcreate(H5P_FILE_CREATE), H5Pclose);
-  check(H5Pset_obj_track_times(creation, false));
-  check(H5Pset_attr_phase_change(creation, all_in_header, 0));
-  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-  check(H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110));
-  check(H5Pset_file_locking(access, false, true));  // file_ already holds the lock
-  check(H5Pset_fclose_degree(access, H5F_CLOSE_SEMI));
-  check(hdf5::set_locating_driver(access));
-  handle_ =
-      Handle(check(H5Fcreate(name_by_descriptor(file_).c_str(), H5F_ACC_TRUNC, creation, access)),
-             H5Fclose);
-}
-
-std::vector<Output> plan_matrices(const OutputSpec& spec) {
-  std::vector<Output> matrices;
-  for (const MatrixDataset& dataset : spec.datasets) {
-    Output planned;
-    planned.name = dataset.name;
-    planned.rows = dataset.rows;
-    planned.cols = dataset.cols;
-    planned.element_bytes = dataset.stored_bytes();
-    planned.is_whole = dataset.is_whole;
-    planned.is_transposed = spec.order == Order::column && !dataset.is_vector;
-    if (planned.is_transposed) std::swap(planned.rows, planned.cols);
-    std::vector<index_t> matrix{planned.rows, planned.cols};
-    if (dataset.is_vector) matrix.erase(matrix.begin());
-    planned.layout =
-        hdf5::make_layout(dataset.leading.value_or(spec.leading), matrix, planned.element_bytes);
-    matrices.push_back(std::move(planned));
-  }
-  return matrices;
-}
-
-void Hdf5Writer::plan_outputs(const OutputSpec& spec) {
-  matrices_ = plan_matrices(spec);
-  const std::vector<index_t> single{1};
-  for (const NumberDataset& numbers : spec.numbers) {
-    Output planned;
-    planned.name = numbers.name;
-    planned.rows = planned.cols = 1;
-    planned.element_bytes = bytes_of(numbers.kind);
-    planned.layout =
-        hdf5::make_layout(numbers.dims.empty() ? single : numbers.dims, {}, planned.element_bytes);
-    numbers_.push_back(std::move(planned));
-    kinds_.push_back(numbers.kind);
-  }
-  if (!spec.with_report) return;
-  for (const ReportColumn& column : spec.report_columns) {
-    Output planned;
-    planned.name = column.name;
-    planned.rows = planned.cols = 1;
-    planned.element_bytes = bytes_of(column.kind);
-    planned.layout =
-        hdf5::make_layout(leading_.empty() ? single : leading_, {}, planned.element_bytes);
-    columns_.push_back(std::move(planned));
-  }
-}
-
-std::uint64_t bytes_of(std::span<const Output> outputs) {
-  std::uint64_t bytes = 0;
-  for (const Output& each : outputs) bytes += each.layout.file_bytes;
-  return bytes;
-}
-
 void Hdf5Writer::create(const OutputSpec& spec, std::uint64_t more_bytes) {
   constexpr std::uint64_t header_bytes = 65536;  // with attributes
   const Session session;
-  plan_outputs(spec);
+  matrices_ = hdf5::plan_matrices(spec);
+  numbers_ = hdf5::plan_numbers(spec);
+  columns_ = hdf5::plan_columns(spec);
+  for (const NumberDataset& numbers : spec.numbers) kinds_.push_back(numbers.kind);
   if (!is_part()) {
-    create_file();
-    file_.reserve(header_bytes + bytes_of(matrices_) + bytes_of(columns_) + bytes_of(numbers_) +
-                  more_bytes);
-    for (const auto& [name, value] : spec.attributes) create_attribute(handle_, name, value);
+    open_->create();
+    open_->atomic().reserve(header_bytes + file_bytes_of(matrices_) + file_bytes_of(columns_) +
+                            file_bytes_of(numbers_) + more_bytes);
+    for (const auto& [name, value] : spec.attributes) open_->create_attribute(handle_, name, value);
   }
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
-    create_dataset(handle_, matrices_[i], path_of(matrices_[i].name),
-                   stored_type(spec.datasets[i]));
+    open_->create_dataset(handle_, matrices_[i], path_of(matrices_[i].name),
+                          stored_type(spec.datasets[i]), threads_);
   }
   if (!spec.numbers.empty()) create_numbers(spec);
   if (spec.with_report) create_report(spec);
@@ -327,15 +189,16 @@ void Hdf5Writer::create(const OutputSpec& spec, std::uint64_t more_bytes) {
     name_dimensions(spec);
     return;
   }
-  for (const auto& [name, value] : spec.attributes) create_attribute(report_group_, name, value);
+  for (const auto& [name, value] : spec.attributes)
+    open_->create_attribute(report_group_, name, value);
 }
 
 void Hdf5Writer::describe_matrices(const OutputSpec& spec) {
   for (std::size_t i = 0; i < matrices_.size(); ++i) {
     const MatrixDataset& dataset = spec.datasets[i];
     if (!dataset.description.empty())
-      create_attribute(matrices_[i].handle, "description", dataset.description);
-    if (dataset.is_whole) create_attribute(matrices_[i].handle, "base", std::int64_t{0});
+      open_->create_attribute(matrices_[i].handle, "description", dataset.description);
+    if (dataset.is_whole) open_->create_attribute(matrices_[i].handle, "base", std::int64_t{0});
   }
 }
 
@@ -347,126 +210,56 @@ void Hdf5Writer::name_dimensions(const OutputSpec& spec) {
   const auto attach = [&](const Output& output, std::vector<std::string> names) {
     if (names.size() != output.layout.dims.size()) return;
     if (output.is_transposed) std::swap(names.back(), names[names.size() - 2]);
-    if (!scales.attach(handle_, output.handle, names)) fail();
+    if (!scales.attach(handle_, output.handle, names)) open_->fail();
   };
-  if (!scales.create(handle_, spec.dimensions)) fail();
+  if (!scales.create(handle_, spec.dimensions)) open_->fail();
   for (std::size_t i = 0; i < matrices_.size(); ++i)
     attach(matrices_[i], spec.datasets[i].dimensions);
   for (std::size_t i = 0; i < numbers_.size(); ++i) attach(numbers_[i], spec.numbers[i].dimensions);
   for (const Output& column : columns_)
     if (!spec.leading.empty()) attach(column, spec.leading_dimensions);
-  if (!scales.finish(handle_)) fail();
+  if (!scales.finish(handle_)) open_->fail();
 }
 
-/// Creates the groups that lead to `path`. HDF5 would store the time in groups that it creates
-/// itself.
-void Hdf5Writer::create_groups(const std::string& path) {
-  const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
-  check(H5Pset_obj_track_times(creation, false));
-  for (std::size_t end = path.find('/', 1); end != std::string::npos;
-       end = path.find('/', end + 1)) {
-    const std::string group = path.substr(0, end);
-    if (group.back() == '/' || check(H5Lexists(handle_, group.c_str(), H5P_DEFAULT)) > 0) continue;
-    const Handle created(
-        check(H5Gcreate2(handle_, group.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
-  }
-}
-
-void Hdf5Writer::create_report_group() {
-  const Handle creation(H5Pcreate(H5P_GROUP_CREATE), H5Pclose);
-  check(H5Pset_obj_track_times(creation, false));
-  const std::string path = path_of("report");
-  create_groups(path);
-  report_group_ = Handle(
-      check(H5Gcreate2(handle_, path.c_str(), H5P_DEFAULT, creation, H5P_DEFAULT)), H5Gclose);
-}
+void Hdf5Writer::create_report_group() { report_group_ = open_->create_group(path_of("report")); }
 
 void Hdf5Writer::create_numbers(const OutputSpec& spec) {
   create_report_group();
   const Handle status = enum_type(solution_status_names);
-  if (!status) fail();
+  if (!status) open_->fail();
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     const NumberDataset& numbers = spec.numbers[i];
-    create_dataset(report_group_, numbers_[i], numbers_[i].name,
-                   kinds_[i] == NumberKind::status ? status : stored_type(kinds_[i]));
+    open_->create_dataset(report_group_, numbers_[i], numbers_[i].name,
+                          kinds_[i] == NumberKind::status ? status : stored_type(kinds_[i]),
+                          threads_);
     const std::pair<const char*, const std::string&> texts[] = {
         {"description", numbers.description},
         {"formula", numbers.formula},
         {"unit", numbers.unit},
         {"bar_formula", numbers.bar_formula}};
-    for (const auto& [name, text] : texts) create_attribute(numbers_[i].handle, name, text);
-    create_attribute(numbers_[i].handle, "bar", numbers.bar);
+    for (const auto& [name, text] : texts) open_->create_attribute(numbers_[i].handle, name, text);
+    open_->create_attribute(numbers_[i].handle, "bar", numbers.bar);
   }
 }
 
 void Hdf5Writer::create_report(const OutputSpec& spec) {
   create_report_group();
   const Handle status = enum_type(status_names);
-  if (!status) fail();
+  if (!status) open_->fail();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     const ReportColumn& column = spec.report_columns[i];
-    create_dataset(report_group_, columns_[i], columns_[i].name,
-                   column.kind == NumberKind::status ? status : stored_type(column.kind));
+    open_->create_dataset(report_group_, columns_[i], columns_[i].name,
+                          column.kind == NumberKind::status ? status : stored_type(column.kind),
+                          threads_);
     const std::pair<const char*, std::string_view> texts[] = {{"description", column.description},
                                                               {"formula", column.formula},
                                                               {"unit", column.unit},
                                                               {"bar_formula", column.bar_formula}};
     for (const auto& [name, text] : texts) {
-      create_attribute(columns_[i].handle, name, std::string(text));
+      open_->create_attribute(columns_[i].handle, name, std::string(text));
     }
-    create_attribute(columns_[i].handle, "bar", column.bar);
+    open_->create_attribute(columns_[i].handle, "bar", column.bar);
   }
-}
-
-void Hdf5Writer::create_attribute(hid_t object, const std::string& name,
-                                  const AttributeValue& value) {
-  Handle type;
-  const void* data = nullptr;
-  std::vector<const char*> texts;
-  const auto* list = std::get_if<std::vector<std::string>>(&value);
-  if (const auto* string = std::get_if<std::string>(&value)) texts.push_back(string->c_str());
-  for (std::size_t i = 0; list && i < list->size(); ++i) texts.push_back((*list)[i].c_str());
-  if (!texts.empty()) {
-    type = Handle(check(H5Tcopy(H5T_C_S1)), H5Tclose);
-    check(H5Tset_size(type, H5T_VARIABLE));
-    check(H5Tset_cset(type, H5T_CSET_UTF8));
-    data = texts.data();
-  } else if (const auto* number = std::get_if<double>(&value)) {
-    type = Handle(check(H5Tcopy(H5T_IEEE_F64LE)), H5Tclose);
-    data = number;
-  } else {
-    type = Handle(check(H5Tcopy(H5T_STD_I64LE)), H5Tclose);
-    data = &std::get<std::int64_t>(value);
-  }
-  static_assert(std::endian::native == std::endian::little);
-  const hsize_t extent[] = {texts.size()};
-  const Handle space(check(list ? H5Screate_simple(1, extent, nullptr) : H5Screate(H5S_SCALAR)),
-                     H5Sclose);
-  const Handle attribute(
-      check(H5Acreate2(object, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
-  check(H5Awrite(attribute, type, data));
-}
-
-void Hdf5Writer::create_dataset(hid_t parent, Output& created, const std::string& path,
-                                hid_t type) {
-  const Layout& layout = created.layout;
-  const auto rank = static_cast<int>(layout.dims.size());
-  const Handle creation(check(H5Pcreate(H5P_DATASET_CREATE)), H5Pclose);
-  check(H5Pset_obj_track_times(creation, false));
-  check(H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER));
-  if (!layout.chunk.empty()) {
-    check(H5Pset_chunk(creation, rank, layout.chunk.data()));
-    check(H5Pset_fletcher32(creation));
-  }
-  if (parent == handle_) create_groups(path);
-  const Handle space(check(H5Screate_simple(rank, layout.dims.data(), nullptr)), H5Sclose);
-  created.handle = Handle(
-      check(H5Dcreate2(parent, path.c_str(), type, space, H5P_DEFAULT, creation, H5P_DEFAULT)),
-      H5Dclose);
-  if (layout.chunk.empty()) return;
-  created.chunks.emplace(created.handle, file_.descriptor(), layout, created.element_bytes,
-                         threads_);
-  if (!created.chunks->allocate()) fail();
 }
 
 Output& Hdf5Writer::output(std::string_view name) {
@@ -481,14 +274,6 @@ Output& Hdf5Writer::output(std::string_view name) {
 void Hdf5Writer::require_position(const Output& to, index_t first) const {
   if (to.chunks->position() != first * to.rows * to.cols) {
     throw InternalError(fmt::format("write: {} is written out of order", to.name));
-  }
-}
-
-void Hdf5Writer::append(Output& to, const void* values, index_t count) {
-  try {
-    to.chunks->append(values, count);
-  } catch (const hdf5::FailedWrite& error) {
-    fail(std::strerror(error.code().value()));
   }
 }
 
@@ -512,7 +297,7 @@ void Hdf5Writer::write_gathered(Output& to, BatchView<const T> values) {
         const MatrixView<T> block{gathered + i * rows * to.cols, rows, to.cols, to.cols};
         gather(to.is_transposed, values[b + i], row, block);
       }
-      append(to, gathered, matrices * rows * to.cols);
+      open_->append(to, gathered, matrices * rows * to.cols);
     }
   }
 }
@@ -532,11 +317,11 @@ void Hdf5Writer::write_matrices(std::string_view dataset, index_t first,
   const index_t count = values.count * rows * cols;
   if (to.is_whole) {
     const std::vector<std::int32_t> numbers(values.data, values.data + count);
-    append(to, numbers.data(), count);
+    open_->append(to, numbers.data(), count);
   } else if (to.is_transposed || !values.is_packed()) {
     write_gathered(to, values);
   } else {
-    append(to, values.data, count);
+    open_->append(to, values.data, count);
   }
 }
 
@@ -551,7 +336,7 @@ void Hdf5Writer::append_rows(std::string_view dataset, index_t matrix, index_t f
   if (rows.rows == 0 || rows.cols == 0) return;
   if (to.chunks->position() != (matrix * to.rows + first_row) * to.cols)
     throw InternalError(fmt::format("write_rows: {} is written out of order", dataset));
-  append(to, rows.data, rows.rows * rows.cols);
+  open_->append(to, rows.data, rows.rows * rows.cols);
 }
 
 void Hdf5Writer::restart(std::string_view dataset, index_t matrix) {
@@ -560,21 +345,7 @@ void Hdf5Writer::restart(std::string_view dataset, index_t matrix) {
   if (!to.chunks || to.chunks->position() == first) return;
   if (to.chunks->position() < first || to.chunks->position() > first + to.rows * to.cols)
     throw InternalError(fmt::format("restart: {} is at another matrix", to.name));
-  try {
-    to.chunks->go_back(first);
-  } catch (const hdf5::FailedWrite& error) {
-    fail(std::strerror(error.code().value()));
-  }
-}
-
-/// Writes the last chunk, which may not be full, and closes the dataset.
-void Hdf5Writer::finish(Output& output) {
-  try {
-    if (output.chunks) output.chunks->finish();
-  } catch (const hdf5::FailedWrite& error) {
-    fail(std::strerror(error.code().value()));
-  }
-  if (!output.handle.close()) fail();
+  open_->go_back(to, first);
 }
 
 void Hdf5Writer::write_report(index_t first, std::span<const MatrixReport> report) {
@@ -608,41 +379,41 @@ void Hdf5Writer::append_numbers(Output& to, NumberKind kind, index_t first,
   require_position(to, first);
   const index_t count = std::ssize(values);
   if (kind == NumberKind::real) {
-    append(to, values.data(), count);
+    open_->append(to, values.data(), count);
   } else if (kind == NumberKind::whole) {
-    append(to, whole_numbers<std::int32_t>(values).data(), count);
+    open_->append(to, whole_numbers<std::int32_t>(values).data(), count);
   } else {
-    append(to, whole_numbers<std::uint8_t>(values).data(), count);
+    open_->append(to, whole_numbers<std::uint8_t>(values).data(), count);
   }
 }
 
 void Hdf5Writer::add_attribute(const std::string& name, const std::string& value) {
   const Session session;
-  create_attribute(is_part() ? report_group_ : handle_, name, value);
+  open_->create_attribute(is_part() ? report_group_ : handle_, name, value);
 }
 
 void Hdf5Writer::finish(FileSet& files) {
-  if (hdf5::is_closing_stopped()) fail("an earlier write failed");
+  if (hdf5::is_closing_stopped()) open_->fail("an earlier write failed");
   for (auto* outputs : {&matrices_, &columns_, &numbers_}) {
-    for (Output& each : *outputs) finish(each);
+    for (Output& each : *outputs) open_->finish(each);
   }
   const Session session;
-  if (!report_group_.close()) fail();
+  if (!report_group_.close()) open_->fail();
   if (is_part()) {
     closed_ = true;
     return;
   }
-  check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
-  if (!handle_.close()) fail();
+  open_->check(H5Fflush(handle_, H5F_SCOPE_GLOBAL));
+  if (!handle_.close()) open_->fail();
   closed_ = true;
-  files.add(file_);
+  files.add(open_->atomic());
 }
 
 class Hdf5OutputFile final : public OutputFile {
  public:
   Hdf5OutputFile(const OutputSpec& root, std::span<const OutputSpec> planned) : root_(root) {
     std::uint64_t bytes = 0;
-    for (const OutputSpec& spec : planned) bytes += planned_bytes(spec);
+    for (const OutputSpec& spec : planned) bytes += hdf5::planned_bytes(spec);
     root_.create(root, bytes);
   }
 
@@ -659,22 +430,6 @@ class Hdf5OutputFile final : public OutputFile {
   }
 
  private:
-  /// A dataset has some headers of its own, too.
-  static std::uint64_t planned_bytes(const OutputSpec& spec) {
-    constexpr std::uint64_t header_bytes = 16384;
-    std::uint64_t bytes = header_bytes;
-    const std::vector<index_t> none{}, single{1};
-    for (const MatrixDataset& each : spec.datasets) {
-      const std::vector<index_t> matrix{each.rows, each.cols};
-      bytes += hdf5::make_layout(spec.leading, matrix, each.stored_bytes()).file_bytes;
-    }
-    for (const ReportColumn& column : spec.report_columns)
-      bytes += hdf5::make_layout(spec.leading.empty() ? single : spec.leading, none,
-                                 bytes_of(column.kind))
-                   .file_bytes;
-    return bytes;
-  }
-
   Hdf5Writer root_;
 };
 
@@ -686,31 +441,20 @@ std::unique_ptr<OutputFile> create_hdf5_file(const OutputSpec& root,
 }
 
 std::size_t hdf5_workspace_bytes(const OutputSpec& spec) {
-  // A chunk that waits to be full, and one that is being written.
-  const auto waiting_bytes = [](const Layout& layout, std::size_t element_bytes) {
-    std::size_t bytes = layout.chunk.empty() ? 0 : 2 * element_bytes;
-    for (const hsize_t extent : layout.chunk) bytes *= extent;
-    return bytes;
-  };
   std::size_t bytes = 0;
   bool is_gathered = false;
-  for (const Output& planned : plan_matrices(spec)) {
-    bytes += waiting_bytes(planned.layout, planned.element_bytes);
-    is_gathered = is_gathered || planned.is_transposed;
-  }
-  const std::vector<index_t> single{1};
-  for (std::size_t i = 0; spec.with_report && i < spec.report_columns.size(); ++i) {
-    const std::size_t element_bytes = bytes_of(spec.report_columns[i].kind);
-    bytes += waiting_bytes(
-        hdf5::make_layout(spec.leading.empty() ? single : spec.leading, {}, element_bytes),
-        element_bytes);
-  }
-  for (const NumberDataset& numbers : spec.numbers) {
-    const std::size_t element_bytes = bytes_of(numbers.kind);
-    bytes += waiting_bytes(
-        hdf5::make_layout(numbers.dims.empty() ? single : numbers.dims, {}, element_bytes),
-        element_bytes);
-  }
+  const auto add = [&](const std::vector<Output>& outputs) {
+    for (const Output& planned : outputs) {
+      // A chunk that waits to be full, and one that is being written.
+      std::size_t waiting = planned.layout.chunk.empty() ? 0 : 2 * planned.element_bytes;
+      for (const hsize_t extent : planned.layout.chunk) waiting *= extent;
+      bytes += waiting;
+      is_gathered = is_gathered || planned.is_transposed;
+    }
+  };
+  add(hdf5::plan_matrices(spec));
+  add(hdf5::plan_columns(spec));
+  add(hdf5::plan_numbers(spec));
   return bytes + (is_gathered ? static_cast<std::size_t>(scratch_bytes) : 0);
 }
 

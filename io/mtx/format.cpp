@@ -6,7 +6,6 @@
 
 #include "io/factor_files.hpp"
 #include "io/file/rereadable.hpp"
-#include "io/mtx/factors.hpp"
 #include "io/mtx/reader.hpp"
 #include "io/mtx/writer.hpp"
 #include "io/stored_numbers.hpp"
@@ -28,11 +27,12 @@ constinit const Format mtx_format{
                    Content content) { return content == Content::matrix_market; },
     .open_input =
         [](const InputSpec& spec) { return open_mtx(open_rereadable(spec.path), spec.path); },
-    .recorded_input =
-        [](const std::string& output) { return recorded_input(read_report_of_set(output).record); },
-    .open_factors = [](const std::string& path, Order, int) { return open_mtx_factors(path); },
+    .recorded_input = recorded_input_of_set,
+    .open_factors = [](const std::string& path, Order,
+                       int threads) { return open_factor_set(path, mtx_codec, threads); },
     .recorded_attributes = attributes_of_set,
-    .files_of_output = files_of_set,
+    .files_of_output =
+        [](const std::string& output) { return files_of_set(output, mtx_codec.report_ending); },
     .stored_outputs = read_json_output,
     .create_output = create_mtx,
     .output_workspace_bytes = mtx_workspace_bytes,

@@ -313,4 +313,13 @@ std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool a
   return std::make_unique<MtxReader>(descriptor, name, as_stored);
 }
 
+FactorFile open_mtx_factor(const std::string& path) {
+  readable_size(path);
+  if (sniff(path) != Content::matrix_market)
+    throw InputError(
+        fmt::format("{}: no Matrix Market file, although its name says so", escape(path)));
+  return {open_mtx(open_rereadable(path), path, /*as_stored=*/true),
+          [](Reader& reader) { return Checksums{number_hash_of(reader)}; }};
+}
+
 }  // namespace qrtool

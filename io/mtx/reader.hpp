@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/factors/factor_set.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool {
@@ -20,5 +21,9 @@ inline constexpr std::string_view mtx_single_marker = "% float32";
 /// may be float32. Errors: InputError, whose message names file, line and column; also where the
 /// matrix is sparse, complex or a pattern.
 std::unique_ptr<Reader> open_mtx(int descriptor, const std::string& name, bool as_stored = false);
+
+/// Opens a file of factors, whose checksum is number_hash_of(). Errors: InputError, also where the
+/// file is of another format.
+FactorFile open_mtx_factor(const std::string& path);
 
 }  // namespace qrtool

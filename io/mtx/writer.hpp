@@ -5,9 +5,13 @@
 #include <cstddef>
 #include <memory>
 
+#include "io/factors/factor_set.hpp"
 #include "io/writer.hpp"
 
 namespace qrtool {
+
+/// A set of Matrix Market files, with its report as JSON.
+extern const FactorCodec mtx_codec;
 
 /// Does create_output for names that end in .mtx: one file for each dataset, and the report as
 /// JSON. Each number is the shortest text that gives the same bits when it is read. Errors:

@@ -184,20 +184,10 @@ void ArrayWriter::restart(index_t matrix) {
   sum_ = 0;
 }
 
-std::vector<std::uint64_t> ArrayWriter::take_checksums(std::size_t matrices) {
-  if (matrices > checksums_.size())
-    throw InternalError(fmt::format("the report is ahead of {}", dataset_.name));
-  const auto end = checksums_.begin() + static_cast<std::ptrdiff_t>(matrices);
-  std::vector<std::uint64_t> taken(checksums_.begin(), end);
-  checksums_.erase(checksums_.begin(), end);
-  return taken;
-}
-
-std::vector<std::uint64_t> join_checksums(std::span<const std::vector<std::uint64_t>> of_arrays,
-                                          std::size_t matrices) {
+Checksums join_checksums(std::span<const Checksums> of_arrays, std::size_t matrices) {
   constexpr std::uint64_t factor = 0x9e3779b97f4a7c15;
-  std::vector<std::uint64_t> joined(matrices);
-  for (const std::vector<std::uint64_t>& sums : of_arrays) {
+  Checksums joined(matrices);
+  for (const Checksums& sums : of_arrays) {
     for (std::size_t b = 0; b < matrices; ++b) joined[b] = joined[b] * factor + sums[b];
   }
   return joined;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/batch.hpp"
+#include "io/factors/factor_set.hpp"
 #include "io/file/read_write_at.hpp"
 #include "io/writer.hpp"
 
@@ -55,7 +56,7 @@ class ArrayWriter {
 
   /// The checksums (core/measure/checksum.hpp) of the next `matrices` matrices that are complete,
   /// where the array has checksums.
-  std::vector<std::uint64_t> take_checksums(std::size_t matrices);
+  Checksums take_checksums(std::size_t matrices) { return take_first(checksums_, matrices); }
 
  private:
   index_t matrix_elements() const { return dataset_.rows * dataset_.cols; }
@@ -74,12 +75,10 @@ class ArrayWriter {
   index_t position_ = 0;     // elements written
   FileRange written_;        // by the last group of at least a piece
   std::uint64_t sum_ = 0;    // of the rows of the matrix that is not complete
-  std::vector<std::uint64_t> checksums_;
+  Checksums checksums_;
 };
 
-/// Makes one checksum for each matrix from the checksums of its arrays. The order of the arrays
-/// counts.
-std::vector<std::uint64_t> join_checksums(std::span<const std::vector<std::uint64_t>> of_arrays,
-                                          std::size_t matrices);
+/// Does FactorCodec::join for these checksums.
+Checksums join_checksums(std::span<const Checksums> of_arrays, std::size_t matrices);
 
 }  // namespace qrtool::npy

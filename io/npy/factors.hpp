@@ -5,15 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "io/factors/factor_set.hpp"
 #include "io/reader.hpp"
 
 namespace qrtool::npy {
 
-/// Opens out.Q.npy, out.R.npy, ... for out.npy. Where there is an out.report.json with checksums,
-/// the factors must have them. Errors: InputError, also where files of different runs lie beside
-/// each other.
-StoredFactors open_npy_factors(const std::string& path, int threads);
-RecordedInput read_npy_recorded_input(const std::string& path);
+/// A set of .npy files, with its report as JSON.
+extern const FactorCodec npy_codec;
 
 /// Opens the members Q, R, V and tau (or q, r, ...) of a .npz. Errors: InputError.
 StoredFactors open_npz_factors(const std::string& path, int threads);

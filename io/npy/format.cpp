@@ -5,7 +5,6 @@
 #include <array>
 
 #include "io/factor_files.hpp"
-#include "io/file/text_output.hpp"
 #include "io/npy/contents.hpp"
 #include "io/npy/factors.hpp"
 #include "io/npy/members.hpp"
@@ -37,13 +36,13 @@ constinit const Format npy_format{
           return content == Content::npy || (goes_by_name(content) && ending_of(file) == ".npy");
         },
     .open_input = npy::open_npy,
-    .recorded_input = npy::read_npy_recorded_input,
+    .recorded_input = recorded_input_of_set,
     .open_factors = [](const std::string& path, Order,
-                       int threads) { return npy::open_npy_factors(path, threads); },
+                       int threads) { return open_factor_set(path, npy::npy_codec, threads); },
     .recorded_attributes = attributes_of_set,
     .files_of_output =
         [](const std::string& output) {
-          return is_standard_output(output) ? std::vector<std::string>{} : files_of_set(output);
+          return files_of_set(output, npy::npy_codec.report_ending);
         },
     .stored_outputs = read_json_output,
     .create_output = npy::create_npy,

@@ -8,159 +8,73 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/factor_files.hpp"
+#include "io/factors/set_writer.hpp"
 #include "io/file/atomic_file.hpp"
 #include "io/file/scratch_file.hpp"
 #include "io/file/text_output.hpp"
 #include "io/npy/archive_writer.hpp"
 #include "io/npy/array_writer.hpp"
+#include "io/npy/factors.hpp"
 #include "io/npy/header.hpp"
-#include "io/report_file.hpp"
-#include "io/solution_report.hpp"
 
 namespace qrtool::npy {
 namespace {
 
-/// Does what both kinds of output share: it writes one array for each dataset.
-class ArraysWriter : public Writer {
+/// Where an array goes: to a file of its own, or to standard output. For that it is kept in a file
+/// without a name until it is complete.
+class ArrayPlace {
  public:
-  void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
-    array(dataset).write(first, values);
+  ArrayPlace(const OutputSpec& spec, const MatrixDataset& dataset)
+      : path_(factor_file(spec.path, dataset.name)) {
+    if (is_standard_output(path_)) {
+      nameless_ = keep_for_standard_output();
+      bytes_ = array_bytes(dataset, spec.leading);
+      return;
+    }
+    file_.emplace(path_, spec.force);
+    file_->reserve(array_bytes(dataset, spec.leading));
   }
-  void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
-    array(dataset).write(first, values);
-  }
-  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
-                  MatrixView<const float> rows) override {
-    array(dataset).write_rows(matrix, first_row, rows);
-  }
-  void write_rows(std::string_view dataset, index_t matrix, index_t first_row,
-                  MatrixView<const double> rows) override {
-    array(dataset).write_rows(matrix, first_row, rows);
-  }
-  void restart(std::string_view dataset, index_t matrix) override {
-    array(dataset).restart(matrix);
+
+  const std::string& path() const { return path_; }
+  void finish(FileSet& files) {
+    file_ ? files.add(*file_) : copy_to_standard_output(nameless_, bytes_);
   }
 
  protected:
-  ArrayWriter& array(std::string_view dataset) {
-    const auto found = std::find_if(arrays_.begin(), arrays_.end(), [&](const auto& each) {
-      return each->dataset().name == dataset;
-    });
-    if (found == arrays_.end())
-      throw InternalError(fmt::format("write: there is no dataset {}", dataset));
-    return **found;
+  OutputFile place() const {
+    if (!file_) return {nameless_, "standard output"};
+    return {file_->descriptor(), escape(path_)};
   }
-  /// Returns the checksums of the next matrices; each covers all datasets of a matrix.
-  std::vector<std::uint64_t> take_checksums(std::size_t matrices) {
-    std::vector<std::vector<std::uint64_t>> of_arrays;
-    for (const auto& each : arrays_) of_arrays.push_back(each->take_checksums(matrices));
-    return join_checksums(of_arrays, matrices);
-  }
-
-  std::vector<std::unique_ptr<ArrayWriter>> arrays_;
-};
-
-class NpyWriter final : public ArraysWriter {
- public:
-  explicit NpyWriter(const OutputSpec& spec);
-
-  void write(std::string_view dataset, index_t first, BatchView<const float> values) override {
-    if (solution_report_) solution_report_->add(dataset, values);
-    ArraysWriter::write(dataset, first, values);
-  }
-  void write(std::string_view dataset, index_t first, BatchView<const double> values) override {
-    if (solution_report_) solution_report_->add(dataset, values);
-    ArraysWriter::write(dataset, first, values);
-  }
-  void write_report(index_t, std::span<const MatrixReport> report) override {
-    report_->write(report, take_checksums(report.size()));
-  }
-  void write_numbers(std::string_view name, index_t first, std::span<const double> values) override;
-  void add_attribute(const std::string& name, const std::string& value) override {
-    if (report_) report_->add_attribute(name, value);
-  }
-  void finish(FileSet& files) override;
-  std::vector<std::string> files() const override;
 
  private:
-  std::vector<std::string> obsolete_;  // files of another --mode under the same name
-  std::vector<std::unique_ptr<AtomicFile>> files_;
-  std::string report_path_;
-  std::unique_ptr<ReportFile> report_;
-  std::unique_ptr<SolutionReport> solution_report_;
+  std::string path_;
+  std::optional<AtomicFile> file_;
+  Descriptor nameless_;
+  std::uint64_t bytes_ = 0;
 };
 
-NpyWriter::NpyWriter(const OutputSpec& spec) : obsolete_(find_obsolete(spec)) {
-  for (const MatrixDataset& dataset : spec.datasets) {
-    const std::string path = factor_file(spec.path, dataset.name);
-    files_.push_back(std::make_unique<AtomicFile>(path, spec.force));
-    files_.back()->reserve(array_bytes(dataset, spec.leading));
-    arrays_.push_back(std::make_unique<ArrayWriter>(
-        dataset, ArrayWriter::Target{.file = {files_.back()->descriptor(), escape(path)},
-                                     .leading = spec.leading,
-                                     .threads = spec.threads,
-                                     .has_checksums = spec.with_report}));
-  }
-  if (!spec.with_report && spec.numbers.empty()) return;
-  report_path_ = report_file(spec.path, ".json");
-  const ReportOfSet set{.attributes = attributes_of_report(spec)};
-  if (spec.with_report)
-    report_ = create_report_file(report_path_, spec.force, spec.report_columns, &set);
-  if (!spec.numbers.empty())
-    solution_report_ = std::make_unique<SolutionReport>(report_path_, spec);
-}
-
-void NpyWriter::write_numbers(std::string_view name, index_t, std::span<const double> values) {
-  if (!solution_report_) throw InternalError("write: there is no report of solutions");
-  solution_report_->write(name, values);
-}
-
-void NpyWriter::finish(FileSet& files) {
-  for (const auto& file : files_) files.add(*file);
-  if (report_) report_->finish(files);
-  if (solution_report_) solution_report_->finish(files);
-  for (const std::string& path : obsolete_) files.add_obsolete(path);
-}
-
-std::vector<std::string> NpyWriter::files() const {
-  std::vector<std::string> names;
-  for (const auto& file : files_) names.push_back(file->path());
-  if (report_ || solution_report_) names.push_back(report_path_);
-  return names;
-}
-
-/// Writes one array to standard output, without a report. The array is kept in a file without a
-/// name until it is complete.
-class StreamWriter final : public ArraysWriter {
+/// The file of one dataset, as SetWriter asks for it.
+class NpyFile final : public ArrayPlace, public ArrayWriter {
  public:
-  explicit StreamWriter(const OutputSpec& spec)
-      : file_(keep_for_standard_output()), bytes_(array_bytes(spec.datasets.at(0), spec.leading)) {
-    if (spec.datasets.size() > 1) throw InternalError("write: standard output takes one array");
-    arrays_.push_back(std::make_unique<ArrayWriter>(
-        spec.datasets.front(), ArrayWriter::Target{.file = {file_, "standard output"},
-                                                   .leading = spec.leading,
-                                                   .threads = spec.threads,
-                                                   .has_checksums = false}));
-  }
-  void write_report(index_t, std::span<const MatrixReport>) override {}
-  void finish(FileSet&) override { copy_to_standard_output(file_, bytes_); }
-  std::vector<std::string> files() const override { return {standard_output_npy}; }
-
- private:
-  Descriptor file_;
-  std::uint64_t bytes_;
+  NpyFile(const OutputSpec& spec, const MatrixDataset& dataset)
+      : ArrayPlace(spec, dataset),
+        ArrayWriter(dataset, {.file = place(),
+                              .leading = spec.leading,
+                              .threads = spec.threads,
+                              .has_checksums = has_checksums(spec)}) {}
 };
 
 const char* descr_of(NumberKind kind) {
   return kind == NumberKind::real ? "<f8" : kind == NumberKind::whole ? "<i4" : "|u1";
 }
 
-class NpzWriter final : public ArraysWriter {
+class NpzWriter final : public ArraysWriter<ArrayWriter> {
  public:
   explicit NpzWriter(const OutputSpec& spec);
 
@@ -303,8 +217,9 @@ void NpzWriter::finish(FileSet& files) {
 }  // namespace
 
 std::unique_ptr<Writer> create_npy(const OutputSpec& spec) {
-  if (is_standard_output(spec.path)) return std::make_unique<StreamWriter>(spec);
-  return std::make_unique<NpyWriter>(spec);
+  if (is_standard_output(spec.path) && spec.datasets.size() > 1)
+    throw InternalError("write: standard output takes one array");
+  return std::make_unique<SetWriter<NpyFile>>(spec, npy_codec);
 }
 
 std::unique_ptr<Writer> create_npz(const OutputSpec& spec) {

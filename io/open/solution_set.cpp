@@ -6,17 +6,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "io/csv/coefficients.hpp"
-#include "io/csv/factors.hpp"
 #include "io/factor_files.hpp"
+#include "io/factors/factor_set.hpp"
 #include "io/file/input_file.hpp"
 #include "io/file/number_hash.hpp"
 #include "io/reader.hpp"
@@ -57,25 +55,6 @@ std::string recorded_checksum(const std::string& set, const std::string& report)
   return found == record.end() ? "" : found->second;
 }
 
-template <class T>
-std::uint64_t hash_of(Reader& reader) {
-  constexpr index_t numbers_at_once = 1 << 16;
-  const Source& s = reader.source();
-  const index_t step = std::clamp<index_t>(numbers_at_once / std::max<index_t>(s.n, 1), 1,
-                                           std::max<index_t>(s.m, 1));
-  const Batch<T> memory(1, step, s.n);
-  NumberHash hash;
-  for (index_t matrix = 0; matrix < s.count(); ++matrix) {
-    for (index_t i = 0; i < s.m; i += step) {
-      const MatrixView<T> rows = memory.view()[0].row_block(0, std::min(step, s.m - i));
-      reader.read_rows(matrix, i, rows);
-      std::for_each_n(rows.data, rows.rows * rows.cols,
-                      [&](T number) { hash.add(static_cast<double>(number)); });
-    }
-  }
-  return hash.value();
-}
-
 }  // namespace
 
 void require_one_run_of_solutions(const std::string& set) {
@@ -88,12 +67,8 @@ void require_one_run_of_solutions(const std::string& set) {
   for (const char* dataset : datasets) {
     const std::unique_ptr<Reader> reader = open_solution_file(set, dataset, is_table);
     if (!reader) continue;
-    const Source& source = reader->source();
-    // Text is read as float64, whatever it was written from.
-    const bool is_single =
-        source.type == ElementType::float32 || source.stored_type == name_of(ElementType::float32);
-    of_all.add_word(is_single ? hash_of<float>(*reader) : hash_of<double>(*reader));
-    names.push_back(escape(source.file));
+    of_all.add_word(number_hash_of(*reader));
+    names.push_back(escape(reader->source().file));
   }
   if (checksum_text(of_all.value()) == recorded) return;
   throw InputError(

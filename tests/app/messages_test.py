@@ -200,6 +200,8 @@ MISTAKES += [
             "name the file that qrtool factor"),
     Mistake("verify a.npy q.Q.npy", 3, "there is no such file", "name all of them together: q.npy",
             prepare="factor a.npy q.npy", follow=(r"q\.Q", "q")),
+    # A name without an ending is one of HDF5, which is no set of files.
+    Mistake("verify a.npy out", 3, "cannot read 'out': No such file or directory", ""),
     Mistake("verify q.h5 a.npy", 3, "", "the matrices come first, then the factors",
             prepare="factor a.npy q.h5", follow=("q.h5 a.npy", "a.npy q.h5")),
     Mistake("verify a.npy s.h5", 2, "compared with A and b", "qrtool verify A B s.h5",

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
 #include "core/solve/system_device.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_params.hpp"
 #include "gpu/solve/systems.hpp"
@@ -127,6 +128,20 @@ class Comparison {
                name_of(p.mode), count);
   }
 
+  /// Runs a comparison, and says of which one an error is.
+  template <class Body>
+  void named(const std::string& what, const Problem& p, Body body) {
+    try {
+      body();
+    } catch (const LimitError&) {
+      ++tallies_[what + ": no memory"].compared;
+    } catch (const std::exception& error) {
+      throw std::runtime_error(fmt::format("{}: {}x{} {} {}, {} matrices: {}", what, p.m, p.n,
+                                           name_of(p.type), name_of(p.mode), p.count,
+                                           error.what()));
+    }
+  }
+
   template <class T>
   void compare(Problem p) {
     const std::size_t each = p.input_bytes() + p.output_bytes();
@@ -158,7 +173,7 @@ class Comparison {
   void compare_variant(const Problem& p, BatchView<const T> a, const Variant& variant) {
     const Plan plan = make_plan(p, backend_.variants(), backend_.limits(), variant.name);
     const std::string name(variant.name);
-    try {
+    named(name, p, [&] {
       Outputs<T> whole(p, p.count), pieces(p, p.count), alone(p, 1);
       factor<T>(backend_, plan, a, whole);
       OpenclBackend limited = in_pieces(p, variant);
@@ -181,9 +196,7 @@ class Comparison {
         factor<T>(backend_, plan, a.slice(b, 1), alone);
         note(name, p, 1, same_bits(alone, 0, whole, b));
       }
-    } catch (const LimitError&) {
-      ++tallies_[name + ": no memory"].compared;
-    }
+    });
   }
 
   /// x of `count` systems from `first` on, and the systems that the device leaves to the host.
@@ -211,21 +224,23 @@ class Comparison {
     Batch<T> b(p.count, 1, p.m), whole(p.count, 1, p.n), some(p.count, 1, p.n);
     fill(b.view());
     for (const SystemRoute route : {SystemRoute::factors, SystemRoute::normal_equations}) {
-      const std::string name = "solve, " + name_of(route, "factors");
-      const auto left = solve<T>(problem, plan, route, a, b.view(), whole.view());
-      for (const index_t count : company_counts) {
-        if (count > p.count) break;
-        const index_t first = p.count - count;
-        const auto refused = solve<T>(problem, plan, route, a.slice(first, count),
-                                      b.view().slice(first, count), some.view());
-        bool are_same = true;
-        for (index_t i = 0; i < count; ++i) {
-          const bool is_left = std::ranges::binary_search(left, first + i);
-          are_same = are_same && is_left == std::ranges::binary_search(refused, i) &&
-                     (is_left || same_bits(some.view(), i, whole.view(), first + i));
+      const std::string name = "solve, " + name_of(route, plan.variant->name);
+      named(name, of_r, [&] {
+        const auto left = solve<T>(problem, plan, route, a, b.view(), whole.view());
+        for (const index_t count : company_counts) {
+          if (count > p.count) break;
+          const index_t first = p.count - count;
+          const auto refused = solve<T>(problem, plan, route, a.slice(first, count),
+                                        b.view().slice(first, count), some.view());
+          bool are_same = true;
+          for (index_t i = 0; i < count; ++i) {
+            const bool is_left = std::ranges::binary_search(left, first + i);
+            are_same = are_same && is_left == std::ranges::binary_search(refused, i) &&
+                       (is_left || same_bits(some.view(), i, whole.view(), first + i));
+          }
+          note(name, of_r, count, are_same);
         }
-        note(name, of_r, count, are_same);
-      }
+      });
     }
   }
 

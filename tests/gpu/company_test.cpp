@@ -7,20 +7,14 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
+#include <string>
+#include <string_view>
 
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/solve/measures.hpp"
-#include "gpu/solve/normal.hpp"
-#include "gpu/solve/normal_group.hpp"
-#include "gpu/solve/normal_lane.hpp"
-#include "gpu/solve/normal_sums.hpp"
-#include "gpu/solve/normal_tile.hpp"
-#include "gpu/solve/system_buffers.hpp"
-#include "gpu/solve/system_lanes.hpp"
-#include "gpu/solve/tall_normal.hpp"
-#include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/system_bodies.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/company.hpp"
 #include "tests/support/measured_gpu.hpp"
@@ -134,61 +128,82 @@ TEST_F(Company, LaunchesOfAMatrixDoNotDependOnTheOthers) {
 
 // ---- launches of systems
 
-using EnqueueSystems = void (*)(const SystemJob&, Launcher&);
-
-std::vector<TakenLaunch> launches_of(EnqueueSystems enqueue, const SolveProblem& p, index_t count) {
-  const Limits limits = measured_gpu().limits;
-  const SystemParams params(p.m, p.n, p.type, limits);
-  const SystemBuffers buffers{.layout = SystemLayout(p, 1, params, limits),
-                              .b = {},
-                              .x = {},
-                              .se = {},
-                              .findings = {},
-                              .inverse_norms = {},
-                              .errors = {},
-                              .b_sums = {},
-                              .x_sums = {},
-                              .weights = {},
-                              .w_sums = {},
-                              .left_out = {},
-                              .tall = {},
-                              .scratch = {}};
-  const Problem of_r{1, p.m, p.n, p.type, Mode::r};
-  const FactorJob factor{of_r, params.group, count, {}, {}, {}, {}, {}, {}, {}, {}};
+std::vector<TakenLaunch> launches_of(const SystemBody& body, const SolveProblem& p, index_t count) {
   SystemShape shape{};
   shape.count = static_cast<int>(count);
   shape.m = static_cast<int>(p.m);
   shape.sides = 1;
+  const SystemJob job{.type = p.type,
+                      .n = p.n,
+                      .shape = shape,
+                      .a = {},
+                      .r = {},
+                      .b = {},
+                      .x = {},
+                      .se = {},
+                      .findings = {},
+                      .inverse_norms = {},
+                      .scratch = {},
+                      .errors = {},
+                      .factor_groups = index_t{1} << 30,
+                      .tall = {}};
   std::vector<TakenLaunch> launches;
   Launcher launch(launches);
-  enqueue(buffers.job(factor, params, shape), launch);
+  for (const SystemStep& step : body.steps(p, measured_gpu().limits))
+    step.enqueue(job, step.params, launch);
   return launches;
 }
 
 TEST_F(Company, LaunchesOfASystemDoNotDependOnTheOthers) {
-  const std::array<EnqueueSystems, 9> bodies{
-      enqueue_normal_lanes,
-      enqueue_normal_solve,
-      enqueue_normal_tiles,
-      enqueue_normal_groups,
-      enqueue_normal_sums,
-      enqueue_tall_normal_solve,
-      [](const SystemJob& job, Launcher& launch) { enqueue_tall_steps(job, 0, launch); },
-      enqueue_tall_check,
-      enqueue_measures,
-  };
+  const Limits limits = measured_gpu().limits;
   CompanyProblems problems(3, 128);
+  std::set<std::string_view> compared;
   for (int i = 0; i < 100; ++i) {
-    Problem p = problems.next();
+    const Problem p = problems.next();
     const SolveProblem system{
         .type = p.type, .m = (i % 4 == 0 ? 40 : 1) * std::max(p.m, p.n), .n = p.n, .rank = {}};
-    for (const EnqueueSystems enqueue : bodies) {
-      const auto alone = launches_of(enqueue, system, 1);
-      for (const index_t count : company_counts)
-        EXPECT_TRUE(are_alike(launches_of(enqueue, system, count), alone, count, 1))
-            << system.m << 'x' << system.n << ' ' << name_of(system.type);
+    for (const auto& list :
+         {normal_bodies(), solving_bodies(), measuring_bodies(), checking_bodies()}) {
+      for (const SystemBody& body : list) {
+        if (!body.fits(system, limits)) continue;
+        compared.insert(body.name);
+        const auto alone = launches_of(body, system, 1);
+        for (const index_t count : company_counts)
+          EXPECT_TRUE(are_alike(launches_of(body, system, count), alone, count, 1))
+              << body.name << ' ' << system.m << 'x' << system.n << ' ' << name_of(system.type);
+      }
     }
   }
+  EXPECT_EQ(compared.size(), 9U);
+}
+
+// ---- registers
+
+/// NVIDIA's multiprocessors have so many registers, and a work-item up to 255. Their compiler
+/// builds for 256 work-items unless it is told otherwise.
+TEST_F(Company, ProgramsOfLargeGroupsLimitTheRegisters) {
+  constexpr int registers = 1 << 16, most_items = registers / 256;
+  CompanyProblems problems(5, 1300);
+  std::set<std::string> large;
+  for (int i = 0; i < 300; ++i) {
+    const Problem p = problems.next();
+    for (const GpuVariant& variant : gpu_variants()) {
+      if (!variant.plan.fits(p, measured_gpu().limits).ok) continue;
+      const Params params = variant.plan.tune(p, measured_gpu().limits);
+      const auto limit = params.find(std::string(most_registers));
+      for (const index_t count : {1, 40}) {
+        for (const TakenLaunch& launch : launches_of(variant, p, params, count)) {
+          if (launch.group_size <= most_items) continue;
+          large.insert(launch.kernel);
+          ASSERT_NE(limit, params.end())
+              << variant.plan.name << ' ' << p.m << 'x' << p.n << ": " << launch.kernel;
+          EXPECT_LE(launch.group_size * limit->second, registers)
+              << variant.plan.name << ' ' << p.m << 'x' << p.n << ": " << launch.kernel;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(large, (std::set<std::string>{"sum_squares", "update_wide_rows"}));
 }
 
 // ---- kernels that stand for one another

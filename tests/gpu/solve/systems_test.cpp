@@ -181,7 +181,7 @@ TYPED_TEST(Systems, OrdinarySystemsAreAccepted) {
 /// What normal equations give for ordinary systems is good alone: nothing hides behind the second
 /// try.
 template <class T>
-void expect_normal_equations_solve(const Shape& shape, SystemRoute route) {
+void expect_normal_equations_solve(const Shape& shape, std::string_view body = {}) {
   const HardSystems<T> s = make_hard_systems<T>(shape.m, shape.n, 2, 26);
   const index_t m = s.m, n = s.n, count = 5;
   ASSERT_TRUE(s.names[count - 1].starts_with("gaussian"));
@@ -189,7 +189,8 @@ void expect_normal_equations_solve(const Shape& shape, SystemRoute route) {
   const Plan plan =
       plan_for({.count = count, .m = m, .n = n, .type = problem.type, .mode = Mode::r}, "");
   ResidentSystems<T> systems(backend(), problem, plan, packed(s.a.data(), count, m, n),
-                             std::span(s.b).first(static_cast<std::size_t>(count * m)), route);
+                             std::span(s.b).first(static_cast<std::size_t>(count * m)),
+                             SystemRoute::normal_equations, body);
   // Sums of float64 by NVIDIA's products take at most 64 columns.
   const bool by_variant =
       sizeof(T) == 8 && m > 4096 && n > 64 && backend().limits().float64_products;
@@ -207,21 +208,21 @@ TYPED_TEST(Systems, NormalEquationsSolveOrdinarySystems) {
                              Shape{5, 5}, Shape{30, 9}, Shape{16, 16}, Shape{64, 33},
                              // Sums over slabs by groups, in several arrangements of the columns.
                              Shape{4097, 3}, Shape{6200, 33}, Shape{4097, 64}, Shape{4200, 100}})
-    expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_equations);
+    expect_normal_equations_solve<TypeParam>(shape);
 }
 
 /// The same by a warp for each system: one to five blocks of columns, the last one full or partly,
 /// slabs with and without rows past the last.
 TYPED_TEST(Systems, NormalTilesSolveOrdinarySystems) {
   for (const Shape& shape : {Shape{19, 4}, Shape{97, 33}, Shape{64, 64}, Shape{81, 79}})
-    expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_tiles);
+    expect_normal_equations_solve<TypeParam>(shape, "normal_tile");
 }
 
 /// The same by a group of warps: six to eight blocks of columns, copies of one entry to four, rows
 /// that do not fill a stage.
 TYPED_TEST(Systems, NormalGroupsSolveOrdinarySystems) {
   for (const Shape& shape : {Shape{92, 90}, Shape{121, 97}, Shape{130, 128}})
-    expect_normal_equations_solve<TypeParam>(shape, SystemRoute::normal_groups);
+    expect_normal_equations_solve<TypeParam>(shape, "normal_group");
 }
 
 /// Of float64 data a condition of 10^4 leaves an error of about 10^4 u without a correction.

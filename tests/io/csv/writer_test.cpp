@@ -4,6 +4,7 @@
 #include <random>
 
 #include "io/csv/writer.hpp"
+#include "io/factor_files.hpp"
 #include "io/reader.hpp"
 #include "io/writer.hpp"
 #include "tests/io/file_test.hpp"
@@ -258,10 +259,15 @@ TEST_F(CsvWriterTest, WhatExistsIsNoticedBeforeAnyWork) {
 }
 
 TEST_F(CsvWriterTest, NamesOfFiles) {
-  EXPECT_EQ(csv_name("a/out.csv", "Q"), "a/out.Q.csv");
-  EXPECT_EQ(csv_name("out.TSV", "tau"), "out.tau.TSV");
-  EXPECT_EQ(csv_name("out.tsv", "report"), "out.report.csv");
-  EXPECT_EQ(csv_name("out.csv", "A"), "out.csv");
+  EXPECT_EQ(factor_file("a/out.csv", "Q"), "a/out.Q.csv");
+  EXPECT_EQ(factor_file("out.TSV", "tau"), "out.tau.TSV");
+  EXPECT_EQ(report_file("out.tsv", csv_codec.report_ending), "out.report.csv");
+  EXPECT_EQ(factor_file("out.csv", "A"), "out.csv");
+  EXPECT_EQ(factor_file("-", "R"), "-");
+  // A name need not have an ending, although that of its folder may have a dot.
+  EXPECT_EQ(factor_file("out", "X"), "out.X");
+  EXPECT_EQ(factor_file("a.d/out", "X"), "a.d/out.X");
+  EXPECT_EQ(report_file("a.d/out", ".json"), "a.d/out.report.json");
 }
 
 }  // namespace

@@ -117,38 +117,6 @@ TEST_F(NpyWriterTest, FilesOfAnotherModeAreRemovedWithForce) {
   EXPECT_EQ(names(), (Names{"o.Q.npy", "o.R.npy", "o.report.json"}));
 }
 
-/// A run that is killed between two renames can leave any mix of old and new files.
-TEST_F(NpyWriterTest, EveryMixOfTwoRunsIsRefused) {
-  const auto write_run = [](const std::string& path, double x) {
-    OutputSpec spec = spec_of(path, {2}, 1, 1);
-    spec.force = true;
-    const auto writer = create_output(spec);
-    const std::vector<double> q{x, x + 1}, r{2 * x, 2 * x + 2};
-    writer->write("Q", 0, packed(q.data(), 2, 1, 1));
-    writer->write("R", 0, packed(r.data(), 2, 1, 1));
-    writer->write_report(0, std::vector<MatrixReport>(2));
-    writer->commit();
-  };
-  const char* endings[] = {".Q.npy", ".R.npy", ".report.json"};
-  for (unsigned mix = 0; mix < 8; ++mix) {
-    write_run("o.npy", 1);
-    write_run("p.npy", 2);
-    for (unsigned i = 0; i < 3; ++i) {
-      if ((mix >> i & 1U) != 0)
-        std::filesystem::rename(std::string("p") + endings[i], std::string("o") + endings[i]);
-    }
-    const std::string error = error_of<InputError>([] { open_factors("o.npy", Order::row); });
-    if (mix == 0 || mix == 7) {
-      EXPECT_EQ(error, "no error");
-    } else {
-      EXPECT_TRUE(
-          error.starts_with("o.npy: matrix 0 of o.Q.npy, o.R.npy is not the one that "
-                            "o.report.json describes | "))
-          << error;
-    }
-  }
-}
-
 TEST_F(NpyWriterTest, AReportThatIsDamaged) {
   OutputSpec spec = spec_of("o.npy", {3}, 5, 4);
   write_by_rows(spec, 5, 4);

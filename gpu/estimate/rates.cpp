@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// rates.cpp: the time that a problem will take on a GPU, estimated from measurements.
+#include "gpu/estimate/rates.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "core/operations.hpp"
+#include "gpu/estimate/measured.hpp"
+#include "gpu/estimate/programs.hpp"
+#include "gpu/factor/tuning.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
+
+namespace qrtool {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+
+/// Distance of the shapes, in powers of two.
+template <class Measured>
+double distance(const Problem& p, const Measured& time) {
+  const auto apart = [](index_t one, index_t other) {
+    return std::abs(std::log2(static_cast<double>(one) / static_cast<double>(other)));
+  };
+  return apart(p.count, time.count) + apart(p.m, time.m) + apart(p.n, time.n);
+}
+
+const tuning::MeasuredTime& nearest_time(const Problem& p, std::string_view variant) {
+  const auto is_like = [&](const tuning::MeasuredTime& time) {
+    return time.type == p.type && time.variant == variant;
+  };
+  const bool has_variant = std::ranges::any_of(tuning::measured_times, is_like);
+  const auto rank = [&](const tuning::MeasuredTime& time) {
+    const bool counts = has_variant ? is_like(time) : time.type == p.type;
+    return counts ? distance(p, time) : never;
+  };
+  return *std::ranges::min_element(tuning::measured_times, {}, rank);
+}
+
+const tuning::MeasuredSystems& nearest_systems(const Problem& p) {
+  const auto rank = [&](const tuning::MeasuredSystems& time) {
+    return time.type == p.type ? distance(p, time) : never;
+  };
+  return *std::ranges::min_element(tuning::measured_systems, {}, rank);
+}
+
+/// What the measured device takes, for another one.
+double on_device(double seconds, const Problem& p, const Limits& device) {
+  const double share = device.compute_units > 0
+                           ? static_cast<double>(device.compute_units) / tuning::measured_units
+                           : 1.0;
+  const bool is_slow = p.type == ElementType::float64 && !device.fast_float64;
+  return seconds / share * (is_slow ? tuning::slow_float64 : 1.0);
+}
+
+double factor_seconds(const Problem& p, const Limits& device, std::string_view variant) {
+  const tuning::MeasuredTime& time = nearest_time(p, variant);
+  const Problem measured{time.count, time.m, time.n, p.type, p.wants_q() ? Mode::reduced : Mode::r};
+  const double seconds = (p.wants_q() ? time.q_ms : time.r_ms) * 1e-3;
+  const double check = p.check == Check::none ? 0 : tuning::check_share;
+  return on_device((1 + check) * seconds * operations(p) / operations(measured), p, device);
+}
+
+/// x and the errors of right sides of one matrix, which the CPU has factored.
+double shared_seconds(const Problem& p, index_t sides, const Limits& device) {
+  const double rate = p.type == ElementType::float32 ? tuning::shared_entries_per_second
+                                                     : tuning::shared_wide_entries_per_second;
+  return on_device(static_cast<double>(p.m * p.n) * static_cast<double>(sides) / rate, p, device);
+}
+
+double systems_seconds(const Problem& p, index_t sides, const Limits& device) {
+  const tuning::MeasuredSystems& time = nearest_systems(p);
+  const Problem measured{time.count, time.m, time.n, p.type, Mode::r};
+  const double one = time.ms * 1e-3 * operations(p) / operations(measured);
+  // Every right side is solved and checked with R and A of its own.
+  return on_device(one * static_cast<double>(std::max<index_t>(sides, 1)), p, device);
+}
+
+/// Sub-chunks of a whole run, and of one matrix each at the least.
+double sub_chunks(const Problem& p, double bytes) {
+  const double wanted = std::ceil(bytes / static_cast<double>(tuning::sub_chunk_bytes));
+  return std::clamp(wanted, 1.0, static_cast<double>(p.count));
+}
+
+/// The second measurement by the host of the first and the last matrix of a sub-chunk.
+double sample_seconds(const Problem& p, double parts, const Limits& device) {
+  if (p.check == Check::none) return 0;
+  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
+  const auto q = static_cast<double>(p.q_cols()), k = static_cast<double>(p.k());
+  const double one = q > 0 ? 2 * m * q * (n + q) : 2 * (m + k) * n * n;
+  // Without float64 on the device, the host measures every matrix.
+  if (!device.has_float64) return static_cast<double>(p.count) * one / tuning::host_sample_rate;
+  if (one > tuning::host_sample_operations) return 0;
+  const double samples = std::min(2 * parts, static_cast<double>(p.count));
+  const double chunks = std::max(1.0, parts / 4);
+  // Two matrices of a sub-chunk are measured before the budget is looked at.
+  return std::min(samples * one, chunks * (tuning::host_sample_usual_operations + 2 * one)) /
+         tuning::host_sample_rate;
+}
+
+double copied_in(const Problem& p, double bytes) {
+  const bool is_large = 2 * bytes / static_cast<double>(p.count) > tuning::sub_chunk_bytes;
+  return bytes /
+         (is_large ? tuning::copied_bytes_per_second_of_large : tuning::copied_bytes_per_second);
+}
+
+/// Copies and kernels overlap, but for the first sub-chunk and the last.
+double overlapped(double copies, double kernels, double parts) {
+  return std::max(copies, kernels) + std::min(copies, kernels) / parts;
+}
+
+/// Bytes of the buffers that go through the pipeline: four chunks of 64 MiB, or one matrix.
+double pinned_bytes(const Problem& p, double bytes) {
+  constexpr double most = 4 * 0x1p26;
+  return std::min(bytes, std::max(most, bytes / static_cast<double>(p.count)));
+}
+
+double bytes_of(const Problem& p) {
+  return static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + p.output_bytes());
+}
+
+}  // namespace
+
+double copy_seconds(const Problem& p) {
+  if (p.is_empty()) return 0;
+  return pinned_bytes(p, bytes_of(p)) / tuning::pinned_bytes_per_second + copied_in(p, bytes_of(p));
+}
+
+DeviceWork factor_work(const Problem& p, const DeviceInfo& device) {
+  if (p.is_empty()) return {};
+  const Variant* const variant = chosen_variant(p, device.limits);
+  if (variant == nullptr) return {.variant = {}, .programs = {}, .run_seconds = never};
+  const double bytes = bytes_of(p);
+  const double parts = sub_chunks(p, bytes);
+  const double kernels = factor_seconds(p, device.limits, variant->name);
+  return {.variant = variant->name,
+          .programs = factor_programs(*variant, p, device),
+          .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
+          .run_seconds = overlapped(copied_in(p, bytes), kernels, parts) +
+                         sample_seconds(p, parts, device.limits) + tuning::chunk_seconds * parts};
+}
+
+DeviceWork solve_work(const Problem& p, index_t sides, const DeviceInfo& device) {
+  if (p.is_empty()) return {};
+  const Variant* const variant = chosen_variant(p, device.limits);
+  if (variant == nullptr || !device.limits.has_float64)
+    return {.variant = {}, .programs = {}, .run_seconds = never};
+  const std::size_t vectors = size_of(p.type) * static_cast<std::size_t>((p.m + p.n) * sides);
+  const double bytes =
+      static_cast<double>(p.count) * static_cast<double>(p.input_bytes() + vectors);
+  const bool shares = has_shared_systems(p, sides, device.limits);
+  const double parts =
+      shares ? std::max(1.0, bytes / static_cast<double>(tuning::solve_sub_chunk_bytes))
+             : sub_chunks(p, bytes);
+  const double kernels =
+      shares ? shared_seconds(p, sides, device.limits) : systems_seconds(p, sides, device.limits);
+  const double copies = shares ? bytes / tuning::copied_bytes_per_second : copied_in(p, bytes);
+  return {.variant = variant->name,
+          .programs = solve_programs(*variant, p, sides, device),
+          .pin_seconds = pinned_bytes(p, bytes) / tuning::pinned_bytes_per_second,
+          .run_seconds = overlapped(copies, kernels, parts) + tuning::chunk_seconds * parts};
+}
+
+bool is_measured(const DeviceInfo& device) {
+  return device.name.find(tuning::measured_device) != std::string::npos;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// buffers.hpp: the number of matrices on the device at a time, and the buffers that hold them.
+#pragma once
+
+#include <vector>
+
+#include "core/problem.hpp"
+#include "gpu/host/opencl.hpp"
+#include "gpu/model/gpu_variant.hpp"
+
+namespace qrtool {
+
+/// Bytes that one matrix needs on the device, for each buffer.
+struct MatrixBytes {
+  std::vector<std::size_t> io;     // a, q, r, v, tau, magnitudes, errors, sums; once per buffer set
+  std::vector<std::size_t> work;   // buffers of the variant; once
+  std::vector<std::size_t> check;  // buffers of the check; once
+  Slots slots = {};                // slots of the variant; once, independent of the batch size
+  /// The buffer of `work` that is the buffer of the slots too: they are not needed any more when
+  /// flagged matrices are factored (shared_work_buffer). 0: none.
+  std::size_t shared = 0;
+  /// A, Q and R of a flagged matrix that is factored on its own; once, and only where a sub-chunk
+  /// has other matrices.
+  std::size_t flagged = 0;
+
+  /// Of a matrix, in the shared buffer, and in all other buffers of `work`.
+  std::size_t shared_work() const { return shared == 0 ? 0 : work[shared]; }
+  std::size_t own_work() const;
+  /// Of the buffer of the slots in a sub-chunk of `count` matrices.
+  std::size_t slots_buffer(index_t count) const;
+};
+MatrixBytes matrix_bytes(const GpuVariant& variant, const Problem& problem);
+
+/// A chunk is cut into sub-chunks of `matrices` matrices; `sets` sub-chunks are on the device at
+/// once.
+struct SubChunks {
+  index_t matrices = 1;
+  int sets = 1;
+};
+
+/// Cuts a chunk of `count` matrices into sub-chunks with at most about `wanted_bytes` of input and
+/// output each, within the device's memory and largest allocation.
+/// Errors: LimitError if a single matrix does not fit; the message has the bytes that it needs.
+SubChunks cut_chunk(const Problem& problem, const MatrixBytes& bytes, const Limits& limits,
+                    index_t count, std::size_t wanted_bytes);
+
+/// The buffers of a sub-chunk on the device.
+struct DeviceBuffers {
+  FactorJob job;
+  cl::Buffer errors, sums;
+  std::vector<cl::Buffer> check_work;
+};
+
+/// Buffers that grow if needed and are kept for the next chunks.
+class BufferPool {
+ public:
+  explicit BufferPool(cl::Context context) : context_(std::move(context)) {}
+
+  /// Returns the buffers of set `set` for `count` matrices. Problem and params must outlive the
+  /// result.
+  /// Errors: cl::Error if the device has too little memory.
+  DeviceBuffers get(const Problem& problem, const Params& params, const MatrixBytes& bytes,
+                    index_t count, int set);
+
+  /// Frees all buffers.
+  void clear() { entries_.clear(); }
+
+ private:
+  struct Entry {
+    cl::Buffer buffer;
+    std::size_t bytes = 0;
+  };
+  cl::Buffer grown(std::size_t entry, std::size_t bytes);
+
+  cl::Context context_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace qrtool

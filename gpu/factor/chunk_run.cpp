@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// chunk_run.cpp: upload, compute and download of sub-chunks, overlapped.
+#include "gpu/factor/chunk_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "core/clock.hpp"
+#include "core/driver_scope.hpp"
+#include "core/error.hpp"
+#include "core/measure/checksum.hpp"
+#include "core/measure/magnitude.hpp"
+#include "core/parallel.hpp"
+#include "core/text.hpp"
+#include "gpu/factor/tuning.hpp"
+#include "gpu/host/copies.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+
+double seconds_between(const cl::Event& first, const cl::Event& last) {
+  const auto end = [](const cl::Event& e) {
+    return static_cast<double>(e.getProfilingInfo<CL_PROFILING_COMMAND_END>());
+  };
+  return std::max(0.0, (end(last) - end(first)) * 1e-9);
+}
+
+double seconds_of(const std::vector<cl::Event>& events) {
+  const auto start = events.front().getProfilingInfo<CL_PROFILING_COMMAND_START>();
+  const auto end = events.back().getProfilingInfo<CL_PROFILING_COMMAND_END>();
+  return std::max(0.0, (static_cast<double>(end) - static_cast<double>(start)) * 1e-9);
+}
+
+bool is_memory_short(const cl::Error& error) {
+  return error.err() == CL_MEM_OBJECT_ALLOCATION_FAILURE || error.err() == CL_INVALID_BUFFER_SIZE ||
+         error.err() == CL_OUT_OF_HOST_MEMORY;
+}
+
+void throw_device_error(const cl::Error& error, const DeviceInfo& info, std::string_view where) {
+  throw DeviceError(fmt::format("{} failed {} ({}, OpenCL error {})", info.text(), where,
+                                error.what(), error.err()),
+                    "--backend cpu works without this device");
+}
+
+template <class T>
+ChunkRun<T>::ChunkRun(Engine& engine, const Plan& plan, BatchView<const T> a, const Factors<T>& out,
+                      std::span<MatrixReport> report)
+    : engine_(engine),
+      plan_(plan),
+      variant_(gpu_variant(*plan.variant)),
+      bytes_(matrix_bytes(variant_, plan.problem)),
+      sums_(plan.problem),
+      a_(a),
+      out_(out),
+      report_(report),
+      host_check_(plan.problem) {}
+
+template <class T>
+ChunkSeconds ChunkRun<T>::run() {
+  const DriverScope driver;
+  std::size_t wanted_bytes = tuning::sub_chunk_bytes;
+  int most_sets = tuning::buffer_sets;
+  while (open_ < a_.count) {
+    SubChunks cut =
+        cut_chunk(plan_.problem, bytes_, engine_.info.limits, a_.count - open_, wanted_bytes);
+    cut.sets = std::min(cut.sets, most_sets);
+    // Declared outside `try`, because copies into it may be running until the queues are drained.
+    std::vector<Flight> flights(static_cast<std::size_t>(cut.sets));
+    try {
+      run_from_first_open(cut, flights);
+    } catch (const cl::Error& error) {
+      engine_.drain();
+      engine_.pool.clear();
+      if (!is_memory_short(error)) {
+        throw_device_error(error, engine_.info, fmt::format("at matrix {} of the chunk", open_));
+      }
+      if (cut.matrices == 1 && cut.sets == 1) {
+        throw LimitError(fmt::format("{} has no memory left for one {}x{} matrix",
+                                     engine_.info.text(), plan_.problem.m, plan_.problem.n),
+                         "--backend cpu works in host memory");
+      }
+      // Halves the size of a sub-chunk. If it is a single matrix, fewer sets are used.
+      if (cut.matrices == 1) most_sets = cut.sets - 1;
+      const std::size_t per_matrix = plan_.problem.input_bytes() + plan_.problem.output_bytes();
+      wanted_bytes = per_matrix * static_cast<std::size_t>(cut.matrices) / 2;
+    } catch (...) {
+      engine_.drain();
+      throw;
+    }
+  }
+  return seconds_;
+}
+
+template <class T>
+void ChunkRun<T>::run_from_first_open(SubChunks cut, std::vector<Flight>& flights) {
+  const index_t begin_open = open_;
+  const index_t sub_chunks = ceil_divide(a_.count - begin_open, cut.matrices);
+  // The next upload starts before the host may have to wait for a decision.
+  const index_t ahead = std::max(cut.sets - 2, 0), behind = cut.sets - 1 - ahead;
+  const auto flight = [&](index_t i) -> Flight& {
+    return flights[static_cast<std::size_t>(i % cut.sets)];
+  };
+  for (index_t i = 0; i < ahead + sub_chunks + behind; ++i) {
+    const index_t now = i - ahead, back = now - behind;
+    if (i < sub_chunks) {
+      const index_t first = begin_open + i * cut.matrices;
+      begin(flight(i), first, std::min(cut.matrices, a_.count - first),
+            static_cast<int>(i % cut.sets));
+    }
+    if (now >= 0 && now < sub_chunks) launch(flight(now));
+    if (back >= 0) collect(flight(back));
+  }
+}
+
+template <class T>
+const cl::Buffer* ChunkRun<T>::routes_of(const Flight& flight) const {
+  return variant_.routes == nullptr ? nullptr : variant_.routes(flight.buffers->job);
+}
+
+/// Starts the upload of a sub-chunk.
+template <class T>
+void ChunkRun<T>::begin(Flight& flight, index_t first, index_t count, int set) {
+  flight = {};
+  flight.first = first;
+  flight.count = count;
+  flight.errors.resize(static_cast<std::size_t>(count));
+  flight.sums.resize(static_cast<std::size_t>(count) * sums_.sums_of_matrix());
+  flight.buffers = std::make_unique<DeviceBuffers>(
+      engine_.pool.get(plan_.problem, plan_.params, bytes_, count, set));
+  if (routes_of(flight) != nullptr) flight.routes.resize(flight.errors.size());
+  write_batch<T>(engine_.upload, flight.buffers->job.a, a_.slice(first, count), flight.uploads);
+  engine_.upload.flush();
+  // During the upload.
+  flight.a_sums.resize(static_cast<std::size_t>(count));
+  for_matrices(count, [&](index_t i) {
+    flight.a_sums[static_cast<std::size_t>(i)] = checksum<T>(a_[first + i]);
+  });
+}
+
+/// Enqueues everything that follows the upload.
+template <class T>
+void ChunkRun<T>::launch(Flight& flight) {
+  const DeviceBuffers& buffers = *flight.buffers;
+  const index_t first = flight.first, count = flight.count;
+  if (!is_prepared_) engine_.prepare(variant_, buffers, is_checked());
+  is_prepared_ = true;
+  // A separate marker, because some drivers give no times for a command that waits for another
+  // queue.
+  engine_.compute.enqueueBarrierWithWaitList(&flight.uploads);
+  engine_.sum(buffers, std::array{Summed::a});
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &flight.begun);
+  engine_.factor(variant_, buffers.job, flight.factored);
+  if (!flight.routes.empty()) {
+    // This read is in the queue of the kernels, because the kernels of the next sub-chunk overwrite
+    // the buffer.
+    engine_.compute.enqueueReadBuffer(*routes_of(flight), CL_FALSE, 0,
+                                      sizeof(cl_int) * flight.routes.size(), flight.routes.data(),
+                                      nullptr, &flight.routed);
+  }
+  if (is_checked()) engine_.check(variant_, buffers, flight.checked);
+  engine_.sum(buffers, std::array{Summed::q, Summed::r, Summed::v, Summed::tau});
+  if (is_checked()) engine_.sum(buffers, std::array{Summed::errors});
+  std::vector<cl::Event> summed(1);
+  engine_.compute.enqueueMarkerWithWaitList(nullptr, &summed[0]);
+  engine_.compute.flush();
+
+  engine_.download.enqueueBarrierWithWaitList(&summed);
+  const FactorJob& job = buffers.job;
+  read_batch<T>(engine_.download, job.q, out_.q.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.r, out_.r.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.v, out_.v.slice(first, count), flight.downloads);
+  read_batch<T>(engine_.download, job.tau, out_.tau.slice(first, count), flight.downloads);
+  engine_.download.enqueueReadBuffer(
+      buffers.sums, CL_FALSE, 0, sizeof(std::uint64_t) * flight.sums.size(), flight.sums.data());
+  flight.downloads.emplace_back();
+  engine_.download.enqueueReadBuffer(buffers.errors, CL_FALSE, 0,
+                                     sizeof(DeviceErrors) * flight.errors.size(),
+                                     flight.errors.data(), nullptr, &flight.downloads.back());
+  engine_.download.flush();
+}
+
+template <class T>
+void ChunkRun<T>::collect(Flight& flight) {
+  cl::Event::waitForEvents(flight.downloads);
+  if (!flight.routes.empty()) flight.routed.wait();
+  seconds_.upload += seconds_of(flight.uploads);
+  seconds_.download += seconds_of(flight.downloads);
+  seconds_.factor += seconds_between(flight.begun, flight.factored);
+  if (is_checked()) seconds_.check += seconds_between(flight.factored, flight.checked);
+
+  const auto start = Clock::now();
+  refuse_denormals(flight);
+  compare_sums(flight);
+  judge_all(flight);
+  seconds_.check += seconds_since(start);
+  open_ = flight.first + flight.count;
+}
+
+/// Calls body(i) for `count` matrices, on two threads where there is enough to do. One thread adds
+/// words more slowly than the device takes them; more than two take cores and memory from the
+/// stages that read and write, which work at the same time and are slower (gpu/NOTES.md).
+template <class T>
+template <class Body>
+void ChunkRun<T>::for_matrices(index_t count, Body body) const {
+  constexpr std::size_t least_bytes = std::size_t{1} << 20;
+  const std::size_t bytes = plan_.problem.input_bytes() * static_cast<std::size_t>(count);
+  const int threads = bytes < least_bytes ? 1 : std::clamp(plan_.threads, 1, 2);
+  const index_t piece = std::max<index_t>(1, count / (4 * threads));
+  parallel_for((count + piece - 1) / piece, threads, [&](index_t part, int) {
+    for (index_t i = part * piece; i < std::min(count, (part + 1) * piece); ++i) body(i);
+  });
+}
+
+/// Errors: DeviceError where a matrix did not arrive, or did not come back, as it was sent.
+template <class T>
+void ChunkRun<T>::compare_sums(const Flight& flight) const {
+  for_matrices(flight.count, [&](index_t i) {
+    const index_t b = flight.first + i;
+    const auto compare = [&](Summed which, const BatchView<T>& factor) {
+      if (sums_.words(which) > 0)
+        compare_with_device(flight, i, which, checksum<T>(MatrixView<const T>(factor[b])));
+    };
+    compare_with_device(flight, i, Summed::a, flight.a_sums[static_cast<std::size_t>(i)]);
+    compare(Summed::q, out_.q);
+    compare(Summed::r, out_.r);
+    compare(Summed::v, out_.v);
+    compare(Summed::tau, out_.tau);
+    if (!is_checked()) return;
+    const DeviceErrors& errors = flight.errors[static_cast<std::size_t>(i)];
+    const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(errors) / 4>>(errors);
+    compare_with_device(flight, i, Summed::errors, checksum(words));
+  });
+}
+
+template <class T>
+void ChunkRun<T>::compare_with_device(const Flight& flight, index_t i, Summed which,
+                                      std::uint64_t sum_of_host) const {
+  if (sums_.checksum(flight.sums, i, which) == sum_of_host) return;
+  static constexpr std::array<std::string_view, summed_buffers> names{"A", "Q",   "R",
+                                                                      "V", "tau", "the errors"};
+  const std::string_view name = names[static_cast<std::size_t>(which)];
+  throw DeviceError(
+      fmt::format("{}: {} of matrix {} of the chunk {}", engine_.info.text(), name,
+                  flight.first + i,
+                  which == Summed::a ? "did not arrive as it was sent (checksums differ)"
+                                     : "did not come back as it was sent (checksums differ)"),
+      "--backend cpu works without this device");
+}
+
+/// A device that takes float32 numbers below 2^-126 as 0 reads other matrices than those that it
+/// was sent, and its check reads the same ones. Errors: DeviceError where this changes a matrix by
+/// more than a rounding error.
+template <class T>
+void ChunkRun<T>::refuse_denormals(const Flight& flight) const {
+  constexpr int least_exponent = -100;  // 2^-126 below 2^-26 of the largest entry
+  if (sizeof(T) == 8 || engine_.info.has_denormals) return;
+  for (index_t i = flight.first; i < flight.first + flight.count; ++i) {
+    const Magnitude magnitude = magnitude_of(MatrixView<const T>(a_[i]));
+    if (!magnitude.finite || magnitude.largest == 0 || magnitude.scale() >= least_exponent)
+      continue;
+    throw DeviceError(
+        fmt::format("{} takes numbers below 2^-126 as 0, and the largest entry of matrix {} of the "
+                    "chunk is below 2^{}",
+                    engine_.info.text(), i, magnitude.scale()),
+        "--backend cpu works without this device");
+  }
+}
+
+/// Judges the matrices by the device's measurements, by the host's on a device without float64, or
+/// without any where nothing is checked.
+template <class T>
+void ChunkRun<T>::judge_all(const Flight& flight) {
+  if (is_checked()) {
+    for (index_t i = 0; i < flight.count; ++i)
+      report_[flight.first + i] = judge_device(plan_.problem, flight.errors[i]);
+    compare_samples(flight);
+  } else if (is_checked_by_host()) {
+    for (index_t b = flight.first; b < flight.first + flight.count; ++b)
+      report_[b] = host_check_.measure(a_[b], out_, b);
+  } else {
+    for_matrices(flight.count, [&](index_t i) {
+      report_[flight.first + i] =
+          look_at(plan_.problem, a_[flight.first + i], out_, flight.first + i);
+    });
+  }
+  for (index_t i = 0; i < flight.count && !flight.routes.empty(); ++i) {
+    report_[flight.first + i].route =
+        static_cast<Route>(flight.routes[static_cast<std::size_t>(i)]);
+  }
+}
+
+/// If the host's second measurement of a sampled matrix gives a different verdict, the device is
+/// not trusted: the host then measures every matrix of the sub-chunk, however many they are, and
+/// its measurements are used.
+template <class T>
+void ChunkRun<T>::compare_samples(const Flight& flight) {
+  index_t step = tuning::host_sample_step;
+  const bool is_sampled = host_check_.can_measure() && !plan_.is_of_part;
+  for (index_t i = 0; i < flight.count && is_sampled;) {
+    const index_t b = flight.first + i;
+    const MatrixReport measured = host_check_.measure(a_[b], out_, b);
+    const bool differs = measured.status != report_[b].status || measured.scale != report_[b].scale;
+    if (differs) report_[b] = measured;
+    if (differs && step > 1) {
+      host_check_.distrust();
+      step = 1;
+      i = 0;
+      continue;
+    }
+    // Every step-th matrix, and the last one.
+    i = i + step < flight.count || i == flight.count - 1 ? i + step : flight.count - 1;
+  }
+}
+
+template class ChunkRun<float>;
+template class ChunkRun<double>;
+
+}  // namespace qrtool

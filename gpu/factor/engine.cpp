@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine.cpp: the steps of a sub-chunk on the device: the variant, the flagged matrices, the check.
+#include "gpu/factor/engine.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+namespace {
+
+cl::CommandQueue make_queue(const Session& session) {
+  return {session.context, session.device, CL_QUEUE_PROFILING_ENABLE};
+}
+
+/// The kernels that enqueue(launcher) would launch.
+template <class Enqueue>
+WantedKernels wanted_by(const ProgramSource& source, std::span<const std::string_view> heavy,
+                        Enqueue enqueue) {
+  WantedKernels wanted{source, {}, heavy};
+  Launcher recorder(wanted.kernels);
+  enqueue(recorder);
+  return wanted;
+}
+
+/// All steps of a variant, whatever the routes are.
+void enqueue_all(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+  variant.enqueue(job, launch);
+  if (variant.enqueue_rest != nullptr) variant.enqueue_rest(job, launch);
+}
+
+ProgramSource source_of(const GpuVariant& variant, const Problem& problem, const Params& params) {
+  return {variant.file, defines_for(problem, params, variant.computes_in(problem)),
+          variant.plan.name};
+}
+
+}  // namespace
+
+Engine::Engine(const DeviceInfo& device_info, Session& device_session)
+    : info(device_info),
+      session(device_session),
+      upload(make_queue(session)),
+      compute(make_queue(session)),
+      download(make_queue(session)),
+      pool(session.context) {}
+
+void Engine::prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked) {
+  if (!session.programs.has_parts()) return;
+  const FactorJob& job = buffers.job;
+  std::vector<WantedKernels> wanted;
+  add_wanted(variant, job, wanted);
+  if (is_checked) {
+    const CheckProgram program = program_of_check(variant, job.problem);
+    wanted.push_back(
+        wanted_by({program.file, program.defines, "the check"}, heavy_check_kernels,
+                  [&](Launcher& launch) { enqueue_errors(variant, buffers, launch); }));
+  }
+  wanted.push_back({{sum_file, sum_defines(), "checksums"}, {"sum_words"}, {}});
+  session.programs.prepare(wanted);
+}
+
+void Engine::add_wanted(const GpuVariant& variant, const FactorJob& job,
+                        std::vector<WantedKernels>& wanted) const {
+  wanted.push_back(wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
+                             [&](Launcher& launch) {
+                               variant.enqueue(job, launch);
+                               if (variant.leading.variant != nullptr)
+                                 variant.leading.enqueue(job, launch);
+                             }));
+  if (variant.leading.variant == nullptr) return;
+  const Problem block = leading_problem(job.problem);
+  const GpuVariant of_block = variant.leading.variant(job.problem);
+  const Params params = params_of_leading(of_block, job, block);
+  add_wanted(of_block, variant.leading.job(job, block, params), wanted);
+}
+
+void Engine::factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after) {
+  Launcher launch(kernels, compute, session.programs, source_of(variant, job.problem, job.params));
+  variant.enqueue(job, launch);
+  if (variant.leading.variant != nullptr) {
+    factor_leading(variant, job);
+    variant.leading.enqueue(job, launch);
+  }
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.enqueue_rest != nullptr && enqueue_rest(variant, job, launch))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
+  if (variant.again != nullptr && enqueue_again(variant, job))
+    compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+Params Engine::params_of_leading(const GpuVariant& of_block, const FactorJob& job,
+                                 const Problem& block) const {
+  Params params = of_block.plan.tune(block, info.limits);
+  if (const auto found = job.params.find(unguarded); found != job.params.end()) {
+    params.insert(*found);
+  }
+  return params;
+}
+
+void Engine::factor_leading(const GpuVariant& variant, const FactorJob& job) {
+  const Problem block = leading_problem(job.problem);
+  const GpuVariant of_block = variant.leading.variant(job.problem);
+  const Params params = params_of_leading(of_block, job, block);
+  cl::Event factored;
+  factor(of_block, variant.leading.job(job, block, params), factored);
+}
+
+/// Sets the errors, and the sums from which they are computed, to NaN: those of an earlier run must
+/// not pass for those of this one where a kernel does not run.
+void Engine::poison(const DeviceBuffers& buffers) const {
+  constexpr cl_uint nan = 0xffffffff;
+  const auto matrices = static_cast<std::size_t>(buffers.job.count);
+  compute.enqueueFillBuffer(buffers.errors, nan, 0, matrices * sizeof(DeviceErrors));
+  const std::vector<std::size_t> work = check_workspace(buffers.job.problem);
+  for (std::size_t i = 0; i < work.size(); ++i) {
+    if (work[i] > 0) compute.enqueueFillBuffer(buffers.check_work[i], nan, 0, matrices * work[i]);
+  }
+}
+
+CheckProgram Engine::program_of_check(const GpuVariant& variant, const Problem& problem) const {
+  return variant.checks_by_vectors ? vector_check_program(problem)
+                                   : check_program(problem, info.limits);
+}
+
+void Engine::enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                            Launcher& launch) const {
+  if (variant.checks_by_vectors) {
+    enqueue_vector_check(buffers.job, buffers.errors, launch);
+  } else {
+    enqueue_check(buffers.job, info.limits, buffers.check_work, buffers.errors, launch);
+  }
+}
+
+void Engine::check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after) {
+  poison(buffers);
+  const CheckProgram program = program_of_check(variant, buffers.job.problem);
+  Launcher launch(kernels, compute, session.programs, {program.file, program.defines, "the check"});
+  enqueue_errors(variant, buffers, launch);
+  compute.enqueueMarkerWithWaitList(nullptr, &after);
+}
+
+void Engine::sum(const DeviceBuffers& buffers, std::span<const Summed> which) {
+  const FactorJob& job = buffers.job;
+  const SumLayout layout(job.problem);
+  Launcher launch(kernels, compute, session.programs, {sum_file, sum_defines(), "checksums"});
+  const std::array summed{job.a, job.q, job.r, job.v, job.tau, buffers.errors};
+  static_assert(summed.size() == summed_buffers);
+  for (const Summed one : which) {
+    enqueue_sums(layout, one, summed[static_cast<std::size_t>(one)], job.count, buffers.sums,
+                 launch);
+  }
+}
+
+std::vector<cl_int> Engine::read_routes(const cl::Buffer& routes, index_t count) {
+  std::vector<cl_int> read(static_cast<std::size_t>(count));
+  compute.enqueueReadBuffer(routes, CL_TRUE, 0, sizeof(cl_int) * read.size(), read.data());
+  return read;
+}
+
+bool Engine::enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch) {
+  const WantedKernels wanted =
+      wanted_by(source_of(variant, job.problem, job.params), variant.heavy_kernels,
+                [&](Launcher& recorder) { variant.enqueue_rest(job, recorder); });
+  if (wanted.kernels.empty()) return false;
+  if (!session.programs.has(wanted)) {
+    const std::vector<cl_int> routes = read_routes(*variant.routes(job), job.count);
+    if (std::ranges::count(routes, ROUTE_FIRST_PASS) == job.count) return false;
+    session.programs.prepare({&wanted, 1});
+  }
+  variant.enqueue_rest(job, launch);
+  return true;
+}
+
+bool Engine::enqueue_again(const GpuVariant& first, const FactorJob& job) {
+  const GpuVariant variant = first.again(job.problem);
+  Params params = variant.plan.tune(job.problem, info.limits);
+  if (variant.takes_flags) params.try_emplace("FLAGGED", 1);
+  const ProgramSource source = source_of(variant, job.problem, params);
+  std::vector<cl_int> routes;
+  if (first.host_decides || !variant.takes_flags ||
+      !session.programs.has(source.file, source.defines)) {
+    routes = read_routes(job.work[0], job.count);
+    if (std::count(routes.begin(), routes.end(), ROUTE_REFLECTORS) == 0) return false;
+  }
+  FactorJob flagged{
+      job.problem, params, job.count, job.a,          job.q,
+      job.r,       job.v,  job.tau,   job.magnitudes, {job.work.begin() + 1, job.work.end()},
+      {}};
+  if (session.programs.has_parts() && !session.programs.has(source.file, source.defines)) {
+    std::vector<WantedKernels> wanted;
+    add_wanted(variant, flagged, wanted);
+    if (variant.enqueue_rest != nullptr) {
+      wanted.push_back(wanted_by(source, variant.heavy_kernels,
+                                 [&](Launcher& launch) { variant.enqueue_rest(flagged, launch); }));
+    }
+    session.programs.prepare(wanted);
+  }
+  if (variant.takes_flags) {
+    Launcher launch(kernels, compute, session.programs, source, job.work[0]);
+    variant.enqueue(flagged, launch);
+    return true;
+  }
+  Launcher launch(kernels, compute, session.programs, source);
+  if (job.count == 1) {
+    enqueue_all(variant, flagged, launch);
+    return true;
+  }
+  const FactorJob one = own_job(flagged);
+  for (index_t b = 0; b < job.count; ++b) {
+    if (routes[static_cast<std::size_t>(b)] == ROUTE_REFLECTORS)
+      enqueue_one(variant, flagged, b, one, launch);
+  }
+  return true;
+}
+
+FactorJob Engine::own_job(const FactorJob& job) const {
+  const std::size_t element = size_of(job.problem.type);
+  const Problem& p = job.problem;
+  const auto own = [&](std::size_t bytes) {
+    return cl::Buffer(session.context, CL_MEM_READ_WRITE, std::max<std::size_t>(bytes, 64));
+  };
+  FactorJob one = job;
+  one.count = 1;
+  one.a = own(p.input_bytes());
+  one.q = own(element * static_cast<std::size_t>(p.m * p.q_cols()));
+  one.r = own(element * static_cast<std::size_t>(p.r_rows() * p.n));
+  one.magnitudes = own(sizeof(cl_int));
+  return one;
+}
+
+void Engine::enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b,
+                         const FactorJob& one, Launcher& launch) {
+  const Problem& p = job.problem;
+  const std::size_t a_bytes = p.input_bytes(),
+                    q_bytes = size_of(p.type) * static_cast<std::size_t>(p.m * p.q_cols());
+  const std::size_t r_bytes = size_of(p.type) * static_cast<std::size_t>(p.r_rows() * p.n);
+  const auto at = static_cast<std::size_t>(b);
+  compute.enqueueCopyBuffer(job.a, one.a, at * a_bytes, 0, a_bytes);
+  enqueue_all(variant, one, launch);
+  if (q_bytes > 0) compute.enqueueCopyBuffer(one.q, job.q, 0, at * q_bytes, q_bytes);
+  compute.enqueueCopyBuffer(one.r, job.r, 0, at * r_bytes, r_bytes);
+}
+
+void Engine::drain() noexcept {
+  for (cl::CommandQueue* queue : {&upload, &compute, &download}) {
+    clFinish((*queue)());
+  }
+}
+
+}  // namespace qrtool

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// engine.hpp: the queues and buffers of a device, and the steps of a sub-chunk there: the kernels
+// of a variant, reflectors for the matrices that the variant has flagged, and the check.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gpu/check/device_check.hpp"
+#include "gpu/check/device_sums.hpp"
+#include "gpu/factor/buffers.hpp"
+#include "gpu/host/device.hpp"
+#include "gpu/host/launcher.hpp"
+#include "gpu/host/session.hpp"
+
+namespace qrtool {
+
+/// The state that a backend keeps between calls.
+struct Engine {
+  Engine(const DeviceInfo& device_info, Session& device_session);
+
+  /// Builds the kernels that the steps below need for these buffers, but not those for flagged
+  /// matrices. Without it they are built at their first launch, one after another.
+  void prepare(const GpuVariant& variant, const DeviceBuffers& buffers, bool is_checked);
+  /// Adds the kernels that factor() launches, but not those for flagged matrices.
+  void add_wanted(const GpuVariant& variant, const FactorJob& job,
+                  std::vector<WantedKernels>& wanted) const;
+  /// Enqueues the steps of `variant` for `job` in the compute queue. `after` is set to an event at
+  /// the end.
+  void factor(const GpuVariant& variant, const FactorJob& job, cl::Event& after);
+  void check(const GpuVariant& variant, const DeviceBuffers& buffers, cl::Event& after);
+  /// Enqueues the checksums of some buffers of `job` in the compute queue.
+  void sum(const DeviceBuffers& buffers, std::span<const Summed> which);
+  /// Waits for all queues and ignores errors.
+  void drain() noexcept;
+
+  DeviceInfo info;
+  Session& session;
+  cl::CommandQueue upload, compute, download;
+  KernelCache kernels;
+  BufferPool pool;
+
+ private:
+  Params params_of_leading(const GpuVariant& of_block, const FactorJob& job,
+                           const Problem& block) const;
+  CheckProgram program_of_check(const GpuVariant& variant, const Problem& problem) const;
+  /// Enqueues the kernels that measure the errors.
+  void enqueue_errors(const GpuVariant& variant, const DeviceBuffers& buffers,
+                      Launcher& launch) const;
+  void factor_leading(const GpuVariant& variant, const FactorJob& job);
+  /// Factors the matrices whose route in job.work[0] is `reflectors` with the variant first.again.
+  /// Returns false if the host has read the routes and none is `reflectors`.
+  bool enqueue_again(const GpuVariant& first, const FactorJob& job);
+  /// variant.enqueue_rest. Returns false if the host has read the routes and no matrix needs it.
+  bool enqueue_rest(const GpuVariant& variant, const FactorJob& job, Launcher& launch);
+  /// A job for one matrix, with A, Q and R of its own.
+  FactorJob own_job(const FactorJob& job) const;
+  /// Factors matrix b of a job in the buffers of `one`. The next matrix may take the same ones,
+  /// since the queue is in order.
+  void enqueue_one(const GpuVariant& variant, const FactorJob& job, index_t b, const FactorJob& one,
+                   Launcher& launch);
+  void poison(const DeviceBuffers& buffers) const;
+  /// Reads the routes; waits for the compute queue.
+  std::vector<cl_int> read_routes(const cl::Buffer& routes, index_t count);
+};
+
+}  // namespace qrtool

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// opencl_backend.cpp: QR on an OpenCL device.
+#include "gpu/factor/opencl_backend.hpp"
+
+#include <algorithm>
+
+#include "core/driver_scope.hpp"
+#include "core/error.hpp"
+#include "gpu/factor/chunk_run.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+namespace {
+
+DeviceInfo with_options(DeviceInfo info, const OpenclOptions& options) {
+  info.limits.host_bytes = options.host.host_bytes;
+  info.limits.file_bytes = options.host.file_bytes;
+  info.limits.threads = options.host.threads;
+  info.limits.ranks = options.host.ranks;
+  info.limits.has_scratch = options.host.has_scratch;
+  if (options.pretend_max_allocation > 0) {
+    info.limits.max_allocation_bytes = options.pretend_max_allocation;
+  }
+  if (options.portable) {
+    info.sub_groups = SubGroups::local_memory;
+    info.limits.shuffle_lanes = shuffle_lanes(info.sub_groups);
+    info.limits.float64_products = false;
+    info.limits.has_nvidia_mma = false;
+  }
+  return info;
+}
+
+/// Writes the factors of a matrix without rows or columns: Q = I, and R has no entries.
+template <class T>
+void fill_empty(index_t count, const Factors<T>& out, std::span<MatrixReport> report) {
+  for (index_t b = 0; b < count; ++b) {
+    const MatrixView<T> q = out.q[b];
+    for (index_t i = 0; i < q.rows; ++i) {
+      for (index_t j = 0; j < q.cols; ++j) q(i, j) = i == j ? T(1) : T(0);
+    }
+    report[b] = {0, 0, 0, 0, Status::ok, 0};
+  }
+}
+
+template <class T>
+ChunkSeconds factor_chunk(Engine& engine, const Plan& plan, BatchView<const T> a,
+                          const Factors<T>& out, std::span<MatrixReport> report) {
+  if (plan.problem.is_empty() || a.count == 0) {
+    fill_empty(a.count, out, report);
+    return {};
+  }
+  return ChunkRun<T>(engine, plan, a, out, report).run();
+}
+
+}  // namespace
+
+OpenclBackend::OpenclBackend(const DeviceInfo& device, const OpenclOptions& options) {
+  const DeviceInfo info = with_options(device, options);
+  const DriverScope driver;
+  try {
+    engine_ = std::make_unique<Engine>(info, session_for(info));
+  } catch (const cl::Error& error) {
+    throw_device_error(error, info, "to start");
+  }
+}
+
+OpenclBackend::~OpenclBackend() = default;
+
+std::string OpenclBackend::device() const { return engine_->info.text(); }
+
+std::span<const Variant> OpenclBackend::variants() const { return opencl_variants(); }
+
+Limits OpenclBackend::limits() const { return engine_->info.limits; }
+
+HostMemory OpenclBackend::allocate(std::size_t bytes) {
+  const DriverScope driver;
+  try {
+    const cl::Buffer pinned(engine_->session.context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+                            std::max<std::size_t>(bytes, 64));
+    // A separate queue, so that unmapping and other work do not wait for each other.
+    const cl::CommandQueue queue(engine_->session.context, engine_->session.device);
+    void* mapped = queue.enqueueMapBuffer(pinned, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                          std::max<std::size_t>(bytes, 64));
+    return {static_cast<std::byte*>(mapped), [pinned, queue](std::byte* p) {
+              clEnqueueUnmapMemObject(queue(), pinned(), p, 0, nullptr, nullptr);
+              clFinish(queue());
+            }};
+  } catch (const cl::Error&) {
+    return allocate_host(bytes);
+  }
+}
+
+ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const float> a,
+                                   const Factors<float>& out, std::span<MatrixReport> report) {
+  return factor_chunk(*engine_, plan, a, out, report);
+}
+
+ChunkSeconds OpenclBackend::factor(const Plan& plan, BatchView<const double> a,
+                                   const Factors<double>& out, std::span<MatrixReport> report) {
+  return factor_chunk(*engine_, plan, a, out, report);
+}
+
+}  // namespace qrtool

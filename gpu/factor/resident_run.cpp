@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// resident_run.cpp: repeated runs on data that stays on the device.
+#include <limits>
+
+#include "core/error.hpp"
+#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/opencl_backend.hpp"
+#include "gpu/registry.hpp"
+
+namespace qrtool {
+
+struct ResidentRun::State {
+  template <class T>
+  State(Engine& used_engine, const Plan& used_plan, BatchView<const T> a)
+      : engine(used_engine),
+        plan(used_plan),
+        variant(gpu_variant(*plan.variant)),
+        pool(engine.session.context),
+        count(a.count) {
+    const MatrixBytes bytes = matrix_bytes(variant, plan.problem);
+    const SubChunks cut = cut_chunk(plan.problem, bytes, engine.info.limits, count,
+                                    std::numeric_limits<std::size_t>::max());
+    if (cut.matrices < count) {
+      throw LimitError("the batch does not fit " + engine.info.text() + " at once");
+    }
+    try {
+      buffers.emplace(pool.get(plan.problem, plan.params, bytes, count, 0));
+      for (index_t b = 0; b < count; ++b) upload(a, b);
+      engine.upload.finish();
+    } catch (const cl::Error& error) {
+      engine.drain();  // uploads from the caller's memory may be under way
+      if (!is_memory_short(error)) throw_device_error(error, engine.info, "in an upload");
+      throw LimitError("the batch does not fit the free memory of " + engine.info.text());
+    }
+  }
+
+  template <class T>
+  void upload(BatchView<const T> a, index_t b) {
+    const std::size_t bytes = plan.problem.input_bytes();
+    if (a.is_packed()) {
+      if (b == 0) write(0, bytes * static_cast<std::size_t>(count), a.data);
+      return;
+    }
+    const std::size_t row = static_cast<std::size_t>(a.cols) * sizeof(T);
+    for (index_t i = 0; i < a.rows; ++i) {
+      write(static_cast<std::size_t>(b) * bytes + static_cast<std::size_t>(i) * row, row,
+            &a[b](i, 0));
+    }
+  }
+
+  /// body() must end with a wait.
+  template <class Body>
+  void guard(Body body) const {
+    try {
+      body();
+    } catch (const cl::Error& error) {
+      engine.drain();
+      throw_device_error(error, engine.info, "in a run");
+    }
+  }
+
+  /// Builds the kernels before the first run.
+  void prepare(bool is_checked) {
+    if (!is_prepared) engine.prepare(variant, *buffers, is_checked);
+    is_prepared = true;
+  }
+
+  /// Sets every byte of the results to that of a NaN, so that a run which does not write a result
+  /// cannot pass with the result of the previous run. The host enqueues the run during this time.
+  void poison_results() const {
+    const FactorJob& job = buffers->job;
+    for (const cl::Buffer& result : {job.q, job.r, job.v, job.tau}) {
+      if (result() == nullptr) continue;
+      constexpr cl_uint nan = 0xffffffff;
+      engine.compute.enqueueFillBuffer(result, nan, 0, result.getInfo<CL_MEM_SIZE>());
+    }
+  }
+
+  void write(std::size_t offset, std::size_t bytes, const void* data) const {
+    if (bytes > 0) engine.upload.enqueueWriteBuffer(buffers->job.a, CL_FALSE, offset, bytes, data);
+  }
+
+  Engine& engine;
+  const Plan& plan;
+  const GpuVariant& variant;
+  BufferPool pool;
+  index_t count;
+  bool is_prepared = false;
+  std::optional<DeviceBuffers> buffers;
+};
+
+ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const float> a)
+    : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
+
+ResidentRun::ResidentRun(OpenclBackend& backend, const Plan& plan, BatchView<const double> a)
+    : state_(std::make_unique<State>(*backend.engine_, plan, a)) {}
+
+ResidentRun::~ResidentRun() = default;
+
+ResidentRun::Seconds ResidentRun::run() {
+  State& s = *state_;
+  cl::Event begun, factored, checked;
+  s.guard([&] {
+    s.prepare(/*is_checked=*/true);
+    s.poison_results();
+    s.engine.compute.enqueueMarkerWithWaitList(nullptr, &begun);
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    s.engine.check(s.variant, *s.buffers, checked);
+    s.engine.compute.finish();
+  });
+  return {seconds_between(begun, factored), seconds_between(factored, checked)};
+}
+
+void ResidentRun::run_to_r(std::span<std::byte> to) {
+  State& s = *state_;
+  cl::Event factored;
+  s.guard([&] {
+    s.prepare(/*is_checked=*/false);
+    s.engine.factor(s.variant, s.buffers->job, factored);
+    s.engine.compute.enqueueReadBuffer(s.buffers->job.r, CL_TRUE, 0, to.size(), to.data());
+  });
+}
+
+std::vector<MatrixReport> ResidentRun::report() const {
+  const State& s = *state_;
+  const FactorJob& job = s.buffers->job;
+  const cl::Buffer* routes = s.variant.routes == nullptr ? nullptr : s.variant.routes(job);
+  std::vector<DeviceErrors> errors(static_cast<std::size_t>(s.count));
+  std::vector<cl_int> taken(errors.size(), static_cast<cl_int>(Route::only));
+  try {
+    if (routes != nullptr)
+      s.engine.compute.enqueueReadBuffer(*routes, CL_TRUE, 0, sizeof(cl_int) * taken.size(),
+                                         taken.data());
+    s.engine.compute.enqueueReadBuffer(s.buffers->errors, CL_TRUE, 0,
+                                       sizeof(DeviceErrors) * errors.size(), errors.data());
+  } catch (const cl::Error& error) {
+    throw_device_error(error, s.engine.info, "in a download");
+  }
+  std::vector<MatrixReport> lines;
+  for (std::size_t b = 0; b < errors.size(); ++b) {
+    lines.push_back(judge_device(s.plan.problem, errors[b]));
+    lines.back().route = static_cast<Route>(taken[b]);
+  }
+  return lines;
+}
+
+double device_moved_bytes_per_second(OpenclBackend& backend, std::size_t bytes) {
+  const Engine& engine = backend.engine();
+  bytes = std::min(bytes, engine.info.limits.max_allocation_bytes / 2);
+  try {
+    const cl::Buffer from(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    const cl::Buffer to(engine.session.context, CL_MEM_READ_WRITE, bytes);
+    engine.compute.enqueueFillBuffer(from, cl_uint{1}, 0, bytes / 4 * 4);
+    double least = std::numeric_limits<double>::infinity();
+    for (int turn = 0; turn < 4; ++turn) {  // the first is slower
+      std::vector<cl::Event> copied(1);
+      engine.compute.enqueueCopyBuffer(from, to, 0, 0, bytes, nullptr, &copied[0]);
+      copied[0].wait();
+      if (turn > 0) least = std::min(least, seconds_of(copied));
+    }
+    return 2 * static_cast<double>(bytes) / least;
+  } catch (const cl::Error& error) {
+    throw_device_error(error, engine.info, "in a copy");
+  }
+}
+
+}  // namespace qrtool

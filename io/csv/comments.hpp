@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// comments.hpp: what text says of its making, in the comments at the beginning of the last file of
+// a set. There is no other place for it beside text in columns.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/reader.hpp"
+#include "io/writer.hpp"
+
+namespace qrtool {
+
+/// Returns these comments, a line for each. They say how the input was read, and of solutions what
+/// `verify` must know where it is not the usual.
+std::string csv_comments(const OutputSpec& spec);
+
+/// Returns how the input was read, or nothing where these comments are not there.
+RecordedInput read_csv_recorded_input(const std::string& path);
+/// Does recorded_attributes (io/reader.hpp): what the comments say of solutions.
+std::vector<std::string> read_csv_attributes(const std::string& path,
+                                             const std::vector<const char*>& names);
+/// All that these comments say.
+TextPairs csv_attributes(const std::string& path);
+
+}  // namespace qrtool

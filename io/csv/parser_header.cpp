@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// parser_header.cpp: finds out whether a line is a header and the first column an index, and which
+// columns are read.
+#include "io/csv/parser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "io/csv/columns.hpp"
+#include "io/csv/words.hpp"
+#include "io/text/number.hpp"
+
+namespace qrtool {
+namespace {
+
+/// Whether the names are 0, 1, 2, ... from the name `begin` on.
+bool counts_from_zero(const std::vector<std::string>& names, std::size_t begin, std::size_t first) {
+  for (std::size_t j = begin; j < names.size(); ++j)
+    if (names[j] != std::to_string(first + j - begin)) return false;
+  return names.size() > begin;
+}
+
+/// Whether the names are a header of numbered columns beside an index: ",0,1,2", or
+/// "\"\",\"1\",\"2\"".
+bool is_numbered_header(std::string_view line, const std::vector<std::string>& names) {
+  if (names.size() < 2 || !names[0].empty()) return false;
+  return counts_from_zero(names, 1, line.starts_with("\"\"") && names[1] == "1" ? 1 : 0);
+}
+
+}  // namespace
+
+/// The separator of all lines, or where none is known yet that of this one.
+char CsvParser::separator_of(std::string_view line) const {
+  return separator_ != 0 ? separator_ : find_separator(line, found_.decimal);
+}
+
+/// Whether the first field of this column that holds something, in the lines below, is a number.
+bool CsvParser::stands_above_numbers(std::size_t column, std::size_t names,
+                                     const std::vector<std::string>& below) const {
+  for (const std::string& line : below) {
+    const std::vector<std::string> fields = names_of(line, separator_of(line));
+    // R writes one name less than there are columns.
+    const std::size_t at = column + (fields.size() == names + 1 ? 1 : 0);
+    if (fields.size() <= at) return false;
+    const std::string& text = fields[at];
+    if (is_missing(text) || text.empty()) continue;
+    return is_any_number(text);
+  }
+  return false;
+}
+
+/// Whether a header is like ",2018,2019" above names: an index without a name, and columns with
+/// numbers.
+bool CsvParser::is_beside_index(const std::vector<std::string>& fields,
+                                const std::vector<std::string>& below) const {
+  if (fields.size() < 2 || !fields[0].empty() || below.empty()) return false;
+  const std::vector<std::string> row = names_of(below[0], separator_of(below[0]));
+  return row.size() == fields.size() && is_word(row[0]) && !is_missing(row[0]) &&
+         !is_any_number(row[0]) &&
+         std::all_of(fields.begin() + 1, fields.end(), [](const std::string& field) {
+           return field.empty() || is_whole_number(field);
+         });
+}
+
+/// "country,2018,2019" above names may be a header, or a row of numbers that has a name.
+void CsvParser::refuse_doubtful_header(const std::vector<std::string>& fields,
+                                       const std::vector<std::string>& below) const {
+  std::vector<std::string> numbers;
+  std::size_t texts = 0;
+  for (const std::string& field : fields) {
+    if (is_word(field) && !is_missing(field) && !is_any_number(field))
+      ++texts;
+    else
+      numbers.push_back(field);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  const bool are_distinct = std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end();
+  const auto is_counting = [](const std::string& field) {
+    return is_whole_number(field) && field[0] != '-' && field[0] != '+';
+  };
+  if (texts == 0 || numbers.empty() || below.empty() || !are_distinct ||
+      !std::all_of(numbers.begin(), numbers.end(), is_counting))
+    return;
+  const bool is_index = texts == 1 && is_word(fields[0]);
+  const std::string rest =
+      is_index && found_.columns.empty() && found_.index_column == Answer::automatic
+          ? " --index-column yes"
+          : "";
+  throw InputError(
+      place(1) + "names and whole numbers: are they the names of the columns, or a row?",
+      fmt::format("if line {0} holds names: --header yes{1}; if it is a row: --header "
+                  "no{1}",
+                  lines_.number(), rest));
+}
+
+bool CsvParser::take_header(std::string_view line, const std::vector<std::string>& below) {
+  if (found_.header == Answer::no) return false;
+  const std::vector<std::string> fields = names_of(line, separator_of(line));
+  bool is_header = found_.header == Answer::yes || is_numbered_header(line, fields) ||
+                   chooses_by_name({"--columns", found_.columns}, fields);
+  bool has_name = false, has_number = false, has_gap = false;
+  for (std::size_t j = 0; j < fields.size() && !is_header; ++j) {
+    const std::string& field = fields[j];
+    const bool is_number = begins_like_number(field) || is_any_number(field);
+    has_number = has_number || is_number;
+    has_gap = has_gap || (!field.empty() && is_missing(field));
+    has_name = has_name || (!field.empty() && !is_number && !is_missing(field));
+  }
+  if (!is_header && has_name && !has_number && !has_gap) is_header = true;
+  const bool is_mixed = !is_header && !is_factor_ && has_name && has_number;
+  if (!is_factor_ && !has_name) is_header = is_header || is_beside_index(fields, below);
+  for (std::size_t j = 0; is_mixed && j < fields.size() && !is_header; ++j)
+    is_header = is_word(fields[j]) && !is_missing(fields[j]) && !is_likely_missing(fields[j]) &&
+                stands_above_numbers(j, fields.size(), below);
+  if (is_mixed && is_header)
+    notes_.push_back(fmt::format(
+        "line {} is taken for the names of the columns, since a word in it stands above numbers; "
+        "--header no reads it as numbers",
+        lines_.number()));
+  if (is_mixed && !is_header) refuse_doubtful_header(fields, below);
+  if (!is_header) return false;
+  header_ = line;
+  header_line_ = lines_.number();
+  found_.header = Answer::yes;
+  return true;
+}
+
+/// The names of a header that fits a row, or that has one name less.
+std::vector<std::string> CsvParser::fit_header(std::string_view row, index_t width) {
+  if (header_.empty()) return {};
+  std::vector<std::string> names = names_of(header_, separator_);
+  if (std::ssize(names) == width) return names;
+  // The header may have another separator than the rows, as "speed in km/h" above one column.
+  std::vector<std::string> others = names_of(header_, find_separator(header_, found_.decimal));
+  if (std::ssize(others) == width) {
+    const bool is_doubtful = separator_ == ',' && found_.delimiter == 0 && width == 2 &&
+                             found_.decimal == Decimal::automatic;
+    if (is_doubtful)
+      throw InputError(header_place() +
+                           "the header has blanks where the rows have commas: is the "
+                           "comma a decimal sign?",
+                       "if it is: --delimiter space --decimal comma; if it separates columns: "
+                       "--delimiter comma");
+    return others;
+  }
+  if (std::ssize(names) + 1 == width) return names;
+  const bool has_last = std::ssize(names_of(row, separator_)) == width;
+  throw InputError(
+      fmt::format("{}the header has {} where line {} has {}", header_place(),
+                  plural(std::ssize(names), "name"), lines_.number(), plural(width, "column")),
+      has_last ? fmt::format("leave the header out: --skip-rows {}", header_line_) : "");
+}
+
+/// Whether the first column is an index, which is no part of the matrix.
+bool CsvParser::has_index(std::string_view row, index_t width,
+                          const std::vector<std::string>& names) {
+  if (found_.index_column == Answer::yes) return true;
+  if (found_.index_column == Answer::no || header_.empty()) return false;
+  const bool is_short = std::ssize(names) + 1 == width;
+  const bool is_nameless =
+      !is_short && width > 1 && (names[0].empty() || names[0].starts_with("Unnamed: 0"));
+  if (!is_short && !is_nameless) return false;
+  std::size_t at = 0;
+  const Field first = take_field(row, at, separator_);
+  double value = 0;
+  // The names belong to the columns behind it, also where the columns are chosen.
+  index_must_count_ =
+      is_short && !first.is_quoted &&
+      (begins_like_number(first.text) || parse_number(first.text, value) == Parsed::number);
+  if (!found_.columns.empty()) return false;
+  notes_.push_back(fmt::format(
+      "the first column is left out as an index, since {}; --index-column no reads it",
+      is_short ? "the header has one name less than a row has columns" : "it has no name"));
+  return true;
+}
+
+/// All columns of the text, with their names.
+void CsvParser::set_columns(index_t width, std::vector<std::string> names, bool without_index) {
+  table_.has_header = !names.empty();
+  if (std::ssize(names) + 1 == width) names.insert(names.begin(), "");
+  names.resize(static_cast<std::size_t>(width));
+  for (std::string& name : names)
+    table_.columns.push_back(
+        {.name = std::move(name), .place = std::ssize(table_.columns) - (without_index ? 1 : 0)});
+  if (without_index)
+    table_.columns.front() = {.name = table_.columns.front().name, .role = ColumnRole::index};
+}
+
+/// Decides where the number of each field goes.
+void CsvParser::choose_targets(bool without_index) {
+  const index_t width = std::ssize(table_.columns);
+  columns_ = width;
+  if (without_index && found_.columns.empty()) {
+    if (width < 2)
+      throw InputError(place(1) + "the only column is an index", "--index-column no reads it");
+    columns_ = width - 1;
+    for (index_t j = 0; j < width; ++j) target_.push_back(j - 1);
+  }
+  if (!found_.columns.empty()) {
+    const std::vector<index_t> chosen =
+        choose_columns({"--columns", found_.columns}, table_, header_place());
+    for (TableColumn& column : table_.columns) column.role = ColumnRole::not_listed;
+    target_.assign(static_cast<std::size_t>(width), -1);
+    for (std::size_t j = 0; j < chosen.size(); ++j) {
+      const auto column = static_cast<std::size_t>(chosen[j]);
+      target_[column] = static_cast<index_t>(j);
+      table_.columns[column].role = ColumnRole::read;
+      table_.columns[column].place = static_cast<index_t>(j);
+    }
+    columns_ = std::ssize(chosen);
+  }
+  found_.index_column = without_index ? Answer::yes : Answer::no;
+}
+
+void CsvParser::begin_rows(std::string_view row) {
+  first_line_ = lines_.number();
+  const std::vector<std::string> fields = names_of(row, separator_);
+  const index_t width = std::ssize(fields);
+  const std::vector<std::string> names = fit_header(row, width);
+  const bool without_index = has_index(row, width, names);
+  set_columns(width, names, without_index && found_.columns.empty());
+  choose_targets(without_index);
+  width_ = width;
+  missing_by_column_.assign(static_cast<std::size_t>(columns_), 0);
+  are_names_numbered_ =
+      without_index && separator_ == ',' && found_.delimiter == 0 && std::ssize(names) + 1 == width;
+  may_be_thousands_ = separator_ == ';' && found_.decimal == Decimal::automatic;
+  may_be_decimals_ = separator_ == ',' && found_.delimiter == 0 && width == 2 && header_.empty() &&
+                     found_.decimal == Decimal::automatic && !is_factor_;
+  if (!is_factor_ && found_.header == Answer::automatic) look_at_first_row(row, fields);
+}
+
+/// Whether the first row may hold the names of the columns.
+void CsvParser::look_at_first_row(std::string_view row, const std::vector<std::string>& fields) {
+  const auto is_whole = [](const std::string& field) { return is_whole_number(field); };
+  const bool has_quotes = row.find('"') != std::string_view::npos;
+  first_row_counts_ = !has_quotes && counts_from_zero(fields, 0, 0);
+  first_row_is_whole_ = !has_quotes && std::all_of(fields.begin(), fields.end(), is_whole);
+  first_row_has_gap_ = fields.size() > 1 && fields[0].empty() &&
+                       std::all_of(fields.begin() + 1, fields.end(), is_whole);
+  first_row_is_quoted_ = has_quotes;
+  for (std::size_t at = 0; at != std::string_view::npos && first_row_is_quoted_;)
+    first_row_is_quoted_ = take_field(row, at, separator_).is_quoted;
+  may_be_header_ = first_row_is_whole_ || first_row_is_quoted_ || first_row_has_gap_;
+  if (may_be_header_) first_fields_ = fields;
+}
+
+}  // namespace qrtool

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// rates_test.cpp: the estimated times on a GPU; no device is needed.
+#include "gpu/estimate/rates.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "gpu/estimate/measured.hpp"
+#include "gpu/registry.hpp"
+#include "tests/support/measured_gpu.hpp"
+
+namespace qrtool {
+namespace {
+
+using test::measured_gpu;
+
+Problem problem_of(const tuning::MeasuredTime& time, Mode mode) {
+  return {time.count, time.m, time.n, time.type, mode};
+}
+
+/// A device whose kernels are so slow that nothing else counts.
+DeviceInfo slow_gpu() {
+  DeviceInfo info = measured_gpu();
+  info.limits.compute_units = 1;
+  return info;
+}
+
+TEST(FactorWork, FollowsTheMeasurementOfTheChosenVariant) {
+  const auto one_unit = [](double ms) {
+    return (1 + tuning::check_share) * ms * 1e-3 * tuning::measured_units;
+  };
+  const Problem q{1, 5000, 5000, ElementType::float64},
+      r{1, 5000, 5000, ElementType::float64, Mode::r};
+  // Beside the kernels there are the copies of one sub-chunk, 0.06 s.
+  EXPECT_NEAR(factor_work(q, slow_gpu()).run_seconds, one_unit(18.6), 0.1);
+  EXPECT_NEAR(factor_work(r, slow_gpu()).run_seconds, one_unit(14.5), 0.1);
+  Problem many = q;
+  many.count = 3;  // three times the nearest measurement
+  EXPECT_NEAR(factor_work(many, slow_gpu()).run_seconds, 3 * one_unit(18.6), 0.1);
+  EXPECT_EQ(factor_work(q, measured_gpu()).variant, "opencl/gram_twice");
+}
+
+/// An H200 from host memory to host memory with the check, 16 threads, 2026-11-23, milliseconds.
+TEST(FactorWork, IsNearMeasuredTimes) {
+  const auto ms = [](index_t count, index_t m, index_t n, ElementType type) {
+    return 1e3 * factor_work({count, m, n, type}, measured_gpu()).run_seconds;
+  };
+  const auto is_near = [](double estimated, double measured) {
+    return estimated < 1.35 * measured && measured < 1.35 * estimated;
+  };
+  const ElementType single = ElementType::float32, wide = ElementType::float64;
+  EXPECT_TRUE(is_near(ms(8192, 64, 64, single), 34.3)) << ms(8192, 64, 64, single);
+  EXPECT_TRUE(is_near(ms(32, 1024, 1024, single), 64.3)) << ms(32, 1024, 1024, single);
+  EXPECT_TRUE(is_near(ms(1, 512, 512, single), 5.75)) << ms(1, 512, 512, single);
+  EXPECT_TRUE(is_near(ms(1, 100000, 64, single), 24.0)) << ms(1, 100000, 64, single);
+  EXPECT_TRUE(is_near(ms(1, 40000, 320, wide), 33.8)) << ms(1, 40000, 320, wide);
+  EXPECT_TRUE(is_near(ms(1, 2048, 2048, wide), 19.8)) << ms(1, 2048, 2048, wide);
+}
+
+TEST(FactorWork, IsLongerWhereFloat64IsSlow) {
+  DeviceInfo device = slow_gpu();
+  device.limits.float64_products = false;
+  const Problem p{2000, 256, 128, ElementType::float64};
+  const double fast = factor_work(p, device).run_seconds;
+  device.limits.fast_float64 = false;
+  EXPECT_NEAR(factor_work(p, device).run_seconds, tuning::slow_float64 * fast, fast);
+}
+
+TEST(DeviceWork, IsFiniteForEveryShape) {
+  for (const index_t m : {1, 7, 64, 300, 5000, 2000000}) {
+    for (const index_t n : {1, 7, 64, 300, 5000}) {
+      for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+        const Problem p{3, m, n, type};
+        const DeviceWork factors = factor_work(p, measured_gpu()),
+                         solutions = solve_work(p, 2, measured_gpu());
+        EXPECT_GT(factors.run_seconds, 0) << m << 'x' << n;
+        EXPECT_TRUE(std::isfinite(factors.run_seconds)) << m << 'x' << n;
+        EXPECT_GE(factors.programs.size(), 3U) << m << 'x' << n;
+        EXPECT_GT(solutions.run_seconds, 0) << m << 'x' << n;
+        EXPECT_TRUE(std::isfinite(solutions.run_seconds)) << m << 'x' << n;
+      }
+    }
+  }
+  EXPECT_EQ(factor_work({0, 5, 5}, measured_gpu()).run_seconds, 0);
+}
+
+/// x and its check on an H200 in ms, as another program than that behind the table measured them
+/// (tests/peers/solve_peers.py, 2026-11-23).
+TEST(SolveWork, IsNearTimesOfAnotherMeasurement) {
+  struct Measured {
+    ElementType type;
+    index_t count, m, n;
+    double ms;
+  };
+  constexpr ElementType single = ElementType::float32, wide = ElementType::float64;
+  for (const Measured& time :
+       {Measured{single, 15000, 64, 64, 0.814}, Measured{wide, 15000, 64, 64, 1.288},
+        Measured{single, 262144, 288, 97, 112.7}, Measured{single, 1000000, 16, 4, 0.351},
+        Measured{single, 1, 4000000, 64, 1.556}, Measured{wide, 1, 4000000, 64, 1.796}}) {
+    const Problem p{time.count, time.m, time.n, time.type, Mode::r};
+    const double kernels = time.ms * 1e-3 * tuning::measured_units;
+    EXPECT_NEAR(solve_work(p, 1, slow_gpu()).run_seconds, kernels, 0.3 * kernels + copy_seconds(p))
+        << time.count << " of " << time.m << 'x' << time.n;
+  }
+}
+
+TEST(SolveWork, RightSidesOfOneMatrixTakeTheirCopies) {
+  const index_t sides = 10000000;
+  for (const ElementType type : {ElementType::float32, ElementType::float64}) {
+    const Problem p{1, 120, 4, type, Mode::r};
+    const double bytes = 124.0 * static_cast<double>(sides) * static_cast<double>(size_of(type));
+    const double copies = bytes / tuning::copied_bytes_per_second;
+    const double seconds = solve_work(p, sides, measured_gpu()).run_seconds;
+    EXPECT_GE(seconds, copies);
+    EXPECT_LE(seconds, 1.25 * copies);
+  }
+}
+
+TEST(Rates, AreOfOneDevice) {
+  DeviceInfo device = measured_gpu();
+  EXPECT_TRUE(is_measured(device));
+  device.name = "NVIDIA GeForce RTX 4090";
+  EXPECT_FALSE(is_measured(device));
+}
+
+TEST(MeasuredTimes, NameVariantsThatTakeTheShape) {
+  for (const tuning::MeasuredTime& time : tuning::measured_times) {
+    const auto named = [&](const Variant& variant) { return variant.name == time.variant; };
+    const auto variant = std::ranges::find_if(opencl_variants(), named);
+    ASSERT_NE(variant, opencl_variants().end()) << time.variant;
+    EXPECT_TRUE(variant->fits(problem_of(time, Mode::reduced), measured_gpu().limits).ok)
+        << time.variant;
+    EXPECT_LE(time.r_ms, time.q_ms) << time.variant << ' ' << time.m << 'x' << time.n;
+  }
+}
+
+}  // namespace
+}  // namespace qrtool
