@@ -154,6 +154,11 @@ TEST(Registry, GramWhereFloat64ProductsAreFast) {
   EXPECT_NE(chosen(wide_type, limits), "opencl/gram_group");
   wide_type.m = wide_type.n = 81;
   EXPECT_FALSE(gram_variant().plan.fits(wide_type, limits).ok);
+  wide_type.n = 33;
+  wide_type.m = 4096;
+  EXPECT_TRUE(gram_variant().plan.fits(wide_type, limits).ok);
+  wide_type.m = 4097;  // sums of so many rows may err by more than the bar
+  EXPECT_FALSE(gram_variant().plan.fits(wide_type, limits).ok);
 }
 
 TEST(Registry, TextbookRunsOnlyWhenForced) {

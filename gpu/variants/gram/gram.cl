@@ -235,8 +235,7 @@ INLINE int route_by(const RowSums* plain, const Spread* spread, int n, FactorLim
 
 // Chooses the route of a matrix (gram_guard.clh): reflectors; the first pass; or the second one,
 // which begins with a measurement of Q1. The bounds that cost little come first. R alone seldom
-// needs others. Where the closer bounds leave Q in doubt, but not R, Q1 is measured at once: H
-// itself, which takes long to find, would show that only a third of such Q1 are good.
+// needs others.
 INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, FactorLimits limits) {
   RowSums plain, sums;
   Spread spread;
@@ -249,8 +248,7 @@ INLINE int route_of(const Warp* at, const Tile* tile, Shared room, Factor r, Fac
     bound_spread_plainly(&spread, &plain);
     if (agreed(route_by(&plain, &spread, r.n, limits) == ROUTE_FIRST_PASS)) return ROUTE_FIRST_PASS;
     bound_spread_by_columns(at, &spread, &plain, room.pivots, r, room.squares);
-    const int route = route_by(&plain, &spread, r.n, limits);
-    if (agreed(route != ROUTE_REFLECTORS)) return route;
+    if (agreed(route_by(&plain, &spread, r.n, limits) == ROUTE_FIRST_PASS)) return ROUTE_FIRST_PASS;
     sync_items(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     take_spread(at->lane, COLUMNS, room.pivots, r.entries, r.n, r.n, room.squares, at->room,
                 room.spread);
@@ -269,8 +267,46 @@ INLINE int measured_route(const Warp* at, const Tile* tile, FactorLimits limits)
                                               : ROUTE_REFLECTORS;
 }
 
-// Stores the part of K below the diagonal in the part of R below the diagonal, which is free, and
-// the diagonal of I + K in at->room. `tile` holds G.
+// Whether R1 may stay, because ||K' R1||_F <= most ||R1||_F, where K is F below the diagonal and
+// half of F on it: the factor of G = I + F, which `tile` holds, is I + K to first order. By Cauchy
+// and Schwarz ||K' R1||^2 <= n sum_k ||R1(k, :)||^2 sum_i K(k, i)^2. Where one column is nearly
+// dependent, its row of R1 is as small as its row of K is large.
+INLINE bool first_factor_may_stay(const Warp* at, const Tile* tile, Factor r, double most) {
+  double squares = 0, sum = 0;
+  sync_items(CLK_GLOBAL_MEM_FENCE);
+  for (int k = at->lane; k < r.n; k += WARP_LANES) {
+    double square = 0;
+#pragma unroll 8
+    for (int j = k; j < r.n; ++j) {
+      const double x = r.entries[PLACE_IN_R(r, k, j)];
+      square = fma(x, x, square);
+    }
+    at->room[k] = square;
+    squares += square;
+  }
+  sync_warp();
+#pragma unroll
+  for (int c = 0; c < BLOCKS; ++c) {
+#pragma unroll
+    for (int b = 0; b < BLOCKS; ++b) {
+      if (b <= c) {
+        Block g;
+        get_tile(at, g, tile, c, b);
+#pragma unroll
+        for (int w = 0; w < BLOCK_WORDS; ++w) {
+          const int k = 16 * c + QUAD_ROW(w, at->g), i = 16 * b + QUAD_COL(w, at->t);
+          const double x = k > i ? g[w] : k == i ? 0.5 * (g[w] - 1) : 0.0;
+          if (k < r.n) sum = fma(x * x, at->room[k], sum);
+        }
+      }
+    }
+  }
+  sync_warp();
+  return r.n * sum_of_warp(sum) <= most * most * sum_of_warp(squares);
+}
+
+// Prepares R := (I + K)' R1: rows of R1 are multiplied by the diagonal of I + K, and the part below
+// the diagonal of R, which is free, gets that of K. `tile` holds G.
 INLINE void store_second_factor(const Warp* at, const Tile* tile, Factor r) {
   sync_warp();
 #pragma unroll
@@ -289,52 +325,16 @@ INLINE void store_second_factor(const Warp* at, const Tile* tile, Factor r) {
       }
     }
   }
-  sync_items(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-}
-
-// Whether R1 may stay, because ||K' R1||_F <= most ||R1||_F, where K is F below the diagonal and
-// half of F on it: the factor of G = I + F is I + K to first order. By Cauchy and Schwarz
-// ||K' R1||^2 <= n sum_k ||R1(k, :)||^2 sum_i K(k, i)^2. Where one column is nearly dependent, its
-// row of R1 is as small as its row of K is large. Called after store_second_factor.
-INLINE bool first_factor_may_stay(const Warp* at, Factor r, double most) {
-  double squares = 0, sum = 0;
-  for (int k = at->lane; k < r.n; k += WARP_LANES) {
-    const double x = at->room[k] - 1;
-    double of_k = x * x, of_r = 0;
-#pragma unroll 8
-    for (int j = 0; j < r.n; ++j) {
-      const double y = r.entries[PLACE_IN_R(r, k, j)], square = y * y;
-      of_k += j < k ? square : 0.0;
-      of_r += j < k ? 0.0 : square;
-    }
-    sum = fma(of_k, of_r, sum);
-    squares += of_r;
-  }
-  return r.n * sum_of_warp(sum) <= most * most * sum_of_warp(squares);
-}
-
-// Prepares R := (I + K)' R1, where rows of R1 are multiplied by the diagonal of I + K, or leaves R1
-// with zeros below the diagonal where it may stay. Returns whether R changes. `tile` holds G. Loops
-// that are not unrolled, on what store_second_factor stored, leave the registers to the tile.
-INLINE bool begin_second_factor(const Warp* at, const Tile* tile, Factor r, double most) {
-  store_second_factor(at, tile, r);
-  const bool changes = agreed(!first_factor_may_stay(at, r, most));
   sync_warp();
 #pragma unroll 1
   for (int i = 0; i < r.n; ++i) {
     const STORED scale = (STORED)at->room[i];
-#pragma unroll 1
-    for (int j = at->lane; j < r.n; j += WARP_LANES) {
-      __global STORED* entry = r.entries + PLACE_IN_R(r, i, j);
-      if (changes && j >= i) *entry *= scale;
-      if (!changes && j < i) *entry = 0;
-    }
+    for (int j = i + at->lane; j < r.n; j += WARP_LANES) r.entries[PLACE_IN_R(r, i, j)] *= scale;
   }
   sync_warp();
-  return changes;
 }
 
-// R := (I + K)' R after begin_second_factor, with zeros below the diagonal. A work-item has columns
+// R := (I + K)' R after store_second_factor, with zeros below the diagonal. A work-item has columns
 // of its own.
 INLINE void multiply_by_second_factor(Factor r, int lane) {
   sync_items(CLK_GLOBAL_MEM_FENCE);
@@ -402,7 +402,9 @@ __kernel __attribute__((reqd_work_group_size(WARP_LANES, 1, 1))) void factor_gra
     if (pass > 0) {
       route = measured_route(&at, &tile, limits);
       if (agreed(route != ROUTE_SECOND_PASS)) break;
-      r_has_changed = begin_second_factor(&at, &tile, factor, limits.most_departure);
+      r_has_changed =
+          agreed(!first_factor_may_stay(&at, &tile, factor, limits.most_departure));
+      if (r_has_changed) store_second_factor(&at, &tile, factor);
     }
 #endif
     factor_matrix(&at, &tile, room, factor);

@@ -105,6 +105,9 @@ Fit fits(const Problem& p, const Limits& limits) {
   if (p.n > most_columns(p)) {
     return {false, "takes at most " + std::to_string(most_columns(p)) + " columns"};
   }
+  if (is_twice(p) && p.m > tuning::gram_twice_rows) {
+    return {false, "takes at most " + std::to_string(tuning::gram_twice_rows) + " rows in float64"};
+  }
   const std::string needs = group_objection(most_lanes, local_bytes(p, limits), limits);
   if (!needs.empty()) return {false, needs};
   const Fit fallback = again(p).plan.fits(p, limits);
