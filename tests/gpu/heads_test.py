@@ -51,7 +51,7 @@ def functions_of(text):
     text = re.sub(r"//.*", "", text)
     for match in re.finditer(r"^(?:INLINE|__kernel)\b(.*?)\{", text, re.M | re.S):
         head = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)", "", match[1])
-        yield re.match(r"[\w\s*]*?(TILE\(\w+\)|\w+)\s*\(", head.strip())[1]
+        yield re.match(r"[\w\s*]*?(TILED\(\w+\)|\w+)\s*\(", head.strip())[1]
 
 
 def main():
