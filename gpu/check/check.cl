@@ -28,7 +28,7 @@
 // Defines, set in device_check.cpp   range            meaning
 //   STORED                           float, double    type of A, V and tau
 //   FACTOR                           STORED, double   type of Q and R (double where formed here)
-//   MMA                              0, 1             1: NVIDIA's float64 matrix units
+//   MMA                              0, 1             nvidia.clh; 1: its float64 matrix units
 //   MICRO                            1, 2, 4          MMA 0: a tile is 16 MICRO x 16 MICRO
 //   VECTOR                           1, 2, 4          MMA 1: entries that are copied at a time, at
 //                                                     most 16 bytes; divides rows of A, Q and R

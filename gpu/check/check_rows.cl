@@ -22,7 +22,7 @@
 //   STORED, FACTOR                   float          check.clh
 //   SUB_GROUP_BODY, MMA              1              common.clh, mma.clh
 //   VECTOR                           1, 2, 4        copy.clh; divides the rows of A, Q and R
-//   BLOCKS                           1 .. 4         blocks of 16 columns of A and Q
+//   BLOCKS                           1 .. 4         blocks of 16 columns; of A and of Q
 //   CHECK_WARPS                      1, 2, 4        4 if there are more than two blocks
 //   WANT_Q                           0, 1           0: R alone
 // Work-group: 32 CHECK_WARPS. Local memory: at most 37 KB.

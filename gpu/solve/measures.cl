@@ -19,7 +19,7 @@
 //
 // Defines, set in measures.cpp   range     meaning
 //   STORED, SUB_GROUP_BODY                 common.clh
-//   COLUMNS                      1 .. 512
+//   COLUMNS                      1 .. 512  columns of A
 //   TEAM, TEAMS                            team.clh
 //   TRIANGLE                     0, 1      1: R is copied to local memory, one row of the triangle
 //                                          after another; 0: it is read where it is

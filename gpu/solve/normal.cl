@@ -23,7 +23,7 @@
 //   STORED                               common.clh
 //   SUB_GROUP_BODY                       common.clh
 //   COLUMNS, NORMAL_BLOCK, TEAMS         normal_factor.clh
-//   TILE_ROWS                  1 ..      rows of A in local memory
+//   TILE_ROWS                  1 ..      rows of a tile, which is in local memory
 //   MOST_STEPS                 1 ..      the first step and the corrections
 // Work-group: TEAMS teams of NORMAL_TEAM. Local memory: SolveRoom.
 #include "gpu/solve/normal_factor.clh"

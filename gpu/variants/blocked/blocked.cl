@@ -31,15 +31,15 @@
 // Defines, set in blocked.cpp            range            meaning
 //   STORED = REAL, SUB_GROUP_BODY                         common.clh
 //   LANE_ROWS                            4..32, 4 i       rows per lane; 32 lanes share a column
-//   LANE_COLUMNS                         2, 4, 8          adjacent columns per lane
-//   LANES_ACROSS                         4, 8, 16         32 / LANE_COLUMNS
+//   LANE_COLUMNS                         2, 4, 8          columns per lane, which are adjacent
+//   LANES_ACROSS                         4, 8, 16         lanes side by side; 32 / LANE_COLUMNS
 //   STAGE                                4, 8, 16, 32     reflectors in local memory at a time
 //   LEAN                                 0, 1             1: less local memory and fewer registers:
 //                                                         T stays in global memory and is formed
 //                                                         after the panel is stored; T V'C replaces
 //                                                         V'C
-//   LIVE_ROWS                            0, 1             1: rows past the end of a strip are
-//                                                         skipped, four of a lane at a time
+//   LIVE_ROWS                            0, 1             1: rows past the end are skipped,
+//                                                         four of a lane at a time
 //   ALIGNMENT                            1, 2, 4          rows of A, Q and work begin at multiples
 //                                                         of so many REAL
 //   FLAGGED                              0, 1             common.clh

@@ -14,9 +14,9 @@
 //
 // Defines, set in tiny.cpp       range      meaning
 //   STORED, REAL, SUB_GROUP_BODY            common.clh
-//   ROWS                        1 .. 8      m
-//   COLUMNS                     1 .. 64     n; ROWS COLUMNS <= 64
-//   GROUP                       32 .. 256   work-items and matrices of a group
+//   ROWS                        1 .. 8      rows of A
+//   COLUMNS                     1 .. 64     columns of A; ROWS COLUMNS <= 64
+//   GROUP                       32 .. 256   work-items of a group, each with a matrix
 //   WANT_Q                      0, 1        1: the kernel forms Q
 // Local memory: GROUP LD STORED; LD is odd, so that the work-items read from different banks.
 // One launch: factor_tiny with ceil(count / GROUP) groups.
