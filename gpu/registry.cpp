@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// registry.cpp: the list of variants, and what all of them share.
+// registry.cpp: the list of variants.
 #include "gpu/registry.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
-#include <numeric>
+#include <vector>
 
 #include "core/error.hpp"
-#include "core/ratios.hpp"
-#include "gpu/check/device_check.hpp"
-#include "gpu/check/host_check.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 
@@ -50,133 +44,6 @@ GpuVariant reflectors_beyond_small(const Problem& p) {
   const index_t most =
       p.type == ElementType::float32 ? tuning::tall_max_columns : tuning::tall_max_wide_columns;
   return p.n <= most ? tall_variant() : large_variant();
-}
-
-std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem) {
-  const std::vector<std::size_t> own = variant.workspace(problem);
-  const std::vector<std::size_t> check = check_workspace(problem);
-  const Slots slots = variant.slots != nullptr ? variant.slots(problem) : Slots{};
-  const index_t count = std::max<index_t>(problem.count, 1);
-  const std::size_t of_slots = slots.total_bytes(count) / static_cast<std::size_t>(count);
-  const std::size_t of_check = std::accumulate(check.begin(), check.end(), std::size_t{0});
-  const std::size_t shared = shared_work_buffer(variant, problem);
-  const std::size_t of_both = shared == 0 ? 0 : std::min(of_slots, own[shared]);
-  return std::accumulate(own.begin(), own.end(), of_slots) - of_both + of_check;
-}
-
-std::size_t shared_work_buffer(const GpuVariant& variant, const Problem& p) {
-  if (variant.again == nullptr || variant.slots == nullptr) return 0;
-  std::vector<std::size_t> work = variant.workspace(p);
-  work[p.wants_q() ? 0 : borrowed_buffer(variant.again(p), p)] = 0;
-  work[0] = 0;  // the routes
-  return static_cast<std::size_t>(std::ranges::max_element(work) - work.begin());
-}
-
-FactorShape factor_shape(const Problem& p, index_t count) {
-  FactorShape shape{};
-  shape.count = static_cast<int>(count);
-  shape.m = static_cast<int>(p.m);
-  shape.n = static_cast<int>(p.n);
-  shape.k = static_cast<int>(p.k());
-  shape.q_cols = static_cast<int>(p.q_cols());
-  shape.r_rows = p.mode == Mode::raw ? 0 : static_cast<int>(p.r_rows());
-  shape.positive = p.sign == Sign::positive && p.mode != Mode::raw;
-  shape.raw = p.mode == Mode::raw;
-  return shape;
-}
-
-std::string gram_objection(const Problem& p, const Limits& limits) {
-  const bool is_single = p.type == ElementType::float32;
-  if (is_single && p.arithmetic == Arithmetic::strict) return "sums in float64";
-  if (p.mode == Mode::raw || (p.wants_q() && p.q_cols() != p.n)) {
-    return "gives R, or R and a reduced Q";
-  }
-  if (p.sign != Sign::positive) return "gives R a positive diagonal only";
-  const index_t least = is_single ? tuning::few_rows : 1;
-  if (p.m < p.n || p.n < 1 || p.m < least) {
-    return fmt::format("takes {} rows or more, and at least as many as columns", least);
-  }
-  if (!limits.has_float64) return "the device has no float64";
-  if (!limits.float64_products && !limits.is_cpu)
-    return "needs fast float64, and shuffles among 32 work-items";
-  return {};
-}
-
-double orthogonality_bar(const Problem& p) {
-  return standard_bars(p.m, p.n, single_precision, {}).orthogonality;
-}
-
-FactorLimits gram_limits(const FactorJob& job) {
-  const Problem& problem = job.problem;
-  const auto m = static_cast<double>(problem.m), n = static_cast<double>(problem.n);
-  const double bar = orthogonality_bar(problem), root = std::sqrt(n);
-  const double unit = n * (m + 2 * n) * 0x1p-53;
-  // Rounding Q to float32 takes at most 2^-23 sqrt(n) of the bar.
-  const double most = tuning::gram_guard_share * bar - 0x1p-23 * root;
-  const double measured = most - m * 0x1p-53 * (root + 1);
-  const double tried = tuning::gram_first_pass_error / (2 * std::sqrt(m) * 0x1p-53);
-  FactorLimits limits{.most = static_cast<float>(most / unit),
-                      .most_in_two = static_cast<float>(tried),
-                      .most_of_r = static_cast<float>(bar / 2 / unit),
-                      .share = static_cast<float>(2 * tuning::gram_inverse_error * 0x1p-53 / unit),
-                      .most_measured = measured * measured,
-                      .most_departure = std::min(bar / 4, 0x1p-4)};
-  if (job.params.contains(unguarded)) limits.most = std::numeric_limits<float>::infinity();
-  return limits;
-}
-
-double most_in_one_pass(const Problem& p, index_t terms) {
-  const auto steps = static_cast<double>(terms);
-  const double growth = std::max({8.0, tuning::gram_guard_per_root * std::sqrt(steps), steps / 8});
-  const double bar = standard_bars(p.m, p.n, double_precision, {}).residual;
-  const double most = 2 * tuning::gram_twice_one_pass_share * bar / (growth * 0x1p-53);
-  return most * most;
-}
-
-std::vector<std::size_t> flagged_workspace(const GpuVariant& again, const Problem& problem) {
-  std::vector<std::size_t> bytes = again.workspace(problem);
-  bytes.insert(bytes.begin(), sizeof(int));
-  return bytes;
-}
-
-std::size_t borrowed_buffer(const GpuVariant& again, const Problem& problem) {
-  const std::vector<std::size_t> bytes = again.workspace(problem);
-  const auto has_room = [&](std::size_t b) { return b >= problem.input_bytes(); };
-  const auto found = std::ranges::find_if(bytes, has_room);
-  return found == bytes.end() ? 0 : 1 + static_cast<std::size_t>(found - bytes.begin());
-}
-
-ElementType computed_type(const Problem& problem, index_t few_rows) {
-  return problem.m < few_rows ? ElementType::float64 : problem.type;
-}
-
-std::string general_objection(const Problem& p, const Limits& limits, ElementType computes_in) {
-  if (!limits.has_float64 && computes_in == ElementType::float64)
-    return "the device has no float64";
-  // The check is in float64; there the host makes it.
-  if (!limits.has_float64 && p.check != Check::none && host_check_bytes(p) == 0)
-    return "the device has no float64, and the matrices are too large for the CPU to check";
-  constexpr index_t most = std::numeric_limits<int>::max() / 2;
-  if (p.m > most || p.n > most) return "more than 2^30 rows or columns";
-  // Kernels count the entries of 32 rows of R, and of A, in 32 bits.
-  constexpr index_t most_columns = std::numeric_limits<int>::max() / 32;
-  if (p.n > most_columns) return "2^26 columns or more";
-  return {};
-}
-
-std::string group_objection(int work_items, std::size_t local_bytes, const Limits& limits) {
-  if (work_items <= limits.max_group && local_bytes <= limits.local_bytes) return {};
-  return fmt::format("needs {} work-items and {} bytes of local memory per group", work_items,
-                     local_bytes);
-}
-
-Defines defines_for(const Problem& problem, const Params& params, ElementType real) {
-  const auto c_name = [](ElementType type) {
-    return type == ElementType::float32 ? "float" : "double";
-  };
-  Defines defines{{"STORED", c_name(problem.type)}, {"REAL", c_name(real)}};
-  for (const auto& [name, value] : params) defines[name] = std::to_string(value);
-  return defines;
 }
 
 }  // namespace qrtool

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 
@@ -16,10 +16,6 @@ std::span<const Variant> opencl_variants();
 
 /// The variant that a plan chose. Errors: InternalError for one of another backend.
 const GpuVariant& gpu_variant(const Variant& variant);
-
-/// Bytes of one matrix on the device beside A, Q, R, V and tau: workspaces of the variant and of
-/// the check.
-std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem);
 
 // One function per variant, in variants/<name>/<name>.cpp.
 GpuVariant gram_variant();

@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "app/process/signals.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/builders.hpp"
-#include "gpu/host/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/shared_matrix.hpp"

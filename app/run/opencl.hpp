@@ -12,9 +12,9 @@
 
 #include "core/backend.hpp"
 #include "core/solve/system_device.hpp"
+#include "gpu/estimate/rates.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/products/product_rates.hpp"
-#include "gpu/rates.hpp"
 
 namespace qrtool {
 

@@ -2,7 +2,10 @@
 // device_check.cpp: launch order and workspaces of check.cl and check_rows.cl.
 #include "gpu/check/device_check.hpp"
 
-#include "gpu/tuning.hpp"
+#include <algorithm>
+#include <numeric>
+
+#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {
@@ -138,6 +141,18 @@ std::vector<std::size_t> check_workspace(const Problem& p) {
     for (std::size_t i = 0; i < bytes.size(); ++i) most[i] = std::max(most[i], bytes[i]);
   }
   return most;
+}
+
+std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem) {
+  const std::vector<std::size_t> own = variant.workspace(problem);
+  const std::vector<std::size_t> check = check_workspace(problem);
+  const Slots slots = variant.slots != nullptr ? variant.slots(problem) : Slots{};
+  const index_t count = std::max<index_t>(problem.count, 1);
+  const std::size_t of_slots = slots.total_bytes(count) / static_cast<std::size_t>(count);
+  const std::size_t of_check = std::accumulate(check.begin(), check.end(), std::size_t{0});
+  const std::size_t shared = shared_work_buffer(variant, problem);
+  const std::size_t of_both = shared == 0 ? 0 : std::min(of_slots, own[shared]);
+  return std::accumulate(own.begin(), own.end(), of_slots) - of_both + of_check;
 }
 
 CheckProgram check_program(const Problem& p, const Limits& limits) {

@@ -6,12 +6,16 @@
 #include <string_view>
 #include <vector>
 
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 
 /// Sizes of the check's work buffers in bytes per matrix. They are the same on all devices.
 std::vector<std::size_t> check_workspace(const Problem& problem);
+
+/// Bytes of one matrix on the device beside A, Q, R, V and tau: workspaces of the variant and of
+/// the check.
+std::size_t device_workspace_bytes(const GpuVariant& variant, const Problem& problem);
 
 /// Kernels of check.cl and check_rows.cl that take long to build.
 inline constexpr std::array<std::string_view, 2> heavy_check_kernels{"measure_gram",

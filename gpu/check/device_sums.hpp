@@ -8,7 +8,7 @@
 #include <span>
 
 #include "core/batch.hpp"
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

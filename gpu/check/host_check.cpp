@@ -7,21 +7,11 @@
 #include "core/cpu/reference/form_q.hpp"
 #include "core/measure/error_meter.hpp"
 #include "core/measure/magnitude.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {
-
-index_t measured_q_cols(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.q_cols(); }
-index_t measured_r_rows(const Problem& p) { return p.mode == Mode::raw ? p.k() : p.r_rows(); }
-
-/// Number of operations to measure one matrix: QR and Q'Q, or A'A and R'R.
-double operations_of(const Problem& p) {
-  const auto m = static_cast<double>(p.m), n = static_cast<double>(p.n);
-  const auto q = static_cast<double>(measured_q_cols(p));
-  const double formed_q = p.mode == Mode::raw ? 4 * m * q * q : 0;
-  return formed_q + (q > 0 ? 2 * m * q * (n + q) : 2 * m * n * n + 2 * q * n * n);
-}
 
 MatrixReport report_of(const Problem& p, const Errors& errors) {
   MatrixReport report;
@@ -73,7 +63,7 @@ template MatrixReport look_at(const Problem&, MatrixView<const double>, const Fa
 
 template <class T>
 struct HostCheck<T>::Workspace {
-  explicit Workspace(const Problem& p) : meter(p.m, p.n, measured_q_cols(p), measured_r_rows(p)) {
+  explicit Workspace(const Problem& p) : meter(p.m, p.n, sampled_q_cols(p), sampled_r_rows(p)) {
     if (p.mode == Mode::raw) {
       q = Batch<double>(1, p.m, p.k());
       wide_a = Batch<double>(1, p.m, p.n);
@@ -84,14 +74,6 @@ struct HostCheck<T>::Workspace {
   Batch<double> q, wide_a, wide_r;  // for raw
 };
 
-std::size_t host_check_bytes(const Problem& p) {
-  if (p.is_empty() || operations_of(p) > tuning::host_sample_operations) return 0;
-  const std::size_t meter =
-      ErrorMeter::workspace_bytes(p.m, p.n, measured_q_cols(p), measured_r_rows(p));
-  const index_t raw = p.mode == Mode::raw ? 3 * p.m * (p.k() + p.n) : 0;
-  return meter + sizeof(double) * static_cast<std::size_t>(raw);
-}
-
 template <class T>
 HostCheck<T>::HostCheck(const Problem& problem)
     : problem_(problem), operations_left_(tuning::host_sample_usual_operations) {}
@@ -101,7 +83,7 @@ HostCheck<T>::~HostCheck() = default;
 
 template <class T>
 bool HostCheck<T>::can_measure() const {
-  return operations_left_ > 0 && operations_of(problem_) <= tuning::host_sample_operations;
+  return operations_left_ > 0 && sample_operations(problem_) <= tuning::host_sample_operations;
 }
 
 template <class T>
@@ -112,7 +94,7 @@ void HostCheck<T>::distrust() {
 template <class T>
 MatrixReport HostCheck<T>::measure(MatrixView<const T> a, const Factors<T>& out, index_t b) {
   if (!workspace_) workspace_ = std::make_unique<Workspace>(problem_);
-  operations_left_ -= operations_of(problem_);
+  operations_left_ -= sample_operations(problem_);
   const Magnitude magnitude = magnitude_of(a);
   if (!magnitude.finite) return failed_report(Status::non_finite, 0);
   const bool is_raw = problem_.mode == Mode::raw;

@@ -9,7 +9,7 @@
 #include "core/problem.hpp"
 #include "core/ratios.hpp"
 #include "core/report.hpp"
-#include "gpu/gpu_variant.hpp"
+#include "gpu/common/shapes.clh"
 
 namespace qrtool {
 
@@ -21,10 +21,6 @@ MatrixReport judge_device(const Problem& problem, const DeviceErrors& errors);
 template <class T>
 MatrixReport look_at(const Problem& problem, MatrixView<const T> a, const Factors<T>& out,
                      index_t b);
-
-/// Returns the bytes of host memory for the measurement of one matrix, or 0 if the host does not
-/// measure matrices of this size (tuning::host_sample_operations).
-std::size_t host_check_bytes(const Problem& problem);
 
 /// Measures matrices again with core's ErrorMeter, within a budget of operations.
 template <class T>

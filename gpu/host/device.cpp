@@ -23,7 +23,7 @@
 #include "core/text.hpp"
 #include "gpu/host/opencl_device.hpp"
 #include "gpu/host/probe.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/host/tuning.hpp"
 
 namespace qrtool {
 namespace {

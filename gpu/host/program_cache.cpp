@@ -16,7 +16,7 @@
 #include "core/text.hpp"
 #include "gpu/host/kernel_sources.hpp"
 #include "gpu/host/kernel_text.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/host/tuning.hpp"
 
 namespace qrtool {
 namespace {

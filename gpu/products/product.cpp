@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "gpu/tuning.hpp"
+#include "gpu/products/tuning.hpp"
 
 namespace qrtool {
 namespace {

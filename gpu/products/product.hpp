@@ -2,7 +2,7 @@
 // product.hpp: the build parameters of the kernels of gemm.cl, and their launches. Private to gpu.
 #pragma once
 
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

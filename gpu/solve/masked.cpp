@@ -2,7 +2,7 @@
 // masked.cpp: which right sides masked.cl takes. Device half: masked.cl.
 #include "gpu/solve/masked.hpp"
 
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 

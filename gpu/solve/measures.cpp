@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "gpu/solve/system_bodies.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 

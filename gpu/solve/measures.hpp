@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

@@ -4,7 +4,7 @@
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gpu/common/tall_sums.hpp"
+#include "gpu/products/tall_sums.hpp"
 
 namespace qrtool {
 namespace {

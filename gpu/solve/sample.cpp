@@ -6,7 +6,7 @@
 
 #include "core/cpu/cpu_variants.hpp"
 #include "core/operations.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {

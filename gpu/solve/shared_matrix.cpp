@@ -10,7 +10,7 @@
 
 #include "gpu/host/launcher.hpp"
 #include "gpu/solve/masked.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
+#include "gpu/model/gpu_variant.hpp"
 #include "gpu/solve/system_buffers.hpp"
 
 namespace qrtool {

@@ -15,11 +15,11 @@
 #include "core/measure/checksum.hpp"
 #include "core/solve/backward_error.hpp"
 #include "gpu/check/device_sums.hpp"
-#include "gpu/host/chunk_run.hpp"
+#include "gpu/factor/chunk_run.hpp"
 #include "gpu/host/copies.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/shared_matrix.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 #include "gpu/solve/system_buffers.hpp"
 
 namespace qrtool {

@@ -9,8 +9,8 @@
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/tall_systems.hpp"
+#include "gpu/solve/tuning.hpp"
 #include "gpu/solve/weights.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

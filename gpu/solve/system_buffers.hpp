@@ -8,8 +8,8 @@
 
 #include "core/solve/packing.hpp"
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

@@ -2,7 +2,7 @@
 // system_lanes.cpp: the measures of R and the check for systems of few columns, a work-item for
 // each. Device half: system_lanes.cl.
 #include "gpu/solve/system_bodies.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -14,7 +14,7 @@
 #include "core/solve/backward_error.hpp"
 #include "gpu/host/launcher.hpp"
 #include "gpu/solve/system_bodies.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 

@@ -11,7 +11,7 @@
 #include "gpu/solve/measures.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

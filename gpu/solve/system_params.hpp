@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/solve/system_device.hpp"
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

@@ -12,15 +12,16 @@
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
 #include "core/measure/checksum.hpp"
-#include "gpu/host/chunk_run.hpp"
+#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/tuning.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/normal.hpp"
 #include "gpu/solve/sample.hpp"
 #include "gpu/solve/system_buffers.hpp"
 #include "gpu/solve/system_copies.hpp"
 #include "gpu/solve/system_launches.hpp"
+#include "gpu/solve/tuning.hpp"
 #include "gpu/solve/weights.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,7 +8,7 @@
 #include "gpu/solve/normal_sums.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/tall_systems.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

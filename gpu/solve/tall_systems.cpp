@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "gpu/solve/system_params.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

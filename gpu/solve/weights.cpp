@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "gpu/gpu_variant.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/model/gpu_variant.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "core/solve/packing.hpp"
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
 
 namespace qrtool {
 

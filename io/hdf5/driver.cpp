@@ -112,9 +112,10 @@ bool note_index(const H5FD_t* file, std::span<const std::byte> bytes) {
 bool is_sound(const H5FD_t* file, hid_t transfer, haddr_t found_at,
               std::span<const std::byte> bytes) {
   const bool is_start = is_superblock(bytes), is_global = is_global_heap(bytes);
-  if (!is_start && !is_global && !is_local_heap(bytes)) return true;
+  const bool is_index = is_fixed_array(bytes);
+  if (!is_start && !is_global && !is_index && !is_local_heap(bytes)) return true;
+  const haddr_t end = sec2(file).get_eof(inner(file), H5FD_MEM_DEFAULT);
   const auto read_bytes = [&](std::uint64_t address, std::span<std::byte> to) {
-    const haddr_t end = sec2(file).get_eof(inner(file), H5FD_MEM_DEFAULT);
     const haddr_t start = file->base_addr + address;
     if (start < address || start > end || to.size() > end - start) return false;
     return sec2(file).read(inner(file), H5FD_MEM_LHEAP, transfer, start, to.size(), to.data()) >= 0;
@@ -122,6 +123,7 @@ bool is_sound(const H5FD_t* file, hid_t transfer, haddr_t found_at,
   try {
     const std::string problem = is_start    ? problem_of_superblock(bytes)
                                 : is_global ? problem_of_global_heap(found_at, read_bytes)
+                                : is_index  ? problem_of_fixed_array(bytes, end, read_bytes)
                                             : problem_of_local_heap(bytes, read_bytes);
     if (problem.empty()) return true;
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_FILE, H5E_BADVALUE, "%s",
@@ -148,7 +150,8 @@ herr_t read(H5FD_t* file, H5FD_mem_t type, hid_t transfer, haddr_t address, std:
   // HDF5 reads global heaps like raw data, but none of them while it reads numbers.
   const bool is_global =
       type == H5FD_MEM_DRAW && !NumbersRead::is_going_on() && is_global_heap(found);
-  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP && !is_global) return 0;
+  const bool is_index = type != H5FD_MEM_DRAW && is_fixed_array(found);
+  if (type != H5FD_MEM_SUPER && type != H5FD_MEM_LHEAP && !is_global && !is_index) return 0;
   return is_sound(file, transfer, address - file->base_addr, found) ? 0 : -1;
 }
 

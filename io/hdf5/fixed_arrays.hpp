@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fixed_arrays.hpp: the indexes of chunks of datasets that cannot grow. HDF5 1.10 takes their
 // number of entries from the largest dimensions of the dataset, and reads beyond an index that has
-// fewer.
+// fewer. It takes memory for all entries that an index states before it reads them.
 #pragma once
 
 #include <hdf5.h>
@@ -9,8 +9,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+
+#include "io/hdf5/local_heap.hpp"
 
 namespace qrtool::hdf5 {
+
+/// Whether these bytes are the head of such an index.
+bool is_fixed_array(std::span<const std::byte> bytes);
+
+/// Why the index with this head is damaged; empty where it is not. Its entries lie in the file,
+/// which has `file_bytes`.
+std::string problem_of_fixed_array(std::span<const std::byte> head, std::uint64_t file_bytes,
+                                   const ReadBytes& read);
 
 /// Notes how many entries an index has, where these bytes are the head of one. `descriptor` is that
 /// of the file. Throws std::bad_alloc.

@@ -136,6 +136,24 @@ class DamagedHdf5(unittest.TestCase):
             self.assertEqual(code, EXIT_INPUT, said)
             self.assertIn(f"its index has not {largest} entries", said)
 
+    def test_an_index_of_more_chunks_than_the_file_has_bytes(self):
+        with h5py.File(self.file, "w", libver="latest") as file:
+            file.create_dataset("A", data=self.matrices, chunks=(1, 5, 4), compression="gzip")
+        whole = self.content()
+        place = whole.index(b"FAHD") + 8
+        part = next((begin, end) for begin, end in checked_parts(whole) if begin < place < end)
+        self.assertEqual(struct.unpack_from("<Q", whole, place), (3,))
+        # HDF5 takes a bit of memory for each page of 1024 entries, before it reads any.
+        for entries in (1000, 1 << 42, 1 << 46):
+            changed = bytearray(whole)
+            struct.pack_into("<Q", changed, place, entries)
+            struct.pack_into("<I", changed, part[1], checksum(bytes(changed[part[0]:part[1]])))
+            with open(self.damaged, "wb") as file:
+                file.write(changed)
+            code, said = self.factor(self.damaged)
+            self.assertEqual(code, EXIT_INPUT, said)
+            self.assertIn(f"an index of {entries} chunks in a file of {len(whole)} bytes", said)
+
     def test_an_index_that_cannot_be_read_is_not_one_without_chunks(self):
         for libver, signature in (("earliest", b"TREE\1"), ("latest", b"FAHD")):
             with h5py.File(self.file, "w", libver=libver) as file:

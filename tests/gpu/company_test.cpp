@@ -11,10 +11,10 @@
 #include <string>
 #include <string_view>
 
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
 #include "gpu/solve/system_bodies.hpp"
-#include "gpu/tuning.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 #include "tests/support/company.hpp"
 #include "tests/support/measured_gpu.hpp"

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "core/plan.hpp"
+#include "gpu/estimate/programs.hpp"
 #include "gpu/host/session.hpp"
-#include "gpu/programs.hpp"
 #include "gpu/registry.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 

@@ -18,8 +18,8 @@
 #include "core/measure/magnitude.hpp"
 #include "core/plan.hpp"
 #include "core/ratios.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/host/device.hpp"
-#include "gpu/host/opencl_backend.hpp"
 
 namespace qrtool::test {
 

@@ -9,7 +9,7 @@
 
 #include "core/cpu/cpu_backend.hpp"
 #include "core/measure/magnitude.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/model/tuning.hpp"
 #include "tests/gpu/opencl_fixture.hpp"
 
 namespace qrtool::test {

@@ -7,8 +7,10 @@
 // with itself gives the norm, and those with columns to its left give V'v for T (Puglisi 1992). The
 // first 16 rows stay in the strip, and those below are stored by columns (leaf_columns.hpp).
 //
-// A panel with few rows forms T again, from the rounded V and with exact sums: the error of Q grows
-// with the number of reflectors, and its bar with the number of rows.
+// T is formed again, from the rounded V and with exact sums, in a panel with few rows, since the
+// error of Q grows with the number of reflectors and its bar with the number of rows, and where
+// reflectors are far from orthogonal to each other. Rows that are alike make them so, and such rows
+// are also rounded alike, so that the errors of all reflectors add up.
 #pragma once
 
 #include "core/cpu/blocked/leaf_columns.hpp"
@@ -55,9 +57,9 @@ class PanelQr : Lanes<C, C> {
     const auto [a, top, t, columns_of_leaf] = place;
     for (index_t i = 0; i < width * width; i += lanes) store(t + i, V{});
 
-    const bool is_low = rows <= low_rows;
-    factor_leaf({a, rows, columns_of_leaf}, lesser(leaf, k), t);
-    if (is_low) form_t_exactly(a, rows, {0, lesser(leaf, k)}, t);
+    bool is_exact = rows <= low_rows;
+    is_exact |= factor_leaf({a, rows, columns_of_leaf}, lesser(leaf, k), t) > most_products;
+    if (is_exact) form_t_exactly(a, rows, {0, lesser(leaf, k)}, t);
     copy_unit_lower(a, 0, lesser(rows, leaf), lesser(leaf, k), top);
     const index_t left_top = lesser(rows, leaf);
     const Panel left{top, a + left_top * width, left_top, rows - left_top, leaf, t};
@@ -69,9 +71,10 @@ class PanelQr : Lanes<C, C> {
     if (k <= leaf) return;
 
     C* right_t = t + leaf * (width + 1);
-    factor_leaf({a + leaf * (width + 1), rows - leaf, columns_of_leaf}, k - leaf, right_t);
+    is_exact |= factor_leaf({a + leaf * (width + 1), rows - leaf, columns_of_leaf}, k - leaf,
+                            right_t) > most_products;
     copy_unit_lower(a, leaf, lesser(rows, width), k, top);
-    if (is_low) return form_t_exactly(a, rows, {leaf, k}, t);
+    if (is_exact) return form_t_exactly(a, rows, {leaf, k}, t);
     // The products are formed transposed, so that each is a sum of scaled rows.
     alignas(64) C w[leaf * width] = {}, x[leaf * width];
     const index_t top_rows = lesser(rows, width);
@@ -79,6 +82,7 @@ class PanelQr : Lanes<C, C> {
                               leaf_vectors, w);
     Products<C>::add_products(rows - top_rows, leaf, a + top_rows * width + leaf,
                               a + top_rows * width, leaf_vectors, w);
+    if (largest_sum(w) > most_products) return form_t_exactly(a, rows, {leaf, k}, t);
     Products<C>::template multiply_by_t<true>(right_t, leaf, w, leaf_vectors, x);
     for (index_t c = 0; c < leaf; ++c) {
       for (int q = 0; q < leaf_vectors; ++q) {
@@ -96,6 +100,9 @@ class PanelQr : Lanes<C, C> {
   /// uniform 16x17 matrices was above its bar, by up to a tenth, and the largest error of 20000 of
   /// 32x32 was 0.84 of it; at 64x64 it is 0.55.
   static constexpr index_t low_rows = 48;
+  /// The largest sum of |v_l'v_c| over 16 columns l with which T is not formed again. Gaussian
+  /// matrices have 1 to 2, and those with rows of one number 10 and more.
+  static constexpr C most_products = 4;
 
   static V load(const C* x) { return Products<C>::load(x); }
   static void store(C* x, V value) { Products<C>::store(x, value); }
@@ -129,9 +136,10 @@ class PanelQr : Lanes<C, C> {
   };
 
   /// Overwrites the first `columns` of 16 columns by V\R, applies the reflectors to the others, and
-  /// gives T transposed.
-  static void factor_leaf(Leaf part, index_t columns, C* t) {
+  /// gives T transposed. Returns the largest sum of the |v_l'v_c| with l < c.
+  static C factor_leaf(Leaf part, index_t columns, C* t) {
     C* const a = part.a;
+    C most = 0;
     part.below.read(a + leaf * width);
     V dots[leaf_vectors];
     sum_column(part, 0, dots);
@@ -159,8 +167,24 @@ class PanelQr : Lanes<C, C> {
       }
       part.below.sweep(c, c + 1 < columns, h.inverse, by_column, dots);
       form_t_column(c, h.tau, z, t);
+      C sum = 0;
+      for (index_t l = 0; l < c; ++l) sum += z[l] < 0 ? -z[l] : z[l];
+      most = sum > most ? sum : most;
     }
     part.below.write(a + leaf * width);
+    return most;
+  }
+
+  /// The largest sum of |w_lc| over the 16 rows l of W, for its 16 columns.
+  static C largest_sum(const C* w) {
+    C most = 0;
+    for (index_t c = 0; c < leaf; ++c) {
+      C sum = 0;
+      for (index_t l = 0; l < leaf; ++l)
+        sum += w[l * width + c] < 0 ? -w[l * width + c] : w[l * width + c];
+      most = sum > most ? sum : most;
+    }
+    return most;
   }
 
   /// T(:, c) := -tau T z, T(c, c) := tau. The later columns of T are still zero.

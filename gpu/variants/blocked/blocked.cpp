@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 
-#include "gpu/check/host_check.hpp"
+#include "gpu/check/device_check.hpp"
 #include "gpu/common/tile_lanes.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -8,10 +8,11 @@
 #include <limits>
 
 #include "core/ratios.hpp"
-#include "gpu/check/host_check.hpp"
+#include "gpu/check/device_check.hpp"
 #include "gpu/host/program_cache.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

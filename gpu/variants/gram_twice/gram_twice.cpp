@@ -3,12 +3,15 @@
 // a guard; what it stops goes to Householder reflectors. Device half: gram_twice.cl.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
-#include "gpu/check/host_check.hpp"
+#include "core/ratios.hpp"
+#include "gpu/check/device_check.hpp"
 #include "gpu/host/program_cache.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -4,9 +4,10 @@
 // orgqr).
 #include <algorithm>
 
-#include "gpu/check/host_check.hpp"
+#include "gpu/check/device_check.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 #include "gpu/variants/large/run.hpp"
 
 namespace qrtool::large {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "gpu/model/tuning.hpp"
 #include "gpu/products/product.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool::large {
 namespace {

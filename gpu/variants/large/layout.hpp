@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "gpu/gpu_variant.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool::large {
 

@@ -2,7 +2,7 @@
 // panels.cpp: factors the panels of a block of `large` and updates the rest of the block.
 #include <algorithm>
 
-#include "gpu/tuning.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/variants/large/run.hpp"
 
 namespace qrtool::large {

@@ -5,9 +5,10 @@
 #include <limits>
 #include <numeric>
 
-#include "gpu/check/host_check.hpp"
+#include "gpu/check/device_check.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

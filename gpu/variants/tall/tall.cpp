@@ -9,11 +9,12 @@
 #include <numeric>
 
 #include "core/cpu/tall/tall.hpp"
-#include "gpu/check/host_check.hpp"
-#include "gpu/common/tall_sums.hpp"
+#include "gpu/check/device_check.hpp"
 #include "gpu/common/tile_lanes.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/products/tall_sums.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

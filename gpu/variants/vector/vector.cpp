@@ -3,9 +3,10 @@
 // barriers (LAPACK geqr2, org2r).
 #include <fmt/format.h>
 
-#include "gpu/check/host_check.hpp"
+#include "gpu/check/device_check.hpp"
+#include "gpu/model/host_sample.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 namespace {

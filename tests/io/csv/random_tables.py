@@ -57,6 +57,10 @@ class Table:
                 self.short and self.sep == "," and not self.quotes):
             self.is_clear = False
         self.name_columns()
+        # A header that is short by one, with a name of two words, has as many words as rows have
+        # fields.
+        if self.short and not self.quotes and any(" " in name for name in self.names):
+            self.is_clear = False
         self.numbers = [[self.number() for _ in range(self.width)] for _ in range(self.rows)]
         # A row without a number is as good as a blank line; the first row says what separates.
         gaps = [sum(map(math.isnan, row)) for row in self.numbers]
@@ -246,6 +250,8 @@ class Question:
         said = ("--index-column no reads it", "holds no number and is",
                 "if the comma is a decimal sign")
         is_noted = any(text in notes for text in said) or ("--header" in notes and not self.says)
+        # One name of two words above an index and a column, or two names.
+        is_noted |= not self.is_clear and "--index-column yes leaves it out" in notes
         if wanted is None:
             return "doubt noted" if is_noted else "wrong: should be refused"
         names, a, b, w = wanted

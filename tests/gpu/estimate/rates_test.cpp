@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // rates_test.cpp: the estimated times on a GPU; no device is needed.
-#include "gpu/rates.hpp"
+#include "gpu/estimate/rates.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "gpu/estimate/measured.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 #include "tests/support/measured_gpu.hpp"
 
 namespace qrtool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // chunk_run.cpp: upload, compute and download of sub-chunks, overlapped.
-#include "gpu/host/chunk_run.hpp"
+#include "gpu/factor/chunk_run.hpp"
 
 #include <fmt/format.h>
 
@@ -15,9 +15,10 @@
 #include "core/measure/magnitude.hpp"
 #include "core/parallel.hpp"
 #include "core/text.hpp"
+#include "gpu/factor/tuning.hpp"
 #include "gpu/host/copies.hpp"
+#include "gpu/model/tuning.hpp"
 #include "gpu/registry.hpp"
-#include "gpu/tuning.hpp"
 
 namespace qrtool {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // opencl_backend.cpp: QR on an OpenCL device.
-#include "gpu/host/opencl_backend.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 
 #include <algorithm>
 
 #include "core/driver_scope.hpp"
 #include "core/error.hpp"
-#include "gpu/host/chunk_run.hpp"
+#include "gpu/factor/chunk_run.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffers_test.cpp: chunks are cut to fit the device's memory; no device is needed.
-#include "gpu/host/buffers.hpp"
+#include "gpu/factor/buffers.hpp"
 
 #include <gtest/gtest.h>
 

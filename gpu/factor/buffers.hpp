@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "core/problem.hpp"
-#include "gpu/gpu_variant.hpp"
 #include "gpu/host/opencl.hpp"
+#include "gpu/model/gpu_variant.hpp"
 
 namespace qrtool {
 

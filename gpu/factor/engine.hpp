@@ -8,7 +8,7 @@
 
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
-#include "gpu/host/buffers.hpp"
+#include "gpu/factor/buffers.hpp"
 #include "gpu/host/device.hpp"
 #include "gpu/host/launcher.hpp"
 #include "gpu/host/session.hpp"

@@ -17,7 +17,7 @@
 
 #include "core/backend.hpp"
 #include "gpu/check/host_check.hpp"
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
 
 namespace qrtool {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tall_sums.cpp: groups, local memory and slabs. Device half: tall_sums.clh.
-#include "gpu/common/tall_sums.hpp"
+#include "gpu/products/tall_sums.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "gpu/gpu_variant.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/model/gpu_variant.hpp"
+#include "gpu/model/tuning.hpp"
 
 namespace qrtool {
 namespace {

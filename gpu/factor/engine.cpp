@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // engine.cpp: the steps of a sub-chunk on the device: the variant, the flagged matrices, the check.
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
 
 #include <algorithm>
 #include <array>

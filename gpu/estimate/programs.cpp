@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// programs.cpp: of factors the same choices as in host/engine.cpp, by name only; of systems the
+// programs.cpp: of factors the same choices as in factor/engine.cpp, by name only; of systems the
 // programs that a recording launcher finds.
-#include "gpu/programs.hpp"
+#include "gpu/estimate/programs.hpp"
 
 #include "core/solve/shapes.hpp"
 #include "gpu/check/device_check.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rates.cpp: the time that a problem will take on a GPU, estimated from measurements.
-#include "gpu/rates.hpp"
+#include "gpu/estimate/rates.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,11 @@
 #include <span>
 
 #include "core/operations.hpp"
-#include "gpu/programs.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/estimate/measured.hpp"
+#include "gpu/estimate/programs.hpp"
+#include "gpu/factor/tuning.hpp"
+#include "gpu/model/tuning.hpp"
+#include "gpu/solve/tuning.hpp"
 
 namespace qrtool {
 namespace {

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "core/error.hpp"
-#include "gpu/host/chunk_run.hpp"
-#include "gpu/host/opencl_backend.hpp"
+#include "gpu/factor/chunk_run.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/registry.hpp"
 
 namespace qrtool {

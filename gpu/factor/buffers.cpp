@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // buffers.cpp: divides the device's memory among sub-chunks and keeps buffers for later chunks.
-#include "gpu/host/buffers.hpp"
+#include "gpu/factor/buffers.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "core/text.hpp"
 #include "gpu/check/device_check.hpp"
 #include "gpu/check/device_sums.hpp"
-#include "gpu/tuning.hpp"
+#include "gpu/factor/tuning.hpp"
 
 namespace qrtool {
 namespace {

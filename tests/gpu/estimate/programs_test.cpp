@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // programs_test.cpp: the programs that a run is said to need are those that it builds, and which
 // bodies solve which systems.
-#include "gpu/programs.hpp"
+#include "gpu/estimate/programs.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 
 #include "core/matrices.hpp"
 #include "core/plan.hpp"
-#include "gpu/host/opencl_backend.hpp"
+#include "gpu/factor/opencl_backend.hpp"
 #include "gpu/solve/system_bodies.hpp"
 #include "gpu/solve/systems.hpp"
 #include "tests/gpu/opencl_fixture.hpp"

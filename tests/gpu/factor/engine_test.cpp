@@ -2,7 +2,7 @@
 // engine_test.cpp: the engine factors matrices of the route `reflectors` again, both if the host
 // and if the device reads the routes; nearly singular matrices that `gram` accepts have accurate
 // factors; resident runs.
-#include "gpu/host/engine.hpp"
+#include "gpu/factor/engine.hpp"
 
 #include <algorithm>
 #include <array>

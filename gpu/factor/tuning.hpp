@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// tuning.hpp: the numbers of transfers that could be chosen differently.
+//
+// Each comment states the number's range, its reason, and where and when it was measured.
+#pragma once
+
+#include <cstddef>
+
+namespace qrtool::tuning {
+
+/// Bytes of input and output that are transferred together. 1 MiB .. 1 GiB. The number is small
+/// enough that a chunk of the pipeline (64 MiB) is cut into several parts, so that upload, compute
+/// and download overlap. It is large enough to hide the latency of about 10 us of each transfer.
+/// Not yet measured.
+inline constexpr std::size_t sub_chunk_bytes = std::size_t{16} << 20;
+/// Number of sub-chunks on the device at once. 1 .. 4. There is one each in upload, compute and
+/// download.
+inline constexpr int buffer_sets = 3;
+
+}  // namespace qrtool::tuning
